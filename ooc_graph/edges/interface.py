@@ -1,0 +1,84 @@
+"""What every source of edges offers: independent units of work that yield blocks of tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ooc_graph.types import EdgeBlock, IntArray
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A part of a source that can be read alone, in any order, on any worker.
+
+    Parameters
+    ----------
+    index
+        Position in ``EdgeSource.units()``.
+    start, stop
+        What the source makes of it: edge numbers, byte offsets, row groups, …
+    path
+        File the unit is part of, where there is one.
+    """
+
+    index: int
+    start: int
+    stop: int
+    path: str | None = None
+
+
+class EdgeSource(Protocol):
+    """Edges in blocks. Implementations are small picklable objects that hold no data.
+
+    Attributes
+    ----------
+    directed
+        Whether a tuple (u, v) is an arc from u to v only.
+    weighted
+        Whether blocks carry weights.
+    weight_dtype
+        dtype of the weights if it is known before reading (float32, float64 or int64); None when
+        unweighted, or when the first pass decides (then integer blocks come as int64, blocks
+        with any non-integer token as float64, and one float64 block makes the column float64).
+    rereadable
+        True where reading twice is cheaper than staging a binary copy (generators, .npy).
+    id_range
+        (first, count) when the input declares its vertices as a dense range of ids
+        (Matrix Market, DIMACS, METIS: (1, n); Kronecker: (0, 2**scale)); every id in a block is
+        then inside it (the reader refuses others). None: the vertices are those that the edges
+        or ``vertex_blocks`` name.
+    edges
+        Number of tuples if known in advance, else None.
+    """
+
+    directed: bool
+    weighted: bool
+    weight_dtype: np.dtype[Any] | None
+    rereadable: bool
+    id_range: tuple[int, int] | None
+    edges: int | None
+
+    def units(self, edges_per_unit: int) -> Sequence[Unit]:
+        """Split into units of about ``edges_per_unit`` tuples (one unit where it cannot split)."""
+
+    def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
+        """Yield the unit's tuples in order, in blocks of at most ``block_edges``.
+
+        Raises
+        ------
+        InputError
+            With path, line, what was expected and what to do.
+        """
+
+    def vertex_blocks(self) -> Iterator[IntArray]:
+        """Yield explicitly listed vertex ids (LDBC ``.v``), nothing where none are listed.
+
+        Where any are listed, every edge must join listed vertices; the build checks that.
+        """
+
+    def describe(self) -> dict[str, Any]:
+        """JSON-able description: generator parameters, or each file's name, size and SHA-256."""

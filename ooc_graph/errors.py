@@ -1,0 +1,118 @@
+"""One class per cause of failure; each carries the exit code that the command answers with.
+
+Exit codes (docs/decisions): 0 done, 1 failed, 2 refused input or usage, 3 no answer exists,
+75 worth retrying, 143 stopped by SIGTERM.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class OocGraphError(Exception):
+    """Base of everything this package raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(OocGraphError):
+    """The call itself cannot be carried out: options that exclude each other, unknown names."""
+
+    exit_code = 2
+
+
+class InputError(OocGraphError):
+    """An edge file or array that cannot be read as what it should be.
+
+    Parameters
+    ----------
+    problem
+        What is wrong, as a short clause.
+    path
+        File at fault, if any.
+    line
+        1-based line number in the decompressed text, if known.
+    advice
+        What was expected, or what to do.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: str | Path | None = None,
+        line: int | None = None,
+        advice: str = "",
+    ) -> None:
+        self.problem, self.path, self.line, self.advice = problem, path, line, advice
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        where = "" if self.path is None else f"{self.path}: "
+        if self.line is not None:
+            where = f"{self.path or 'input'}:{self.line}: "
+        return where + self.problem + (f" ({self.advice})" if self.advice else "")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep the keyword arguments when Dask carries the error between processes."""
+        return _rebuild_input_error, (type(self), self.problem, self.path, self.line, self.advice)
+
+
+def _rebuild_input_error(
+    kind: type[InputError], problem: str, path: str | None, line: int | None, advice: str
+) -> InputError:
+    return kind(problem, path=path, line=line, advice=advice)
+
+
+class NegativeWeightError(InputError):
+    """SSSP was asked for on a graph that has negative weights."""
+
+
+class UnknownVertexError(InputError):
+    """A source vertex that the graph does not have."""
+
+
+class OutputExistsError(OocGraphError):
+    """The output is there already and ``overwrite`` was not given."""
+
+    exit_code = 2
+
+
+class CorruptStoreError(OocGraphError):
+    """A stored file differs from what the manifest says; the message names file and chunk."""
+
+
+class NotAStoreError(OocGraphError):
+    """The path is not a finished store of this package."""
+
+    exit_code = 2
+
+
+class ValidationFailedError(OocGraphError):
+    """An answer breaks one of the rules of its kernel; the message names rule and vertex."""
+
+
+class MemoryBudgetError(OocGraphError):
+    """The budget is smaller than the least that would do; the message gives both in bytes."""
+
+    exit_code = 2
+
+
+class RetryableError(OocGraphError):
+    """Something outside the job failed; the same command may succeed later."""
+
+    exit_code = 75
+
+
+class DiskFullError(RetryableError):
+    """No space left while writing; what was committed before is intact."""
+
+
+class ClusterLostError(RetryableError):
+    """Too few Dask workers are left to go on."""
+
+
+class OutputBusyError(RetryableError):
+    """Another run is writing the same output; the message names it."""

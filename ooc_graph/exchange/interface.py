@@ -1,0 +1,83 @@
+"""What a rank may ask of the others in a superstep.
+
+An algorithm is a generator function (a coroutine over supersteps) that runs once for every rank,
+a rank being one shard. It yields `Share` or `Route` and is sent `World` or `Arrived`. All ranks
+yield the same kind of request in the same superstep and finish in the same superstep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from ooc_graph.types import AnyArray
+
+
+class Shared(Protocol):
+    """State that the ranks of one process hold in common (a frontier bitmap, distances)."""
+
+    def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+        """Take in every rank's payload, in ascending order of rank. Called once a process."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Tell everyone.
+
+    Parameters
+    ----------
+    counts
+        Integers that are summed over all ranks.
+    payload
+        Arrays that every process's `Shared` merges (empty tuple: only counts).
+    """
+
+    counts: tuple[int, ...]
+    payload: tuple[AnyArray, ...] = ()
+
+
+@dataclass(frozen=True)
+class World:
+    """Answer to `Share`: the counts summed over all ranks; `Shared` has been updated."""
+
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Route:
+    """Send each entry to the rank that owns its target.
+
+    Parameters
+    ----------
+    target
+        Internal ids (k,), any order.
+    columns
+        Arrays (k,) that travel with the targets.
+    """
+
+    target: AnyArray
+    columns: tuple[AnyArray, ...] = ()
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """Answer to `Route`: what the others (and this rank) sent here, by ascending sender."""
+
+    target: AnyArray
+    columns: tuple[AnyArray, ...] = ()
+
+
+Request = Share | Route
+Answer = World | Arrived
+Result = TypeVar("Result")
+Superstep = Generator[Request, Any, Result]
+
+
+@dataclass(frozen=True)
+class ExchangeStats:
+    """What an exchange did: supersteps, bytes between processes, seconds spent exchanging."""
+
+    supersteps: int
+    bytes_sent: int
+    exchange_s: float
