@@ -7,8 +7,9 @@ id is the vertex's rank by falling degree (decision 1). Rows belong to shards in
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,3 +87,83 @@ def rows_of_shard(vertices: int, shards: int, shard: int) -> int:
 def owner_of(internal: AnyArray, shards: int) -> AnyArray:
     """Shard that owns each internal id."""
     return (internal >> DEAL_BLOCK_BITS) % shards
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one shard in host memory, compressed sparse row.
+
+    Parameters
+    ----------
+    offsets
+        uint64 (rows + 1,): row r is ``neighbors[offsets[r]:offsets[r + 1]]``.
+    neighbors
+        uint32 or uint64 (arcs,): internal ids. Hub-first rows ascend by id; light-first rows
+        ascend by weight, ties by id. No duplicates, no self-loops.
+    weights
+        float32, float64, int32 or int64 (arcs,), or None (hub-first rows carry none).
+    """
+
+    offsets: NDArray[np.uint64]
+    neighbors: AnyArray
+    weights: AnyArray | None = None
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The rows that one rank searches, in host memory.
+
+    Parameters
+    ----------
+    dealing
+        Which rows these are; ``Dealing(vertices)`` for the whole graph.
+    directed
+        False: ``into`` rows are the ``out`` rows (the same objects).
+    out_hub, into_hub
+        Hub-first rows of out- and in-arcs, or None where not loaded.
+    out_light, into_light
+        Light-first rows with weights, or None where not loaded.
+    tuples
+        uint32 or uint64 (rows,): input tuples at each owned vertex, duplicates counted,
+        self-loops not.
+    """
+
+    dealing: Dealing
+    directed: bool
+    tuples: AnyArray
+    out_hub: Rows | None = None
+    into_hub: Rows | None = None
+    out_light: Rows | None = None
+    into_light: Rows | None = None
+
+
+class StageProgress(Protocol):
+    """Progress of one stage."""
+
+    def advance(self, amount: int) -> None:
+        """So much more is done, in the stage's unit."""
+
+
+class Progress(Protocol):
+    """Where long work says how far it is."""
+
+    def stage(
+        self, name: str, total: int | None = None, unit: str = ""
+    ) -> AbstractContextManager[StageProgress]:
+        """Begin a stage of ``total`` units; leaving the context ends it."""
+
+
+class NoProgress:
+    """Says nothing."""
+
+    def stage(
+        self,
+        name: str,  # noqa: ARG002
+        total: int | None = None,  # noqa: ARG002
+        unit: str = "",  # noqa: ARG002
+    ) -> AbstractContextManager[StageProgress]:
+        """Begin a stage that nobody hears of."""
+        return nullcontext(self)
+
+    def advance(self, amount: int) -> None:
+        """Take note of nothing."""

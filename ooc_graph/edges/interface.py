@@ -55,12 +55,29 @@ class EdgeSource(Protocol):
         Number of tuples if known in advance, else None.
     """
 
-    directed: bool
-    weighted: bool
-    weight_dtype: np.dtype[Any] | None
-    rereadable: bool
-    id_range: tuple[int, int] | None
-    edges: int | None
+    @property
+    def directed(self) -> bool:
+        """Whether tuples are arcs."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether blocks carry weights."""
+
+    @property
+    def weight_dtype(self) -> np.dtype[Any] | None:
+        """Weight dtype if known before reading."""
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether reading twice is cheap."""
+
+    @property
+    def id_range(self) -> tuple[int, int] | None:
+        """Declared dense ids: first and count."""
+
+    @property
+    def edges(self) -> int | None:
+        """Number of tuples if known."""
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
         """Split into units of about ``edges_per_unit`` tuples (one unit where it cannot split)."""

@@ -1,0 +1,139 @@
+"""Write the columns of a stored result as Parquet, CSV, TSV or NumPy files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from ooc_graph.answers.result import Result
+from ooc_graph.errors import OutputExistsError, UsageError
+from ooc_graph.layout.stored import Stored
+from ooc_graph.types import AnyArray
+
+_ROWS = 1 << 18
+FORMATS = ("parquet", "csv", "tsv", "npz")
+
+
+def export(result: Result, path: Path, *, overwrite: bool = False) -> None:
+    """Write ``vertex``, ``parent`` and ``level`` or ``distance`` to one file.
+
+    Parameters
+    ----------
+    path
+        Its ending names the format: .parquet, .csv, .tsv or .npz.
+
+    Raises
+    ------
+    UsageError
+        If the ending is none of these, or pyarrow is needed and not installed.
+    OutputExistsError
+        If the file exists and ``overwrite`` is not given.
+    """
+    name = path.suffix.removeprefix(".")
+    if name not in FORMATS:
+        raise UsageError(f"{path}: give a file ending in .{', .'.join(FORMATS)}")
+    if path.exists() and not overwrite:
+        raise OutputExistsError(f"{path}: exists already; give --overwrite to replace it")
+    if not path.parent.is_dir():
+        raise OutputExistsError(f"{path.parent}: no such folder to write {path.name} into")
+    write: dict[str, Callable[[Result, Path], None]] = {
+        "parquet": _write_parquet,
+        "csv": lambda result, target: _write_text(result, target, ","),
+        "tsv": lambda result, target: _write_text(result, target, "\t"),
+        "npz": _write_npz,
+    }
+    with _whole_file(path) as partial:
+        write[name](result, partial)
+
+
+@contextlib.contextmanager
+def _whole_file(path: Path) -> Iterator[Path]:
+    """A partial name that becomes the file when everything is written and on disk."""
+    partial = path.with_name(f"{path.name}.partial-{uuid.uuid4().hex[:12]}{path.suffix}")
+    try:
+        yield partial
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _tables(result: Result) -> Iterator[dict[str, AnyArray]]:
+    """Blocks of rows of all columns."""
+    names = result.names
+    if isinstance(result.columns, Stored):
+        stored = result.columns
+        # Columns of 8 and of 4 bytes have chunks of different length: go by the shortest.
+        specs = [stored.spec(name) for name in names]
+        readers = [_Reader(stored, spec.path) for spec in specs]
+        for start in range(0, specs[0].length, _ROWS):
+            stop = min(start + _ROWS, specs[0].length)
+            yield {
+                name: reader.read(start, stop) for name, reader in zip(names, readers, strict=True)
+            }
+    else:
+        yield {name: result.columns[name] for name in names}
+
+
+class _Reader:
+    """Rows of one stored column in order; one chunk in memory at a time."""
+
+    def __init__(self, stored: Stored, name: str) -> None:
+        self._stored, self._spec = stored, stored.spec(name)
+        self._index, self._chunk = -1, np.empty(0, self._spec.dtype)
+
+    def read(self, start: int, stop: int) -> AnyArray:
+        parts = []
+        while start < stop:
+            index = start // self._spec.chunk
+            if index != self._index:
+                self._index, self._chunk = index, self._stored.chunk(self._spec, index)
+            first, last = self._spec.bounds(index)
+            parts.append(self._chunk[start - first : min(stop, last) - first])
+            start = min(stop, last)
+        return np.concatenate(parts) if parts else np.empty(0, self._spec.dtype)
+
+
+def _write_text(result: Result, path: Path, separator: str) -> None:
+    with path.open("w", newline="\n") as file:
+        file.write(separator.join(result.names) + "\n")
+        for table in _tables(result):
+            _write_rows(file, list(table.values()), separator)
+
+
+def _write_rows(file: IO[str], columns: list[AnyArray], separator: str) -> None:
+    # repr of a Python float reads back to the same bits; float32 has its own shortest form.
+    texts = [
+        column.astype(str).tolist() if column.dtype.kind == "f" else list(map(str, column.tolist()))
+        for column in columns
+    ]
+    file.writelines(separator.join(row) + "\n" for row in zip(*texts, strict=True))
+
+
+def _write_npz(result: Result, path: Path) -> None:
+    columns: dict[str, Any] = {name: result.read(name) for name in result.names}
+    np.savez(path, **columns)
+
+
+def _write_parquet(result: Result, path: Path) -> None:
+    try:
+        import pyarrow as pa  # noqa: PLC0415
+        import pyarrow.parquet as pq  # noqa: PLC0415
+    except ImportError:
+        raise UsageError("writing Parquet needs pyarrow: pip install 'ooc-graph[tables]'") from None
+    writer = None
+    try:
+        for table in _tables(result):
+            batch = pa.table({name: pa.array(column) for name, column in table.items()})
+            writer = writer or pq.ParquetWriter(path, batch.schema)
+            writer.write_table(batch)
+    finally:
+        if writer is not None:
+            writer.close()

@@ -1,0 +1,173 @@
+"""Results of single-source searches, by original id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ooc_graph.errors import UsageError
+from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
+from ooc_graph.layout.stored import Stored
+from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Result:
+    """A search tree by original id.
+
+    Parameters
+    ----------
+    root
+        Original id the search began at.
+    elapsed_s
+        Seconds of the search alone, as Graph500 times it; None when opened from a store.
+    columns
+        The arrays, or the store that they are read from.
+    """
+
+    root: int
+    elapsed_s: float | None
+    columns: dict[str, AnyArray] | Stored
+
+    kernel = ""
+    measure = ""
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open a stored result; as the class that its kernel has when called on `Result`."""
+        stored = Stored.open(path, "result")
+        kind = {"bfs": BfsResult, "sssp": SsspResult}[stored.attributes["kernel"]]
+        if not issubclass(kind, cls):
+            raise UsageError(f"{path}: holds a result of {kind.kernel}, not of {cls.kernel}")
+        return kind(int(stored.attributes["root"]), None, stored)  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} root={self.root}>"
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Names of the columns, in order."""
+        return VERTEX, PARENT, self.measure
+
+    def read(self, name: str) -> AnyArray:
+        """One column in host memory."""
+        if isinstance(self.columns, Stored):
+            return self.columns.read(name)
+        return self.columns[name]
+
+    @property
+    def vertex(self) -> IntArray:
+        """Original ids, ascending: int64 (vertices,)."""
+        return self.read(VERTEX)
+
+    @property
+    def parent(self) -> IntArray:
+        """Original id of each vertex's parent; the root's is itself, -1 unreached: int64."""
+        return self.read(PARENT)
+
+    @property
+    def reached(self) -> AnyArray:
+        """Whether the search reached each vertex: bool (vertices,)."""
+        return self.parent >= 0
+
+    def to_zarr(self) -> Any:
+        """The stored result as a read-only Zarr group."""
+        import zarr  # noqa: PLC0415 - only callers of this pay for the import
+
+        if not isinstance(self.columns, Stored):
+            raise UsageError("this result was not written; search with out=PATH to get a store")
+        return zarr.open_group(str(self.columns.path), mode="r")
+
+    def to_dask_array(self, name: str) -> Any:
+        """One column as a Dask array; read lazily, and checked, where the result is stored."""
+        import dask.array as da  # noqa: PLC0415
+
+        if not isinstance(self.columns, Stored):
+            return da.from_array(self.columns[name])
+        return _lazy_column(self.columns, name)
+
+    def to_dask_dataframe(self) -> Any:
+        """All columns as a Dask DataFrame with the column names of `to_frame`."""
+        import dask.dataframe as dd  # noqa: PLC0415
+
+        columns = [self.to_dask_array(name) for name in (VERTEX, self.measure, PARENT)]
+        names = ["vertex", "distance", "predecessor"]
+        series = [
+            dd.from_dask_array(column, columns=name)
+            for column, name in zip(columns, names, strict=True)
+        ]
+        return dd.concat(series, axis=1)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Pandas frame with cuGraph's columns ``vertex, distance, predecessor``.
+
+        For BFS ``distance`` is the level. Unreached vertices have predecessor -1, and the
+        distance that this package stores (level -1, +inf, or the largest int64).
+        """
+        import pandas as pd  # noqa: PLC0415
+
+        data = {"vertex": self.vertex, "distance": self.read(self.measure)}
+        return pd.DataFrame({**data, "predecessor": self.parent})
+
+
+@dataclass(frozen=True, repr=False)
+class BfsResult(Result):
+    """Breadth-first search tree."""
+
+    kernel = "bfs"
+    measure = LEVEL
+
+    @property
+    def level(self) -> AnyArray:
+        """Hops from the root, -1 unreached: int32 (vertices,)."""
+        return self.read(LEVEL)
+
+
+@dataclass(frozen=True, repr=False)
+class SsspResult(Result):
+    """Single-source shortest paths."""
+
+    kernel = "sssp"
+    measure = DISTANCE
+
+    @property
+    def distance(self) -> AnyArray:
+        """Distance from the root: float32 or float64 (+inf unreached), or exact int64.
+
+        Unreached vertices of integer graphs have the largest int64.
+        """
+        return self.read(DISTANCE)
+
+
+def result_attributes(kernel: str, root: int, graph: str, dtype: np.dtype[Any]) -> dict[str, Any]:
+    """Canonical attributes of a stored result."""
+    unreached: Any = -1 if kernel == "bfs" else "+inf"
+    if kernel == "sssp" and dtype.kind == "i":
+        unreached = INT64_UNREACHED
+    return {"kernel": kernel, "root": root, "graph_sha256": graph, "unreached": unreached}
+
+
+def _lazy_column(stored: Stored, name: str) -> Any:
+    import dask  # noqa: PLC0415
+    import dask.array as da  # noqa: PLC0415
+
+    spec = stored.spec(name)
+    read = dask.delayed(_chunk, pure=True)
+    parts = [
+        da.from_delayed(
+            read(str(stored.path), name, index), (np.ptp(spec.bounds(index)),), spec.dtype
+        )
+        for index in range(spec.chunks)
+    ]
+    return da.concatenate(parts) if parts else da.empty((0,), dtype=spec.dtype)
+
+
+def _chunk(path: str, name: str, index: int) -> AnyArray:
+    stored = Stored.open(path, "result")
+    return stored.chunk(stored.spec(name), index)

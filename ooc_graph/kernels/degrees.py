@@ -1,0 +1,72 @@
+"""Count tuples at every vertex, and order vertices by falling count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from ooc_graph.types import AnyArray, IntArray
+
+_DIGIT_BITS = 16
+_DIGITS = 1 << _DIGIT_BITS
+
+
+@njit(cache=True, nogil=True)
+def count_dense(source: IntArray, target: IntArray, first: int, degree: AnyArray) -> int:
+    """Add each tuple to both its ends in ``degree[id - first]``; self-loops count nowhere.
+
+    Returns the number of self-loops.
+    """
+    loops = 0
+    for i in range(len(source)):
+        u, v = source[i], target[i]
+        if u == v:
+            loops += 1
+        else:
+            degree[u - first] += 1
+            degree[v - first] += 1
+    return loops
+
+
+@njit(cache=True, nogil=True)
+def _falling_pass(
+    degree: AnyArray, order: AnyArray, shift: int, histogram: IntArray, out: AnyArray
+) -> None:
+    """One stable counting pass on a 16-bit digit, largest digit first."""
+    histogram[:] = 0
+    for i in range(len(order)):
+        histogram[(degree[order[i]] >> np.uint64(shift)) & np.uint64(_DIGITS - 1)] += 1
+    position = 0
+    for digit in range(_DIGITS - 1, -1, -1):
+        count = histogram[digit]
+        histogram[digit] = position
+        position += count
+    for i in range(len(order)):
+        digit = (degree[order[i]] >> np.uint64(shift)) & np.uint64(_DIGITS - 1)
+        out[histogram[digit]] = order[i]
+        histogram[digit] += 1
+
+
+def falling_order(degree: AnyArray) -> AnyArray:
+    """Positions with a degree above zero, by falling degree, ties by position.
+
+    Parameters
+    ----------
+    degree
+        uint32 or uint64 (n,).
+
+    Returns
+    -------
+    uint32 or uint64 (kept,): position of each internal id. Host memory in all: two such arrays.
+    """
+    dtype: Any = np.uint32 if len(degree) < 1 << 32 else np.uint64
+    order = np.flatnonzero(degree).astype(dtype)
+    spare = np.empty_like(order)
+    histogram = np.empty(_DIGITS, np.int64)
+    top = int(degree.max(initial=0))
+    for shift in range(0, max(1, top.bit_length()), _DIGIT_BITS):
+        _falling_pass(degree, order, shift, histogram, spare)
+        order, spare = spare, order
+    return order

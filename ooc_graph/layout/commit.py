@@ -1,0 +1,226 @@
+"""Make a store appear whole or not at all.
+
+A store is written under ``NAME.partial-<run id>/`` beside its final place; when every file and
+folder is on disk it is renamed. ``NAME.lock`` is held meanwhile, so that a second run on the same
+output is refused at once; what a killed run left behind is removed by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import socket
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ooc_graph.errors import DiskFullError, OutputBusyError, OutputExistsError
+from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.manifest import Manifest
+from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
+from ooc_graph.layout.names import INTEGRITY, MANIFEST
+
+_RENAME_EXCHANGE = 2
+_AT_FDCWD = -100
+
+
+class Partial:
+    """A store that is being written.
+
+    Parameters
+    ----------
+    final
+        Where the store will stand.
+    folder
+        Where it is written meanwhile.
+    run_id
+        Name of this attempt.
+    """
+
+    def __init__(self, final: Path, run_id: str) -> None:
+        self.final, self.run_id = final, run_id
+        self.folder = final.with_name(f"{final.name}.partial-{run_id}")
+        self.spill = self.folder / "spill"
+
+    def commit(
+        self,
+        kind: str,
+        attributes: Mapping[str, Any],
+        specs: Iterable[ArraySpec],
+        chunks: Iterable[FileEntry],
+    ) -> Manifest:
+        """Write metadata and manifest, bring everything to disk, and rename into place."""
+        specs, chunks = list(specs), list(chunks)
+        shutil.rmtree(self.spill, ignore_errors=True)
+        entries = [*chunks, *self._write_documents(attributes, specs)]
+        entries += self._write_sidecars(specs, {entry.path: entry for entry in chunks})
+        manifest = Manifest.of(kind, entries)
+        _write_durably(self.folder / MANIFEST, manifest.encode())
+        _sync_folders(self.folder)
+        _move_into_place(self.folder, self.final)
+        return manifest
+
+    def _write_documents(
+        self, attributes: Mapping[str, Any], specs: list[ArraySpec]
+    ) -> list[FileEntry]:
+        documents = {"zarr.json": group_document(attributes)}
+        for spec in specs:
+            documents |= {
+                f"{group}/zarr.json": group_document() for group in parent_groups(spec.path)
+            }
+            documents[f"{spec.path}/zarr.json"] = spec.document()
+        return [self._write(path, content) for path, content in documents.items()]
+
+    def _write_sidecars(
+        self, specs: list[ArraySpec], chunks: Mapping[str, FileEntry]
+    ) -> list[FileEntry]:
+        return [
+            self._write(
+                sidecar_path(spec.path),
+                b"".join(
+                    crc.to_bytes(4, "little")
+                    for index in range(spec.chunks)
+                    for crc in chunks[spec.chunk_path(index)].sidecar
+                ),
+            )
+            for spec in specs
+        ]
+
+    def _write(self, path: str, content: bytes) -> FileEntry:
+        _write_durably(self.folder / path, content)
+        return FileEntry(path, len(content), hashlib.sha256(content).hexdigest())
+
+
+def sidecar_path(array: str) -> str:
+    """File with the crc32c (uint32, little endian) of each 64 KiB of each chunk of an array."""
+    return f"{INTEGRITY}/{array.replace('/', '.')}.crc32c"
+
+
+@contextlib.contextmanager
+def partial_store(final: Path, *, overwrite: bool) -> Iterator[Partial]:
+    """Context in which a store is written; whatever happens, no half of it stays behind.
+
+    Raises
+    ------
+    OutputExistsError
+        If ``final`` is there and ``overwrite`` is not given.
+    OutputBusyError
+        If another run is writing it.
+    DiskFullError
+        If the disk fills up while the store is written.
+    """
+    if not overwrite and (final.exists() or final.is_symlink()):
+        raise OutputExistsError(f"{final}: exists already; give --overwrite to replace it")
+    if not final.parent.is_dir():
+        raise OutputExistsError(f"{final.parent}: no such folder to write {final.name} into")
+    run_id = uuid.uuid4().hex[:12]
+    with locked(final, run_id):
+        _remove_leftovers(final)
+        partial = Partial(final, run_id)
+        try:
+            partial.spill.mkdir(parents=True)
+            yield partial
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise DiskFullError(
+                f"{error.filename or final}: the disk is full; nothing of {final.name} was kept, "
+                "stores written before are intact; free some space and run the command again"
+            ) from error
+        finally:
+            shutil.rmtree(partial.folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def locked(final: Path, run_id: str) -> Iterator[None]:
+    """Hold ``NAME.lock`` for this output, or say who does."""
+    path = final.with_name(final.name + ".lock")
+    descriptor = _take(path)
+    try:
+        holder = {"run": run_id, "pid": os.getpid(), "host": socket.gethostname()}
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _take(path: Path) -> int:
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 4096).decode(errors="replace")
+            os.close(descriptor)
+            raise OutputBusyError(
+                f"{path.with_suffix('')}: another run is writing it ({holder or 'starting'}); "
+                "wait for it or stop it"
+            ) from None
+        if _same_file(descriptor, path):
+            return descriptor
+        # The former holder removed the file between our open and our lock.
+        os.close(descriptor)
+
+
+def _same_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _remove_leftovers(final: Path) -> None:
+    for left in final.parent.glob(f"{final.name}.partial-*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folders(root: Path) -> None:
+    for folder, _, _ in os.walk(root):
+        _sync_folder(Path(folder))
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _move_into_place(partial: Path, final: Path) -> None:
+    """Rename; an existing store is exchanged in one step, so that there is always one."""
+    if final.exists() or final.is_symlink():
+        _exchange(partial, final)
+    else:
+        partial.rename(final)
+    _sync_folder(final.parent)
+
+
+def _exchange(first: Path, second: Path) -> None:
+    """renameat2(2) with RENAME_EXCHANGE; two renames where the file system cannot."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if hasattr(libc, "renameat2"):
+        arguments = (_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second))
+        if libc.renameat2(*arguments, _RENAME_EXCHANGE) == 0:
+            return
+    aside = second.with_name(f"{second.name}.partial-replaced-{uuid.uuid4().hex[:12]}")
+    second.rename(aside)
+    first.rename(second)
+    aside.rename(first)

@@ -1,0 +1,105 @@
+"""The manifest: every file of a store with its size and hashes, and a hash over itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ooc_graph.errors import CorruptStoreError, NotAStoreError
+from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.names import FORMAT_VERSION, MANIFEST
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a finished store consists of.
+
+    Parameters
+    ----------
+    kind
+        ``graph`` or ``result``.
+    files
+        Entries by path inside the store.
+    sha256
+        Hash over the rest of the manifest: the identity of the store's contents.
+    """
+
+    kind: str
+    files: Mapping[str, FileEntry]
+    sha256: str
+
+    @classmethod
+    def of(cls, kind: str, entries: Iterable[FileEntry]) -> Manifest:
+        """Manifest of these files."""
+        files = {entry.path: entry for entry in sorted(entries, key=lambda entry: entry.path)}
+        return cls(kind, files, hashlib.sha256(_encode(_body(kind, files))).hexdigest())
+
+    def encode(self) -> bytes:
+        """Bytes of ``manifest.json``."""
+        document = {"sha256": self.sha256, "body": _body(self.kind, self.files)}
+        return _encode(document, indent=1) + b"\n"
+
+    @classmethod
+    def load(cls, store: Path) -> Manifest:
+        """Read and check the manifest of a finished store.
+
+        Raises
+        ------
+        NotAStoreError
+            If the folder is not there or holds no manifest.
+        CorruptStoreError
+            If the manifest does not have the hash that it states.
+        """
+        path = store / MANIFEST
+        if not store.is_dir():
+            raise NotAStoreError(f"{store}: no such store; give the folder that build wrote")
+        if not path.is_file():
+            raise NotAStoreError(
+                f"{store}: not a finished store of this package (it has no {MANIFEST})"
+            )
+        return cls._parse(path)
+
+    @classmethod
+    def _parse(cls, path: Path) -> Manifest:
+        try:
+            document = json.loads(path.read_bytes())
+            body = document["body"]
+            version, kind, rows = body["version"], body["kind"], body["files"]
+            files = {name: _entry(name, row) for name, row in rows.items()}
+            stated = document["sha256"]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise CorruptStoreError(
+                f"{path}: damaged manifest; restore it or build again"
+            ) from None
+        if version != FORMAT_VERSION:
+            raise NotAStoreError(
+                f"{path}: format version {version}, this package reads {FORMAT_VERSION}"
+            )
+        if hashlib.sha256(_encode(_body(kind, files))).hexdigest() != stated:
+            raise CorruptStoreError(f"{path}: damaged manifest (its hash does not fit its content)")
+        return cls(kind, files, stated)
+
+
+def _body(kind: str, files: Mapping[str, FileEntry]) -> dict[str, Any]:
+    rows = {name: _row(entry) for name, entry in files.items()}
+    return {"version": FORMAT_VERSION, "kind": kind, "files": rows}
+
+
+def _row(entry: FileEntry) -> dict[str, Any]:
+    row: dict[str, Any] = {"size": entry.size, "sha256": entry.sha256}
+    if entry.crc32c is not None:
+        row["crc32c"] = entry.crc32c
+    return row
+
+
+def _entry(name: str, row: Mapping[str, Any]) -> FileEntry:
+    crc = row.get("crc32c")
+    return FileEntry(name, int(row["size"]), str(row["sha256"]), None if crc is None else int(crc))
+
+
+def _encode(document: Mapping[str, Any], indent: int | None = None) -> bytes:
+    return json.dumps(document, sort_keys=True, indent=indent).encode()

@@ -1,0 +1,109 @@
+"""Zarr v3 metadata documents.
+
+They are written here, not by the Zarr library, because their bytes are hashed: they must not
+depend on the library's version. A test opens every kind of them with the library.
+Source: Zarr core specification version 3, https://zarr-specs.readthedocs.io
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.layout.names import ATTRIBUTES_KEY, chunk_length
+
+CODECS: list[dict[str, Any]] = [
+    {"name": "bytes", "configuration": {"endian": "little"}},
+    {"name": "crc32c"},
+]
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """A one-dimensional array of a store.
+
+    Parameters
+    ----------
+    path
+        Name inside the store, with slashes.
+    length
+        Number of elements.
+    dtype
+        One of Zarr's plain numeric types.
+    """
+
+    path: str
+    length: int
+    dtype: np.dtype[Any]
+
+    @property
+    def chunk(self) -> int:
+        """Elements a chunk."""
+        return chunk_length(self.length, self.dtype.itemsize)
+
+    @property
+    def chunks(self) -> int:
+        """Number of chunks."""
+        return -(-self.length // self.chunk)
+
+    def chunk_path(self, index: int) -> str:
+        """Path of a chunk file inside the store."""
+        return f"{self.path}/c/{index}"
+
+    def bounds(self, index: int) -> tuple[int, int]:
+        """Elements ``start, stop`` that chunk ``index`` holds."""
+        return index * self.chunk, min((index + 1) * self.chunk, self.length)
+
+    def document(self) -> bytes:
+        """``zarr.json`` of the array."""
+        return _encode(
+            {
+                "zarr_format": 3,
+                "node_type": "array",
+                "shape": [self.length],
+                "data_type": self.dtype.name,
+                "chunk_grid": {
+                    "name": "regular",
+                    "configuration": {"chunk_shape": [self.chunk]},
+                },
+                "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+                "fill_value": 0,
+                "codecs": CODECS,
+                "attributes": {},
+                "storage_transformers": [],
+            }
+        )
+
+    @classmethod
+    def from_document(cls, path: str, document: Mapping[str, Any]) -> ArraySpec:
+        """Read back what ``document`` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the array is stored in any other way than this package stores arrays.
+        """
+        spec = cls(path, int(document["shape"][0]), np.dtype(document["data_type"]))
+        if json.loads(spec.document()) != document:
+            raise ValueError(f"{path}: not stored the way this package stores arrays")
+        return spec
+
+
+def group_document(attributes: Mapping[str, Any] | None = None) -> bytes:
+    """``zarr.json`` of a group; the attributes stand under one key."""
+    wrapped = {ATTRIBUTES_KEY: attributes} if attributes is not None else {}
+    return _encode({"zarr_format": 3, "node_type": "group", "attributes": wrapped})
+
+
+def parent_groups(path: str) -> list[str]:
+    """Groups above an array, outermost first, without the root."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[: i + 1]) for i in range(len(parts))]
+
+
+def _encode(document: Mapping[str, Any]) -> bytes:
+    return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()

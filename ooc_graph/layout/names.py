@@ -1,0 +1,55 @@
+"""Names, dtypes and chunk lengths of the arrays in a store, and the format's version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+FORMAT_VERSION = 1
+ATTRIBUTES_KEY = "ooc_graph"
+
+CHUNK_BYTES = 16 << 20
+CRC_BYTES = 4
+SIDECAR_BYTES = 64 << 10
+
+MANIFEST = "manifest.json"
+INTEGRITY = "integrity"
+
+ORIGINAL_OF = "original_of"
+INTERNAL_OF = "internal_of"
+ORIGINALS = "originals"
+TUPLES = "tuples"
+
+OUT, IN = "out", "in"
+HUB, LIGHT = "hub", "light"
+
+VERTEX, PARENT, LEVEL, DISTANCE = "vertex", "parent", "level", "distance"
+
+
+def rows_path(shard: int, side: str, order: str) -> str:
+    """Group that holds one shard's rows of one side in one order."""
+    return f"shards/{shard:05d}/{side}/{order}"
+
+
+def chunk_length(length: int, itemsize: int) -> int:
+    """Elements a chunk: ``CHUNK_BYTES`` worth, or the whole of a shorter array (at least 1)."""
+    return max(1, min(length, CHUNK_BYTES // itemsize))
+
+
+def id_dtype(vertices: int) -> np.dtype[Any]:
+    """Type of neighbours: 32 bits below 2**32 vertices."""
+    return np.dtype(np.uint32 if vertices < 1 << 32 else np.uint64)
+
+
+def internal_dtype(vertices: int) -> np.dtype[Any]:
+    """Type of ``internal_of``, which also holds -1."""
+    return np.dtype(np.int32 if vertices < 1 << 31 else np.int64)
+
+
+def shards_for(arcs: int) -> int:
+    """Number of virtual shards: a power of two, at most about 2**27 arcs each (decision 2)."""
+    shards = 1
+    while arcs > shards << 27:
+        shards *= 2
+    return shards

@@ -1,0 +1,179 @@
+"""Open a finished store: check names, sizes and chunk crcs, read arrays, verify everything."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import CorruptStoreError, NotAStoreError
+from ooc_graph.layout.chunks import FileEntry, read_chunk
+from ooc_graph.layout.manifest import Manifest
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import ATTRIBUTES_KEY, CRC_BYTES, MANIFEST
+from ooc_graph.types import AnyArray
+
+_READ_BYTES = 1 << 20
+_REPAIR = "restore the file or build the store again"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A finished store whose names, sizes and chunk crcs have been found as the manifest says.
+
+    Parameters
+    ----------
+    path
+        Folder of the store.
+    manifest
+        Its manifest.
+    attributes
+        The canonical attributes.
+    """
+
+    path: Path
+    manifest: Manifest
+    attributes: dict[str, Any]
+
+    @classmethod
+    def open(cls, path: str | Path, kind: str | None = None) -> Stored:
+        """Open a store of a kind (``graph`` or ``result``).
+
+        Raises
+        ------
+        NotAStoreError
+            If there is no finished store of that kind.
+        CorruptStoreError
+            If a file is missing, or its size, its small content or its stored crc32c is wrong.
+        """
+        folder = Path(path)
+        manifest = Manifest.load(folder)
+        if kind is not None and manifest.kind != kind:
+            raise NotAStoreError(f"{folder}: holds a {manifest.kind}, a {kind} is needed here")
+        for entry in manifest.files.values():
+            _check_quickly(folder, entry)
+        document = json.loads((folder / "zarr.json").read_bytes())
+        return cls(folder, manifest, document["attributes"][ATTRIBUTES_KEY])
+
+    def __contains__(self, array: str) -> bool:
+        return f"{array}/zarr.json" in self.manifest.files
+
+    def spec(self, array: str) -> ArraySpec:
+        """Shape and dtype of an array."""
+        document = json.loads((self.path / array / "zarr.json").read_bytes())
+        return ArraySpec.from_document(array, document)
+
+    def arrays(self) -> Iterator[ArraySpec]:
+        """All arrays of the store."""
+        for name in self.manifest.files:
+            folder, _, last = name.rpartition("/")
+            if last == "zarr.json" and folder and _is_array(self.path / name):
+                yield self.spec(folder)
+
+    def chunk(self, spec: ArraySpec, index: int, out: AnyArray | None = None) -> AnyArray:
+        """Elements of one chunk, checked against the manifest."""
+        start, stop = spec.bounds(index)
+        data = np.empty(stop - start, spec.dtype) if out is None else out
+        entry = self.manifest.files[spec.chunk_path(index)]
+        read_chunk(self.path, spec, index, data, entry.crc32c or 0)
+        return data
+
+    def read(self, array: str) -> AnyArray:
+        """Whole array in host memory, read chunk by chunk into place and checked."""
+        spec = self.spec(array)
+        data = np.empty(spec.length, spec.dtype)
+        for index in range(spec.chunks):
+            start, stop = spec.bounds(index)
+            self.chunk(spec, index, data[start:stop])
+        return data
+
+    def blocks(self, array: str) -> Iterator[AnyArray]:
+        """The array chunk by chunk, in order."""
+        spec = self.spec(array)
+        for index in range(spec.chunks):
+            yield self.chunk(spec, index)
+
+    def verify(self, advance: Callable[[int], None] = lambda _: None) -> None:
+        """Read every file and compare its SHA-256 with the manifest's.
+
+        Parameters
+        ----------
+        advance
+            Called with the number of bytes read, for progress.
+
+        Raises
+        ------
+        CorruptStoreError
+            Names the first file (and chunk) that differs, or a file the manifest does not name.
+        """
+        for entry in self.manifest.files.values():
+            if _sha256_of(self.path / entry.path, advance) != entry.sha256:
+                raise CorruptStoreError(
+                    f"{self.path / entry.path}: {_what(entry.path)} differs from what the "
+                    f"manifest says (SHA-256); {_REPAIR}"
+                )
+        self._refuse_strangers()
+
+    def _refuse_strangers(self) -> None:
+        known = {*self.manifest.files, MANIFEST}
+        for folder, _, files in os.walk(self.path):
+            for name in files:
+                found = (Path(folder) / name).relative_to(self.path).as_posix()
+                if found not in known:
+                    raise CorruptStoreError(
+                        f"{self.path / found}: not a file of this store (the manifest does not "
+                        "name it); remove it"
+                    )
+
+
+def _is_array(document: Path) -> bool:
+    return bool(json.loads(document.read_bytes())["node_type"] == "array")
+
+
+def _what(path: str) -> str:
+    array, separator, index = path.rpartition("/c/")
+    return f"chunk {index} of {array}" if separator else "the file"
+
+
+def _check_quickly(store: Path, entry: FileEntry) -> None:
+    path = store / entry.path
+    try:
+        size = path.stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
+        raise CorruptStoreError(f"{path}: {_what(entry.path)} is missing; {_REPAIR}") from None
+    if size != entry.size:
+        raise CorruptStoreError(
+            f"{path}: {_what(entry.path)} has {size} bytes, expected {entry.size}; {_REPAIR}"
+        )
+    if entry.crc32c is not None:
+        _check_stored_crc(path, entry)
+    elif entry.path.endswith("zarr.json") and _sha256_of(path) != entry.sha256:
+        raise CorruptStoreError(f"{path}: damaged metadata; {_REPAIR}")
+
+
+def _check_stored_crc(path: Path, entry: FileEntry) -> None:
+    """Swapped or stale chunk files are seen by their last four bytes alone."""
+    with path.open("rb", buffering=0) as file:
+        tail = os.pread(file.fileno(), CRC_BYTES, entry.size - CRC_BYTES)
+    if len(tail) != CRC_BYTES or struct.unpack("<I", tail)[0] != entry.crc32c:
+        raise CorruptStoreError(
+            f"{path}: {_what(entry.path)} is not the one that was written (its crc32c differs "
+            f"from the manifest's); {_REPAIR}"
+        )
+
+
+def _sha256_of(path: Path, advance: Callable[[int], None] = lambda _: None) -> str:
+    digest, buffer = hashlib.sha256(), bytearray(_READ_BYTES)
+    view = memoryview(buffer)
+    with path.open("rb", buffering=0) as file:
+        while got := file.readinto(view):
+            digest.update(view[:got])
+            advance(got)
+    return digest.hexdigest()

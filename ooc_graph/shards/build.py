@@ -1,0 +1,389 @@
+"""Edges -> a committed graph store: the external sort, stage by stage.
+
+Stages: (stage the input) -> degrees -> renumber -> runs -> merge -> assemble -> commit. Every task
+is a function of files and writes files of its own, so any worker can do any task, and a task that
+is done twice writes the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.edges.interface import EdgeSource, Unit
+from ooc_graph.errors import InputError, UsageError
+from ooc_graph.layout.commit import Partial, partial_store
+from ooc_graph.layout.manifest import Manifest
+from ooc_graph.layout.names import FORMAT_VERSION, HUB, LIGHT, id_dtype, shards_for
+from ooc_graph.shards import plan
+from ooc_graph.shards.assemble import Assembly, assemble_side, strip_chunks, write_strip_chunk
+from ooc_graph.shards.degrees import Counted, count_ids, count_units
+from ooc_graph.shards.merge import MergeTask, merge_bucket
+from ooc_graph.shards.renumber import Renumbered, dense_space, named_space
+from ooc_graph.shards.runs import RunTask, write_run
+from ooc_graph.shards.staged import StagedSource, column_dtype, stage_unit
+from ooc_graph.shards.tables import forget_tables, table_bytes
+from ooc_graph.shards.workforce import Workforce, run_all
+from ooc_graph.types import Progress
+
+_STAGE_EDGES = 1 << 22
+
+
+@dataclass
+class BuildReport:
+    """What a build did; nothing of it is part of the store.
+
+    Parameters
+    ----------
+    stages
+        (name, start, stop) in seconds since the build began.
+    edges, arcs
+        Tuples read, and arcs stored in one row order.
+    manifest
+        The store's manifest.
+    """
+
+    stages: list[tuple[str, float, float]] = field(default_factory=list)
+    edges: int = 0
+    arcs: int = 0
+    manifest: Manifest | None = None
+    _begun: float = field(default_factory=perf_counter)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Record a stage."""
+        start = perf_counter() - self._begun
+        yield
+        self.stages.append((name, start, perf_counter() - self._begun))
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds up to the end of the last stage."""
+        return self.stages[-1][2] if self.stages else 0.0
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """What the caller may choose.
+
+    Parameters
+    ----------
+    rows
+        ``hub``, ``light``, ``both``, or None: both where there are weights, else hub.
+    shards
+        Number of virtual shards (a power of two), or None: by the size of the graph.
+    overwrite
+        Replace an existing store.
+    """
+
+    rows: str | None = None
+    shards: int | None = None
+    overwrite: bool = False
+
+    def orders(self, weighted: bool) -> tuple[str, ...]:
+        """Row orders to store."""
+        wanted = self.rows or ("both" if weighted else HUB)
+        if wanted not in (HUB, LIGHT, "both"):
+            raise UsageError(f"--rows {wanted}: choose hub, light or both")
+        if not weighted and wanted != HUB:
+            raise UsageError(
+                f"--rows {wanted}: the input has no weights, only hub rows are possible"
+            )
+        return (HUB, LIGHT) if wanted == "both" else (wanted,)
+
+
+def build(
+    source: EdgeSource,
+    out: Path,
+    *,
+    options: BuildOptions,
+    workforce: Workforce,
+    progress: Progress,
+) -> BuildReport:
+    """Build and commit the store of a graph.
+
+    Parameters
+    ----------
+    source
+        Edges.
+    out
+        The store's folder, which appears when all of it is on disk.
+    options, workforce, progress
+        What to build, with what, and who hears of it.
+
+    Raises
+    ------
+    InputError, UsageError, OutputExistsError, MemoryBudgetError
+        Nothing is written.
+    DiskFullError
+        Nothing of this store is kept.
+    """
+    if options.shards is not None and (options.shards < 1 or options.shards & (options.shards - 1)):
+        raise UsageError(f"--shards {options.shards}: give a power of two")
+    report = BuildReport()
+    with partial_store(out, overwrite=options.overwrite) as partial:
+        try:
+            _Build(partial, workforce, progress, report, options).run(source)
+        finally:
+            workforce.everywhere(forget_tables)
+    return report
+
+
+@dataclass(frozen=True)
+class _Build:
+    partial: Partial
+    workforce: Workforce
+    progress: Progress
+    report: BuildReport
+    options: BuildOptions
+
+    @property
+    def executor(self) -> Executor:
+        return self.workforce.executor
+
+    def run(self, source: EdgeSource) -> None:
+        description = self.executor.submit(source.describe)
+        source = source if source.rereadable else self._stage(source)
+        counted = self._count(source)
+        vertices = self._renumber(source, counted)
+        task = self._runs(source, vertices, counted)
+        merge = self._merge(task, vertices)
+        self._commit(merge, vertices, counted, description.result())
+
+    def _folder(self, name: str) -> Path:
+        folder = self.partial.spill / name
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def _stage(self, source: EdgeSource) -> EdgeSource:
+        folder = str(self._folder("staged"))
+        with self.report.timed("read input"):
+            parts = run_all(
+                self.workforce,
+                self.progress,
+                "reading input",
+                stage_unit,
+                [(source, unit, folder) for unit in source.units(_STAGE_EDGES)],
+                total=source.edges,
+                unit="edges",
+                amount=lambda part: part.edges,
+            )
+            check = getattr(source, "check_totals", None)
+            if check is not None:
+                check(sum(part.edges for part in parts))
+        dtype = (source.weight_dtype or column_dtype(parts)) if source.weighted else None
+        return StagedSource(source, tuple(parts), dtype)
+
+    def _count(self, source: EdgeSource) -> list[Counted]:
+        folder = self._folder("degrees")
+        groups = self._groups(source)
+        with self.report.timed("degrees"):
+            if source.id_range is not None:
+                function: Any = count_units
+                items: list[tuple[Any, ...]] = [
+                    (source, units, source.id_range, str(folder / f"{number}.npy"))
+                    for number, units in enumerate(groups)
+                ]
+            else:
+                function = count_ids
+                items = [
+                    (source, units, str(folder / f"{number}.npz"))
+                    for number, units in enumerate(groups)
+                ]
+            counted: list[Counted] = run_all(
+                self.workforce,
+                self.progress,
+                "counting degrees",
+                function,
+                items,
+                total=source.edges,
+                unit="edges",
+                amount=lambda part: part.edges,
+            )
+        self.report.edges = sum(part.edges for part in counted)
+        if source.id_range is None and self.report.edges == 0:
+            raise InputError("the input has no edges", advice="nothing was built")
+        return counted
+
+    def _groups(self, source: EdgeSource) -> list[Sequence[Unit]]:
+        """One group a slot (each holds a table of the vertices), fewer where they do not fit."""
+        units = list(source.units(_STAGE_EDGES))
+        slots = self.workforce.budget.slots
+        if source.id_range is not None:
+            slots = min(slots, self._dense_slots(4 * source.id_range[1]))
+        return [units[i::slots] for i in range(slots) if units[i::slots]] or [[]]
+
+    def _dense_slots(self, table: int) -> int:
+        budget = self.workforce.budget
+        # Renumbering takes 16 bytes a vertex in one process: refuse now what cannot be done then.
+        plan.BuildBudget(budget.limit_bytes, 1, 1).slot_bytes(4 * table)
+        left = budget.limit_bytes - budget.processes * plan.RESERVE_BYTES
+        return max(1, left // max(1, table + plan.LEAST_SLOT_BYTES))
+
+    def _renumber(self, source: EdgeSource, counted: list[Counted]) -> Renumbered:
+        paths = [part.path for part in counted]
+        store, spill = self.partial.folder, self.partial.spill
+        with self.report.timed("renumber"):
+            if source.id_range is not None:
+                item: tuple[Any, ...] = (paths, source.id_range, store, spill)
+                (result,) = run_all(
+                    self.workforce, self.progress, "renumbering", dense_space, [item]
+                )
+            else:
+                item = (paths, source, store, spill)
+                (result,) = run_all(
+                    self.workforce, self.progress, "renumbering", named_space, [item]
+                )
+        return result
+
+    def _runs(
+        self, source: EdgeSource, vertices: Renumbered, counted: list[Counted]
+    ) -> tuple[RunTask, int, int]:
+        orders = self.options.orders(source.weighted)
+        dtype = stored_weight_dtype(source, counted) if LIGHT in orders else None
+        ids = id_dtype(vertices.kept)
+        arc_bytes, weight_bytes = 2 * ids.itemsize, dtype.itemsize if dtype else 0
+        slot = self.workforce.budget.slot_bytes(table_bytes(vertices.space))
+        capacity = plan.bucket_arcs(slot, arc_bytes, weight_bytes)
+        tuples = np.load(vertices.tuples)
+        arcs = int(tuples.sum(dtype=np.int64))
+        shards = self.options.shards or shards_for(arcs)
+        task = RunTask(
+            source,
+            vertices.space,
+            vertices.internal_of,
+            plan.plan_buckets(tuples, shards, capacity),
+            str(self._folder("runs")),
+            ids,
+            dtype,
+        )
+        del tuples
+        units = source.units(plan.run_edges(slot, arc_bytes, weight_bytes))
+        with self.report.timed("runs"):
+            run_all(
+                self.workforce,
+                self.progress,
+                "sorting into runs",
+                write_run,
+                [(task, unit) for unit in units],
+                total=source.edges,
+                unit="edges",
+                amount=lambda edges: edges,
+            )
+        return task, shards, capacity
+
+    def _merge(self, planned: tuple[RunTask, int, int], vertices: Renumbered) -> MergeTask:
+        runs, shards, capacity = planned
+        self.workforce.everywhere(forget_tables)
+        task = MergeTask(
+            runs,
+            shards,
+            vertices.kept,
+            capacity,
+            self.options.orders(runs.source.weighted),
+            str(self._folder("pieces")),
+        )
+        with self.report.timed("merge"):
+            run_all(
+                self.workforce,
+                self.progress,
+                "merging rows",
+                merge_bucket,
+                [(task, side, b) for side in runs.sides for b in range(len(runs.buckets))],
+                unit="buckets",
+            )
+        return task
+
+    def _assemble(self, task: MergeTask) -> tuple[list[Assembly], list[Any]]:
+        store = str(self.partial.folder)
+        assemblies = run_all(
+            self.workforce,
+            self.progress,
+            "writing offsets",
+            assemble_side,
+            [
+                (task, store, shard, side)
+                for shard in range(task.shards)
+                for side in task.runs.sides
+            ],
+        )
+        chunks = run_all(
+            self.workforce,
+            self.progress,
+            "writing chunks",
+            write_strip_chunk,
+            [(store, strip, index) for strip, index in strip_chunks(assemblies)],
+            unit="chunks",
+        )
+        return assemblies, chunks
+
+    def _commit(
+        self,
+        task: MergeTask,
+        vertices: Renumbered,
+        counted: list[Counted],
+        description: dict[str, Any],
+    ) -> None:
+        with self.report.timed("write shards"):
+            assemblies, chunks = self._assemble(task)
+        sides = task.runs.sides
+        arcs = {
+            side: sum(a.arcs for a in assemblies[number :: len(sides)])
+            for number, side in enumerate(sides)
+        }
+        self.report.arcs = sum(arcs.values())
+        with self.report.timed("commit"):
+            self.report.manifest = self.partial.commit(
+                "graph",
+                _attributes(task, vertices, counted, arcs, description),
+                [*vertices.specs, *(spec for a in assemblies for spec in a.specs)],
+                [*vertices.entries, *(entry for a in assemblies for entry in a.entries), *chunks],
+            )
+
+
+def stored_weight_dtype(source: EdgeSource, counted: Sequence[Counted]) -> np.dtype[Any] | None:
+    """Type of the weights in the store: integers take 32 bits where all of them fit."""
+    if not source.weighted or source.weight_dtype is None:
+        return None
+    if source.weight_dtype.kind == "f":
+        return source.weight_dtype
+    low = min((part.lightest for part in counted if part.lightest is not None), default=0)
+    high = max((part.heaviest for part in counted if part.heaviest is not None), default=0)
+    narrow = np.iinfo(np.int32)
+    return np.dtype(np.int32 if narrow.min <= low and high <= narrow.max else np.int64)
+
+
+def _attributes(
+    task: MergeTask,
+    vertices: Renumbered,
+    counted: Sequence[Counted],
+    arcs: dict[str, int],
+    description: dict[str, Any],
+) -> dict[str, Any]:
+    runs, space = task.runs, vertices.space
+    lightest = [part.lightest for part in counted if part.lightest is not None]
+    weighted = runs.weight_dtype is not None
+    return {
+        "format_version": FORMAT_VERSION,
+        "directed": runs.source.directed,
+        "weighted": weighted,
+        "weight_dtype": runs.weight_dtype.name if runs.weight_dtype else None,
+        "lightest": min(lightest) if weighted and lightest else None,
+        "vertices": space.count,
+        "rows": vertices.kept,
+        "first_id": None if space.originals else space.first,
+        "edges": sum(part.edges for part in counted),
+        "self_loops": sum(part.loops for part in counted),
+        "arcs": arcs,
+        "shards": task.shards,
+        "row_orders": list(task.orders),
+        "renumbered": "internal ids are ranks by falling number of tuples, ties by original id",
+        "source": description,
+    }

@@ -1,0 +1,134 @@
+"""First pass: which vertices there are, and how many tuples meet at each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.edges.interface import EdgeSource, Unit
+from ooc_graph.kernels.degrees import count_dense
+from ooc_graph.kernels.vertices import merge_counts, run_lengths
+from ooc_graph.shards.plan import BLOCK_EDGES
+from ooc_graph.types import AnyArray, EdgeBlock, IntArray
+
+_LEAST_BUFFER = 1 << 18
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What one task of the first pass found.
+
+    Parameters
+    ----------
+    path
+        .npy with uint32 counts by position (dense ids), or with the structure of `CountedIds`.
+    edges, loops
+        Tuples read, and self-loops among them.
+    lightest, heaviest
+        Range of the weights, or None where there are none.
+    """
+
+    path: str
+    edges: int
+    loops: int
+    lightest: float | int | None
+    heaviest: float | int | None
+
+
+class _Weights:
+    """Running range of a weight column."""
+
+    def __init__(self) -> None:
+        self.lightest: Any = None
+        self.heaviest: Any = None
+
+    def add(self, weight: AnyArray | None) -> None:
+        if weight is None or not len(weight):
+            return
+        low, high = weight.min().item(), weight.max().item()
+        self.lightest = low if self.lightest is None else min(self.lightest, low)
+        self.heaviest = high if self.heaviest is None else max(self.heaviest, high)
+
+
+def count_units(
+    source: EdgeSource, units: Sequence[Unit], id_range: tuple[int, int], path: str
+) -> Counted:
+    """Count the tuples of some units at every vertex of a dense range of ids."""
+    first, count = id_range
+    degree = np.zeros(count, np.uint32)
+    edges, loops, weights = 0, 0, _Weights()
+    for unit in units:
+        for block in source.read(unit, BLOCK_EDGES):
+            loops += count_dense(block.source, block.target, first, degree)
+            edges += len(block)
+            weights.add(block.weight)
+    np.save(path, degree)
+    return Counted(path, edges, loops, weights.lightest, weights.heaviest)
+
+
+class CountedIds:
+    """Ascending distinct ids with their counts, grown block by block.
+
+    Memory: about 50 bytes a distinct id while it grows.
+    """
+
+    def __init__(self) -> None:
+        self.ids: IntArray = np.empty(0, np.int64)
+        self.counts: AnyArray = np.empty(0, np.uint64)
+        self._ends: list[IntArray] = []
+        self._loops: list[IntArray] = []
+        self._buffered = 0
+
+    def add_edges(self, block: EdgeBlock) -> int:
+        """Take in tuples; returns how many are self-loops."""
+        loop = block.source == block.target
+        loops = int(np.count_nonzero(loop))
+        if loops:
+            self._loops.append(block.source[loop])
+            block = EdgeBlock(block.source[~loop], block.target[~loop])
+        self._ends += [block.source, block.target]
+        self._grow(2 * len(block) + loops)
+        return loops
+
+    def add_vertices(self, ids: IntArray) -> None:
+        """Take in vertices that no tuple need name."""
+        self._loops.append(ids)
+        self._grow(len(ids))
+
+    def _grow(self, entries: int) -> None:
+        self._buffered += entries
+        if self._buffered >= max(_LEAST_BUFFER, len(self.ids) // 2):
+            self.settle()
+
+    def settle(self) -> None:
+        """Merge what is buffered."""
+        if self._ends:
+            self.merge(*run_lengths(np.concatenate(self._ends)))
+        if self._loops:
+            ids = np.unique(np.concatenate(self._loops))
+            self.merge(ids, np.zeros(len(ids), np.uint64))
+        self._ends, self._loops, self._buffered = [], [], 0
+
+    def merge(self, ids: IntArray, counts: AnyArray) -> None:
+        """Merge an ascending run."""
+        out_ids = np.empty(len(self.ids) + len(ids), np.int64)
+        out_counts = np.empty(len(out_ids), np.uint64)
+        used = merge_counts(self.ids, self.counts, ids, counts, out_ids, out_counts)
+        self.ids, self.counts = out_ids[:used].copy(), out_counts[:used].copy()
+
+
+def count_ids(source: EdgeSource, units: Sequence[Unit], path: str) -> Counted:
+    """Count the tuples of some units at every id that they name."""
+    found, weights = CountedIds(), _Weights()
+    edges = loops = 0
+    for unit in units:
+        for block in source.read(unit, BLOCK_EDGES):
+            loops += found.add_edges(block)
+            edges += len(block)
+            weights.add(block.weight)
+    found.settle()
+    np.savez(path, ids=found.ids, counts=found.counts)
+    return Counted(path, edges, loops, weights.lightest, weights.heaviest)

@@ -1,0 +1,306 @@
+"""Open a graph store and bring rows into host memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import NegativeWeightError, UnknownVertexError, UsageError
+from ooc_graph.kernels.rows import sort_rows
+from ooc_graph.layout.names import (
+    HUB,
+    IN,
+    INTERNAL_OF,
+    LIGHT,
+    ORIGINAL_OF,
+    ORIGINALS,
+    OUT,
+    TUPLES,
+    rows_path,
+)
+from ooc_graph.layout.stored import Stored
+from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, IntArray, Rows, Shard
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A built graph: opened in a moment, read when it is searched.
+
+    Parameters
+    ----------
+    stored
+        The store, checked as `Stored.open` does.
+    """
+
+    stored: Stored
+
+    @classmethod
+    def open(cls, path: str | Path) -> Graph:
+        """Open the store that a build wrote.
+
+        Raises
+        ------
+        NotAStoreError, CorruptStoreError
+        """
+        return cls(Stored.open(path, "graph"))
+
+    def __repr__(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        weighted = f", {self.weight_dtype} weights" if self.weighted else ""
+        size = f"{self.vertices:,} vertices, {self.edges:,} edges"
+        return f"<Graph {self.path}: {kind}, {size}{weighted}>"
+
+    @property
+    def path(self) -> Path:
+        """Folder of the store."""
+        return self.stored.path
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Canonical attributes of the store."""
+        return self.stored.attributes
+
+    @property
+    def identity(self) -> str:
+        """SHA-256 over the manifest: equal for stores of equal content."""
+        return self.stored.manifest.sha256
+
+    @property
+    def directed(self) -> bool:
+        """Whether edges have a direction."""
+        return bool(self.attributes["directed"])
+
+    @property
+    def weighted(self) -> bool:
+        """Whether weights are stored."""
+        return bool(self.attributes["weighted"])
+
+    @property
+    def weight_dtype(self) -> np.dtype[Any] | None:
+        """Type of the stored weights."""
+        name = self.attributes["weight_dtype"]
+        return None if name is None else np.dtype(name)
+
+    @property
+    def vertices(self) -> int:
+        """Vertices that the input has or declares, isolated ones included."""
+        return int(self.attributes["vertices"])
+
+    @property
+    def rows(self) -> int:
+        """Vertices with at least one arc: internal ids are 0 … rows - 1."""
+        return int(self.attributes["rows"])
+
+    @property
+    def shards(self) -> int:
+        """Number of virtual shards."""
+        return int(self.attributes["shards"])
+
+    @property
+    def edges(self) -> int:
+        """Input tuples, self-loops and duplicates included."""
+        return int(self.attributes["edges"])
+
+    @property
+    def arcs(self) -> int:
+        """Stored arcs of all sides, in one row order."""
+        return sum(self.attributes["arcs"].values())
+
+    @property
+    def first_id(self) -> int | None:
+        """First original id where ids are dense, else None."""
+        first = self.attributes["first_id"]
+        return None if first is None else int(first)
+
+    def original_ids(self) -> IntArray:
+        """All original ids, ascending: int64 (vertices,), host memory."""
+        if self.first_id is not None:
+            return np.arange(self.first_id, self.first_id + self.vertices)
+        return self.stored.read(ORIGINALS)
+
+    def internal_of(self) -> AnyArray:
+        """Internal id of each original id in ascending order, -1 without arcs; (vertices,)."""
+        return self.stored.read(INTERNAL_OF)
+
+    def original_of(self) -> IntArray:
+        """Original id of each internal id: int64 (rows,)."""
+        return self.stored.read(ORIGINAL_OF)
+
+    def tuples(self) -> AnyArray:
+        """Input tuples at each internal id, duplicates counted, self-loops not: (rows,)."""
+        return self.stored.read(TUPLES)
+
+    def position_of(self, original: int) -> int:
+        """Place of an original id among all, ascending.
+
+        Raises
+        ------
+        UnknownVertexError
+            If the graph has no such vertex.
+        """
+        if self.first_id is not None:
+            position = original - self.first_id
+            if 0 <= position < self.vertices:
+                return position
+        else:
+            found = self._bisect(original)
+            if found is not None:
+                return found
+        raise UnknownVertexError(
+            f"vertex {original} is not in the graph {self.path}", advice=self._id_advice()
+        )
+
+    def _bisect(self, original: int) -> int | None:
+        spec = self.stored.spec(ORIGINALS)
+        low, high = 0, spec.chunks
+        while low < high:
+            middle = (low + high) // 2
+            chunk = self.stored.chunk(spec, middle)
+            if original < chunk[0]:
+                high = middle
+            elif original > chunk[-1]:
+                low = middle + 1
+            else:
+                place = int(np.searchsorted(chunk, original))
+                return spec.bounds(middle)[0] + place if chunk[place] == original else None
+        return None
+
+    def _id_advice(self) -> str:
+        if self.first_id is not None:
+            return f"its ids go from {self.first_id} to {self.first_id + self.vertices - 1}"
+        return f"it has {self.vertices:,} vertices whose ids have gaps; give one of the input's ids"
+
+    def internal(self, original: int) -> int:
+        """Internal id of one vertex, -1 if it has no arc; reads one chunk."""
+        position = self.position_of(original)
+        spec = self.stored.spec(INTERNAL_OF)
+        index = position // spec.chunk
+        return int(self.stored.chunk(spec, index)[position - index * spec.chunk])
+
+    def require(self, order: str) -> None:
+        """Refuse a search that the store has no rows for.
+
+        Raises
+        ------
+        UsageError
+            SSSP needs light-first rows with weights.
+        NegativeWeightError
+            SSSP needs weights >= 0.
+        """
+        if order == LIGHT and not self.weighted:
+            raise UsageError(
+                f"{self.path}: holds no weights, so there are no weighted distances; use bfs, or "
+                "build it again with weights (and --rows both)"
+            )
+        if order == LIGHT and self.attributes["lightest"] < 0:
+            raise NegativeWeightError(
+                f"{self.path}: has negative weights (lightest {self.attributes['lightest']})",
+                advice="sssp needs weights of zero or more; use apsp, which allows negative ones",
+            )
+
+    def resident_bytes(self, order: str, shards: Sequence[int] | None = None) -> int:
+        """Host memory of the rows that a search needs, of all or of some shards."""
+        kept = order if order in self.attributes["row_orders"] else LIGHT
+        chosen = range(self.shards) if shards is None else shards
+        total = 0
+        for shard in chosen:
+            for side in self._sides():
+                group = rows_path(shard, side, kept)
+                columns = ["offsets", "neighbors", *(["weights"] if order == LIGHT else [])]
+                specs = [self.stored.spec(f"{group}/{column}") for column in columns]
+                total += sum(spec.length * spec.dtype.itemsize for spec in specs)
+        return total
+
+    def _sides(self) -> tuple[str, ...]:
+        return (OUT, IN) if self.directed else (OUT,)
+
+    def load(self, order: str, shard: int | None = None) -> Shard:
+        """Bring rows into host memory, every chunk checked.
+
+        Parameters
+        ----------
+        order
+            ``hub`` (BFS) or ``light`` (SSSP).
+        shard
+            One shard, or None for the whole graph in global order.
+
+        Raises
+        ------
+        CorruptStoreError
+            Names file and chunk.
+        """
+        self.require(order)
+        rows = {side: self._side(side, order, shard) for side in self._sides()}
+        out, into = rows[OUT], rows.get(IN, rows[OUT])
+        whole = Dealing(self.rows)
+        dealing = whole if shard is None else Dealing(self.rows, self.shards, shard)
+        tuples = self.tuples()
+        if shard is not None:
+            tuples = tuples[dealing.internal_of(np.arange(dealing.rows))]
+        if order == HUB:
+            return Shard(dealing, self.directed, tuples, out_hub=out, into_hub=into)
+        return Shard(dealing, self.directed, tuples, out_light=out, into_light=into)
+
+    def _side(self, side: str, order: str, shard: int | None) -> Rows:
+        if order in self.attributes["row_orders"]:
+            return self._rows(side, order, order, shard)
+        # Only light rows are stored: BFS orders them by id when it loads them.
+        rows = self._rows(side, LIGHT, HUB, shard)
+        sort_rows(rows.offsets.astype(np.int64), rows.neighbors, np.empty(0, np.uint32))
+        return rows
+
+    def _rows(self, side: str, stored_order: str, order: str, shard: int | None) -> Rows:
+        names = ["neighbors", *(["weights"] if order == LIGHT else [])]
+        if shard is not None or self.shards == 1:
+            group = rows_path(shard or 0, side, stored_order)
+            columns = [self.stored.read(f"{group}/{name}") for name in names]
+            return Rows(self.stored.read(f"{group}/offsets"), *columns)
+        groups = [rows_path(number, side, stored_order) for number in range(self.shards)]
+        local = [self.stored.read(f"{group}/offsets").astype(np.int64) for group in groups]
+        offsets = _global_offsets(local, self.rows)
+        columns = [
+            self._interleave([f"{group}/{name}" for group in groups], local, offsets)
+            for name in names
+        ]
+        return Rows(offsets.astype(np.uint64), *columns)
+
+    def _interleave(
+        self, arrays: Sequence[str], local: Sequence[IntArray], offsets: IntArray
+    ) -> AnyArray:
+        """One column of all shards in global row order, chunk by chunk."""
+        specs = [self.stored.spec(array) for array in arrays]
+        whole = np.empty(int(offsets[-1]), specs[0].dtype)
+        for shard, spec in enumerate(specs):
+            starts = local[shard][:-1:DEAL_BLOCK]
+            target = offsets[:-1][shard * DEAL_BLOCK :: len(specs) * DEAL_BLOCK]
+            for index in range(spec.chunks):
+                _place(self.stored.chunk(spec, index), spec.bounds(index)[0], starts, target, whole)
+        return whole
+
+
+def _global_offsets(local: Sequence[IntArray], rows: int) -> IntArray:
+    lengths = np.empty(rows, np.int64)
+    for shard, offsets in enumerate(local):
+        dealing = Dealing(rows, len(local), shard)
+        lengths[dealing.internal_of(np.arange(dealing.rows))] = np.diff(offsets)
+    offsets = np.zeros(rows + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def _place(
+    chunk: AnyArray, first: int, starts: IntArray, target: IntArray, whole: AnyArray
+) -> None:
+    """Copy a chunk's stretches of dealing blocks to where the blocks stand in global order."""
+    stop = first + len(chunk)
+    block = max(0, int(np.searchsorted(starts, first, "right")) - 1)
+    position = first
+    while position < stop:
+        until = stop if block + 1 == len(starts) else min(stop, int(starts[block + 1]))
+        place = int(target[block]) + position - int(starts[block])
+        whole[place : place + until - position] = chunk[position - first : until - first]
+        position, block = until, block + 1

@@ -1,0 +1,138 @@
+"""Merge: one bucket of all runs -> its rows, ordered and without duplicates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ooc_graph.kernels.rows import (
+    as_keys,
+    count_rows,
+    drop_duplicates,
+    fold_row,
+    from_keys,
+    scatter_rows,
+    sort_rows,
+)
+from ooc_graph.layout.names import HUB, LIGHT
+from ooc_graph.shards.runs import RunTask, segments
+from ooc_graph.types import AnyArray, IntArray
+
+
+@dataclass(frozen=True)
+class MergeTask:
+    """All that the merges have in common.
+
+    Parameters
+    ----------
+    runs
+        Where the runs are and how they are stored.
+    shards
+        Number of virtual shards, a power of two.
+    vertices
+        Kept vertices.
+    capacity
+        Arcs of a bucket that are sorted in memory; above it a bucket is a single row.
+    orders
+        Row orders to write: ``hub``, ``light`` or both.
+    folder
+        Where pieces are written.
+    """
+
+    runs: RunTask
+    shards: int
+    vertices: int
+    capacity: int
+    orders: tuple[str, ...]
+    folder: str
+
+    def piece(self, side: str, bucket: int, column: str) -> Path:
+        """File with one column of one merged bucket."""
+        return Path(self.folder) / f"{bucket:06d}-{side}-{column}"
+
+
+def merge_bucket(task: MergeTask, side: str, bucket: int) -> int:
+    """Write the pieces of one bucket; returns the arcs it keeps."""
+    arcs = int(task.runs.buckets.arcs[bucket])
+    huge = arcs > task.capacity and int(task.runs.buckets.rows[bucket]) == 1
+    merged = _fold(task, side, bucket) if huge else _sort(task, side, bucket)
+    kept, neighbors, weights = merged
+    kept.astype(np.uint32 if arcs < 1 << 32 else np.uint64).tofile(
+        task.piece(side, bucket, "lengths")
+    )
+    if HUB in task.orders:
+        neighbors.tofile(task.piece(side, bucket, "hub"))
+    if LIGHT in task.orders:
+        _write_light(task, side, bucket, kept, neighbors, weights)
+    return len(neighbors)
+
+
+def _write_light(
+    task: MergeTask,
+    side: str,
+    bucket: int,
+    kept: IntArray,
+    neighbors: AnyArray,
+    weights: AnyArray,
+) -> None:
+    """Rows by weight; ids are ascending before, and the sort is stable, so ties are by id."""
+    offsets = _offsets(kept)
+    keys = as_keys(weights)
+    sort_rows(offsets, keys, neighbors)
+    neighbors.tofile(task.piece(side, bucket, "light"))
+    from_keys(keys, weights.dtype).tofile(task.piece(side, bucket, "weights"))
+
+
+def _sort(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, AnyArray]:
+    offsets, neighbors, weights = _grouped(task, side, bucket)
+    sort_rows(offsets, neighbors, weights)
+    kept = np.empty(len(offsets) - 1, np.int64)
+    total = drop_duplicates(offsets, neighbors, weights, kept)
+    return kept, neighbors[:total], weights[:total]
+
+
+def _grouped(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, AnyArray]:
+    """Arcs of a bucket in row order; what was read is freed on return."""
+    buckets, shift = task.runs.buckets, task.shards.bit_length() - 1
+    first, rows = int(buckets.first[bucket]), int(buckets.rows[bucket])
+    parts = list(segments(task.runs, side, bucket))
+    counts = np.zeros(rows, np.int64)
+    for part in parts:
+        count_rows(part.rows, shift, first, counts)
+    offsets = _offsets(counts)
+    neighbors = np.empty(int(offsets[-1]), task.runs.id_dtype)
+    weighted = task.runs.weight_dtype is not None
+    weights = np.empty(len(neighbors) if weighted else 0, task.runs.weight_dtype or np.float32)
+    cursor = offsets[:-1].copy()
+    for part in parts:
+        scatter_rows(
+            part.rows,
+            part.neighbors,
+            part.weights,
+            shift,
+            first,
+            cursor,
+            neighbors,
+            weights,
+        )
+    return offsets, neighbors, weights
+
+
+def _fold(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, AnyArray]:
+    """A row too long to sort: fold its runs into tables of size O(V), one run at a time."""
+    weighted = task.runs.weight_dtype is not None
+    seen = np.zeros(task.vertices, np.bool_)
+    lightest = np.empty(task.vertices if weighted else 0, task.runs.weight_dtype or np.float32)
+    for part in segments(task.runs, side, bucket):
+        fold_row(part.neighbors, part.weights, seen, lightest)
+    neighbors = np.flatnonzero(seen).astype(task.runs.id_dtype)
+    weights = lightest[seen] if weighted else lightest
+    return np.array([len(neighbors)], np.int64), neighbors, weights
+
+
+def _offsets(counts: IntArray) -> IntArray:
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets

@@ -1,0 +1,166 @@
+"""A binary copy of an input that is dear to read twice, made by the first pass over it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.edges.interface import EdgeSource, Unit
+from ooc_graph.layout.chunks import byte_view
+from ooc_graph.shards.plan import BLOCK_EDGES
+from ooc_graph.types import AnyArray, EdgeBlock, IntArray
+
+_COLUMNS = ("source", "target", "weight")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One staged unit: columns of 8-byte numbers in files of their own.
+
+    Parameters
+    ----------
+    stem
+        Path of the files without their suffix.
+    edges
+        Number of tuples.
+    spans
+        (tuples, weight dtype name) of consecutive stretches; integer and float stretches may
+        follow each other in a text column until the whole column is known.
+    """
+
+    stem: str
+    edges: int
+    spans: tuple[tuple[int, str], ...]
+
+
+def stage_unit(source: EdgeSource, unit: Unit, folder: str) -> Part:
+    """Copy one unit of ``source`` into binary columns."""
+    stem = str(Path(folder) / f"{unit.index:06d}")
+    spans: list[tuple[int, str]] = []
+    with contextlib.ExitStack() as stack:
+        files = {name: stack.enter_context(Path(f"{stem}.{name}").open("wb")) for name in _COLUMNS}
+        for block in source.read(unit, BLOCK_EDGES):
+            block.source.tofile(files["source"])
+            block.target.tofile(files["target"])
+            _stage_weights(block, files["weight"], spans)
+    return Part(stem, sum(count for count, _ in spans), tuple(spans))
+
+
+def _stage_weights(block: EdgeBlock, file: Any, spans: list[tuple[int, str]]) -> None:
+    name = "none"
+    if block.weight is not None:
+        name = block.weight.dtype.name
+        # Eight bytes each, whatever the dtype, so that a tuple's weight is found by its number.
+        wide = block.weight if block.weight.itemsize == 8 else block.weight.astype(np.float64)
+        np.ascontiguousarray(wide).tofile(file)
+    if spans and spans[-1][1] == name:
+        spans[-1] = (spans[-1][0] + len(block), name)
+    else:
+        spans.append((len(block), name))
+
+
+def column_dtype(parts: Sequence[Part]) -> np.dtype[Any] | None:
+    """Type of the whole weight column: one float64 anywhere makes it float64 (decision 11)."""
+    names = {name for part in parts for count, name in part.spans if count}
+    if not names or names == {"none"}:
+        return None
+    return np.dtype(names.pop()) if len(names) == 1 else np.dtype(np.float64)
+
+
+@dataclass(frozen=True)
+class StagedSource:
+    """`EdgeSource` over staged parts; units may begin and end inside parts.
+
+    Parameters
+    ----------
+    original
+        The source that was staged: directedness, declared vertices and description are its own.
+    """
+
+    original: EdgeSource
+    parts: tuple[Part, ...]
+    weight_dtype: np.dtype[Any] | None
+    rereadable: bool = field(default=True, init=False)
+
+    @property
+    def directed(self) -> bool:
+        """Whether tuples are arcs."""
+        return self.original.directed
+
+    @property
+    def weighted(self) -> bool:
+        """Whether there are weights."""
+        return self.weight_dtype is not None
+
+    @property
+    def id_range(self) -> tuple[int, int] | None:
+        """Declared dense ids."""
+        return self.original.id_range
+
+    @property
+    def edges(self) -> int:
+        """Number of tuples."""
+        return sum(part.edges for part in self.parts)
+
+    def units(self, edges_per_unit: int) -> list[Unit]:
+        """Ranges of tuple numbers."""
+        total = self.edges
+        starts = range(0, total, edges_per_unit)
+        return [
+            Unit(index, start, min(start + edges_per_unit, total))
+            for index, start in enumerate(starts)
+        ]
+
+    def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
+        """Tuples of a range, in order."""
+        first = 0
+        for part in self.parts:
+            start, stop = max(unit.start - first, 0), min(unit.stop - first, part.edges)
+            for begin in range(start, stop, block_edges):
+                yield self._block(part, begin, min(begin + block_edges, stop))
+            first += part.edges
+
+    def _block(self, part: Part, start: int, stop: int) -> EdgeBlock:
+        return EdgeBlock(
+            _column(part, "source", np.int64, start, stop),
+            _column(part, "target", np.int64, start, stop),
+            self._weights(part, start, stop),
+        )
+
+    def _weights(self, part: Part, start: int, stop: int) -> AnyArray | None:
+        if self.weight_dtype is None:
+            return None
+        out, first = np.empty(stop - start, self.weight_dtype), 0
+        for count, name in part.spans:
+            begin, end = max(start, first), min(stop, first + count)
+            if begin < end:
+                stored = np.int64 if np.dtype(name).kind == "i" else np.float64
+                out[begin - start : end - start] = _column(part, "weight", stored, begin, end)
+            first += count
+        return out
+
+    def vertex_blocks(self) -> Iterator[IntArray]:
+        """Listed vertices."""
+        return self.original.vertex_blocks()
+
+    def describe(self) -> dict[str, Any]:
+        """The original's description."""
+        return self.original.describe()
+
+
+def _column(part: Part, name: str, dtype: Any, start: int, stop: int) -> AnyArray:
+    data = np.empty(stop - start, dtype)
+    with Path(f"{part.stem}.{name}").open("rb", buffering=0) as file:
+        view, done = byte_view(data), 0
+        while done < len(view):
+            got = os.preadv(file.fileno(), [view[done:]], start * 8 + done)
+            if not got:
+                raise OSError(f"{part.stem}.{name}: ended early while staged tuples were read")
+            done += got
+    return data

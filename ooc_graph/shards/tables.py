@@ -1,0 +1,87 @@
+"""The tables of size O(V) that a build's tasks read: who is which internal id."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ooc_graph.errors import InputError
+from ooc_graph.kernels.arcs import translate_dense, translate_sorted
+from ooc_graph.types import AnyArray, IntArray
+
+
+@dataclass(frozen=True)
+class VertexSpace:
+    """The vertices of an input, by position.
+
+    Parameters
+    ----------
+    first, count
+        Dense ids: position = id - first. With gaps: only ``count`` has a meaning.
+    originals
+        .npy file with the ascending original ids (int64) where they have gaps.
+    """
+
+    first: int
+    count: int
+    originals: str | None = None
+
+
+@dataclass(frozen=True)
+class Tables:
+    """`VertexSpace` with the internal id of every position, in host memory."""
+
+    space: VertexSpace
+    internal_of: AnyArray
+    originals: IntArray | None
+
+    def translate(self, ids: IntArray, out: AnyArray) -> None:
+        """Internal ids of original ids.
+
+        Raises
+        ------
+        InputError
+            If an id is not a vertex of the input.
+        """
+        if self.originals is None:
+            translate_dense(ids, self.space.first, self.internal_of, out)
+            return
+        missing = translate_sorted(ids, self.originals, self.internal_of, out)
+        if missing >= 0:
+            raise InputError(f"vertex {ids[missing]} appeared only in the second pass")
+
+
+_lock = threading.Lock()
+_loaded: dict[str, Tables] = {}
+
+
+def load_tables(space: VertexSpace, internal_of: str) -> Tables:
+    """Tables of the build in hand; one copy a process, until `forget_tables`."""
+    with _lock:
+        if internal_of not in _loaded:
+            _loaded.clear()
+            originals = None if space.originals is None else np.load(space.originals)
+            _loaded[internal_of] = Tables(space, np.load(internal_of), originals)
+        return _loaded[internal_of]
+
+
+def forget_tables() -> None:
+    """Give the memory back."""
+    with _lock:
+        _loaded.clear()
+
+
+def table_bytes(space: VertexSpace) -> int:
+    """Bytes of the tables in one process."""
+    each = 4 if space.count < 1 << 31 else 8
+    return space.count * (each + (8 if space.originals else 0))
+
+
+def save(folder: Path, name: str, data: AnyArray) -> str:
+    """Write a table where the other workers find it."""
+    path = folder / f"{name}.npy"
+    np.save(path, data)
+    return str(path)
