@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -78,24 +79,20 @@ class Result:
 
     def to_zarr(self) -> Any:
         """The stored result as a read-only Zarr group."""
-        import zarr  # noqa: PLC0415 - only callers of this pay for the import
-
         if not isinstance(self.columns, Stored):
             raise UsageError("this result was not written; search with out=PATH to get a store")
-        return zarr.open_group(str(self.columns.path), mode="r")
+        return _import("zarr").open_group(str(self.columns.path), mode="r")
 
     def to_dask_array(self, name: str) -> Any:
         """One column as a Dask array; read lazily, and checked, where the result is stored."""
-        import dask.array as da  # noqa: PLC0415
-
+        da = _import("dask.array")
         if not isinstance(self.columns, Stored):
             return da.from_array(self.columns[name])
         return _lazy_column(self.columns, name)
 
     def to_dask_dataframe(self) -> Any:
         """All columns as a Dask DataFrame with the column names of `to_frame`."""
-        import dask.dataframe as dd  # noqa: PLC0415
-
+        dd = _import("dask.dataframe")
         columns = [self.to_dask_array(name) for name in (VERTEX, self.measure, PARENT)]
         names = ["vertex", "distance", "predecessor"]
         series = [
@@ -145,6 +142,11 @@ class SsspResult(Result):
         return self.read(DISTANCE)
 
 
+def _import(name: str) -> Any:
+    """Import a library that only some callers need, when they need it."""
+    return importlib.import_module(name)
+
+
 def result_attributes(kernel: str, root: int, graph: str, dtype: np.dtype[Any]) -> dict[str, Any]:
     """Canonical attributes of a stored result."""
     unreached: Any = -1 if kernel == "bfs" else "+inf"
@@ -154,11 +156,8 @@ def result_attributes(kernel: str, root: int, graph: str, dtype: np.dtype[Any]) 
 
 
 def _lazy_column(stored: Stored, name: str) -> Any:
-    import dask  # noqa: PLC0415
-    import dask.array as da  # noqa: PLC0415
-
-    spec = stored.spec(name)
-    read = dask.delayed(_chunk, pure=True)
+    da, spec = _import("dask.array"), stored.spec(name)
+    read = _import("dask").delayed(_chunk, pure=True)
     parts = [
         da.from_delayed(
             read(str(stored.path), name, index), (np.ptp(spec.bounds(index)),), spec.dtype

@@ -46,6 +46,9 @@ class BuildReport:
         (name, start, stop) in seconds since the build began.
     edges, arcs
         Tuples read, and arcs stored in one row order.
+    read_s
+        Seconds of the first pass in which the source gave (a generator: made) all tuples once;
+        what several tasks took at the same time counts once.
     manifest
         The store's manifest.
     """
@@ -53,6 +56,7 @@ class BuildReport:
     stages: list[tuple[str, float, float]] = field(default_factory=list)
     edges: int = 0
     arcs: int = 0
+    read_s: float = 0.0
     manifest: Manifest | None = None
     _begun: float = field(default_factory=perf_counter)
 
@@ -208,6 +212,7 @@ class _Build:
                 amount=lambda part: part.edges,
             )
         self.report.edges = sum(part.edges for part in counted)
+        self.report.read_s = max(part.read_s for part in counted)
         if source.id_range is None and self.report.edges == 0:
             raise InputError("the input has no edges", advice="nothing was built")
         return counted

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ class Counted:
         Tuples read, and self-loops among them.
     lightest, heaviest
         Range of the weights, or None where there are none.
+    read_s
+        Seconds that the source took to give (generate, read) the tuples.
     """
 
     path: str
@@ -36,6 +39,7 @@ class Counted:
     loops: int
     lightest: float | int | None
     heaviest: float | int | None
+    read_s: float
 
 
 class _Weights:
@@ -53,20 +57,37 @@ class _Weights:
         self.heaviest = high if self.heaviest is None else max(self.heaviest, high)
 
 
+class _Clock:
+    """Times what a source takes, apart from what is done with its tuples."""
+
+    def __init__(self) -> None:
+        self.read_s = 0.0
+
+    def blocks(self, source: EdgeSource, unit: Unit) -> Iterator[EdgeBlock]:
+        blocks = source.read(unit, BLOCK_EDGES)
+        while True:
+            begun = perf_counter()
+            block = next(blocks, None)
+            self.read_s += perf_counter() - begun
+            if block is None:
+                return
+            yield block
+
+
 def count_units(
     source: EdgeSource, units: Sequence[Unit], id_range: tuple[int, int], path: str
 ) -> Counted:
     """Count the tuples of some units at every vertex of a dense range of ids."""
     first, count = id_range
     degree = np.zeros(count, np.uint32)
-    edges, loops, weights = 0, 0, _Weights()
+    edges, loops, weights, clock = 0, 0, _Weights(), _Clock()
     for unit in units:
-        for block in source.read(unit, BLOCK_EDGES):
+        for block in clock.blocks(source, unit):
             loops += count_dense(block.source, block.target, first, degree)
             edges += len(block)
             weights.add(block.weight)
     np.save(path, degree)
-    return Counted(path, edges, loops, weights.lightest, weights.heaviest)
+    return Counted(path, edges, loops, weights.lightest, weights.heaviest, clock.read_s)
 
 
 class CountedIds:
@@ -122,13 +143,13 @@ class CountedIds:
 
 def count_ids(source: EdgeSource, units: Sequence[Unit], path: str) -> Counted:
     """Count the tuples of some units at every id that they name."""
-    found, weights = CountedIds(), _Weights()
+    found, weights, clock = CountedIds(), _Weights(), _Clock()
     edges = loops = 0
     for unit in units:
-        for block in source.read(unit, BLOCK_EDGES):
+        for block in clock.blocks(source, unit):
             loops += found.add_edges(block)
             edges += len(block)
             weights.add(block.weight)
     found.settle()
     np.savez(path, ids=found.ids, counts=found.counts)
-    return Counted(path, edges, loops, weights.lightest, weights.heaviest)
+    return Counted(path, edges, loops, weights.lightest, weights.heaviest, clock.read_s)

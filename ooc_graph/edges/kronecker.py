@@ -1,0 +1,392 @@
+"""Graph500's Kronecker graph as a source of edges: any block of it, in any order.
+
+Edge e is a function of (scale, seeds, e) alone, so that nothing is stored and any worker can make
+any part. Bit-identical to the Graph500 reference 3.0 generator (edges, float32 weights) and to
+its choice of search keys.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ooc_graph.edges.interface import Unit
+from ooc_graph.errors import UsageError
+from ooc_graph.kernels import kronecker as kernel
+from ooc_graph.types import AnyArray, EdgeBlock, IntArray
+
+MAX_SCALE = 40
+EDGES_PER_STREAM_BITS = 64
+SKIP_BITS = 192
+EDGES_PER_THREAD = 1 << 15
+SEARCH_BLOCK_EDGES = 1 << 17
+
+State = tuple[int, ...]
+Degree = Callable[[IntArray], AnyArray] | AnyArray
+Float32Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Kronecker:
+    """Graph500's generator: ``edge_factor * 2**scale`` undirected tuples on ``2**scale`` vertices.
+
+    Parameters
+    ----------
+    scale
+        log2 of the number of vertices, 1 to 40.
+    edge_factor
+        Tuples per vertex, at least 1.
+    seeds
+        The two user seeds, any unsigned 64-bit integers; the reference uses (2, 3).
+    weighted
+        Whether `read` yields weights; `block` always does. The tuples are the same either way.
+
+    Raises
+    ------
+    UsageError
+        For parameters out of range.
+
+    References
+    ----------
+    Graph500 benchmark, reference code 3.0 (https://github.com/graph500/graph500).
+    L'Ecuyer, Blouin, Couture, "A search for good multiple recursive random number generators",
+    ACM TOMACS 3 (1993).
+    """
+
+    scale: int
+    _: KW_ONLY
+    edge_factor: int = 16
+    seeds: tuple[int, int] = (2, 3)
+    weighted: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", _integer("scale", self.scale))
+        object.__setattr__(self, "edge_factor", _integer("edge_factor", self.edge_factor))
+        seeds = tuple(_integer("seeds", seed) for seed in self.seeds)
+        object.__setattr__(self, "seeds", seeds)
+        self._check()
+
+    def _check(self) -> None:
+        if not 1 <= self.scale <= MAX_SCALE:
+            raise UsageError(f"scale is {self.scale}: give one from 1 to {MAX_SCALE}")
+        if self.edge_factor < 1:
+            raise UsageError(f"edge_factor is {self.edge_factor}: give at least 1")
+        if self.edge_factor << self.scale >= 1 << 63:
+            raise UsageError("edge_factor * 2**scale must stay below 2**63")
+        if [0 <= seed < 1 << 64 for seed in self.seeds] != [True, True]:
+            raise UsageError(f"seeds are {self.seeds}: give two integers in [0, 2**64)")
+
+    @property
+    def vertices(self) -> int:
+        """Number of vertices, isolated ones included."""
+        return 1 << self.scale
+
+    @property
+    def edges(self) -> int:
+        """Number of tuples, duplicates and self-loops included."""
+        return self.edge_factor << self.scale
+
+    @property
+    def directed(self) -> bool:
+        """False: a tuple joins its vertices both ways."""
+        return False
+
+    @property
+    def weight_dtype(self) -> np.dtype[Any] | None:
+        """float32, or None when unweighted."""
+        return np.dtype(np.float32) if self.weighted else None
+
+    @property
+    def rereadable(self) -> bool:
+        """True: making the edges again is cheaper than storing them."""
+        return True
+
+    @property
+    def id_range(self) -> tuple[int, int]:
+        """Vertices are 0 to ``2**scale - 1``."""
+        return 0, self.vertices
+
+    def units(self, edges_per_unit: int) -> list[Unit]:
+        """Split the tuples into units of ``edges_per_unit``, the last one shorter."""
+        if edges_per_unit < 1:
+            raise UsageError(f"edges_per_unit is {edges_per_unit}: give at least 1")
+        starts = range(0, self.edges, edges_per_unit)
+        return [
+            Unit(index, start, min(start + edges_per_unit, self.edges))
+            for index, start in enumerate(starts)
+        ]
+
+    def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
+        """Yield tuples ``unit.start`` to ``unit.stop`` in blocks, made by the calling thread.
+
+        One thread only: whoever reads several units at once has the cores busy already.
+        """
+        if block_edges < 1:
+            raise UsageError(f"block_edges is {block_edges}: give at least 1")
+        self._check_range(unit.start, unit.stop)
+        for start in range(unit.start, unit.stop, block_edges):
+            count = min(block_edges, unit.stop - start)
+            source, target = np.empty(count, np.int64), np.empty(count, np.int64)
+            weight = np.empty(count, np.float32) if self.weighted else None
+            self.generate_into(start, source, target, weight)
+            yield EdgeBlock(source, target, weight)
+
+    def vertex_blocks(self) -> Iterator[IntArray]:
+        """Yield nothing: `id_range` says it all."""
+        return iter(())
+
+    def describe(self) -> dict[str, Any]:
+        """Return the generator's parameters, JSON-able."""
+        return {
+            "format": "kronecker",
+            "scale": self.scale,
+            "edge_factor": self.edge_factor,
+            "seeds": list(self.seeds),
+            "weighted": self.weighted,
+        }
+
+    def block(
+        self, start: int, stop: int, *, threads: int | None = None
+    ) -> tuple[IntArray, IntArray, Float32Array]:
+        """Make tuples ``start`` to ``stop - 1``.
+
+        Parameters
+        ----------
+        start, stop
+            0 <= start <= stop <= ``edges``.
+        threads
+            Threads to use; None: one for every core that this process may use.
+
+        Returns
+        -------
+        source, target
+            int64 (stop - start,), in host memory.
+        weight
+            float32 (stop - start,), in [0, 1].
+        """
+        self._check_range(start, stop)
+        count = stop - start
+        source, target = np.empty(count, np.int64), np.empty(count, np.int64)
+        weight = np.empty(count, np.float32)
+
+        def fill(low: int, high: int) -> None:
+            self.generate_into(start + low, source[low:high], target[low:high], weight[low:high])
+
+        parts = max(1, min(_threads(threads), count // EDGES_PER_THREAD))
+        bounds = [count * part // parts for part in range(parts + 1)]
+        _in_threads(fill, bounds[:-1], bounds[1:])
+        return source, target, weight
+
+    def generate_into(
+        self, start: int, source: AnyArray, target: AnyArray, weight: Float32Array | None = None
+    ) -> None:
+        """Fill the caller's arrays with the tuples from ``start`` on.
+
+        Serial and without the GIL: call it from as many threads as you like.
+
+        Parameters
+        ----------
+        start
+            Number of the first tuple; ``start + len(source) <= edges``.
+        source, target
+            int64, uint64 or (for ``scale`` <= 32) uint32 (m,), contiguous, written.
+        weight
+            float32 (m,), contiguous, written; None costs nothing.
+        """
+        self._check_range(start, start + len(source))
+        if len(target) != len(source) or (weight is not None and len(weight) != len(source)):
+            raise UsageError("source, target and weight must have one length")
+        if min(source.dtype.itemsize, target.dtype.itemsize) < 8 and self.scale > 32:
+            raise UsageError(f"ids of scale {self.scale} need 64-bit arrays")
+        seed, scramble = _seed_arrays(self.seeds)
+        scratch = np.empty(kernel.SCRATCH_WORDS, np.uint64)
+        kernel.generate_into(
+            int(start),  # one specialisation, whatever kind of integer comes
+            self.scale,
+            seed,
+            _edge_powers(),
+            scramble,
+            scratch,
+            source,
+            target,
+            weight,
+        )
+
+    def search_keys(
+        self, count: int = 64, *, degree: Degree | None = None, threads: int | None = None
+    ) -> IntArray:
+        """Choose Graph500's search keys: distinct vertices that some non-loop edge meets.
+
+        As in the reference, the search gives up after ``2**scale`` tries: from then on every
+        draw is taken as it comes. A graph with fewer usable vertices than ``count`` therefore
+        still gets ``count`` keys, the last of which may repeat or be isolated.
+
+        Parameters
+        ----------
+        count
+            Number of keys.
+        degree
+            Which vertices are not isolated once self-loops are gone: an array over all
+            vertices, or a function of an int64 array of vertices; non-zero means not isolated.
+            None: generate all edges once and look (memory independent of the scale).
+        threads
+            For that pass; None: one for every core that this process may use.
+
+        Returns
+        -------
+        int64 (count,)
+        """
+        if count < 1:
+            raise UsageError(f"count is {count}: give at least 1")
+        roots, keys, drawn = self._root_draws(), list[int](), 0
+        while len(keys) < count:
+            batch = np.fromiter(islice(roots, 16 * count), np.int64)
+            forced = np.arange(drawn + 1, drawn + 1 + len(batch)) > self.vertices
+            usable = forced.copy()
+            usable[~forced] = self._touched(batch[~forced], degree, threads)
+            drawn += len(batch)
+            for root, take, anyway in zip(batch.tolist(), usable, forced, strict=True):
+                if len(keys) < count and (anyway or (take and root not in keys)):
+                    keys.append(root)
+        return np.array(keys, np.int64)
+
+    def _root_draws(self) -> Iterator[int]:
+        """Yield the reference's candidates for keys, without end."""
+        state = mrg_skip(mrg_seed(self.seeds), high=2)
+        while True:
+            total = 0.0
+            for _ in range(2):
+                state = mrg_skip(state, low=1)
+                high = state[0] * 4.65661287524579692e-10
+                state = mrg_skip(state, low=1)
+                total += high + state[0] * 2.168404346990492787e-19
+            yield int(total * self.vertices) % self.vertices
+
+    def _touched(
+        self, vertices: IntArray, degree: Degree | None, threads: int | None
+    ) -> NDArray[np.bool_]:
+        """Whether each vertex has an edge other than self-loops, (k,)."""
+        if len(vertices) == 0:
+            return np.zeros(0, np.bool_)
+        if callable(degree):
+            return np.asarray(degree(vertices)).astype(np.bool_)
+        if degree is not None:
+            return np.asarray(degree[vertices]).astype(np.bool_)
+        return self._touched_by_edges(vertices, threads)
+
+    def _touched_by_edges(self, vertices: IntArray, threads: int | None) -> NDArray[np.bool_]:
+        """Go through all edges once; threads have flags of their own, joined at the end."""
+        table = np.full(1 << (8 * len(vertices)).bit_length(), -1, np.int64)
+        kernel.insert_vertices(vertices, table)
+        parts = _threads(threads)
+        touched = np.zeros((parts, len(table)), np.uint8)
+
+        def mark(part: int, low: int, high: int) -> None:
+            ends = np.empty((2, SEARCH_BLOCK_EDGES), np.int64)
+            for start in range(low, high, SEARCH_BLOCK_EDGES):
+                source, target = ends[:, : min(SEARCH_BLOCK_EDGES, high - start)]
+                self.generate_into(start, source, target)
+                kernel.mark_touched(source, target, table, touched[part])
+
+        bounds = [self.edges * part // parts for part in range(parts + 1)]
+        _in_threads(mark, range(parts), bounds[:-1], bounds[1:])
+        hit: NDArray[np.bool_] = np.isin(vertices, table[touched.any(axis=0)])
+        return hit
+
+    def _check_range(self, start: int, stop: int) -> None:
+        if not 0 <= start <= stop <= self.edges:
+            raise UsageError(f"no edges {start} to {stop}: the graph has {self.edges}")
+
+
+def mrg_seed(seeds: Sequence[int]) -> State:
+    """State (z1, …, z5) of the random generator that two 64-bit user seeds stand for."""
+    first, second = seeds
+    low = (1 << 30) - 1
+    top = ((second >> 60) << 4) + (first >> 60)
+    parts = (first & low, (first >> 30) & low, second & low, (second >> 30) & low, top)
+    return tuple(part + 1 for part in parts)
+
+
+def mrg_skip(state: State, *, high: int = 0, middle: int = 0, low: int = 0) -> State:
+    """Move the random generator on by ``low + middle * 2**64 + high * 2**128`` steps."""
+    steps = low + (middle << EDGES_PER_STREAM_BITS) + (high << 2 * EDGES_PER_STREAM_BITS)
+    powers = _step_powers()
+    for bit in range(steps.bit_length()):
+        if (steps >> bit) & 1:
+            state = tuple(_inner(row, state) for row in powers[bit])
+    return state
+
+
+def scramble_constants(seeds: Sequence[int]) -> tuple[int, int]:
+    """Two 64-bit constants that the vertex scramble draws from the same generator."""
+    state = mrg_skip(mrg_seed(seeds), high=50, middle=7)
+    draws = [mrg_skip(state, low=step)[0] for step in range(1, 5)]
+    # The reference multiplies by 2**32 - 1; a shift by 32 was probably meant.
+    values = (draws[0] * 0xFFFFFFFF + draws[1], draws[2] * 0xFFFFFFFF + draws[3])
+    return values[0] % 2**64, values[1] % 2**64
+
+
+def _inner(row: Sequence[int], column: Sequence[int]) -> int:
+    return sum(a * b for a, b in zip(row, column, strict=True)) % kernel.MODULUS
+
+
+@cache
+def _step_powers() -> list[tuple[State, ...]]:
+    """Matrices of 1, 2, 4, … steps of the random generator."""
+    unit = [tuple(int(row == column) for column in range(5)) for row in range(4)]
+    power: tuple[State, ...] = ((kernel.FIRST_FACTOR, 0, 0, 0, kernel.LAST_FACTOR), *unit)
+    powers = []
+    for _ in range(SKIP_BITS):
+        powers.append(power)
+        columns = list(zip(*power, strict=True))
+        power = tuple(tuple(_inner(row, column) for column in columns) for row in power)
+    return powers
+
+
+@cache
+def _edge_powers() -> NDArray[np.uint64]:
+    """Matrices of 1, 2, 4, … edges, uint64 (63, 5, 5)."""
+    first = EDGES_PER_STREAM_BITS
+    return np.array(_step_powers()[first : first + 63], np.uint64)
+
+
+@cache
+def _seed_arrays(seeds: tuple[int, int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Seed state and scramble constants as the kernel wants them."""
+    return np.array(mrg_seed(seeds), np.uint64), np.array(scramble_constants(seeds), np.uint64)
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        return int(value.__index__())
+    except AttributeError:
+        raise UsageError(f"{name}: {value!r} is not an integer") from None
+
+
+def _threads(threads: int | None) -> int:
+    """Resolve None to the cores that this process may run on."""
+    if threads is not None:
+        if threads < 1:
+            raise UsageError(f"threads is {threads}: give at least 1")
+        return threads
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _in_threads(task: Callable[..., None], *columns: Sequence[int]) -> None:
+    """Run ``task`` on every tuple of ``columns``, each on a thread; the first error is raised."""
+    if len(columns[0]) == 1:
+        task(*(column[0] for column in columns))
+        return
+    with ThreadPoolExecutor(len(columns[0])) as pool:
+        for _ in pool.map(task, *columns):
+            pass

@@ -1,0 +1,32 @@
+"""Where compiled kernels are kept: the user's cache folder, keyed by version and source.
+
+numba itself keys by CPU and writes atomically, but looks only at the file that a function stands
+in; a changed callee in another file would go unnoticed. So the folder's name carries a hash over
+all kernel sources. A folder that the user chose (``NUMBA_CACHE_DIR``) is left alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.metadata import version
+from pathlib import Path
+
+import platformdirs
+from numba import config
+
+_WITH_KERNELS = ("kernels", "validate")
+
+
+def source_hash() -> str:
+    """Hash over the sources of all compiled functions."""
+    here = Path(__file__).resolve().parent
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for folder in _WITH_KERNELS:
+        for path in sorted((here / folder).glob("*.py")):
+            digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+if not config.CACHE_DIR:
+    _root = Path(platformdirs.user_cache_dir("ooc_graph"))
+    config.CACHE_DIR = str(_root / f"numba-{version('numba')}-{source_hash()}")

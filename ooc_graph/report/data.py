@@ -1,0 +1,240 @@
+"""What a report page is made from, and its JSON form, so that a page can be made again.
+
+All times named ``start_s``, ``stop_s`` and ``MemorySample.time_s`` are seconds since the start
+of the run, on one clock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ooc_graph.errors import InputError
+from ooc_graph.types import AnyArray
+
+Scalar = str | int | float | bool | None
+ValidationStatus = Literal["passed", "failed", "skipped"]
+
+DATA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class LevelRecord:
+    """One level (BFS) or phase (SSSP) of a search.
+
+    Parameters
+    ----------
+    vertices
+        Vertices of the frontier.
+    arcs
+        Arcs examined in this level.
+    direction
+        ``"push"``, ``"pull"`` or empty where the kernel has no such choice.
+    """
+
+    vertices: int
+    arcs: int
+    direction: str = ""
+
+
+@dataclass(frozen=True)
+class SearchRecord:
+    """One timed search.
+
+    Parameters
+    ----------
+    kernel
+        ``"bfs"`` or ``"sssp"``.
+    root
+        Original id of the source.
+    time_s
+        Wall time of the search alone.
+    edges
+        Numerator of TEPS, or None where it was not counted.
+    reached
+        Vertices reached, the root included.
+    validate_s
+        Wall time of validation, or None where it was skipped.
+    levels
+        Per level, empty where not recorded.
+    """
+
+    kernel: str
+    root: int
+    time_s: float
+    edges: int | None = None
+    reached: int | None = None
+    validate_s: float | None = None
+    levels: tuple[LevelRecord, ...] = ()
+
+    @property
+    def teps(self) -> float | None:
+        """Traversed edges per second, or None where edges or time are not known."""
+        return self.edges / self.time_s if self.edges and self.time_s > 0 else None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A named span of the run, in seconds since its start."""
+
+    name: str
+    start_s: float
+    stop_s: float
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds between start and stop."""
+        return self.stop_s - self.start_s
+
+
+@dataclass(frozen=True)
+class MemorySample:
+    """Memory of all processes together at one time since the start of the run."""
+
+    time_s: float
+    bytes: int
+
+
+@dataclass(frozen=True)
+class DegreeHistogram:
+    """Number of vertices (``count``) of each ``degree``, both of the same length."""
+
+    degree: tuple[int, ...]
+    count: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.degree) != len(self.count):
+            raise ValueError(f"{len(self.degree)} degrees for {len(self.count)} counts")
+
+    @classmethod
+    def of(cls, degree: AnyArray, count: AnyArray) -> DegreeHistogram:
+        """Take integer arrays (n,) in host memory."""
+        return cls(tuple(map(int, degree)), tuple(map(int, count)))
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Outcome of validating the answers; ``detail`` names the broken rule if one was broken."""
+
+    status: ValidationStatus
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """Everything on a report page; each part may be absent and its section then says so.
+
+    Parameters
+    ----------
+    title
+        Heading of the page.
+    date
+        UTC date of the run, as text (the page has no other date).
+    command
+        Command line that makes the run again.
+    parameters, graph, machine, packages
+        Tables of name and value, in the order to show.
+    graph_arcs
+        Arcs of the graph, for shares; None shows counts instead.
+    searches
+        All timed searches, in order, of all kernels.
+    stages, memory
+        Spans and memory samples on one clock.
+    memory_limit_bytes, memory_baseline_bytes
+        Limit on the memory above the baseline, and the idle processes' memory.
+    degree_histogram
+        Of the undirected (or out + in) degrees.
+    output_block
+        Graph500's block, as printed.
+    validation
+        Outcome over all searches.
+    """
+
+    title: str
+    date: str = ""
+    command: str = ""
+    parameters: Mapping[str, Scalar] = field(default_factory=dict)
+    graph: Mapping[str, Scalar] = field(default_factory=dict)
+    machine: Mapping[str, Scalar] = field(default_factory=dict)
+    packages: Mapping[str, Scalar] = field(default_factory=dict)
+    graph_arcs: int | None = None
+    searches: tuple[SearchRecord, ...] = ()
+    stages: tuple[Stage, ...] = ()
+    memory: tuple[MemorySample, ...] = ()
+    memory_limit_bytes: int | None = None
+    memory_baseline_bytes: int | None = None
+    degree_histogram: DegreeHistogram | None = None
+    output_block: str = ""
+    validation: Validation | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a mapping that JSON can carry and :meth:`from_dict` takes back."""
+        return {"data_version": DATA_VERSION, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ReportData:
+        """Rebuild from :meth:`to_dict`'s mapping, also after a trip through JSON.
+
+        Raises
+        ------
+        InputError
+            Another version, or fields that are missing or unknown.
+        """
+        fields = dict(data)
+        version = fields.pop("data_version", None)
+        if version != DATA_VERSION:
+            raise InputError(f"report data of version {version}, not {DATA_VERSION}")
+        try:
+            return cls(**{name: _decoded(name, value) for name, value in fields.items()})
+        except (TypeError, KeyError, ValueError) as error:
+            raise InputError(f"not the data of a report: {error}") from error
+
+    def kernels(self) -> dict[str, list[SearchRecord]]:
+        """Searches by kernel, kernels in the order of their first search."""
+        grouped: dict[str, list[SearchRecord]] = {}
+        for search in self.searches:
+            grouped.setdefault(search.kernel, []).append(search)
+        return grouped
+
+
+def write_report_data(path: str | Path, data: ReportData) -> None:
+    """Write ``report.json``; NaN and infinity are refused with ValueError."""
+    text = json.dumps(data.to_dict(), allow_nan=False, ensure_ascii=False)
+    Path(path).write_text(text + "\n", encoding="utf-8")
+
+
+def read_report_data(path: str | Path) -> ReportData:
+    """Read what :func:`write_report_data` wrote; InputError where the file is something else."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be read as report data: {error}", path=path) from error
+    if not isinstance(content, dict):
+        raise InputError("not the data of a report", path=path)
+    return ReportData.from_dict(content)
+
+
+def _decoded(name: str, value: Any) -> Any:
+    decode = _DECODERS.get(name)
+    return value if decode is None or value is None else decode(value)
+
+
+def _search(fields: Mapping[str, Any]) -> SearchRecord:
+    levels = tuple(LevelRecord(**level) for level in fields["levels"])
+    return SearchRecord(**{**fields, "levels": levels})
+
+
+def _histogram(fields: Mapping[str, Any]) -> DegreeHistogram:
+    return DegreeHistogram(tuple(fields["degree"]), tuple(fields["count"]))
+
+
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    "searches": lambda value: tuple(_search(one) for one in value),
+    "stages": lambda value: tuple(Stage(**one) for one in value),
+    "memory": lambda value: tuple(MemorySample(**one) for one in value),
+    "degree_histogram": _histogram,
+    "validation": lambda value: Validation(**value),
+}

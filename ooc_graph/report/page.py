@@ -1,0 +1,167 @@
+"""One self-contained HTML page about a run: no script, no request to anywhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ooc_graph.report import figures
+from ooc_graph.report.data import ReportData, Scalar, SearchRecord
+from ooc_graph.report.statistics import teps_statistics
+from ooc_graph.report.svg import drawing_style
+
+_STATUS_TEXT = {
+    "passed": "All answers valid",
+    "failed": "Validation failed",
+    "skipped": "Not validated",
+}
+
+
+@dataclass(frozen=True)
+class KeyFigure:
+    """One figure of the headline: a value with its unit, and what it is."""
+
+    value: str
+    unit: str
+    name: str
+
+
+def write_page(path: str | Path, data: ReportData) -> None:
+    """Write the report page; the same data give the same bytes.
+
+    The page is written beside ``path`` first and then moved there, so a page that is being looked
+    at is never half a page.
+    """
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(page_html(data), encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def page_html(data: ReportData) -> str:
+    """Text of the page that :func:`write_page` writes."""
+    template = _environment().get_template("page.html.j2")
+    status = None if data.validation is None else _STATUS_TEXT[data.validation.status]
+    with drawing_style():
+        sections = _sections(data)
+    return template.render(
+        data=data,
+        status=status,
+        key_figures=list(_key_figures(data)),
+        sections=sections,
+        tables=_tables(data),
+        seconds=_seconds,
+        kernel_name=figures.kernel_name,
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("ooc_graph", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(value=_shown, amount=_amount, svg=Markup)
+    return environment
+
+
+def _key_figures(data: ReportData) -> Iterator[KeyFigure]:
+    for kernel, searches in data.kernels().items():
+        yield _speed(kernel, searches)
+    if data.stages:
+        elapsed_s = max(s.stop_s for s in data.stages) - min(s.start_s for s in data.stages)
+        yield KeyFigure(f"{elapsed_s:,.1f}", "s", "whole run")
+    if data.memory:
+        peak_mb = max(sample.bytes for sample in data.memory) / 1e6
+        yield KeyFigure(f"{peak_mb:,.0f}", "MB", "peak memory of all processes")
+
+
+def _speed(kernel: str, searches: list[SearchRecord]) -> KeyFigure:
+    """Harmonic mean TEPS, or the median time where edges were not counted."""
+    name, count = figures.kernel_name(kernel), len(searches)
+    plural = "search" if count == 1 else "searches"
+    counted = [(s.time_s, s.edges) for s in searches if s.edges is not None and s.teps is not None]
+    if len(counted) == count:
+        mean = teps_statistics(*zip(*counted, strict=True)).harmonic_mean
+        value, prefix = _engineering(mean)
+        return KeyFigure(value, f"{prefix}TEPS", f"{name}, harmonic mean of {count} {plural}")
+    times_s = sorted(search.time_s for search in searches)
+    middle_s = (times_s[(count - 1) // 2] + times_s[count // 2]) / 2
+    return KeyFigure(f"{middle_s * 1e3:,.3g}", "ms", f"{name}, median of {count} {plural}")
+
+
+def _sections(data: ReportData) -> list[tuple[str, str, list[figures.Drawing]]]:
+    """Sections of drawings as (heading, text for an empty one, drawings)."""
+    kernels = data.kernels().items()
+    speed = [
+        drawing
+        for kernel, searches in kernels
+        for draw in (figures.time_per_search, figures.teps_per_search)
+        if (drawing := draw(kernel, searches))
+    ]
+    levels = [
+        drawing
+        for kernel, searches in kernels
+        for drawing in (
+            figures.vertices_per_level(kernel, searches),
+            figures.arcs_per_level(kernel, searches, data.graph_arcs),
+        )
+        if drawing
+    ]
+    degrees = figures.degree_distribution(data.degree_histogram)
+    cost = [figures.time_per_stage(data.stages), figures.memory_over_time(data)]
+    return [
+        ("Speed", "Fewer than two searches were timed.", speed),
+        ("Graph and levels", "Neither degrees nor levels were recorded.", _there(degrees) + levels),
+        ("Time and memory", "Neither stages nor memory were recorded.", _there(*cost)),
+    ]
+
+
+def _there(*drawings: figures.Drawing | None) -> list[figures.Drawing]:
+    return [drawing for drawing in drawings if drawing is not None]
+
+
+def _tables(data: ReportData) -> list[tuple[str, Mapping[str, Scalar]]]:
+    named = [
+        ("Parameters", data.parameters),
+        ("Graph", data.graph),
+        ("Machine", data.machine),
+        ("Software", data.packages),
+    ]
+    return [(caption, rows) for caption, rows in named if rows]
+
+
+def _engineering(value: float) -> tuple[str, str]:
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:.4g}", prefix
+    return f"{value:.4g}", ""
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"  # noqa: RUF001
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _amount(value: float | None, digits: int = 0) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}"  # noqa: RUF001
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.6f}"  # noqa: RUF001

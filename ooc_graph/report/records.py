@@ -1,0 +1,124 @@
+"""Records of runs: one JSON object per line, appended, never rewritten."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import DiskFullError, InputError
+from ooc_graph.report.host import git_state, host_facts, package_versions
+
+SCHEMA_VERSION = 1
+
+
+def append_record(path: str | Path, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Append ``record`` with its circumstances to a JSON-lines file, whole or not at all.
+
+    The line goes out in one write to a file opened for appending, so that several processes may
+    write one file on a local file system; it is on the disk when the call returns.
+
+    Parameters
+    ----------
+    path
+        File to append to; it and its folder are made if absent.
+    record
+        What to keep: anything JSON has, paths, NumPy scalars and arrays. The keys
+        ``schema_version``, ``date``, ``host``, ``packages``, ``git_commit`` and ``git_changed``
+        are added here and may not be given.
+
+    Returns
+    -------
+    dict
+        The record as written.
+
+    Raises
+    ------
+    ValueError
+        NaN or infinity in the record, or a key that is added here.
+    TypeError
+        A value that JSON cannot carry.
+    DiskFullError
+        No space for the line.
+    """
+    path = Path(path)
+    added = _circumstances()
+    if taken := sorted(added.keys() & record.keys()):
+        raise ValueError(f"keys that append_record itself writes: {', '.join(taken)}")
+    line = json.dumps({**added, **record}, default=_plain, allow_nan=False, ensure_ascii=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _append_line(path, line)
+    written: dict[str, Any] = json.loads(line)
+    return written
+
+
+def read_records(path: str | Path) -> Iterator[dict[str, Any]]:
+    """Yield the records of a JSON-lines file in the order written.
+
+    Raises
+    ------
+    InputError
+        A line that is not a JSON object (such as one cut short by a full disk), with its number.
+    """
+    with Path(path).open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield _parsed(line, Path(path), number)
+
+
+def _parsed(line: str, path: Path, number: int) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg}", path=path, line=number) from error
+    if not isinstance(record, dict):
+        raise InputError("not a JSON object", path=path, line=number)
+    return record
+
+
+def _circumstances() -> dict[str, object]:
+    commit, changed = git_state()
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "host": host_facts(),
+        "packages": package_versions(),
+        "git_commit": commit,
+        "git_changed": changed,
+    }
+
+
+def _append_line(path: Path, line: str) -> None:
+    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        # A line that an earlier run could not finish must not swallow this one.
+        start = "\n" if _is_cut_short(handle) else ""
+        data = f"{start}{line}\n".encode()
+        if os.write(handle, data) != len(data):
+            raise DiskFullError(f"{path}: no space left for the whole record")
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFullError(f"{path}: no space left for a record") from error
+        raise
+    finally:
+        os.close(handle)
+
+
+def _is_cut_short(handle: int) -> bool:
+    size = os.fstat(handle).st_size
+    return size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"a record cannot carry {type(value).__name__}")

@@ -1,0 +1,139 @@
+"""Graph500's statistics of one quantity over the searches, and of rates through their reciprocals.
+
+A rate over searches of equal work is averaged harmonically: time per edge is averaged and
+inverted, so that one slow search weighs as much as it lasted.
+
+References
+----------
+.. [1] Graph500 reference code 3.0, ``main.c`` (quartiles, harmonic mean and its deviation).
+.. [2] N. Norris, "The standard errors of the geometric and harmonic means and their application
+   to index numbers", Annals of Mathematical Statistics 11 (1940), 445-448.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The seven figures that Graph500 gives of a quantity, in the quantity's own unit.
+
+    Parameters
+    ----------
+    minimum, first_quartile, median, third_quartile, maximum, mean
+        As their names say; quartiles by Graph500's own formula.
+    stddev
+        Sample standard deviation (n - 1); NaN for a single value, where none exists.
+    """
+
+    minimum: float
+    first_quartile: float
+    median: float
+    third_quartile: float
+    maximum: float
+    mean: float
+    stddev: float
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return a mapping that JSON can carry: what is not finite becomes None."""
+        return _finite_or_none(asdict(self))
+
+
+@dataclass(frozen=True)
+class RateStatistics:
+    """Statistics of a rate (TEPS: edges per second) over the searches.
+
+    Parameters
+    ----------
+    minimum, first_quartile, median, third_quartile, maximum
+        Reciprocals of the opposite figures of seconds per edge.
+    harmonic_mean
+        1 / mean of seconds per edge.
+    harmonic_stddev
+        Standard error of the harmonic mean [2]_; NaN for a single search.
+    """
+
+    minimum: float
+    first_quartile: float
+    median: float
+    third_quartile: float
+    maximum: float
+    harmonic_mean: float
+    harmonic_stddev: float
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return a mapping that JSON can carry: what is not finite becomes None."""
+        return _finite_or_none(asdict(self))
+
+
+def statistics_of(values: Sequence[float]) -> Statistics:
+    """Seven statistics of ``values`` as Graph500 computes them [1]_.
+
+    Parameters
+    ----------
+    values
+        At least one finite number, in any order and unit.
+
+    Raises
+    ------
+    ValueError
+        No values, or one that is not finite.
+    """
+    x = sorted(float(value) for value in values)
+    if not x:
+        raise ValueError("statistics of no values")
+    if not all(map(math.isfinite, x)):
+        raise ValueError("statistics of values that are not finite")
+    n = len(x)
+    # fsum, so that the figures do not depend on the order of the searches.
+    mean = math.fsum(x) / n
+    squares = math.fsum((value - mean) ** 2 for value in x)
+    return Statistics(
+        minimum=x[0],
+        first_quartile=(x[(n - 1) // 4] + x[n // 4]) / 2,
+        median=(x[(n - 1) // 2] + x[n // 2]) / 2,
+        third_quartile=(x[n - 1 - (n - 1) // 4] + x[n - 1 - n // 4]) / 2,
+        maximum=x[-1],
+        mean=mean,
+        stddev=math.sqrt(squares / (n - 1)) if n > 1 else math.nan,
+    )
+
+
+def teps_statistics(times_s: Sequence[float], edges: Sequence[int]) -> RateStatistics:
+    """Statistics of traversed edges per second over the searches [1]_.
+
+    Parameters
+    ----------
+    times_s
+        Wall time of each search in seconds, above zero.
+    edges
+        Edges of each search (Graph500's nedge), above zero, in the same order.
+
+    Raises
+    ------
+    ValueError
+        Lengths that differ, no searches, or a time or edge count that is not above zero.
+    """
+    if len(times_s) != len(edges):
+        raise ValueError(f"{len(times_s)} times for {len(edges)} edge counts")
+    if not all(t > 0 for t in times_s) or not all(m > 0 for m in edges):
+        raise ValueError("TEPS needs times and edge counts above zero")
+    per_edge = statistics_of([float(t) / float(m) for t, m in zip(times_s, edges, strict=True)])
+    n = len(times_s)
+    error = per_edge.stddev / (per_edge.mean**2 * math.sqrt(n - 1)) if n > 1 else math.nan
+    return RateStatistics(
+        minimum=1 / per_edge.maximum,
+        first_quartile=1 / per_edge.third_quartile,
+        median=1 / per_edge.median,
+        third_quartile=1 / per_edge.first_quartile,
+        maximum=1 / per_edge.minimum,
+        harmonic_mean=1 / per_edge.mean,
+        harmonic_stddev=error,
+    )
+
+
+def _finite_or_none(figures: dict[str, float]) -> dict[str, float | None]:
+    return {name: value if math.isfinite(value) else None for name, value in figures.items()}

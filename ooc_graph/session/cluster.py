@@ -1,0 +1,109 @@
+"""The clusters that the command starts or joins."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import dask
+from distributed import Client, LocalCluster
+from distributed.security import Security
+
+from ooc_graph.errors import ClusterLostError, UsageError
+from ooc_graph.session.machine import cores
+
+_CONNECT_S = 30
+
+# Workers measure their own budgets: Dask's limits would only kill them a second time. Small
+# allocations go back to the system at once, so that what was freed is not counted as in use.
+_CONFIGURATION = {
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
+    "distributed.scheduler.worker-saturation": float("inf"),
+    "distributed.admin.large-graph-warning-threshold": "1GB",
+    "distributed.nanny.pre-spawn-environ": {
+        "MALLOC_TRIM_THRESHOLD_": 65536,
+        "MALLOC_MMAP_THRESHOLD_": 1048576,
+        "OMP_NUM_THREADS": 1,
+        "MKL_NUM_THREADS": 1,
+        "OPENBLAS_NUM_THREADS": 1,
+    },
+}
+
+
+@contextmanager
+def local_cluster(workers: int = 1) -> Iterator[Client]:
+    """A cluster of worker processes that listens on the loopback interface only.
+
+    Parameters
+    ----------
+    workers
+        Worker processes; they share the cores.
+
+    Yields
+    ------
+    Client of the cluster, which is closed at the end.
+    """
+    if workers < 1:
+        raise UsageError(f"--workers {workers}: give at least 1")
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    with ExitStack() as stack:
+        stack.enter_context(dask.config.set(_CONFIGURATION))
+        folder = stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="ooc-graph-", ignore_cleanup_errors=True)
+        )
+        cluster = stack.enter_context(
+            LocalCluster(
+                n_workers=workers,
+                threads_per_worker=max(1, cores() // workers),
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                worker_dashboard_address="127.0.0.1:0",
+                memory_limit=0,
+                local_directory=folder,
+                silence_logs=logging.CRITICAL,
+            )
+        )
+        yield stack.enter_context(Client(cluster))
+
+
+@contextmanager
+def joined_cluster(address: str, security: Security | None = None) -> Iterator[Client]:
+    """A cluster that somebody else runs.
+
+    Raises
+    ------
+    ClusterLostError
+        If no scheduler answers there.
+    """
+    try:
+        client = Client(address, security=security, timeout=_CONNECT_S)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise ClusterLostError(f"no Dask scheduler answers at {address}: {error}") from error
+    with client:
+        yield client
+
+
+def security(files: str | None) -> Security | None:
+    """TLS of a cluster from "CA,CERT,KEY".
+
+    Raises
+    ------
+    UsageError
+        If it is not three files.
+    """
+    if files is None:
+        return None
+    names = files.split(",")
+    if len(names) != 3 or not all(Path(name).is_file() for name in names):
+        raise UsageError(f"--tls {files}: give three files, CA,CERT,KEY")
+    ca, cert, key = names
+    return Security(
+        tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True
+    )

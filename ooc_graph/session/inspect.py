@@ -1,0 +1,42 @@
+"""What ``info`` shows of a store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ooc_graph.layout.stored import Stored
+
+
+def describe(stored: Stored) -> dict[str, Any]:
+    """Facts of a store, JSON-able."""
+    files = stored.manifest.files.values()
+    return {
+        "path": str(stored.path),
+        "kind": stored.manifest.kind,
+        **stored.attributes,
+        "files": len(files),
+        "bytes": sum(entry.size for entry in files),
+        "manifest_sha256": stored.manifest.sha256,
+    }
+
+
+def print_table(facts: dict[str, Any]) -> None:
+    """Facts as a table on stdout."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in facts.items():
+        for key, text in _rows(name, value):
+            table.add_row(key.replace("_", " "), text)
+    Console(soft_wrap=True, highlight=False).print(table)
+
+
+def _rows(name: str, value: Any) -> list[tuple[str, str]]:
+    if isinstance(value, dict):
+        return [row for key, inner in value.items() for row in _rows(f"{name}: {key}", inner)]
+    if isinstance(value, list):
+        return [(name, ", ".join(map(str, value)))]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return [(name, f"{value:,}" if name not in ("root", "first_id") else str(value))]
+    return [(name, "-" if value is None else str(value))]

@@ -1,0 +1,45 @@
+"""What this machine has: cores and memory that this process may use."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import psutil
+from distributed.system import MEMORY_LIMIT
+
+from ooc_graph.errors import UsageError
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SHARE = 0.8
+
+
+def cores() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+def default_limit_bytes() -> int:
+    """Most of the memory that is free now, within the limits of the control group."""
+    return int(min(psutil.virtual_memory().available, MEMORY_LIMIT) * _SHARE)
+
+
+def parse_bytes(text: str | int | None) -> int | None:
+    """Bytes of "4GiB", "500 MB", "256MiB" or a plain number.
+
+    Raises
+    ------
+    UsageError
+        For anything else, and for zero.
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", str(text).lower())
+    if not found or (found[3] and not found[2]):
+        raise UsageError(f"memory limit {text!r}: give bytes or a size such as 4GiB or 500MB")
+    unit = (_BINARY if found[3] else _UNITS)[found[2]]
+    size = int(float(found[1]) * unit)
+    if size <= 0:
+        raise UsageError(f"memory limit {text!r}: give more than nothing")
+    return size

@@ -1,0 +1,141 @@
+"""Where work is done: threads of this process, or the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+from distributed import Client
+
+from ooc_graph.errors import ClusterLostError, UsageError
+from ooc_graph.session.machine import cores, default_limit_bytes
+from ooc_graph.shards.plan import BuildBudget
+from ooc_graph.shards.workforce import Workforce
+
+Done = TypeVar("Done")
+
+# A search takes its worker's memory for itself; the rest is the interpreter's.
+_WORKER_SHARE = 0.9
+
+
+class Place(Protocol):
+    """Runs tasks. ``client`` is None where there is no cluster."""
+
+    client: Client | None
+    limit_bytes: int
+
+    @property
+    def processes(self) -> int:
+        """Worker processes."""
+
+    def workforce(self) -> Any:
+        """Context manager that gives a `Workforce` for a build."""
+
+    def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
+        """Call a function where searches run: alone in one process, with all its threads."""
+
+    @property
+    def process_limit_bytes(self) -> int:
+        """Memory that one process may use for a search."""
+
+
+class Here:
+    """This process and all its cores; no cluster, no port."""
+
+    client = None
+    processes = 1
+
+    def __init__(self, limit_bytes: int | None = None) -> None:
+        self.limit_bytes = limit_bytes or default_limit_bytes()
+
+    @property
+    def process_limit_bytes(self) -> int:
+        """Memory that a search may use."""
+        return self.limit_bytes
+
+    @contextmanager
+    def workforce(self) -> Iterator[Workforce]:
+        """Threads, one for each core."""
+        with ThreadPoolExecutor(cores(), thread_name_prefix="ooc-graph") as executor:
+            budget = BuildBudget(self.limit_bytes, 1, cores())
+            yield Workforce(executor, budget, lambda function: function())
+
+    def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
+        """Call it."""
+        return function(*arguments)
+
+
+class OnCluster:
+    """Workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client
+        A synchronous client.
+    limit_bytes
+        For all workers together; None: what the workers bring.
+    """
+
+    def __init__(self, client: Client, limit_bytes: int | None = None) -> None:
+        if client.asynchronous:
+            raise UsageError("give a synchronous Dask client (asynchronous=False)")
+        self.client: Client = client
+        workers = self._workers()
+        self._limits = {
+            address: limit_bytes // len(workers) if limit_bytes else _brought(worker)
+            for address, worker in workers.items()
+        }
+        self.limit_bytes = sum(self._limits.values())
+
+    def _workers(self) -> dict[str, Any]:
+        workers: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        if not workers:
+            raise ClusterLostError("the Dask cluster has no workers; start some and try again")
+        return workers
+
+    @property
+    def processes(self) -> int:
+        """Workers that there are now."""
+        return len(self._workers())
+
+    @property
+    def process_limit_bytes(self) -> int:
+        """Memory of the worker that searches run on."""
+        return max(self._limits.values())
+
+    @contextmanager
+    def workforce(self) -> Iterator[Workforce]:
+        """All threads of all workers, through the client's executor."""
+        workers = self._workers()
+        slots = sum(worker["nthreads"] for worker in workers.values())
+        budget = BuildBudget(self.limit_bytes, len(workers), slots)
+        with self.client.get_executor(pure=False, retries=2) as executor:
+            yield Workforce(executor, budget, lambda function: self._everywhere(function))
+
+    def _everywhere(self, function: Callable[[], None]) -> None:
+        self.client.run(function)
+
+    def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
+        """Run it as one task on the worker with the most memory."""
+        workers = self._workers()
+        chosen = max(workers, key=lambda address: (self._limits.get(address, 0), address))
+        future = self.client.submit(
+            function, *arguments, workers=[chosen], allow_other_workers=True, pure=False, retries=2
+        )
+        try:
+            done: Done = future.result()
+        finally:
+            future.release()
+        return done
+
+
+def _brought(worker: dict[str, Any]) -> int:
+    """What a worker of somebody's cluster brings; without a limit of its own, this machine's."""
+    return int((worker["memory_limit"] or default_limit_bytes()) * _WORKER_SHARE)
+
+
+def place_for(client: Client | None, limit_bytes: int | None) -> Place:
+    """Place to work at: a client's cluster, or this process."""
+    return Here(limit_bytes) if client is None else OnCluster(client, limit_bytes)

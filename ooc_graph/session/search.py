@@ -1,0 +1,329 @@
+"""One search: on one rank that holds the whole graph, or on the ranks of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.answers.result import BfsResult, Result, SsspResult, result_attributes
+from ooc_graph.answers.scatter import Tree, columns_of, write_columns
+from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.exchange import local, scheduler
+from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.commit import Partial, partial_store
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.session import resident
+from ooc_graph.session.place import Place
+from ooc_graph.shards.load import Graph
+from ooc_graph.traverse.bfs import bfs
+from ooc_graph.types import AnyArray, Dealing, Progress
+
+KERNELS = ("bfs", "sssp")
+EXCHANGES = ("auto", "local", "scheduler")
+
+# Vertex state of a search and the id tables, bytes a vertex; measured peaks are below it.
+_STATE_BYTES = 48
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a search went.
+
+    Parameters
+    ----------
+    elapsed_s
+        The search alone.
+    levels
+        (vertices, arcs examined, direction) per level or phase.
+    """
+
+    elapsed_s: float
+    levels: tuple[tuple[int, int, str], ...]
+
+
+@dataclass(frozen=True)
+class Written:
+    """An answer that was written into a partial store, or its columns."""
+
+    course: Course
+    specs: tuple[ArraySpec, ...] = ()
+    entries: tuple[FileEntry, ...] = ()
+    columns: Mapping[str, AnyArray] | None = None
+
+
+def course_of(kernel: str, tree: Any) -> Course:
+    """Course of a device's tree."""
+    if kernel == "sssp":
+        phases = tuple((0, arcs, phase) for phase, arcs in tree.phase_arcs.items())
+        return Course(tree.elapsed_s, phases)
+    columns = (tree.level_vertices, tree.level_arcs, tree.level_direction)
+    levels = zip(*(column.tolist() for column in columns), strict=True)
+    return Course(
+        tree.elapsed_s,
+        tuple((vertices, arcs, "pull" if way else "push") for vertices, arcs, way in levels),
+    )
+
+
+def run_search(held: resident.Searcher, root: int) -> tuple[Tree, Course]:
+    """Search a resident graph from an original id; the tree is valid until the next search."""
+    graph = held.graph
+    position = graph.position_of(root)
+    internal = int(held.ids.internal_of[position])
+    if internal < 0:
+        return lonely_tree(graph, held.kernel, root), Course(0.0, ())
+    tree = held.search.run(internal)
+    measure = tree.level if held.kernel == "bfs" else tree.distance
+    return Tree(held.kernel, root, position, tree.parent, measure), course_of(held.kernel, tree)
+
+
+def lonely_tree(graph: Graph, kernel: str, root: int) -> Tree:
+    """Tree of a root without arcs: nothing but the root is reached."""
+    ids = id_dtype(graph.rows)
+    parent = np.full(graph.rows, np.iinfo(ids).max, ids)
+    tree = Tree(kernel, root, graph.position_of(root), parent, np.empty(0, _measure(graph, kernel)))
+    return replace(tree, measure=np.full(graph.rows, tree.unreached, tree.measure.dtype))
+
+
+def _measure(graph: Graph, kernel: str) -> np.dtype[Any]:
+    if kernel == "bfs":
+        return np.dtype(np.int32)
+    weights = graph.weight_dtype
+    return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
+
+
+def search(
+    graph: Graph,
+    kernel: str,
+    root: int,
+    *,
+    place: Place,
+    progress: Progress,
+    out: Path | None = None,
+    exchange: str = "auto",
+    overwrite: bool = False,
+) -> Result:
+    """Search from one vertex and give the answer, or write it.
+
+    Raises
+    ------
+    UnknownVertexError, UsageError, NegativeWeightError, MemoryBudgetError, OutputExistsError
+        Before anything is written.
+    CorruptStoreError
+        If a chunk is not as the manifest says; nothing is written then either.
+    """
+    graph.require(resident.ORDER_OF[kernel])
+    graph.position_of(root)
+    chosen = choose_exchange(graph, kernel, exchange, place)
+    writing = nullcontext() if out is None else partial_store(out, overwrite=overwrite)
+    with writing as partial, progress.stage(f"{kernel} from {root}"):
+        task = SearchTask(str(graph.path), graph.identity, kernel, root, _folder(partial))
+        written = _carry_out(graph, task, chosen, place)
+        if partial is not None:
+            dtype = _measure(graph, kernel)
+            attributes = result_attributes(kernel, root, graph.identity, dtype)
+            partial.commit("result", attributes, written.specs, written.entries)
+    if out is not None:
+        return replace(Result.open(out), elapsed_s=written.course.elapsed_s)
+    kind = BfsResult if kernel == "bfs" else SsspResult
+    return kind(root, written.course.elapsed_s, dict(written.columns or {}))
+
+
+def _folder(partial: Partial | None) -> str | None:
+    return None if partial is None else str(partial.folder)
+
+
+def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str:
+    """``one`` rank where the graph fits one worker (decision 8), else the ranks of the cluster.
+
+    Raises
+    ------
+    UsageError
+        If the exchange has no such name, or needs a cluster and there is none.
+    MemoryBudgetError
+        If the graph does not fit even all workers together.
+    """
+    if wanted not in EXCHANGES:
+        raise UsageError(f"exchange {wanted!r}: choose {', '.join(EXCHANGES)}")
+    if wanted == "scheduler" and place.client is None:
+        raise UsageError("the scheduler exchange needs a Dask client")
+    rows = graph.resident_bytes(resident.ORDER_OF[kernel])
+    state = graph.rows * _STATE_BYTES
+    one, available = rows + state, place.process_limit_bytes
+    if wanted == "auto" and one <= available:
+        return "one"
+    if place.client is not None:
+        each = -(-rows // min(place.processes, graph.shards)) + state
+        if each <= available:
+            return "scheduler"
+    elif wanted == "local" and one <= available:
+        return "local"
+    raise MemoryBudgetError(
+        f"{kernel} on {graph.path} needs {one:,} bytes in one worker, and a worker may use "
+        f"{available:,}; raise --memory-limit or add workers that have the memory"
+    )
+
+
+@dataclass(frozen=True)
+class SearchTask:
+    """A search as it travels to workers; ``folder`` is the partial store, or None."""
+
+    path: str
+    identity: str
+    kernel: str
+    root: int
+    folder: str | None
+
+
+def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Written:
+    internal = graph.internal(task.root)
+    if chosen == "one" or internal < 0:
+        return place.call(search_whole, task)
+    if chosen == "local":
+        return place.call(search_locally, task)
+    if place.client is None:
+        raise UsageError("the scheduler exchange needs a Dask client")
+    make = MakeRanks(task, internal)
+    if task.folder is None:
+        trees, _ = scheduler.run(place.client, make, graph.shards, finish=_keep)
+        return _deliver(task, graph, _joined(graph, task, trees))
+    parts = Path(task.folder) / "spill"
+    courses, _ = scheduler.run(place.client, make, graph.shards, finish=WritePart(str(parts)))
+    return place.call(_gather, task, courses)
+
+
+def search_whole(task: SearchTask) -> Written:
+    """One rank with the whole graph; runs on the worker that holds it."""
+    with resident.searcher(task.path, task.identity, task.kernel) as held:
+        tree, course = run_search(held, task.root)
+        return _written(task, tree, held.ids, course)
+
+
+def search_locally(task: SearchTask) -> Written:
+    """All ranks in this process, through the exchange that is the oracle of the others."""
+    graph = Graph.open(task.path)
+    make = MakeRanks(task, graph.internal(task.root))
+    coroutines, shared = make.build(range(graph.shards), {})
+    trees, _ = local.run([coroutines[s] for s in range(graph.shards)], shared, graph.shards)
+    return _deliver(task, graph, _joined(graph, task, trees))
+
+
+def _deliver(task: SearchTask, graph: Graph, joined: tuple[Tree, Course]) -> Written:
+    return _written(task, joined[0], resident.load_ids(graph), joined[1])
+
+
+def _written(task: SearchTask, tree: Tree, ids: Any, course: Course) -> Written:
+    if task.folder is None:
+        return Written(course, columns=columns_of(tree, ids))
+    specs, entries = write_columns(tree, ids, Path(task.folder))
+    return Written(course, tuple(specs), tuple(entries))
+
+
+@dataclass(frozen=True)
+class MakeRanks:
+    """Makes a worker's coroutines; the shards it loads stay on the worker for the next search."""
+
+    task: SearchTask
+    internal: int
+
+    def __call__(self, shards: Sequence[int]) -> tuple[dict[int, Any], Any]:
+        """Coroutines of these shards and what they share."""
+        return self.build(shards, scheduler.worker_state())
+
+    def build(self, shards: Sequence[int], state: dict[Any, Any]) -> tuple[dict[int, Any], Any]:
+        """As the call, with the ranks kept in ``state``."""
+        key = (self.task.path, self.task.identity, self.task.kernel)
+        if state.get("graph") != key:
+            state.clear()
+            state["graph"] = key
+        graph = Graph.open(self.task.path)
+        for shard in state.keys() - set(shards) - {"graph"}:
+            del state[shard]
+        for shard in shards:
+            if shard not in state:
+                state[shard] = self._rank(graph, shard)
+        return self._coroutines(graph, {shard: state[shard] for shard in shards})
+
+    def _rank(self, graph: Graph, shard: int) -> Any:
+        rows = graph.load(resident.ORDER_OF[self.task.kernel], shard)
+        device = resident.device()
+        return device.bfs_rank(rows) if self.task.kernel == "bfs" else device.sssp_rank(rows)
+
+    def _coroutines(self, graph: Graph, ranks: dict[int, Any]) -> tuple[dict[int, Any], Any]:
+        device = resident.device()
+        if self.task.kernel == "bfs":
+            shared: Any = device.bfs_shared(graph.rows, graph.shards)
+            algorithm: Any = bfs
+        else:
+            shared = device.sssp_shared(graph.rows, _measure(graph, "sssp"))
+            from ooc_graph.traverse.sssp import sssp
+
+            algorithm = sssp
+        return {
+            shard: _timed(algorithm(rank, self.internal, shared)) for shard, rank in ranks.items()
+        }, shared
+
+
+def _timed(coroutine: Any) -> Generator[Any, Any, Any]:
+    """The coroutine, with the seconds from its first step to its last in the tree."""
+    start = perf_counter()
+    tree = yield from coroutine
+    return replace(tree, elapsed_s=perf_counter() - start)
+
+
+def _keep(shard: int, tree: Any) -> Any:  # noqa: ARG001 - the exchange's signature
+    return tree.copy()
+
+
+@dataclass(frozen=True)
+class WritePart:
+    """Writes a rank's part of the answer where the gathering task finds it."""
+
+    folder: str
+
+    def __call__(self, shard: int, tree: Any) -> Course:
+        """Write it; only the course travels."""
+        kernel = "bfs" if hasattr(tree, "level") else "sssp"
+        np.save(Path(self.folder) / f"{shard}-parent.npy", tree.parent)
+        measure = tree.level if kernel == "bfs" else tree.distance
+        np.save(Path(self.folder) / f"{shard}-measure.npy", measure)
+        return course_of(kernel, tree)
+
+
+def _gather(task: SearchTask, courses: Sequence[Course]) -> Written:
+    """Bring the parts together, in original order, in the partial store."""
+    graph, parts = Graph.open(task.path), Path(task.folder or "") / "spill"
+    columns = [
+        (np.load(parts / f"{s}-parent.npy"), np.load(parts / f"{s}-measure.npy"))
+        for s in range(graph.shards)
+    ]
+    tree = _join_columns(graph, task, columns)
+    return _deliver(task, graph, (tree, _slowest(courses)))
+
+
+def _joined(graph: Graph, task: SearchTask, trees: Sequence[Any]) -> tuple[Tree, Course]:
+    columns = [(t.parent, t.level if task.kernel == "bfs" else t.distance) for t in trees]
+    courses = [course_of(task.kernel, tree) for tree in trees]
+    return _join_columns(graph, task, columns), _slowest(courses)
+
+
+def _slowest(courses: Sequence[Course]) -> Course:
+    """The ranks agree on everything but the clock."""
+    return replace(courses[0], elapsed_s=max(course.elapsed_s for course in courses))
+
+
+def _join_columns(
+    graph: Graph, task: SearchTask, columns: Sequence[tuple[AnyArray, AnyArray]]
+) -> Tree:
+    tree = lonely_tree(graph, task.kernel, task.root)
+    for shard, (parent, measure) in enumerate(columns):
+        dealing = Dealing(graph.rows, graph.shards, shard)
+        mine = dealing.internal_of(np.arange(dealing.rows))
+        tree.parent[mine], tree.measure[mine] = parent, measure
+    return tree
