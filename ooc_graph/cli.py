@@ -183,8 +183,8 @@ def build(
         inputs if len(inputs) > 1 else inputs[0],
         format=format_,
         directed=directed,
-        weight=_column(weight),
-        columns=None if columns is None else [_column(name) for name in columns.split(",")],
+        weight=None if weight is None else _number(weight),
+        columns=None if columns is None else [_number(name) for name in columns.split(",")],
         delimiter=delimiter,
         header=header,
         weight_type=weight_type,
@@ -322,8 +322,9 @@ def _refuse_existing(out: Path, overwrite: bool) -> None:
         raise OutputExistsError(f"{out}: exists already; give --overwrite to replace it")
 
 
-def _column(name: str | None) -> str | int | None:
-    return int(name) if name is not None and name.isdecimal() else name
+def _number(name: str) -> str | int:
+    """A column is called by its name, or by its number from 0."""
+    return int(name) if name.isdecimal() else name
 
 
 def _quietly(function: Callable[..., int]) -> Callable[..., int]:

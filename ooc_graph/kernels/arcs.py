@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.types import DEAL_BLOCK_BITS, AnyArray, IntArray
+
+_BLOCK_BITS = np.uint64(DEAL_BLOCK_BITS)
 
 
 @njit(cache=True, nogil=True)
@@ -34,58 +38,72 @@ def translate_sorted(
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _bucket_of(
-    row: np.uint64,
-    hub_rows: np.uint64,
-    bucket_of_hub: AnyArray,
-    bucket_of_block: AnyArray,
-) -> np.uint32:
-    if row < hub_rows:
-        return bucket_of_hub[row]
-    return bucket_of_block[row >> np.uint64(10)]
+def _place_of(row: Any, base: Any) -> Any:
+    """Place of a row in the bucket table: rows first, then blocks of 1,024 rows.
+
+    With ``base = 1023 * j`` the first 1,024 j rows have places of their own, and every later
+    block has one; a minimum says which, so that no branch has to be predicted.
+    """
+    return min(np.uint64(row), base + (np.uint64(row) >> _BLOCK_BITS))
 
 
 @njit(cache=True, nogil=True)
 def count_buckets(
-    head: AnyArray,
-    other: AnyArray,
-    bucket_of_hub: AnyArray,
-    bucket_of_block: AnyArray,
-    counts: IntArray,
+    u: AnyArray, v: AnyArray, both: bool, table: AnyArray, base: Any, counts: IntArray
 ) -> None:
-    """Add the bucket of each arc's row ``head[i]`` to ``counts``, self-loops left out."""
-    hub_rows = np.uint64(len(bucket_of_hub))
-    for i in range(len(head)):
-        if head[i] != other[i]:
-            counts[_bucket_of(np.uint64(head[i]), hub_rows, bucket_of_hub, bucket_of_block)] += 1
+    """Add the bucket of each arc's row to ``counts``, self-loops left out.
+
+    Parameters
+    ----------
+    u, v
+        Internal ids (m,): arcs u -> v with row u, and v -> u with row v if ``both``.
+    table, base
+        Bucket by `_place_of`; ``base`` is uint64.
+    counts
+        int64 (2, buckets): apart for the two directions, so that additions need not wait.
+    """
+    for i in range(len(u)):
+        # A vertex whose tuples are all self-loops has no row, hence no place in the table.
+        if u[i] == v[i]:
+            continue
+        counts[0, table[_place_of(u[i], base)]] += 1
+        if both:
+            counts[1, table[_place_of(v[i], base)]] += 1
 
 
 @njit(cache=True, nogil=True)
 def scatter_arcs(
-    head: AnyArray,
-    other: AnyArray,
+    u: AnyArray,
+    v: AnyArray,
     weight: AnyArray,
-    bucket_of_hub: AnyArray,
-    bucket_of_block: AnyArray,
+    both: bool,
+    table: AnyArray,
+    base: Any,
     cursor: IntArray,
     rows: AnyArray,
     neighbors: AnyArray,
     weights: AnyArray,
 ) -> None:
-    """Write each arc (row, neighbour[, weight]) to its bucket's next place.
+    """Write the arcs that `count_buckets` counted to their buckets' next places.
 
     ``cursor`` holds each bucket's next index and is advanced. ``weight`` and ``weights`` have
     length 0 where there are none.
     """
-    hub_rows = np.uint64(len(bucket_of_hub))
     weighted = len(weight) > 0
-    for i in range(len(head)):
-        if head[i] == other[i]:
+    for i in range(len(u)):
+        row, neighbor = u[i], v[i]
+        if row == neighbor:
             continue
-        bucket = _bucket_of(np.uint64(head[i]), hub_rows, bucket_of_hub, bucket_of_block)
+        bucket = table[_place_of(row, base)]
         place = cursor[bucket]
         cursor[bucket] = place + 1
-        rows[place] = head[i]
-        neighbors[place] = other[i]
+        rows[place], neighbors[place] = row, neighbor
         if weighted:
             weights[place] = weight[i]
+        if both:
+            bucket = table[_place_of(neighbor, base)]
+            place = cursor[bucket]
+            cursor[bucket] = place + 1
+            rows[place], neighbors[place] = neighbor, row
+            if weighted:
+                weights[place] = weight[i]

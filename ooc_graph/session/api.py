@@ -275,7 +275,7 @@ def validate(result: Result | str | Path, edges: Any, **options: Any) -> Verdict
         raise UsageError(f"cannot validate a {type(answer).__name__}")
     (verdict,) = check_edges(validator, source, cores())
     verdict.raise_if_failed()
-    return cast(Verdict, verdict)
+    return verdict
 
 
 def check_edges(validator: Any, source: EdgeSource, threads: int) -> list[Verdict]:

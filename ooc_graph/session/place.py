@@ -23,8 +23,13 @@ _WORKER_SHARE = 0.9
 class Place(Protocol):
     """Runs tasks. ``client`` is None where there is no cluster."""
 
-    client: Client | None
-    limit_bytes: int
+    @property
+    def client(self) -> Client | None:
+        """Client of the cluster."""
+
+    @property
+    def limit_bytes(self) -> int:
+        """Memory of all processes together."""
 
     @property
     def processes(self) -> int:
@@ -42,7 +47,7 @@ class Place(Protocol):
 
 
 class Here:
-    """This process and all its cores; no cluster, no port."""
+    """The calling process and all its cores; no cluster, no port."""
 
     client = None
     processes = 1
@@ -112,7 +117,7 @@ class OnCluster:
         slots = sum(worker["nthreads"] for worker in workers.values())
         budget = BuildBudget(self.limit_bytes, len(workers), slots)
         with self.client.get_executor(pure=False, retries=2) as executor:
-            yield Workforce(executor, budget, lambda function: self._everywhere(function))
+            yield Workforce(executor, budget, self._everywhere)
 
     def _everywhere(self, function: Callable[[], None]) -> None:
         self.client.run(function)

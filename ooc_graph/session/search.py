@@ -23,6 +23,7 @@ from ooc_graph.session import resident
 from ooc_graph.session.place import Place
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse.bfs import bfs
+from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Dealing, Progress
 
 KERNELS = ("bfs", "sssp")
@@ -262,8 +263,6 @@ class MakeRanks:
             algorithm: Any = bfs
         else:
             shared = device.sssp_shared(graph.rows, _measure(graph, "sssp"))
-            from ooc_graph.traverse.sssp import sssp
-
             algorithm = sssp
         return {
             shard: _timed(algorithm(rank, self.internal, shared)) for shard, rank in ranks.items()

@@ -256,9 +256,9 @@ class _Build:
         ids = id_dtype(vertices.kept)
         arc_bytes, weight_bytes = 2 * ids.itemsize, dtype.itemsize if dtype else 0
         slot = self.workforce.budget.slot_bytes(table_bytes(vertices.space))
-        capacity = plan.bucket_arcs(slot, arc_bytes, weight_bytes)
         tuples = np.load(vertices.tuples)
         arcs = int(tuples.sum(dtype=np.int64))
+        capacity = plan.bucket_arcs(slot, arc_bytes, weight_bytes, arcs)
         shards = self.options.shards or shards_for(arcs)
         task = RunTask(
             source,

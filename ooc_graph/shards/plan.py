@@ -12,7 +12,10 @@ from ooc_graph.types import DEAL_BLOCK, AnyArray, IntArray
 # Interpreter, Dask's own work on tasks, thread stacks and allocator slack that grow with a build.
 RESERVE_BYTES = 48 << 20
 LEAST_SLOT_BYTES = 2 << 20
-MOST_SLOT_BYTES = 1 << 30
+MOST_SLOT_BYTES = 256 << 20
+# A bucket that fits the cache sorts fastest; many buckets make scattered writes slow.
+CACHED_ARCS = 1 << 20
+MOST_BUCKETS = 512
 BLOCK_EDGES = 1 << 16
 
 
@@ -67,11 +70,17 @@ def run_edges(slot_bytes: int, arc_bytes: int, weight_bytes: int) -> int:
     return max(BLOCK_EDGES, (slot_bytes - block) // each)
 
 
-def bucket_arcs(slot_bytes: int, arc_bytes: int, weight_bytes: int) -> int:
-    """Arcs of one bucket: they are held as read, and once more in row order."""
+def bucket_arcs(slot_bytes: int, arc_bytes: int, weight_bytes: int, arcs: int) -> int:
+    """Arcs of one bucket: they are held as read, and once more in row order.
+
+    Parameters
+    ----------
+    arcs
+        Arcs of a side in all.
+    """
     id_bytes = arc_bytes // 2
     each = (arc_bytes + weight_bytes) + (id_bytes + weight_bytes) + 4
-    return max(DEAL_BLOCK, slot_bytes // each)
+    return max(DEAL_BLOCK, min(slot_bytes // each, max(CACHED_ARCS, arcs // MOST_BUCKETS)))
 
 
 @dataclass(frozen=True)
@@ -84,18 +93,17 @@ class Buckets:
         int64 (buckets,): the shard, first row inside it, and number of rows of each bucket.
     arcs
         int64 (buckets,): upper bound of the arcs of a side, duplicates included.
-    of_hub
-        uint32 (hub rows,): bucket of each of the first rows, whose blocks are cut row by row.
-    of_block
-        uint32 (blocks,): bucket of all other rows, by dealing block.
+    table, base
+        Bucket of every row, for `ooc_graph.kernels.arcs`: uint32, of each of the first rows,
+        whose blocks are cut row by row, and then of each dealing block; and where they part.
     """
 
     shard: IntArray
     first: IntArray
     rows: IntArray
     arcs: IntArray
-    of_hub: AnyArray
-    of_block: AnyArray
+    table: AnyArray
+    base: np.uint64
 
     def __len__(self) -> int:
         return len(self.shard)
@@ -119,7 +127,7 @@ def plan_buckets(tuples: AnyArray, shards: int, capacity: int) -> Buckets:
     starts = np.arange(0, len(tuples), DEAL_BLOCK)
     sums = np.add.reduceat(tuples, starts, dtype=np.int64) if blocks else starts
     hub_blocks = int(np.count_nonzero(sums * 4 > capacity))
-    of_hub = np.zeros(min(hub_blocks * DEAL_BLOCK, len(tuples)), np.uint32)
+    of_hub = np.zeros(hub_blocks * DEAL_BLOCK, np.uint32)
     of_block = np.zeros(blocks, np.uint32)
     found: list[tuple[int, int, int, int]] = []
     for shard in range(shards):
@@ -127,7 +135,8 @@ def plan_buckets(tuples: AnyArray, shards: int, capacity: int) -> Buckets:
         atoms, lengths, sizes = _atoms(tuples, sums, mine, hub_blocks)
         _cut(found, shard, atoms, lengths, sizes, capacity, of_hub, of_block)
     owner, first, rows, arcs = np.array(found, np.int64).reshape(-1, 4).T.copy()
-    return Buckets(owner, first, rows, arcs, of_hub, of_block)
+    table = np.concatenate([of_hub, of_block[hub_blocks:]])
+    return Buckets(owner, first, rows, arcs, table, np.uint64(hub_blocks * (DEAL_BLOCK - 1)))
 
 
 def _atoms(

@@ -14,7 +14,7 @@ from ooc_graph.kernels.arcs import count_buckets, scatter_arcs
 from ooc_graph.layout.names import IN, OUT
 from ooc_graph.shards.plan import BLOCK_EDGES, Buckets
 from ooc_graph.shards.tables import VertexSpace, load_tables
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.types import AnyArray
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,9 @@ class Columns:
 def write_run(task: RunTask, unit: Unit) -> int:
     """Write one unit's arcs, grouped by bucket, for every side; returns the tuples read."""
     u, v, w = _translated(task, unit)
-    pairs = {OUT: [(u, v)], IN: [(v, u)]} if task.source.directed else {OUT: [(u, v), (v, u)]}
     for side in task.sides:
-        offsets = _bucket_offsets(task.buckets, pairs[side])
-        _write(task, f"{unit.index:06d}-{side}", offsets, pairs[side], w)
+        row, neighbor = (v, u) if side == IN else (u, v)
+        _write(task, f"{unit.index:06d}-{side}", row, neighbor, w)
     return len(u)
 
 
@@ -83,36 +82,16 @@ def _translated(task: RunTask, unit: Unit) -> tuple[AnyArray, AnyArray, AnyArray
     return u[:done], v[:done], w[:done] if len(w) else w
 
 
-def _bucket_offsets(buckets: Buckets, pairs: list[tuple[AnyArray, AnyArray]]) -> IntArray:
-    offsets = np.zeros(len(buckets) + 1, np.int64)
-    for head, other in pairs:
-        count_buckets(head, other, buckets.of_hub, buckets.of_block, offsets[1:])
-    return np.cumsum(offsets)
-
-
-def _write(
-    task: RunTask,
-    name: str,
-    offsets: IntArray,
-    pairs: list[tuple[AnyArray, AnyArray]],
-    w: AnyArray,
-) -> None:
+def _write(task: RunTask, name: str, u: AnyArray, v: AnyArray, w: AnyArray) -> None:
+    buckets, both = task.buckets, not task.source.directed
+    counts = np.zeros((2, len(buckets)), np.int64)
+    count_buckets(u, v, both, buckets.table, buckets.base, counts)
+    offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
     arcs = int(offsets[-1])
     rows, neighbors = np.empty(arcs, task.id_dtype), np.empty(arcs, task.id_dtype)
     weights = np.empty(arcs if len(w) else 0, w.dtype)
     cursor = offsets[:-1].copy()
-    for head, other in pairs:
-        scatter_arcs(
-            head,
-            other,
-            w,
-            task.buckets.of_hub,
-            task.buckets.of_block,
-            cursor,
-            rows,
-            neighbors,
-            weights,
-        )
+    scatter_arcs(u, v, w, both, buckets.table, buckets.base, cursor, rows, neighbors, weights)
     np.save(Path(task.folder) / f"{name}.npy", offsets)
     with (Path(task.folder) / f"{name}.arcs").open("wb", buffering=0) as file:
         for column in (rows, neighbors, weights):

@@ -1,1 +1,18 @@
-""""""
+"""Graph500's rules for BFS and SSSP, checked against the edges as they were read."""
+
+from ooc_graph.validate.answers import BfsAnswer, SsspAnswer
+from ooc_graph.validate.bfs import BfsValidator, validate_bfs
+from ooc_graph.validate.sssp import SsspValidator, validate_sssp
+from ooc_graph.validate.verdict import Verdict
+from ooc_graph.validate.vertices import VertexIndex
+
+__all__ = [
+    "BfsAnswer",
+    "BfsValidator",
+    "SsspAnswer",
+    "SsspValidator",
+    "Verdict",
+    "VertexIndex",
+    "validate_bfs",
+    "validate_sssp",
+]

@@ -1,0 +1,60 @@
+# make graph500   set up, run the main job, print Graph500's result block
+# make test       set up, run the tests
+# make bench, lint, test-slow, gpu-test, clean: see README.md
+#
+# Needs a Python from 3.11 on and make. PYTHON=/path/to/python chooses one;
+# CONSTRAINTS=/dev/null installs the newest of everything instead of what is tested.
+
+VENV := .venv
+BIN := $(VENV)/bin
+CONSTRAINTS := constraints/tested.txt
+INSTALL := CONSTRAINTS=$(CONSTRAINTS) sh tools/install.sh $(VENV)
+PYTHON ?=
+SCALE ?= 18
+OUT ?= runs/graph500-scale$(SCALE)
+# Further options of the command, of pytest.
+GRAPH500 ?=
+PYTEST ?=
+
+.PHONY: help graph500 test test-slow gpu-test bench lint clean
+
+help:
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -6
+
+graph500:
+	@$(INSTALL) "" "$(PYTHON)"
+	$(BIN)/ooc-graph graph500 --scale $(SCALE) --out $(OUT) --overwrite $(GRAPH500)
+
+test:
+	@$(INSTALL) test "$(PYTHON)"
+	$(BIN)/python -m pytest $(PYTEST)
+
+test-slow:
+	@$(INSTALL) test "$(PYTHON)"
+	$(BIN)/python -m pytest -m "slow and not gpu" --timeout 3600 $(PYTEST)
+
+# pytest ends with 5 when it selected no test; that is no success and is not passed off as one.
+gpu-test:
+	@$(INSTALL) test "$(PYTHON)"
+	@$(BIN)/python -m pytest -m gpu $(PYTEST); status=$$?; \
+	if [ $$status -eq 5 ]; then \
+		echo "gpu-test: NOTHING WAS TESTED. This version has no GPU kernels and no GPU tests;" \
+			"nothing here needs a GPU." >&2; \
+	fi; exit $$status
+
+bench:
+	@$(INSTALL) test,bench "$(PYTHON)"
+	@for script in benchmarks/*.py; do \
+		echo "== $$script"; $(BIN)/python "$$script" || exit 1; \
+	done
+
+lint:
+	@$(INSTALL) test "$(PYTHON)"
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find ooc_graph tests benchmarks pipelines deploy -name __pycache__ -type d -prune -exec rm -rf {} +

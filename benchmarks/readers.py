@@ -1,0 +1,147 @@
+"""Lines per second of the text tokenizer beside pyarrow's and pandas' CSV readers.
+
+    python benchmarks/readers.py [--lines 2000000] [--repeats 5]
+
+Whole files in blocks of 4 MiB on one thread, integers (two ids) and floats (a weight of 17
+digits, of 3 digits, an integer); then the other formats through ``open_source``. Best wall time
+and median CPU time of the repeats: the second hardly moves when the machine is busy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import zstandard
+from pyarrow import csv, parquet
+
+from ooc_graph.edges import EdgeSource, open_source
+from ooc_graph.report.records import append_record
+
+RECORDS = Path(__file__).resolve().parent / "records" / "readers.jsonl"
+BLOCK_BYTES = 4 << 20
+BLOCK_EDGES = 1 << 18
+
+
+def write_texts(folder: Path, lines: int) -> dict[str, Path]:
+    """Tab-separated files with ids below 2**22 in no order."""
+    rng = np.random.default_rng(1)
+    u, v = rng.integers(0, 1 << 22, (2, lines)).tolist()
+    unit = rng.random(lines).tolist()
+    weights = {
+        "ids": [""] * lines,
+        "ids, float of 17 digits": [f"\t{w!r}" for w in unit],
+        "ids, float of 3 digits": [f"\t{w:.3f}" for w in unit],
+        "ids, integer": [f"\t{int(w * 1000)}" for w in unit],
+    }
+    paths = {}
+    for number, (name, tails) in enumerate(weights.items()):
+        paths[name] = folder / f"g{number}.tsv"
+        rows = (f"{a}\t{b}{c}\n" for a, b, c in zip(u, v, tails, strict=True))
+        paths[name].write_text("".join(rows))
+    return paths
+
+
+def drain(source: EdgeSource, threads: int = 1) -> int:
+    """Read a source to its end."""
+    units = source.units(1 << 19)
+    with ThreadPoolExecutor(threads) as pool:
+        counts = pool.map(lambda unit: sum(map(len, source.read(unit, BLOCK_EDGES))), units)
+        return sum(counts)
+
+
+def by_pyarrow(path: Path) -> int:
+    read = csv.ReadOptions(
+        use_threads=False, block_size=BLOCK_BYTES, autogenerate_column_names=True
+    )
+    with csv.open_csv(path, read, csv.ParseOptions(delimiter="\t")) as batches:
+        return sum(len(batch) for batch in batches)
+
+
+def by_pandas(path: Path) -> int:
+    chunks = pd.read_csv(path, sep="\t", header=None, engine="c", chunksize=BLOCK_EDGES)
+    return sum(len(chunk) for chunk in chunks)
+
+
+def rates(task: Callable[[], int], lines: int, repeats: int) -> dict[str, float]:
+    """Lines per second, after one run that compiles and fills the page cache."""
+    assert task() == lines
+    elapsed_s, cpu_s = [], []
+    for _ in range(repeats):
+        begin, begin_cpu = time.perf_counter(), time.process_time()
+        task()
+        elapsed_s.append(time.perf_counter() - begin)
+        cpu_s.append(time.process_time() - begin_cpu)
+    return {
+        "best_lines_per_s": lines / min(elapsed_s),
+        "median_lines_per_cpu_s": lines / statistics.median(cpu_s),
+    }
+
+
+def text_cases(paths: dict[str, Path]) -> dict[str, Callable[[], int]]:
+    cases: dict[str, Callable[[], int]] = {}
+    for name, path in paths.items():
+        cases[f"{name}: tokenizer"] = lambda p=path: drain(open_source(p, format="edgelist"))
+        cases[f"{name}: tokenizer, tabs"] = lambda p=path: drain(open_source(p, header=False))
+        cases[f"{name}: pyarrow"] = lambda p=path: by_pyarrow(p)
+        cases[f"{name}: pandas"] = lambda p=path: by_pandas(p)
+    cases["ids: tokenizer, 2 threads"] = lambda: drain(
+        open_source(paths["ids"], format="edgelist"), 2
+    )
+    return cases
+
+
+def other_cases(folder: Path, paths: dict[str, Path]) -> dict[str, Callable[[], int]]:
+    """The same ids compressed, as a matrix, METIS rows, arrays and Parquet."""
+    text = paths["ids"].read_bytes()
+    pairs = np.array(text.split(), dtype=np.int64).reshape(-1, 2)
+    (folder / "g.tsv.gz").write_bytes(gzip.compress(text, 6))
+    (folder / "g.tsv.zst").write_bytes(zstandard.compress(text))
+    banner = f"%%MatrixMarket matrix coordinate pattern general\n{1 << 22} {1 << 22} {len(pairs)}\n"
+    (folder / "g.mtx").write_bytes(
+        banner.encode() + "".join(f"{u + 1} {v + 1}\n" for u, v in pairs.tolist()).encode()
+    )
+    np.save(folder / "g.npy", pairs)
+    parquet.write_table(pa.table({"u": pairs[:, 0], "v": pairs[:, 1]}), folder / "g.parquet")
+    rows = pairs[:, 1].reshape(-1, 16) + 1
+    head = f"{1 << 22} {len(pairs)}\n"
+    body = "\n".join(" ".join(map(str, row)) for row in rows.tolist())
+    (folder / "g.graph").write_text(head + body + "\n" * ((1 << 22) - len(rows) + 1))
+    names = ["g.tsv.gz", "g.tsv.zst", "g.mtx", "g.npy", "g.parquet", "g.graph"]
+    return {name: lambda p=folder / name: drain(open_source(p, directed=True)) for name in names}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--lines", type=int, default=2_000_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    load = os.getloadavg()[0]
+    figures = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        paths = write_texts(folder, options.lines)
+        for name, task in {**text_cases(paths), **other_cases(folder, paths)}.items():
+            figures[name] = rates(task, options.lines, options.repeats)
+            best, cpu = (rate / 1e6 for rate in figures[name].values())
+            print(f"{name:42s} best {best:6.2f} M lines/s, per CPU second {cpu:6.2f}", flush=True)
+    record = {
+        "benchmark": "readers",
+        "parameters": {**vars(options), "load_average_before": load},
+        "figures": figures,
+    }
+    append_record(RECORDS, record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""Text with one vertex per line: METIS ``.graph`` and adjacency lists.
+
+METIS (G. Karypis, "METIS 5.1 manual", 2013): ``n m [fmt [ncon]]``, then line k lists the
+neighbours of vertex k, each edge from both ends. Adjacency lists: ``v n1 n2 …`` or
+``v n1,w1 n2,w2 …``, every entry an arc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.edges.bytestream import Peek, file_record, peek
+from ooc_graph.edges.delimited import is_comment
+from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.lines import BUFFER_BYTES, INT64_MAX
+from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
+from ooc_graph.edges.rows import RowGrammar, RowParser
+from ooc_graph.errors import InputError
+from ooc_graph.types import EdgeBlock, IntArray
+
+
+@dataclass(frozen=True)
+class RowFile:
+    """One file: where its rows begin (text offset and line number)."""
+
+    path: str
+    data_start: int
+    first_line: int
+
+
+@dataclass(frozen=True)
+class AdjacencySource:
+    """Edges from adjacency text; see ``EdgeSource``. Each file is one unit.
+
+    Parameters
+    ----------
+    format
+        ``metis`` or ``adjacency``.
+    grammar
+        What a row looks like.
+    declared
+        Number of edges that the METIS header declares.
+    """
+
+    format: str
+    files: tuple[RowFile, ...]
+    grammar: RowGrammar
+    directed: bool
+    declared: int | None = None
+    buffer_bytes: int = BUFFER_BYTES
+    rereadable: bool = field(default=False, init=False)
+    edges: int | None = field(default=None, init=False)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether blocks carry weights."""
+        return self.grammar.weighted
+
+    @property
+    def weight_dtype(self) -> np.dtype[Any] | None:
+        """Type of the weights where the caller chose it."""
+        kind = self.grammar.weight_type
+        return np.dtype(kind) if self.weighted and kind is not None else None
+
+    @property
+    def id_range(self) -> tuple[int, int] | None:
+        """(1, n) of METIS; adjacency lists declare nothing."""
+        return self.grammar.id_range
+
+    def units(self, edges_per_unit: int) -> Sequence[Unit]:
+        """One unit per file: the number of a METIS vertex is the number of its line."""
+        del edges_per_unit
+        return [Unit(i, file.data_start, -1, file.path) for i, file in enumerate(self.files)]
+
+    def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
+        """Yield the entries of all rows.
+
+        Raises
+        ------
+        InputError
+            At the first wrong line, or at the end where the counts of the header do not hold.
+        """
+        parser = self._parser(unit.path or "", block_edges)
+        rows = 0
+        for block, _ in parser.blocks():
+            rows += len(block)
+            if len(block):
+                yield block
+        if self.declared is not None:
+            self._check_counts(parser, rows)
+
+    def _parser(self, path: str, block_edges: int) -> RowParser:
+        file = next(file for file in self.files if file.path == path)
+        return RowParser(
+            path,
+            self.grammar,
+            start=file.data_start,
+            first_line=file.first_line,
+            block_edges=block_edges,
+            buffer_bytes=self.buffer_bytes,
+        )
+
+    def _check_counts(self, parser: RowParser, entries: int) -> None:
+        _, count = self.grammar.id_range or (1, 0)
+        # An empty last line without its line feed cannot be told from a missing one.
+        if parser.rows < count - 1:
+            raise InputError(
+                f"{count:,} vertices are declared, there are lines for {parser.rows:,}",
+                path=parser.path,
+                line=parser.line,
+                advice="a vertex without neighbours needs an empty line",
+            )
+        # Self-loops are listed once by some writers and twice by others.
+        listed = {entries, entries + parser.loops}
+        if self.directed and self.declared == entries:
+            return
+        if 2 * (self.declared or 0) not in listed:
+            raise InputError(
+                f"{self.declared:,} edges are declared, the rows list {entries:,} neighbours",
+                path=parser.path,
+                line=parser.line,
+                advice="METIS lists each edge from both ends; use --directed for rows of out-arcs",
+            )
+
+    def check_totals(self, tuples_read: int) -> None:
+        """Nothing is left to check: each file is read whole."""
+
+    def vertex_blocks(self) -> Iterator[IntArray]:
+        """Yield the ids in an adjacency list, neighbours too; ids come back in several blocks."""
+        if self.format != "adjacency":
+            return
+        for file in self.files:
+            for block, heads in self._parser(file.path, 1 << 18).blocks():
+                yield np.unique(np.concatenate([heads, block.target]))
+
+    def describe(self) -> dict[str, Any]:
+        """Format and name, size and SHA-256 of each file."""
+        return {
+            "format": self.format,
+            "directed": self.directed,
+            "weighted": self.weighted,
+            "weight_type": self.grammar.weight_type,
+            "files": [file_record(file.path) for file in self.files],
+        }
+
+
+def open_metis(paths: Sequence[str], options: ReadOptions) -> AdjacencySource:
+    """Open one METIS or Chaco file.
+
+    Raises
+    ------
+    InputError
+        The header is wrong.
+    """
+    if len(paths) != 1:
+        raise InputError("format metis is one file", path=paths[1], advice="build them apart")
+    view = peek(paths[0])
+    for number, after, line in view.lines():
+        if is_comment(line):
+            continue
+        count, declared, skip, paired = _metis_header(view.path, number, line)
+        if not paired and (options.weight_column is not None or options.weight is True):
+            raise InputError("the file has no edge weights", path=view.path, line=number)
+        grammar = RowGrammar(
+            numbered=True,
+            skip=skip,
+            paired=paired,
+            weighted=paired and not options.no_weight,
+            weight_type=_asked(options) if paired and not options.no_weight else None,
+            id_range=(1, count),
+        )
+        file = RowFile(view.path, after, number + 1)
+        return AdjacencySource("metis", (file,), grammar, bool(options.directed), declared)
+    raise InputError("no header", path=paths[0], advice="expected 'VERTICES EDGES [FMT [NCON]]'")
+
+
+def _metis_header(path: str, number: int, line: bytes) -> tuple[int, int, int, bool]:
+    """Vertices, edges, numbers to skip in a row, whether neighbours have weights."""
+    words = line.split()
+    valid = 2 <= len(words) <= 4 and all(w.isdigit() and int(w) <= INT64_MAX for w in words)
+    kinds = words[2].decode().zfill(3) if valid and len(words) > 2 else "000"
+    if not valid or len(kinds) != 3 or set(kinds) - {"0", "1"}:
+        raise InputError(
+            f"the header is {line[:60].decode('utf-8', 'replace')!r}",
+            path=path,
+            line=number,
+            advice="expected 'VERTICES EDGES [FMT [NCON]]', FMT three digits 0 or 1",
+        )
+    weights = int(words[3]) if len(words) > 3 else 1
+    skip = (kinds[0] == "1") + (weights if kinds[1] == "1" else 0)
+    return int(words[0]), int(words[1]), skip, kinds[2] == "1"
+
+
+def open_adjacency(paths: Sequence[str], options: ReadOptions) -> AdjacencySource:
+    """Open adjacency lists; the first neighbour tells whether there are weights.
+
+    Raises
+    ------
+    InputError
+        No file has a line.
+    """
+    views = [peek(path) for path in paths]
+    pairs = [pair for view in views if (pair := _first_pair(view)) is not None]
+    if not pairs:
+        raise InputError("no edges in the file", path=paths[0], advice="expected 'v n1 n2 …'")
+    weighted = pairs[0] and not options.no_weight
+    if not pairs[0] and (options.weight_column is not None or options.weight is True):
+        raise InputError("the neighbours have no weights", path=paths[0], advice="expected 'v n,w'")
+    grammar = RowGrammar(
+        paired=pairs[0], weighted=weighted, weight_type=_asked(options) if weighted else None
+    )
+    files = tuple(RowFile(view.path, view.skipped, 1) for view in views)
+    directed = True if options.directed is None else options.directed
+    return AdjacencySource("adjacency", files, grammar, directed)
+
+
+def _asked(options: ReadOptions) -> str | None:
+    return None if options.weight_type is None else WEIGHT_TYPES[options.weight_type]
+
+
+def _first_pair(view: Peek) -> bool | None:
+    """Whether the first neighbour has a weight; None where the file lists none."""
+    for _, _, line in view.lines():
+        words = line.split()
+        if not is_comment(line) and len(words) > 1:
+            return b"," in words[1]
+    return None

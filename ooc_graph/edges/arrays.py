@@ -1,0 +1,228 @@
+"""NumPy arrays as sources of edges: in memory, ``.npy`` and ``.npz``."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.edges.bytestream import compression_of, file_record
+from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
+from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.npyfiles import (
+    NpyColumn,
+    columns_of,
+    npz_columns,
+    read_column,
+    read_header,
+)
+from ooc_graph.edges.options import ReadOptions
+from ooc_graph.errors import InputError
+from ooc_graph.types import AnyArray, EdgeBlock, IntArray
+
+
+def _spans(counts: Sequence[int], edges_per_unit: int) -> Iterator[tuple[int, int, int]]:
+    """(file, start, stop) of the units of files with ``counts`` rows."""
+    for number, count in enumerate(counts):
+        for start in range(0, count, max(1, edges_per_unit)):
+            yield number, start, min(start + edges_per_unit, count)
+
+
+@dataclass(frozen=True)
+class NpySource:
+    """Edges from ``.npy`` or ``.npz`` files; see ``EdgeSource``.
+
+    Parameters
+    ----------
+    columns
+        For each file its columns: source, target and perhaps weight.
+    """
+
+    format: str
+    columns: tuple[tuple[NpyColumn, ...], ...]
+    directed: bool
+    weight_dtype: np.dtype[Any] | None
+    rereadable: bool
+    id_range: tuple[int, int] | None = field(default=None, init=False)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether blocks carry weights."""
+        return self.weight_dtype is not None
+
+    @property
+    def edges(self) -> int:
+        """Number of rows in all files."""
+        return sum(file[0].length for file in self.columns)
+
+    def units(self, edges_per_unit: int) -> Sequence[Unit]:
+        """Row ranges of each file."""
+        spans = _spans([file[0].length for file in self.columns], edges_per_unit)
+        paths = [file[0].part.path for file in self.columns]
+        return [Unit(i, start, stop, paths[n]) for i, (n, start, stop) in enumerate(spans)]
+
+    def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
+        """Yield rows ``unit.start`` to ``unit.stop`` of the file."""
+        columns = next(file for file in self.columns if file[0].part.path == unit.path)
+        wanted = columns if self.weighted else columns[:2]
+        row = unit.start
+        pieces = [read_column(column, unit.start, unit.stop, block_edges) for column in wanted]
+        for parts in zip(*pieces, strict=True):
+            weight = parts[2] if self.weighted else None
+            yield checked_block(
+                parts[0], parts[1], weight, weight_dtype=self.weight_dtype, path=unit.path, row=row
+            )
+            row += len(parts[0])
+
+    def check_totals(self, tuples_read: int) -> None:
+        """Nothing to check: headers give the lengths, and short files are refused."""
+
+    def vertex_blocks(self) -> Iterator[IntArray]:
+        """Nothing: arrays list no vertices."""
+        return iter(())
+
+    def describe(self) -> dict[str, Any]:
+        """Format and name, size and SHA-256 of each file."""
+        return {
+            "format": self.format,
+            "directed": self.directed,
+            "weight_type": None if self.weight_dtype is None else str(self.weight_dtype),
+            "files": [file_record(file[0].part.path) for file in self.columns],
+        }
+
+
+def open_npy(paths: Sequence[str], options: ReadOptions) -> NpySource:
+    """``.npy`` files with an (m, 2), (m, 3) or (2, m) array."""
+    for path in paths:
+        compression_of(path)
+    return _open("npy", [columns_of(read_header(path)) for path in paths], options, True)
+
+
+def open_npz(paths: Sequence[str], options: ReadOptions) -> NpySource:
+    """``.npz`` files with arrays source, target and perhaps weight."""
+    return _open("npz", [npz_columns(path) for path in paths], options, False)
+
+
+def _open(
+    name: str, files: list[list[NpyColumn]], options: ReadOptions, rereadable: bool
+) -> NpySource:
+    widths = {len(file) for file in files}
+    if len(widths) > 1:
+        raise InputError("some files have weights, others not", path=files[0][0].part.path)
+    wanted = options.weight not in {None, False, "none"}
+    if wanted and widths == {2}:
+        raise InputError("there are no weights", path=files[0][0].part.path)
+    dtype = None
+    if widths == {3} and not options.no_weight:
+        dtype = weight_dtype_of(files[0][2].part.dtype, options.weight_dtype)
+    directed = True if options.directed is None else options.directed
+    return NpySource(name, tuple(tuple(file) for file in files), directed, dtype, rereadable)
+
+
+@dataclass(frozen=True, eq=False)
+class ArraySource:
+    """Edges from arrays in memory; see ``EdgeSource``. Travels with its data when pickled.
+
+    Parameters
+    ----------
+    source, target, weight
+        Vectors of one length, in host memory.
+    """
+
+    source: AnyArray
+    target: AnyArray
+    weight: AnyArray | None
+    directed: bool
+    weight_dtype: np.dtype[Any] | None
+    rereadable: bool = field(default=True, init=False)
+    id_range: tuple[int, int] | None = field(default=None, init=False)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether blocks carry weights."""
+        return self.weight is not None
+
+    @property
+    def edges(self) -> int:
+        """Number of edges."""
+        return len(self.source)
+
+    def units(self, edges_per_unit: int) -> Sequence[Unit]:
+        """Ranges of edges."""
+        spans = _spans([len(self.source)], edges_per_unit)
+        return [Unit(i, start, stop) for i, (_, start, stop) in enumerate(spans)]
+
+    def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
+        """Yield the edges of the unit."""
+        for start in range(unit.start, unit.stop, block_edges):
+            part = slice(start, min(start + block_edges, unit.stop))
+            yield checked_block(
+                self.source[part],
+                self.target[part],
+                None if self.weight is None else self.weight[part],
+                weight_dtype=self.weight_dtype,
+                path=None,
+                row=start,
+            )
+
+    def check_totals(self, tuples_read: int) -> None:
+        """Nothing to check."""
+
+    def vertex_blocks(self) -> Iterator[IntArray]:
+        """Nothing: arrays list no vertices."""
+        return iter(())
+
+    def describe(self) -> dict[str, Any]:
+        """Length, types and SHA-256 of the arrays' bytes."""
+        digest = hashlib.sha256()
+        for array in (self.source, self.target, self.weight):
+            if array is not None:
+                digest.update(str(array.dtype).encode())
+                for start in range(0, len(array), 1 << 20):
+                    digest.update(np.ascontiguousarray(array[start : start + (1 << 20)]).data)
+        return {
+            "format": "array",
+            "directed": self.directed,
+            "edges": self.edges,
+            "weight_type": None if self.weight_dtype is None else str(self.weight_dtype),
+            "sha256": digest.hexdigest(),
+        }
+
+
+def open_arrays(given: AnyArray | Sequence[AnyArray], options: ReadOptions) -> ArraySource:
+    """An (m, 2), (m, 3) or (2, m) array, or vectors source, target and perhaps weight.
+
+    Raises
+    ------
+    InputError
+        The shapes do not fit, or the types are not those of ids and weights.
+    """
+    columns = _columns(given) if isinstance(given, np.ndarray) else [np.asarray(c) for c in given]
+    if len(columns) not in {2, 3} or any(c.shape != columns[0].shape for c in columns):
+        raise InputError(
+            "arrays of shapes " + ", ".join(str(c.shape) for c in columns),
+            advice="expected source, target and perhaps weight, vectors of one length",
+        )
+    if columns[0].ndim != 1:
+        raise InputError(f"arrays of {columns[0].ndim} dimensions", advice="expected vectors")
+    if len(columns[0]) == 0:
+        raise InputError("no edges in the arrays")
+    if len(columns) == 2 and options.weight not in {None, False, "none"}:
+        raise InputError("there are no weights", advice="give (source, target, weight)")
+    weight = columns[2] if len(columns) == 3 and not options.no_weight else None
+    dtype = None if weight is None else weight_dtype_of(weight.dtype, options.weight_dtype)
+    directed = True if options.directed is None else options.directed
+    return ArraySource(columns[0], columns[1], weight, directed, dtype)
+
+
+def _columns(array: AnyArray) -> list[AnyArray]:
+    if array.ndim == 2 and array.shape[1] in {2, 3}:
+        return list(array.T)
+    if array.ndim == 2 and array.shape[0] == 2:
+        return list(array)
+    raise InputError(
+        f"the array has shape {array.shape}", advice="expected (m, 2), (m, 3) or (2, m)"
+    )

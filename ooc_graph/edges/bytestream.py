@@ -1,0 +1,251 @@
+"""Bytes of a text file, plain or compressed, and the lines that they make."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from ooc_graph.errors import InputError
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+BOM = b"\xef\xbb\xbf"
+PEEK_BYTES = 256 << 10
+_STEP_BYTES = 16 << 10
+_FOREIGN = {b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip"}
+
+
+class ZstdReader:
+    """Concatenated zstd frames as one stream that notices a missing end.
+
+    ``zstandard.stream_reader`` ends quietly where a truncated file ends, so frames are decoded
+    one by one here.
+    """
+
+    def __init__(self, raw: FileIO) -> None:
+        self._raw = raw
+        self._frame: Any = None
+        self._pending = b""
+        self._ready = memoryview(b"")
+
+    def readinto(self, view: memoryview) -> int:
+        """Fill the front of ``view``; 0 at the end of the last frame."""
+        while not self._ready:
+            if not self._decode():
+                return 0
+        count = min(len(view), len(self._ready))
+        view[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
+
+    def _decode(self) -> bool:
+        data = self._pending or self._raw.read(_STEP_BYTES)
+        self._pending = b""
+        if not data:
+            if self._frame is not None:
+                raise EOFError("compressed data ends early")
+            return False
+        if self._frame is None:
+            self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._ready = memoryview(self._frame.decompress(data))
+        if self._frame.eof:
+            self._pending, self._frame = self._frame.unused_data, None
+        return True
+
+    def close(self) -> None:
+        """Close the file underneath."""
+        self._raw.close()
+
+
+def compression_of(path: str) -> str:
+    """``gzip``, ``zstd`` or an empty string, by the first bytes of the file.
+
+    Raises
+    ------
+    InputError
+        The file is not there, is a directory, or its name promises another content.
+    """
+    with _open_raw(path) as raw:
+        magic = raw.read(6)
+    if magic.startswith(GZIP_MAGIC):
+        return "gzip"
+    if magic.startswith(ZSTD_MAGIC):
+        return "zstd"
+    for start, name in _FOREIGN.items():
+        if magic.startswith(start):
+            raise InputError(
+                f"{name} files are not read as text",
+                path=path,
+                advice="unpack it, or use gz or zst",
+            )
+    if magic and Path(path).suffix in {".gz", ".zst"}:
+        raise InputError(
+            f"named {Path(path).suffix}, but the content is not compressed that way",
+            path=path,
+            advice="rename the file or compress it again",
+        )
+    return ""
+
+
+def _open_raw(path: str) -> FileIO:
+    try:
+        return FileIO(path, "rb")
+    except FileNotFoundError:
+        raise InputError("no such file", path=path) from None
+    except IsADirectoryError:
+        raise InputError(
+            "is a directory", path=path, advice="name the files, or a folder of Parquet or text"
+        ) from None
+    except OSError as error:
+        raise InputError(f"cannot be opened: {error.strerror}", path=path) from error
+
+
+class ByteReader:
+    """Decompressed bytes of a file from an offset on; use as a context manager."""
+
+    def __init__(self, path: str, start: int = 0) -> None:
+        self.path, self.offset = path, 0
+        kind = compression_of(path)
+        raw = _open_raw(path)
+        self._stream: Any = raw
+        if kind == "gzip":
+            self._stream = gzip.GzipFile(fileobj=raw)
+        elif kind == "zstd":
+            self._stream = ZstdReader(raw)
+        self._raw = raw
+        if kind:
+            self._skip(start)
+        else:
+            self.offset = raw.seek(start)
+
+    def __enter__(self) -> ByteReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+        self._raw.close()
+
+    def _skip(self, count: int) -> None:
+        scratch = memoryview(bytearray(min(count, 1 << 20)))
+        while count > 0:
+            got = self.fill(scratch[: min(count, len(scratch))])
+            if not got:
+                return
+            count -= got
+
+    def fill(self, view: memoryview) -> int:
+        """Fill ``view``; fewer bytes than asked for mean the end of the file.
+
+        Raises
+        ------
+        InputError
+            The compressed data is cut short or damaged; ``line`` is the first line that cannot
+            be read whole.
+        """
+        done = 0
+        try:
+            while done < len(view):
+                got = self._stream.readinto(view[done : done + (1 << 20)])
+                if not got:
+                    break
+                done += got
+        except EOFError:
+            raise self._damaged("compressed data ends early", self.offset + done) from None
+        except (OSError, zlib.error, zstandard.ZstdError) as error:
+            raise self._damaged(f"cannot be read: {error}", self.offset + done) from error
+        self.offset += done
+        return done
+
+    def _damaged(self, problem: str, offset: int) -> InputError:
+        return InputError(
+            f"{problem} after {offset:,} bytes of text",
+            path=self.path,
+            line=line_at(self.path, offset),
+            advice="fetch or compress the file again",
+        )
+
+
+def line_at(path: str, offset: int) -> int | None:
+    """1-based line that holds byte ``offset`` of the decompressed text; reads up to there."""
+    line, view = 1, bytearray(1 << 20)
+    try:
+        with ByteReader(path) as reader:
+            while reader.offset < offset:
+                wanted = min(len(view), offset - reader.offset)
+                got = reader.fill(memoryview(view)[:wanted])
+                line += view.count(b"\n", 0, got)
+                if got < wanted:
+                    break
+    except (InputError, RecursionError):
+        return None
+    return line
+
+
+@dataclass(frozen=True)
+class Peek:
+    """The beginning of a file's text.
+
+    Parameters
+    ----------
+    path
+        The file.
+    text
+        At most ``PEEK_BYTES`` bytes, without a byte order mark.
+    skipped
+        Bytes of the mark: offsets in the file are offsets in ``text`` plus this.
+    whole
+        Whether ``text`` is all there is.
+    compressed
+        Whether the file is compressed (its size says nothing about the text then).
+    """
+
+    path: str
+    text: bytes
+    skipped: int
+    whole: bool
+    compressed: bool
+
+    def lines(self) -> Iterator[tuple[int, int, bytes]]:
+        """Yield (line number, file offset after the line, text stripped) of each whole line."""
+        at, number = 0, 0
+        while at < len(self.text):
+            end = self.text.find(b"\n", at)
+            if end < 0 and not self.whole:
+                return
+            end = len(self.text) if end < 0 else end + 1
+            number += 1
+            yield number, self.skipped + end, self.text[at:end].strip()
+            at = end
+
+
+def peek(path: str) -> Peek:
+    """Read the beginning of a file.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or is UTF-16 text.
+    """
+    view = bytearray(PEEK_BYTES)
+    with ByteReader(path) as reader:
+        got = reader.fill(memoryview(view))
+    text = bytes(view[:got])
+    if text[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+        raise InputError("is UTF-16 text", path=path, advice="save it as UTF-8 or ASCII")
+    skipped = len(BOM) if text.startswith(BOM) else 0
+    return Peek(path, text[skipped:], skipped, got < PEEK_BYTES, bool(compression_of(path)))
+
+
+def file_record(path: str) -> dict[str, Any]:
+    """Name, size and SHA-256 of a file as it lies on disk (read in pieces)."""
+    with _open_raw(path) as raw:
+        digest = hashlib.file_digest(raw, "sha256").hexdigest()
+    return {"name": Path(path).name, "bytes": Path(path).stat().st_size, "sha256": digest}

@@ -1,0 +1,87 @@
+"""Which columns of a table hold source, target and weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ooc_graph.edges.options import Column, ReadOptions
+from ooc_graph.errors import UsageError
+
+SOURCE_NAMES = ("source", "src", "from", "u", "fromnodeid", "source_id", "row")
+TARGET_NAMES = ("target", "dst", "dest", "destination", "to", "v", "tonodeid", "target_id", "col")
+WEIGHT_NAMES = ("weight", "weights", "w", "wgt", "distance", "dist", "cost", "length", "value")
+
+
+@dataclass(frozen=True)
+class ChosenColumns:
+    """Positions from 0; weight None: unweighted."""
+
+    source: int
+    target: int
+    weight: int | None
+
+
+def position_of(column: Column, names: Sequence[str] | None, fields: int, where: str) -> int:
+    """Position of a column that the caller named.
+
+    Raises
+    ------
+    UsageError
+        There is no such column; the message lists those that there are.
+    """
+    if isinstance(column, str) and names is not None and column in names:
+        return list(names).index(column)
+    if isinstance(column, int) or column.isdecimal():
+        if 0 <= int(column) < fields:
+            return int(column)
+        raise UsageError(f"{where}: no column {column}, there are {fields} (counted from 0)")
+    known = "the columns have no names" if names is None else "there are " + ", ".join(names)
+    raise UsageError(f"{where}: no column {column!r}; {known}")
+
+
+def choose_columns(
+    options: ReadOptions,
+    names: Sequence[str] | None,
+    fields: int,
+    where: str,
+    *,
+    third_is_weight: bool,
+) -> ChosenColumns:
+    """Columns that the caller chose, else those with usual names, else the first ones.
+
+    Parameters
+    ----------
+    names
+        Column names, None where the table has none.
+    third_is_weight
+        Whether the third of three unnamed columns is a weight.
+
+    Raises
+    ------
+    UsageError
+        A chosen column is not there, or one column is to serve twice.
+    """
+    if options.columns is not None:
+        source, target = (position_of(name, names, fields, where) for name in options.columns)
+    else:
+        found = (_usual(SOURCE_NAMES, names), _usual(TARGET_NAMES, names))
+        source, target = (0, 1) if None in found else (found[0] or 0, found[1] or 0)
+    weight = None
+    if options.weight_column is not None:
+        weight = position_of(options.weight_column, names, fields, where)
+    elif not options.no_weight:
+        unnamed = 2 if third_is_weight and fields == 3 and names is None else None
+        weight = _usual(WEIGHT_NAMES, names) if names is not None else unnamed
+        if weight in {source, target}:
+            weight = None
+    if options.weight is True and weight is None:
+        raise UsageError(f"{where}: no weight column; name it")
+    if len({source, target, weight}) < 3:
+        raise UsageError(f"{where}: source, target and weight must be different columns")
+    return ChosenColumns(source, target, weight)
+
+
+def _usual(usual: Sequence[str], names: Sequence[str] | None) -> int | None:
+    lower = [name.lower().lstrip(":") for name in names or ()]
+    return next((lower.index(name) for name in usual if name in lower), None)

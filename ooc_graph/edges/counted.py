@@ -1,0 +1,88 @@
+"""Edge lists that begin with their counts.
+
+``algs4`` (Sedgewick and Wayne): a line V, a line E (may be missing), then ``u v [w]``, ids
+0 .. V-1, directed. ``counted`` (courses and contests): a line ``n m``, then ``u v [w]``, ids
+1 .. n, directed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ooc_graph.edges.bytestream import Peek, peek
+from ooc_graph.edges.delimited import is_comment, is_number
+from ooc_graph.edges.lines import INT64_MAX, LineGrammar
+from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
+from ooc_graph.edges.textsource import TextFile, TextSource, text_file
+from ooc_graph.errors import InputError
+
+
+def open_algs4(paths: Sequence[str], options: ReadOptions) -> TextSource:
+    """Open one file that begins with V and perhaps E on lines of their own."""
+    view = _only(paths, "algs4")
+    lines = [entry for entry in view.lines() if not is_comment(entry[2])]
+    vertices = _counts(view, lines[0] if lines else None, 1, "V, the number of vertices")[0]
+    declared, header = None, 1
+    if len(lines) > 1 and len(lines[1][2].split()) == 1:
+        declared = _counts(view, lines[1], 1, "E, the number of edges")[0]
+        header = 2
+    file = _file(view, options, lines, header, (0, vertices), declared)
+    return _source("algs4", file, options)
+
+
+def open_counted(paths: Sequence[str], options: ReadOptions) -> TextSource:
+    """Open one file that begins with a line 'n m'."""
+    view = _only(paths, "counted")
+    lines = [entry for entry in view.lines() if not is_comment(entry[2])]
+    vertices, declared = _counts(view, lines[0] if lines else None, 2, "'vertices edges'")
+    return _source("counted", _file(view, options, lines, 1, (1, vertices), declared), options)
+
+
+def _only(paths: Sequence[str], name: str) -> Peek:
+    if len(paths) != 1:
+        raise InputError(f"format {name} is one file", path=paths[1], advice="build them apart")
+    return peek(paths[0])
+
+
+def _counts(
+    view: Peek, entry: tuple[int, int, bytes] | None, words: int, expected: str
+) -> list[int]:
+    number, _, line = entry or (1, 0, b"")
+    found = line.split()
+    if len(found) != words or not all(word.isdigit() and int(word) <= INT64_MAX for word in found):
+        shown = line[:60].decode("utf-8", "replace")
+        raise InputError(
+            f"the first lines hold {shown!r}",
+            path=view.path,
+            line=number,
+            advice="expected " + expected,
+        )
+    return [int(word) for word in found]
+
+
+def _file(
+    view: Peek,
+    options: ReadOptions,
+    lines: list[tuple[int, int, bytes]],
+    header: int,
+    id_range: tuple[int, int],
+    declared: int | None,
+) -> TextFile:
+    fields = lines[header][2].split() if len(lines) > header else [b"0", b"0"]
+    weighted = len(fields) == 3 and is_number(fields[2].decode("utf-8", "replace"))
+    if not weighted and (options.weight_column is not None or options.weight is True):
+        raise InputError("the lines have no weights", path=view.path, advice="leave --weight out")
+    weighted = weighted and not options.no_weight
+    asked = None if options.weight_type is None else WEIGHT_TYPES[options.weight_type]
+    grammar = LineGrammar(
+        fields=max(2, len(fields)),
+        weight=2 if weighted else -1,
+        weight_type=asked if weighted else None,
+        id_range=id_range,
+    )
+    return text_file(view, grammar, lines[header - 1][1], declared)
+
+
+def _source(name: str, file: TextFile, options: ReadOptions) -> TextSource:
+    directed = True if options.directed is None else options.directed
+    return TextSource(name, (file,), directed, file.grammar.id_range)

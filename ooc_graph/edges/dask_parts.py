@@ -1,0 +1,168 @@
+"""Dask DataFrames and Dask arrays as sources of edges: one unit per partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from dask.base import tokenize
+
+from ooc_graph.edges.columns import choose_columns
+from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
+from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.options import ReadOptions
+from ooc_graph.errors import InputError
+from ooc_graph.types import AnyArray, EdgeBlock, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class DaskSource:
+    """Edges from a Dask collection; see ``EdgeSource``.
+
+    A unit is one partition; it is computed where it is read, by one thread, so the collection
+    must be a recipe (files, functions) and not futures held by a cluster.
+
+    Parameters
+    ----------
+    parts
+        One delayed object per partition.
+    positions
+        Columns source, target and perhaps weight in each partition, by position.
+    token
+        Dask's deterministic name of the collection.
+    """
+
+    parts: tuple[Any, ...]
+    positions: tuple[int, ...]
+    directed: bool
+    weight_dtype: np.dtype[Any] | None
+    token: str
+    rereadable: bool = field(default=False, init=False)
+    id_range: tuple[int, int] | None = field(default=None, init=False)
+    edges: int | None = field(default=None, init=False)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether blocks carry weights."""
+        return self.weight_dtype is not None
+
+    def units(self, edges_per_unit: int) -> Sequence[Unit]:
+        """One unit per partition, whatever its size."""
+        del edges_per_unit
+        return [Unit(index, index, index + 1) for index in range(len(self.parts))]
+
+    def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
+        """Compute the partition and yield its rows."""
+        part = self.parts[unit.start].compute(scheduler="synchronous")
+        for start in range(0, len(part), block_edges):
+            columns = [
+                _column(part, at, slice(start, start + block_edges)) for at in self.positions
+            ]
+            yield checked_block(
+                columns[0],
+                columns[1],
+                columns[2] if self.weighted else None,
+                weight_dtype=self.weight_dtype,
+                path=f"partition {unit.start}",
+                row=start,
+            )
+
+    def check_totals(self, tuples_read: int) -> None:
+        """Refuse a collection without rows.
+
+        Raises
+        ------
+        InputError
+            No partition had a row.
+        """
+        if tuples_read == 0:
+            raise InputError("no edges in the Dask collection")
+
+    def vertex_blocks(self) -> Iterator[IntArray]:
+        """Nothing: collections list no vertices."""
+        return iter(())
+
+    def describe(self) -> dict[str, Any]:
+        """Dask's name of the collection, its partitions and columns."""
+        return {
+            "format": "dask",
+            "directed": self.directed,
+            "partitions": len(self.parts),
+            "columns": list(self.positions),
+            "weight_type": None if self.weight_dtype is None else str(self.weight_dtype),
+            "token": self.token,
+        }
+
+
+def _column(part: Any, position: int, rows: slice) -> AnyArray:
+    """Rows of one column of a pandas or cuDF frame or of an array, in host memory."""
+    column = part.iloc[rows, position] if hasattr(part, "iloc") else part[rows, position]
+    values: AnyArray = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    return values
+
+
+def open_dask_frame(frame: Any, options: ReadOptions) -> DaskSource:
+    """A Dask DataFrame with columns source, target and perhaps weight.
+
+    Raises
+    ------
+    InputError, UsageError
+        The columns are not there or hold no numbers.
+    """
+    names = [str(name) for name in frame.columns]
+    chosen = choose_columns(options, names, len(names), "Dask DataFrame", third_is_weight=False)
+    ids = (chosen.source, chosen.target)
+    for position in ids:
+        if np.dtype(_plain(frame.dtypes.iloc[position])).kind not in "iu":
+            raise InputError(
+                f"column {names[position]!r} has dtype {frame.dtypes.iloc[position]}",
+                advice="ids are integers; name the columns",
+            )
+    dtype = None
+    if chosen.weight is not None:
+        given = np.dtype(_plain(frame.dtypes.iloc[chosen.weight]))
+        dtype = weight_dtype_of(given, options.weight_dtype)
+    positions = ids if chosen.weight is None else (*ids, chosen.weight)
+    return _source(tuple(frame.to_delayed()), positions, dtype, frame, options)
+
+
+def _plain(dtype: Any) -> Any:
+    """NumPy dtype behind a pandas extension dtype."""
+    return getattr(dtype, "numpy_dtype", dtype)
+
+
+def open_dask_array(array: Any, options: ReadOptions) -> DaskSource:
+    """A Dask array of shape (m, 2) or (m, 3).
+
+    Raises
+    ------
+    InputError
+        It has another shape or holds no integers.
+    """
+    if array.ndim != 2 or array.shape[1] not in {2, 3}:
+        raise InputError(
+            f"the Dask array has shape {array.shape}", advice="expected (m, 2) or (m, 3)"
+        )
+    if array.dtype.kind not in "iu":
+        raise InputError(
+            f"the Dask array has dtype {array.dtype}",
+            advice="ids are integers; use a DataFrame for float weights",
+        )
+    whole = array.rechunk({1: array.shape[1]})
+    weighted = array.shape[1] == 3 and not options.no_weight
+    dtype = weight_dtype_of(array.dtype, options.weight_dtype) if weighted else None
+    parts = tuple(whole.to_delayed()[:, 0])
+    return _source(parts, (0, 1, 2) if weighted else (0, 1), dtype, array, options)
+
+
+def _source(
+    parts: tuple[Any, ...],
+    positions: tuple[int, ...],
+    dtype: np.dtype[Any] | None,
+    collection: Any,
+    options: ReadOptions,
+) -> DaskSource:
+    directed = True if options.directed is None else options.directed
+    return DaskSource(parts, positions, directed, dtype, str(tokenize(collection)))

@@ -1,0 +1,180 @@
+"""Edge lists with one edge per line: SNAP, KONECT, GAP ``.el/.wel``, CSV and TSV."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+
+from ooc_graph.edges.bytestream import Peek, peek
+from ooc_graph.edges.columns import ChosenColumns, choose_columns
+from ooc_graph.edges.lines import LineGrammar
+from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
+from ooc_graph.edges.textsource import TextFile, TextSource, text_file
+from ooc_graph.errors import InputError
+
+DELIMITERS = "\t,;|"
+_DIRECTION = re.compile(rb"^[#%]\s*(un)?directed\b", re.IGNORECASE)
+_KONECT = re.compile(rb"^%\s*(sym|asym|bip)\b")
+
+
+def split_fields(line: bytes, delimiter: str) -> list[str]:
+    """Fields of one line as the tokenizer sees them."""
+    text = line.decode("utf-8", "replace")
+    if not delimiter:
+        return text.split()
+    return [field.strip() for field in next(csv.reader([text], delimiter=delimiter))]
+
+
+def is_number(field: str) -> bool:
+    """Whether ``field`` is a number, NaN and infinities included."""
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return "_" not in field
+
+
+def is_comment(line: bytes) -> bool:
+    """Whether a stripped line is blank or a comment of an edge list."""
+    return not line or line[:1] in {b"#", b"%"}
+
+
+def open_edgelist(paths: Sequence[str], options: ReadOptions) -> TextSource:
+    """Whitespace-separated lists: two ids and perhaps a weight, no header unless asked for.
+
+    Raises
+    ------
+    InputError
+        No file has a line with an edge.
+    """
+    return _open("edgelist", paths, options, delimiter="", header=bool(options.header))
+
+
+def open_csv(paths: Sequence[str], options: ReadOptions) -> TextSource:
+    """Separated values; delimiter and header are found out where not given."""
+    return _open("csv", paths, options, delimiter=None, header=options.header)
+
+
+def open_tsv(paths: Sequence[str], options: ReadOptions) -> TextSource:
+    """Tab-separated values; the header is found out where not given."""
+    return _open("tsv", paths, options, delimiter="\t", header=options.header)
+
+
+def _open(
+    name: str,
+    paths: Sequence[str],
+    options: ReadOptions,
+    *,
+    delimiter: str | None,
+    header: bool | None,
+) -> TextSource:
+    if options.delimiter is not None:
+        delimiter = options.delimiter
+    views = [peek(path) for path in paths]
+    files = [file for view in views if (file := _file(view, options, delimiter, header))]
+    if not files:
+        raise InputError(
+            "no edges in the file" if len(paths) == 1 else f"no edges in {len(paths)} files",
+            path=paths[0],
+            advice="expected lines 'source target [weight]'",
+        )
+    _same_weighting(files)
+    directed = options.directed
+    if directed is None:
+        directed = all(_says_directed(view) for view in views)
+    return TextSource(name, tuple(files), directed)
+
+
+def _same_weighting(files: Sequence[TextFile]) -> None:
+    for file in files:
+        if (file.grammar.weight < 0) != (files[0].grammar.weight < 0):
+            raise InputError(
+                f"has {'no ' if file.grammar.weight < 0 else ''}weights, other files differ",
+                path=file.path,
+                advice="name the column with --weight, or use --weight none",
+            )
+
+
+def _file(
+    view: Peek, options: ReadOptions, delimiter: str | None, header: bool | None
+) -> TextFile | None:
+    """One file's grammar, or None where it has no line of edges."""
+    lines = ((number, after, line) for number, after, line in view.lines() if not is_comment(line))
+    start, names = view.skipped, None
+    _, after, line = next(lines, (0, 0, b""))
+    if not line:
+        return _nothing(view)
+    if delimiter is None:
+        delimiter = sniff_delimiter(line)
+    fields = split_fields(line, delimiter)
+    if header is None:
+        header = not any(is_number(field) for field in fields)
+    if header:
+        start, names = after, fields
+        _, _, line = next(lines, (0, 0, b""))
+        if not line:
+            return _nothing(view)
+        fields = split_fields(line, delimiter)
+    chosen = _columns(view, options, names, fields)
+    grammar = LineGrammar(
+        fields=len(names or fields),
+        source=chosen.source,
+        target=chosen.target,
+        weight=-1 if chosen.weight is None else chosen.weight,
+        weight_type=None if options.weight_type is None else WEIGHT_TYPES[options.weight_type],
+        delimiter=delimiter,
+    )
+    return text_file(view, grammar, start)
+
+
+def _columns(
+    view: Peek, options: ReadOptions, names: list[str] | None, fields: list[str]
+) -> ChosenColumns:
+    count = len(names or fields)
+    if count < 2:
+        number = next(n for n, _, text in view.lines() if not is_comment(text))
+        raise InputError(
+            f"one field in a line: {fields[0][:60]!r}",
+            path=view.path,
+            line=number,
+            advice="expected 'source target [weight]'; name the delimiter or the format",
+        )
+    weighted = count == 3 and len(fields) == 3 and is_number(fields[2])
+    return choose_columns(options, names, count, view.path, third_is_weight=weighted)
+
+
+def _nothing(view: Peek) -> TextFile | None:
+    if not view.whole:
+        raise InputError(
+            f"no line of edges in the first {len(view.text):,} bytes",
+            path=view.path,
+            advice="is this an edge file? name its format with --format",
+        )
+    return None
+
+
+def sniff_delimiter(line: bytes) -> str:
+    """The separator that occurs most in a line, empty for blanks."""
+    counts = {mark: line.count(mark.encode()) for mark in DELIMITERS}
+    best = max(DELIMITERS, key=lambda mark: counts[mark])
+    return best if counts[best] else ""
+
+
+def _says_directed(view: Peek) -> bool:
+    """What a comment above the edges says (SNAP, KONECT), else directed."""
+    for _, _, line in view.lines():
+        if not is_comment(line):
+            break
+        if found := _DIRECTION.match(line):
+            return found.group(1) is None
+        if found := _KONECT.match(line):
+            if found.group(1) == b"bip":
+                raise InputError(
+                    "a bipartite KONECT graph numbers both sides from 1",
+                    path=view.path,
+                    line=1,
+                    advice="shift the ids of one side, and remove the line",
+                )
+            return found.group(1) == b"asym"
+    return True

@@ -1,0 +1,140 @@
+"""Matrix Market coordinate files as graphs: row -> column, ids 1 .. n.
+
+Format: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats", NISTIR
+5935, 1996.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ooc_graph.edges.bytestream import Peek, peek
+from ooc_graph.edges.lines import INT64_MAX, LineGrammar
+from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
+from ooc_graph.edges.textsource import TextFile, TextSource, text_file
+from ooc_graph.errors import InputError
+
+_FIELDS = {"pattern": None, "integer": "int64", "real": "float64", "double": "float64"}
+_SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
+
+
+@dataclass(frozen=True)
+class Banner:
+    """First line: what the entries are."""
+
+    field: str
+    symmetry: str
+
+
+def open_matrix_market(paths: Sequence[str], options: ReadOptions) -> TextSource:
+    """Square coordinate matrices; symmetric and hermitian (real) ones are undirected graphs.
+
+    Raises
+    ------
+    InputError
+        The header is wrong, or says something that is not the matrix of a graph with real
+        weights (array, complex, vector, rectangular).
+    """
+    read = [_read_header(peek(path), options) for path in paths]
+    banners, files = [banner for banner, _ in read], tuple(file for _, file in read)
+    for banner, file in read:
+        if (banner, file.grammar.id_range) != (banners[0], files[0].grammar.id_range):
+            raise InputError(
+                "differs from the first file in its header",
+                path=file.path,
+                advice="files of one graph need the same field, symmetry and size",
+            )
+    symmetric = banners[0].symmetry in {"symmetric", "hermitian"}
+    mirrored = banners[0].symmetry == "skew-symmetric"
+    directed = not symmetric if options.directed is None else options.directed
+    return TextSource("mtx", files, directed, files[0].grammar.id_range, mirrored)
+
+
+def _read_header(view: Peek, options: ReadOptions) -> tuple[Banner, TextFile]:
+    lines = view.lines()
+    _, _, first = next(lines, (0, 0, b""))
+    banner = _banner(view.path, first)
+    for number, after, line in lines:
+        if line and not line.startswith(b"%"):
+            count, entries = _size(view.path, number, line)
+            grammar = _grammar(view.path, banner, count, options)
+            return banner, text_file(view, grammar, after, entries)
+    raise InputError(
+        "no size line", path=view.path, advice="expected 'rows columns entries' after the comments"
+    )
+
+
+def _banner(path: str, line: bytes) -> Banner:
+    words = line.decode("utf-8", "replace").split()
+    if not words or words[0] != "%%MatrixMarket":
+        raise InputError(
+            "no Matrix Market banner",
+            path=path,
+            line=1,
+            advice="expected '%%MatrixMarket matrix …'",
+        )
+    if len(words) != 5:
+        raise InputError(
+            f"the banner has {len(words)} words",
+            path=path,
+            line=1,
+            advice="expected '%%MatrixMarket matrix coordinate FIELD SYMMETRY'",
+        )
+    kind, layout, field, symmetry = (word.lower() for word in words[1:])
+    _require(path, "object", kind, ("matrix",))
+    _require(path, "layout", layout, ("coordinate",))
+    _require(path, "field", field, tuple(_FIELDS))
+    _require(path, "symmetry", symmetry, _SYMMETRIES)
+    if field == "pattern" and symmetry in {"skew-symmetric", "hermitian"}:
+        raise InputError(f"a pattern matrix cannot be {symmetry}", path=path, line=1)
+    return Banner(field, symmetry)
+
+
+def _require(path: str, what: str, word: str, supported: tuple[str, ...]) -> None:
+    if word not in supported:
+        raise InputError(
+            f"Matrix Market {what} {word!r} is not supported",
+            path=path,
+            line=1,
+            advice="supported: " + ", ".join(supported),
+        )
+
+
+def _size(path: str, number: int, line: bytes) -> tuple[int, int]:
+    """Number of vertices and of entries."""
+    words = line.split()
+    valid = len(words) == 3 and all(word.isdigit() and int(word) <= INT64_MAX for word in words)
+    if not valid:
+        raise InputError(
+            f"the size line is {line[:60].decode('utf-8', 'replace')!r}",
+            path=path,
+            line=number,
+            advice="expected three numbers 'rows columns entries' from 0 to 2^63-1",
+        )
+    rows, columns, entries = (int(word) for word in words)
+    if rows != columns:
+        raise InputError(
+            f"the matrix is rectangular, {rows} x {columns}",
+            path=path,
+            line=number,
+            advice="the matrix of a graph is square",
+        )
+    return rows, entries
+
+
+def _grammar(path: str, banner: Banner, count: int, options: ReadOptions) -> LineGrammar:
+    declared = _FIELDS[banner.field]
+    if declared is None and (options.weight_column is not None or options.weight is True):
+        raise InputError(
+            "a pattern matrix has no weights", path=path, line=1, advice="leave --weight out"
+        )
+    weighted = declared is not None and not options.no_weight
+    asked = None if options.weight_type is None else WEIGHT_TYPES[options.weight_type]
+    return LineGrammar(
+        fields=2 if declared is None else 3,
+        weight=2 if weighted else -1,
+        weight_type=(asked or declared) if weighted else None,
+        comments="%",
+        id_range=(1, count),
+    )

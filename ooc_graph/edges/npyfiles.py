@@ -1,0 +1,191 @@
+"""``.npy`` and ``.npz`` files as columns that are read in slices.
+
+Slices are read with ``readinto``: a memory map counts as resident memory and has made Dask end
+workers. Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+
+from ooc_graph.errors import InputError
+from ooc_graph.types import AnyArray
+
+COLUMN_NAMES = (
+    ("source", "src", "row", "u", "from"),
+    ("target", "dst", "col", "v", "to"),
+    ("weight", "weights", "data", "w"),
+)
+
+
+@dataclass(frozen=True)
+class NpyPart:
+    """One array in a file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    member
+        Name inside an ``.npz``, empty for ``.npy``.
+    shape, dtype, fortran
+        From its header.
+    start
+        Byte offset of the data in the (unpacked) array file.
+    """
+
+    path: str
+    member: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran: bool
+    start: int
+
+    def open(self) -> IO[bytes]:
+        """Open the array file at its first byte."""
+        if not self.member:
+            return Path(self.path).open("rb")
+        return zipfile.ZipFile(self.path).open(self.member)
+
+
+def read_header(path: str, member: str = "") -> NpyPart:
+    """Header of an array.
+
+    Raises
+    ------
+    InputError
+        It is no array of numbers.
+    """
+    part = NpyPart(path, member, (), np.dtype(np.int64), False, 0)
+    try:
+        with part.open() as file:
+            version = npy_format.read_magic(file)
+            read = (
+                npy_format.read_array_header_1_0
+                if version == (1, 0)
+                else npy_format.read_array_header_2_0
+            )
+            shape, fortran, dtype = read(file)
+            start = file.tell()
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"cannot be read as an array: {error}", path=path, advice="write it with numpy.save"
+        ) from error
+    if dtype.kind not in "iuf" and len(shape) > 0:
+        raise InputError(
+            f"{member or 'the array'} has dtype {dtype}", path=path, advice="expected numbers"
+        )
+    if not member and Path(path).stat().st_size < start + prod(shape) * dtype.itemsize:
+        raise InputError(
+            f"the header declares shape {shape}, the file is shorter",
+            path=path,
+            advice="the file is cut short",
+        )
+    return NpyPart(path, member, tuple(shape), dtype, bool(fortran), start)
+
+
+@dataclass(frozen=True)
+class NpyColumn:
+    """Values ``first``, ``first + step``, … of an array: one column of an edge list."""
+
+    part: NpyPart
+    first: int
+    step: int
+    length: int
+
+
+def columns_of(part: NpyPart) -> list[NpyColumn]:
+    """Columns of an (m, 2), (m, 3) or (2, m) array.
+
+    Raises
+    ------
+    InputError
+        It has another shape.
+    """
+    shape = part.shape
+    if len(shape) == 2 and shape[1] in {2, 3}:
+        m, k = shape
+        flat = part.fortran
+        return [NpyColumn(part, c * m if flat else c, 1 if flat else k, m) for c in range(k)]
+    if len(shape) == 2 and shape[0] == 2:
+        m = shape[1]
+        flat = not part.fortran
+        return [NpyColumn(part, c * m if flat else c, 1 if flat else 2, m) for c in range(2)]
+    raise InputError(
+        f"the array has shape {shape}", path=part.path, advice="expected (m, 2), (m, 3) or (2, m)"
+    )
+
+
+def npz_columns(path: str) -> list[NpyColumn]:
+    """Columns of an ``.npz``: arrays by their usual names, or one two-dimensional array.
+
+    Raises
+    ------
+    InputError
+        Arrays are missing or differ in length.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = {name.removesuffix(".npy"): name for name in archive.namelist()}
+    except (zipfile.BadZipFile, OSError) as error:
+        raise InputError(f"cannot be read as .npz: {error}", path=path) from error
+    found = [next((names[n] for n in usual if n in names), None) for usual in COLUMN_NAMES]
+    if found[0] is None or found[1] is None:
+        if len(names) == 1:
+            return columns_of(read_header(path, next(iter(names.values()))))
+        raise InputError(
+            "no arrays source and target; there are " + ", ".join(sorted(names)),
+            path=path,
+            advice="save them as numpy.savez(file, source=…, target=…, weight=…)",
+        )
+    parts = [read_header(path, name) for name in found if name is not None]
+    if any(part.shape != parts[0].shape or len(part.shape) != 1 for part in parts):
+        raise InputError(
+            "the arrays have shapes " + ", ".join(str(part.shape) for part in parts),
+            path=path,
+            advice="source, target and weight are vectors of one length",
+        )
+    return [NpyColumn(part, 0, 1, part.shape[0]) for part in parts]
+
+
+def read_column(column: NpyColumn, start: int, stop: int, block: int) -> Iterator[AnyArray]:
+    """Yield entries ``start`` to ``stop`` of a column in pieces of ``block``.
+
+    Raises
+    ------
+    InputError
+        The file ends early or is damaged.
+    """
+    part, size = column.part, column.part.dtype.itemsize
+    with part.open() as file:
+        for low in range(start, stop, block):
+            count = min(block, stop - low)
+            values = np.empty((count - 1) * column.step + 1, dtype=part.dtype)
+            try:
+                file.seek(part.start + (column.first + low * column.step) * size)
+                got = _fill(file, values.view(np.uint8).data)
+            except (OSError, EOFError, zipfile.BadZipFile) as error:
+                raise InputError(f"cannot be read: {error}", path=part.path) from error
+            if got < values.nbytes:
+                raise InputError(
+                    f"the data ends after row {low:,}", path=part.path, advice="fetch it again"
+                )
+            yield np.ascontiguousarray(values[:: column.step])
+
+
+def _fill(file: IO[bytes], view: memoryview) -> int:
+    done = 0
+    while done < len(view):
+        got = file.readinto(view[done:])  # type: ignore[attr-defined]
+        if not got:
+            break
+        done += got
+    return done

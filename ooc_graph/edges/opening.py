@@ -1,0 +1,179 @@
+"""The one way in: whatever holds edges becomes an ``EdgeSource``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.edges.adjacency import open_adjacency, open_metis
+from ooc_graph.edges.arrays import open_arrays, open_npy, open_npz
+from ooc_graph.edges.counted import open_algs4, open_counted
+from ooc_graph.edges.delimited import open_csv, open_edgelist, open_tsv
+from ooc_graph.edges.detect import format_of
+from ooc_graph.edges.dimacs import open_dimacs
+from ooc_graph.edges.graphalytics import open_graphalytics
+from ooc_graph.edges.interface import EdgeSource
+from ooc_graph.edges.matrix_market import open_matrix_market
+from ooc_graph.edges.options import Column, ReadOptions, read_options
+from ooc_graph.edges.tables import open_parquet
+from ooc_graph.errors import InputError, UsageError
+
+FORMATS: dict[str, Callable[[Sequence[str], ReadOptions], EdgeSource]] = {
+    "edgelist": open_edgelist,
+    "csv": open_csv,
+    "tsv": open_tsv,
+    "mtx": open_matrix_market,
+    "gr": open_dimacs,
+    "graphalytics": open_graphalytics,
+    "metis": open_metis,
+    "algs4": open_algs4,
+    "counted": open_counted,
+    "adjacency": open_adjacency,
+    "npy": open_npy,
+    "npz": open_npz,
+    "parquet": open_parquet,
+}
+
+_TABLE_OPTIONS = ("columns", "delimiter", "header")
+# Options that a format has no use for; those not listed have no use for any of them.
+_UNUSED = {"edgelist": (), "csv": (), "tsv": (), "parquet": ("delimiter", "header")}
+
+
+def open_source(
+    source: Any,
+    *,
+    format: str | None = None,  # noqa: A002 (the option's name)
+    directed: bool | None = None,
+    weight: Column | bool | None = None,
+    columns: Sequence[Column] | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    weight_type: str | None = None,
+) -> EdgeSource:
+    """Open edges for reading in blocks. Only headers and first lines are read here.
+
+    Parameters
+    ----------
+    source
+        A path, several paths (one edge list in parts), a folder of Parquet or text parts or of
+        one LDBC data set, an array (m, 2), (m, 3) or (2, m), arrays (source, target[, weight]),
+        a Dask DataFrame or array, or an ``EdgeSource``, which is returned as it is.
+    format
+        One of ``FORMATS``; None: by name and content.
+    directed
+        None: what the file says; directed where it says nothing.
+    weight
+        Column of the weights by name or position from 0. None: what the format says; a third
+        numeric column of an edge list, a usual name (weight, distance, cost, …) in a header.
+        False or ``"none"``: no weights.
+    columns
+        Columns of source and target by name or position from 0.
+    delimiter
+        Of separated values: one character, ``"tab"`` or ``"space"`` (runs of blanks).
+    header
+        Whether the first line of separated values names the columns.
+    weight_type
+        ``int``, ``float32`` or ``float64``; None: int64 where every weight is an integer, else
+        float64 (float32 weights are rounded to float64 first).
+
+    Raises
+    ------
+    InputError
+        The input is not what it should be; with path, line, and what to do.
+    UsageError
+        The options do not fit together or the format has no such name.
+    """
+    options = read_options(
+        directed=directed,
+        weight=weight,
+        columns=columns,
+        delimiter=delimiter,
+        header=header,
+        weight_type=weight_type,
+    )
+    if (opened := _in_memory(source, options)) is not None:
+        _refuse_unused(options, "edges that are in memory", ("delimiter", "header"))
+        if format is not None:
+            raise UsageError("format: only files have one")
+        return opened
+    paths = _paths(source)
+    if format is not None and format not in FORMATS:
+        raise UsageError(f"format {format!r}; there are " + ", ".join(FORMATS))
+    if format != "graphalytics":
+        paths = [part for path in paths for part in _parts(path)]
+    name = format or _common_format(paths)
+    _refuse_unused(options, f"format {name}", _UNUSED.get(name, _TABLE_OPTIONS))
+    return FORMATS[name](paths, options)
+
+
+def _refuse_unused(options: ReadOptions, where: str, names: Sequence[str]) -> None:
+    """Refuse options that would be ignored."""
+    for name in names:
+        if getattr(options, name) is not None:
+            raise UsageError(f"{name}: {where} does not have it")
+
+
+def _in_memory(source: Any, options: ReadOptions) -> EdgeSource | None:
+    """Sources that are objects: an ``EdgeSource``, arrays, Dask collections."""
+    if all(hasattr(source, name) for name in ("units", "read", "describe", "vertex_blocks")):
+        opened: EdgeSource = source
+        _refuse_unused(options, "an EdgeSource", [option.name for option in fields(options)])
+        return opened
+    vectors = isinstance(source, (tuple, list)) and source and isinstance(source[0], np.ndarray)
+    if vectors or isinstance(source, np.ndarray):
+        _refuse_unused(options, "an array", ("columns",))
+        return open_arrays(source, options)
+    if hasattr(source, "__dask_graph__"):
+        from ooc_graph.edges.dask_parts import (  # noqa: PLC0415 (imports Dask)
+            open_dask_array,
+            open_dask_frame,
+        )
+
+        frame = hasattr(source, "columns") and hasattr(source, "npartitions")
+        return (open_dask_frame if frame else open_dask_array)(source, options)
+    return None
+
+
+def _paths(source: Any) -> list[str]:
+    if isinstance(source, (str, os.PathLike)):
+        return [os.path.abspath(source)]  # noqa: PTH100 (no links followed)
+    named = isinstance(source, Sequence) and bool(source)
+    if named and all(isinstance(path, (str, os.PathLike)) for path in source):
+        paths = [os.path.abspath(path) for path in source]  # noqa: PTH100
+        if len(set(paths)) < len(paths):
+            raise UsageError("a file is named twice")
+        return paths
+    raise UsageError(
+        f"cannot read edges from {type(source).__name__}; give paths, arrays or a Dask collection"
+    )
+
+
+def _parts(path: str) -> list[str]:
+    """The files of a folder in the order of their names, or the path itself."""
+    if not Path(path).is_dir():
+        return [path]
+    inside = sorted(p for p in Path(path).iterdir() if p.is_file() and p.name[0] not in "._")
+    tables = [p for p in inside if p.suffix in {".parquet", ".parq", ".pq"}]
+    chosen = tables or inside
+    if not chosen:
+        raise InputError(
+            "is a directory without edge files", path=path, advice="expected Parquet or text parts"
+        )
+    return [str(p) for p in chosen]
+
+
+def _common_format(paths: Sequence[str]) -> str:
+    names = {path: format_of(path) for path in paths}
+    if len(set(names.values())) > 1:
+        raise InputError(
+            "the files have different formats: "
+            + ", ".join(f"{Path(path).name} {name}" for path, name in list(names.items())[:5]),
+            path=str(Path(paths[0]).parent),
+            advice="name the format with --format, or build them apart",
+        )
+    return names[paths[0]]

@@ -1,0 +1,197 @@
+"""Parquet files as a source of edges (pyarrow, by row groups)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.edges.bytestream import file_record
+from ooc_graph.edges.columns import ChosenColumns, choose_columns
+from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
+from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.options import ReadOptions
+from ooc_graph.errors import InputError, UsageError
+from ooc_graph.types import AnyArray, EdgeBlock, IntArray
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """One file: rows in each row group."""
+
+    path: str
+    group_rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ParquetSource:
+    """Edges from Parquet files; see ``EdgeSource``. Units are runs of row groups.
+
+    Parameters
+    ----------
+    names
+        Names of the columns source, target and perhaps weight.
+    """
+
+    files: tuple[ParquetFile, ...]
+    names: tuple[str, ...]
+    directed: bool
+    weight_dtype: np.dtype[Any] | None
+    rereadable: bool = field(default=True, init=False)
+    id_range: tuple[int, int] | None = field(default=None, init=False)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether blocks carry weights."""
+        return self.weight_dtype is not None
+
+    @property
+    def edges(self) -> int:
+        """Number of rows in all files."""
+        return sum(sum(file.group_rows) for file in self.files)
+
+    def units(self, edges_per_unit: int) -> Sequence[Unit]:
+        """Row groups of each file, as many as make a unit."""
+        spans = [
+            (start, stop, file.path)
+            for file in self.files
+            for start, stop in _runs(file.group_rows, edges_per_unit)
+        ]
+        return [Unit(index, *span) for index, span in enumerate(spans)]
+
+    def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
+        """Yield the rows of row groups ``unit.start`` to ``unit.stop``."""
+        arrow, parquet = _pyarrow()
+        file = next(file for file in self.files if file.path == unit.path)
+        row = sum(file.group_rows[: unit.start])
+        try:
+            with parquet.ParquetFile(unit.path) as opened:
+                groups = list(range(unit.start, unit.stop))
+                for batch in opened.iter_batches(block_edges, groups, columns=list(self.names)):
+                    if len(batch):
+                        yield self._block(batch, unit.path, row)
+                    row += len(batch)
+        except (arrow.ArrowException, OSError) as error:
+            raise InputError(f"cannot be read: {error}", path=unit.path) from error
+
+    def _block(self, batch: Any, path: str | None, row: int) -> EdgeBlock:
+        columns = [_column(batch.column(name), name, path, row) for name in self.names]
+        weight = columns[2] if self.weighted else None
+        return checked_block(
+            columns[0], columns[1], weight, weight_dtype=self.weight_dtype, path=path, row=row
+        )
+
+    def check_totals(self, tuples_read: int) -> None:
+        """Nothing to check: the footers give the number of rows."""
+
+    def vertex_blocks(self) -> Iterator[IntArray]:
+        """Nothing: tables list no vertices."""
+        return iter(())
+
+    def describe(self) -> dict[str, Any]:
+        """Columns and name, size and SHA-256 of each file."""
+        return {
+            "format": "parquet",
+            "directed": self.directed,
+            "columns": list(self.names),
+            "weight_type": None if self.weight_dtype is None else str(self.weight_dtype),
+            "files": [file_record(file.path) for file in self.files],
+        }
+
+
+def open_parquet(paths: Sequence[str], options: ReadOptions) -> ParquetSource:
+    """Open Parquet files with the same columns.
+
+    Raises
+    ------
+    InputError
+        A file is no Parquet file, or lacks a column.
+    UsageError
+        pyarrow is not installed.
+    """
+    read = [_open_file(path) for path in paths]
+    schema = read[0][1]
+    chosen = choose_columns(
+        options, schema.names, len(schema.names), paths[0], third_is_weight=False
+    )
+    names = _names(chosen, schema.names)
+    for file, other in read:
+        if any(
+            name not in other.names or other.field(name).type != schema.field(name).type
+            for name in names
+        ):
+            raise InputError(
+                "differs from the first file in the columns " + ", ".join(names), path=file.path
+            )
+    dtype = None
+    if chosen.weight is not None:
+        dtype = weight_dtype_of(_numpy_type(schema, names[2], paths[0]), options.weight_dtype)
+    for name in names[:2]:
+        if _numpy_type(schema, name, paths[0]).kind not in "iu":
+            raise InputError(
+                f"column {name!r} has type {schema.field(name).type}",
+                path=paths[0],
+                advice="ids are integers; name the columns",
+            )
+    files = tuple(file for file, _ in read if sum(file.group_rows))
+    if not files:
+        raise InputError("no edges in the file", path=paths[0], advice="the table has no rows")
+    return ParquetSource(
+        files, names, True if options.directed is None else options.directed, dtype
+    )
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow as arrow  # noqa: PLC0415 (optional)
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError:
+        raise UsageError("Parquet needs pyarrow: pip install 'ooc-graph[tables]'") from None
+    return arrow, parquet
+
+
+def _open_file(path: str) -> tuple[ParquetFile, Any]:
+    arrow, parquet = _pyarrow()
+    try:
+        with parquet.ParquetFile(path) as opened:
+            meta = opened.metadata
+            rows = tuple(meta.row_group(group).num_rows for group in range(meta.num_row_groups))
+            return ParquetFile(path, rows), opened.schema_arrow
+    except FileNotFoundError:
+        raise InputError("no such file", path=path) from None
+    except (arrow.ArrowException, OSError) as error:
+        raise InputError(f"is no Parquet file: {error}", path=path) from error
+
+
+def _names(chosen: ChosenColumns, names: Sequence[str]) -> tuple[str, ...]:
+    ids = (names[chosen.source], names[chosen.target])
+    return ids if chosen.weight is None else (*ids, names[chosen.weight])
+
+
+def _numpy_type(schema: Any, name: str, path: str) -> np.dtype[Any]:
+    try:
+        dtype: np.dtype[Any] = np.dtype(schema.field(name).type.to_pandas_dtype())
+    except (NotImplementedError, TypeError):
+        raise InputError(f"column {name!r} holds {schema.field(name).type}", path=path) from None
+    return dtype
+
+
+def _column(column: Any, name: str, path: str | None, row: int) -> AnyArray:
+    if column.null_count:
+        at = row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise InputError(f"column {name!r} has no value in row {at:,}", path=path)
+    values: AnyArray = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _runs(group_rows: Sequence[int], edges_per_unit: int) -> list[tuple[int, int]]:
+    """Ranges of row groups with about ``edges_per_unit`` rows each."""
+    spans, start, rows = [], 0, 0
+    for group, count in enumerate(group_rows):
+        rows += count
+        if rows >= edges_per_unit or group == len(group_rows) - 1:
+            spans.append((start, group + 1))
+            start, rows = group + 1, 0
+    return spans

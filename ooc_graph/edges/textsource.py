@@ -1,0 +1,236 @@
+"""Text files with one edge per line as a source of edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.edges.bytestream import Peek, file_record, line_at, peek
+from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.lines import BUFFER_BYTES, ColumnParser, LineGrammar, whole_lines
+from ooc_graph.errors import InputError
+from ooc_graph.types import EdgeBlock, IntArray
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """One file of a source.
+
+    Parameters
+    ----------
+    path
+        The file.
+    grammar
+        What its lines look like.
+    data_start
+        Text offset of the first line after the header.
+    text_bytes
+        Length of the text, -1 where it is compressed.
+    line_bytes
+        Mean length of a line, from the beginning of the file.
+    declared
+        Number of lines of edges that the header declares.
+    """
+
+    path: str
+    grammar: LineGrammar
+    data_start: int
+    text_bytes: int
+    line_bytes: float
+    declared: int | None = None
+
+
+def text_file(
+    view: Peek, grammar: LineGrammar, data_start: int, declared: int | None = None
+) -> TextFile:
+    """Describe a file whose beginning has been read."""
+    sample = view.text[data_start - view.skipped :]
+    lines = max(1, sample.count(b"\n"))
+    size = -1 if view.compressed else Path(view.path).stat().st_size
+    mean = max(len(sample) / lines, 2.0)
+    return TextFile(view.path, grammar, data_start, size, mean, declared)
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """Edges from text files, one edge per line; see ``EdgeSource``.
+
+    Plain files split into units by byte ranges at line ends, compressed files are one unit each.
+
+    Parameters
+    ----------
+    format
+        Name of the format.
+    files
+        The files, read as one edge list.
+    mirrored
+        Whether each line (u, v, w) stands for the arcs (u, v, w) and (v, u, -w)
+        (skew-symmetric matrices).
+    vertex_file
+        File with a vertex id at the beginning of each line (LDBC ``.v``), if there is one.
+    declared_vertices
+        Number of ids that ``vertex_file`` should hold, if that is known.
+    buffer_bytes
+        Text held at a time; also the longest line that can be read.
+    """
+
+    format: str
+    files: tuple[TextFile, ...]
+    directed: bool
+    id_range: tuple[int, int] | None = None
+    mirrored: bool = False
+    vertex_file: str | None = None
+    declared_vertices: int | None = None
+    buffer_bytes: int = BUFFER_BYTES
+    rereadable: bool = field(default=False, init=False)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether blocks carry weights."""
+        return self.files[0].grammar.weight >= 0
+
+    @property
+    def weight_dtype(self) -> np.dtype[Any] | None:
+        """Type of the weights where it is known before reading."""
+        kind = self.files[0].grammar.weight_type
+        return np.dtype(kind) if self.weighted and kind is not None else None
+
+    @property
+    def edges(self) -> int | None:
+        """Number of tuples that the headers declare."""
+        declared = [file.declared for file in self.files if file.declared is not None]
+        if len(declared) < len(self.files):
+            return None
+        return sum(declared) * (2 if self.mirrored else 1)
+
+    def units(self, edges_per_unit: int) -> Sequence[Unit]:
+        """Byte ranges of plain files, whole compressed files."""
+        ranges = [
+            (start, stop, file.path)
+            for file in self.files
+            for start, stop in _byte_ranges(file, edges_per_unit)
+        ]
+        return [Unit(index, *span) for index, span in enumerate(ranges)]
+
+    def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
+        """Yield the edges of the lines that begin in the unit."""
+        file = next(file for file in self.files if file.path == unit.path)
+        parser = ColumnParser(
+            file.path, file.grammar, max(1, block_edges // 2 if self.mirrored else block_edges)
+        )
+        at_line = unit.start == file.data_start
+        lines = 0
+        for chunk in whole_lines(
+            file.path, unit.start, unit.stop, at_line=at_line, buffer_bytes=self.buffer_bytes
+        ):
+            for block in parser.parse(chunk):
+                lines += len(block)
+                yield from _mirror(block, file.path, block_edges) if self.mirrored else (block,)
+        if at_line and unit.stop == file.text_bytes:
+            _check_declared(file, lines)
+
+    def check_totals(self, tuples_read: int) -> None:
+        """Compare the number of tuples in all units with what the headers declare.
+
+        The build calls this after its first pass; a unit alone cannot know.
+
+        Raises
+        ------
+        InputError
+            The files hold more or fewer edges than they declare.
+        """
+        if self.edges is not None and self.edges != tuples_read:
+            step = 2 if self.mirrored else 1
+            raise _count_error(self.files[0].path, self.edges // step, tuples_read // step, None)
+
+    def vertex_blocks(self) -> Iterator[IntArray]:
+        """Yield the ids of the vertex file."""
+        if self.vertex_file is None:
+            return
+        found = 0
+        for block in read_ids(self.vertex_file, self.buffer_bytes):
+            found += len(block)
+            yield block
+        if self.declared_vertices not in {None, found}:
+            raise InputError(
+                f"{self.declared_vertices:,} vertices are declared, the file has {found:,}",
+                path=self.vertex_file,
+                advice="fetch the file again or correct the properties",
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """Format, columns, and name, size and SHA-256 of each file."""
+        grammar = replace(self.files[0].grammar, id_range=None)
+        record: dict[str, Any] = {
+            "format": self.format,
+            "directed": self.directed,
+            "columns": [grammar.source, grammar.target],
+            "weight_column": grammar.weight if self.weighted else None,
+            "weight_type": grammar.weight_type if self.weighted else None,
+            "delimiter": grammar.delimiter,
+            "files": [file_record(file.path) for file in self.files],
+        }
+        if self.vertex_file is not None:
+            record["vertex_file"] = file_record(self.vertex_file)
+        return record
+
+
+def _byte_ranges(file: TextFile, edges_per_unit: int) -> list[tuple[int, int]]:
+    if file.text_bytes < 0:
+        return [(file.data_start, -1)]
+    step = max(1, int(edges_per_unit * file.line_bytes))
+    starts = range(file.data_start, file.text_bytes, step)
+    if not starts:
+        return [(file.data_start, file.text_bytes)]
+    return list(zip(starts, [*starts[1:], file.text_bytes], strict=True))
+
+
+def _check_declared(file: TextFile, lines: int) -> None:
+    if file.declared is None or lines == file.declared:
+        return
+    end = line_at(file.path, (1 << 62) if file.text_bytes < 0 else file.text_bytes)
+    raise _count_error(file.path, file.declared, lines, end)
+
+
+def _count_error(path: str, declared: int, found: int, line: int | None) -> InputError:
+    return InputError(
+        f"the header declares {declared:,} edges, the file has {found:,}",
+        path=path,
+        line=line,
+        advice="the file is cut short or its header is wrong",
+    )
+
+
+def _mirror(block: EdgeBlock, path: str, block_edges: int) -> Iterator[EdgeBlock]:
+    """(u, v, w) and (v, u, -w) of each entry below the diagonal."""
+    loops = block.source == block.target
+    if loops.any():
+        vertex = int(block.source[np.argmax(loops)])
+        raise InputError(
+            f"a skew-symmetric matrix has the diagonal entry {vertex} {vertex}", path=path
+        )
+    weight = None
+    if block.weight is not None:
+        if block.weight.dtype == np.int64 and (block.weight == np.iinfo(np.int64).min).any():
+            raise InputError("the integer weight -2^63 has no negative in 64 bits", path=path)
+        weight = np.concatenate([block.weight, -block.weight])
+    source = np.concatenate([block.source, block.target])
+    target = np.concatenate([block.target, block.source])
+    for start in range(0, len(source), block_edges):
+        part = slice(start, start + block_edges)
+        yield EdgeBlock(source[part], target[part], None if weight is None else weight[part])
+
+
+def read_ids(path: str, buffer_bytes: int = BUFFER_BYTES) -> Iterator[IntArray]:
+    """Yield the first field of each line of a file as ids, in blocks."""
+    first = next((line for _, _, line in peek(path).lines() if line), b"")
+    skipped = peek(path).skipped
+    grammar = LineGrammar(fields=max(1, len(first.split())), target=0)
+    parser = ColumnParser(path, grammar, BUFFER_BYTES // 4)
+    for chunk in whole_lines(path, skipped, -1, at_line=True, buffer_bytes=buffer_bytes):
+        for block in parser.parse(chunk):
+            yield block.source

@@ -1,0 +1,243 @@
+"""One try at a run, seen from the client: open everywhere, submit, watch, fetch."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from distributed import CancelledError, Client, Future, KilledWorker, wait
+
+from ooc_graph.errors import ClusterLostError, OocGraphError
+from ooc_graph.exchange.cluster import run_on_each, still_there, talking_to
+from ooc_graph.exchange.handle import Aborted, Counts, Failed, Finish, Finished, Outcome, serve
+from ooc_graph.exchange.party import Plan
+from ooc_graph.exchange.ranks import Make
+from ooc_graph.exchange.resident import close_attempt, open_attempt
+
+TOPIC = "ooc-graph-progress"
+LOOK_UP_S = 0.2
+OPEN_S = 30.0
+CLOSE_S = 5.0
+FETCH_S = 10.0
+WAIT: Callable[..., Any] = wait
+DRAIN_S = 60.0
+
+
+class LostError(Exception):
+    """An attempt ended because of its workers, not of its ranks.
+
+    Parameters
+    ----------
+    cause
+        What happened.
+    workers
+        Addresses that are gone or do not answer.
+    """
+
+    def __init__(self, cause: str, workers: set[str]) -> None:
+        super().__init__(cause)
+        self.cause, self.workers = cause, workers
+
+
+class Attempt:
+    """Runs all ranks once.
+
+    Parameters
+    ----------
+    client, run_id, number, shards, threads, on_progress
+        As given to `ooc_graph.exchange.scheduler.run`; ``number`` counts the attempts.
+    placement
+        Ranks of every worker that takes part.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        run_id: str,
+        number: int,
+        *,
+        shards: int,
+        placement: Mapping[str, Sequence[int]],
+        threads: int,
+        on_progress: Callable[[int, tuple[int, ...]], None] | None,
+    ) -> None:
+        self._client: Any = client  # Dask annotates some of its methods only
+        self._on_progress = on_progress
+        party = tuple((address, tuple(ranks)) for address, ranks in placement.items())
+        topic = None if on_progress is None else f"{TOPIC}-{threading.get_ident()}"
+        self._plan = Plan(run_id, number, shards, party, threads, topic)
+        self._id = (run_id, number)
+        self._reports: queue.SimpleQueue[Counts] = queue.SimpleQueue()
+        self._pending: dict[Future[Any], str] = {}
+        self._outcomes: dict[str, Outcome] = {}
+        self._lost: dict[str, str] = {}
+        self._reported: Counts | None = None
+        self._fetch_s = FETCH_S
+
+    def run(self, make: Make, finish: Finish | None) -> list[Finished]:
+        """Run to the end; one outcome for each worker.
+
+        Raises
+        ------
+        LostError
+            If a worker was lost.
+        Exception
+            What a rank raised, of the lowest rank first.
+        """
+        with self._listening():
+            try:
+                self._open()
+                self._submit(make, finish)
+                self._watch()
+                return self._finished()
+            except BaseException:
+                with suppress(ClusterLostError):
+                    self._end("the client ended the run")
+                raise
+
+    def _open(self) -> None:
+        places = frozenset(range(len(self._plan.party)))
+        arguments = {
+            address: (*self._id, places - {place})
+            for place, (address, _) in enumerate(self._plan.party)
+        }
+        answers = run_on_each(self._client, open_attempt, arguments, timeout_s=OPEN_S)
+        for address, answer in answers.items():
+            if isinstance(answer, OSError):
+                self._lost[address] = f"{address} could not be reached"
+            elif isinstance(answer, Exception):
+                raise answer
+        if self._lost:
+            self._raise_loss()
+
+    def _submit(self, make: Make, finish: Finish | None) -> None:
+        for place, (address, _) in enumerate(self._plan.party):
+            future = self._client.submit(
+                serve, self._plan, place, make, finish,
+                key=f"ooc-graph-ranks-{self._plan.run_id}-{self._plan.attempt}-{place}",
+                workers=[address], allow_other_workers=False,
+                retries=0, pure=False, priority=10,
+            )  # fmt: skip
+            self._pending[future] = address
+
+    def _watch(self) -> None:
+        """Wait until every task ended or its worker is gone; one failure ends them all."""
+        deadline_s = float("inf")
+        while self._pending and time.monotonic() < deadline_s:
+            self._take_done()
+            self._report()
+            self._look_for_lost()
+            if deadline_s == float("inf") and self._is_failing():
+                deadline_s = time.monotonic() + DRAIN_S
+                self._end(self._cause(), keep_running=True)
+
+    def _take_done(self) -> None:
+        with suppress(TimeoutError, CancelledError):
+            WAIT(list(self._pending), timeout=LOOK_UP_S, return_when="FIRST_COMPLETED")
+        for future, address in list(self._pending.items()):
+            if future.status == "pending":
+                continue
+            try:
+                self._outcomes[address] = future.result(timeout=self._fetch_s)
+            except TimeoutError:
+                # Its worker may have died with the outcome; if not, the outcome is a big one.
+                self._fetch_s *= 2
+                continue
+            except (KilledWorker, CancelledError, OSError) as error:
+                self._lost[address] = f"{address}: {error}"
+            except Exception as error:  # noqa: BLE001 -- raised again with the others' outcomes
+                self._outcomes[address] = Failed(error, "")
+            del self._pending[future]
+
+    def _look_for_lost(self) -> None:
+        there = still_there(self._client, set(self._pending.values()))
+        for future, address in list(self._pending.items()):
+            if address not in there:
+                self._lost[address] = f"{address} left the cluster"
+                self._drop(future)
+
+    def _is_failing(self) -> bool:
+        done = self._outcomes.values()
+        return bool(self._lost) or not all(isinstance(outcome, Finished) for outcome in done)
+
+    def _end(self, cause: str, *, keep_running: bool = False) -> None:
+        """End the attempt on its workers and forget tasks, but for those still running."""
+        arguments = {address: (*self._id, cause) for address, _ in self._plan.party}
+        there = still_there(self._client, set(arguments) - set(self._lost))
+        answers = run_on_each(
+            self._client, close_attempt, {a: arguments[a] for a in there}, timeout_s=CLOSE_S
+        )
+        for future, address in list(self._pending.items()):
+            if not (keep_running and answers.get(address) is True):
+                self._drop(future)
+
+    def _drop(self, future: Future[Any]) -> None:
+        del self._pending[future]
+        with suppress(OSError), talking_to(self._client):
+            self._client.cancel([future], force=True)
+
+    def _finished(self) -> list[Finished]:
+        ordered = sorted(self._plan.party, key=lambda member: member[1])
+        outcomes = [self._outcomes.get(address) for address, _ in ordered]
+        for (address, _), outcome in zip(ordered, outcomes, strict=True):
+            if isinstance(outcome, Failed):
+                raise _with_origin(outcome, address)
+        finished = [outcome for outcome in outcomes if isinstance(outcome, Finished)]
+        if len(finished) < len(outcomes):
+            self._raise_loss()
+        self._report(finished[0].last_counts)
+        return finished
+
+    def _raise_loss(self) -> None:
+        aborted = [o for o in self._outcomes.values() if isinstance(o, Aborted)]
+        unfinished = set(self._pending.values())
+        workers = {*self._lost, *unfinished, *(o.lost for o in aborted if o.lost)}
+        raise LostError(self._cause(), workers)
+
+    def _cause(self) -> str:
+        """Say what went wrong, in as few clauses as say it."""
+        outcomes = self._outcomes.values()
+        failed = [repr(o.error) for o in outcomes if isinstance(o, Failed)]
+        named = [o.cause for o in outcomes if isinstance(o, Aborted) and o.lost]
+        vague = [o.cause for o in outcomes if isinstance(o, Aborted) and not o.lost]
+        late = [f"{address} did not end in time" for address in self._pending.values()]
+        clauses = failed or list(self._lost.values()) or named or vague or late
+        return ", ".join(sorted(set(clauses)))
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        if self._plan.topic is None:
+            yield
+            return
+        self._client.subscribe_topic(self._plan.topic, self._hear)
+        try:
+            yield
+        finally:
+            with suppress(ClusterLostError), talking_to(self._client):
+                self._client.unsubscribe_topic(self._plan.topic)
+
+    def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
+        """Keep a report; on the client's event loop."""
+        _, message = event
+        if message["run_id"] == self._plan.run_id:
+            self._reports.put((message["superstep"], tuple(message["counts"])))
+
+    def _report(self, last: Counts | None = None) -> None:
+        """Call ``on_progress`` with what was heard, in the caller's thread."""
+        if self._on_progress is None:
+            return
+        while not self._reports.empty():
+            self._reported = self._reports.get()
+            self._on_progress(*self._reported)
+        if last is not None and last != self._reported:
+            self._on_progress(*last)
+
+
+def _with_origin(failed: Failed, address: str) -> Exception:
+    if failed.trace and not isinstance(failed.error, OocGraphError):
+        failed.error.add_note(f"On Dask worker {address}:\n{failed.trace}")
+    return failed.error

@@ -1,0 +1,128 @@
+"""Ranks in one process: their coroutines are advanced in turn, superstep by superstep.
+
+Nothing is taken on trust between ranks: what one tells another passes through here, so this
+exchange is the oracle of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from time import perf_counter
+
+import numpy as np
+
+from ooc_graph.exchange.interface import (
+    Arrived,
+    ExchangeStats,
+    Request,
+    Result,
+    Route,
+    Share,
+    Shared,
+    Superstep,
+    World,
+)
+from ooc_graph.types import owner_of
+
+
+def run(
+    coroutines: Sequence[Superstep[Result]], shared: Shared, shards: int
+) -> tuple[list[Result], ExchangeStats]:
+    """Advance one coroutine for each of ``shards`` ranks to the end.
+
+    Parameters
+    ----------
+    coroutines
+        Not yet started, by ascending rank.
+    shared
+        What the ranks hold in common; it merges the payloads once a superstep.
+    shards
+        Number of ranks.
+
+    Returns
+    -------
+    list of Result
+        What each rank returned.
+    ExchangeStats
+        ``bytes_sent`` is 0: nothing leaves the process.
+
+    Raises
+    ------
+    RuntimeError
+        The ranks do not ask for the same kind of thing, or do not finish together.
+    """
+    if len(coroutines) != shards:
+        raise RuntimeError(f"{len(coroutines)} coroutines for {shards} ranks")
+    answers: Sequence[object] = [None] * shards
+    supersteps, exchange_s = 0, 0.0
+    while True:
+        requests, results = _advance(coroutines, answers)
+        if results:
+            return results, ExchangeStats(supersteps, 0, exchange_s)
+        start = perf_counter()
+        answers = _answer(requests, shared, shards)
+        exchange_s += perf_counter() - start
+        supersteps += 1
+
+
+def _advance(
+    coroutines: Sequence[Superstep[Result]], answers: Sequence[object]
+) -> tuple[list[Request], list[Result]]:
+    """Let each rank take its answer: all of their requests, or all of their results."""
+    requests: list[Request] = []
+    results: list[Result] = []
+    for coroutine, answer in zip(coroutines, answers, strict=True):
+        try:
+            requests.append(coroutine.send(answer))
+        except StopIteration as stop:
+            results.append(stop.value)
+    if requests and results:
+        raise RuntimeError(f"{len(results)} ranks finished while {len(requests)} go on")
+    return requests, results
+
+
+def _answer(
+    requests: Sequence[Request], shared: Shared, shards: int
+) -> list[World] | list[Arrived]:
+    shares = [request for request in requests if isinstance(request, Share)]
+    if len(shares) == shards:
+        return _share(shares, shared)
+    if shares:
+        raise RuntimeError(f"{len(shares)} of {shards} ranks share while the others route")
+    return _route([request for request in requests if isinstance(request, Route)], shards)
+
+
+def _share(shares: Sequence[Share], shared: Shared) -> list[World]:
+    if len({(len(share.counts), len(share.payload)) for share in shares}) != 1:
+        raise RuntimeError("the ranks share different numbers of counts or arrays")
+    counts = tuple(map(sum, zip(*(share.counts for share in shares), strict=True)))
+    if shares[0].payload:
+        shared.merge([share.payload for share in shares])
+    return [World(counts)] * len(shares)
+
+
+def _route(routes: Sequence[Route], shards: int) -> list[Arrived]:
+    sent = [split_by_owner(route, shards) for route in routes]
+    return [gather([parts[rank] for parts in sent]) for rank in range(shards)]
+
+
+def split_by_owner(route: Route, shards: int) -> list[Arrived]:
+    """Part a `Route` by the rank that owns each target, in the order sent."""
+    owner = owner_of(route.target, shards)
+    order = np.argsort(owner, kind="stable")
+    bounds = np.searchsorted(owner[order], np.arange(shards + 1))
+    parts = [order[a:b] for a, b in pairwise(bounds)]
+    return [
+        Arrived(route.target[part], tuple(column[part] for column in route.columns))
+        for part in parts
+    ]
+
+
+def gather(parts: Sequence[Arrived]) -> Arrived:
+    """Join what a rank receives, by ascending sender."""
+    columns = zip(*(part.columns for part in parts), strict=True)
+    return Arrived(
+        np.concatenate([part.target for part in parts]),
+        tuple(np.concatenate(column) for column in columns),
+    )

@@ -1,0 +1,254 @@
+"""One worker's part in an attempt: trades parcels with the other workers, superstep by superstep.
+
+The ranks run in the thread of a Dask task; trading runs on the worker's event loop. Parcels go
+from worker to worker through Dask's own connections (pooled, TLS where the cluster has it).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from typing import Any, cast
+
+from distributed import Worker
+from distributed.protocol.serialize import Serialize
+
+from ooc_graph.exchange.parcel import Kind, Parcel, Part
+from ooc_graph.exchange.postbox import Postbox
+from ooc_graph.exchange.resident import IS_OPEN_OP, KEPT, POST_OP
+
+IN_FLIGHT_PARTS = 4
+TICK_S = 0.5
+SILENCE_S = 5.0
+PROBE_S = 30.0
+LOOP_CHECK_S = 30.0
+
+# Small parcels go without an acknowledgement, which would double the messages of an empty
+# superstep. A peer that refuses one is found by `Party._probe`, or by the client.
+UNANSWERED_BYTES = 64 << 10
+
+
+class DivergedRanksError(RuntimeError):
+    """Ranks asked for different things in one superstep; the algorithm is at fault."""
+
+
+class AttemptAbortedError(Exception):
+    """The attempt cannot go on, for a reason outside this worker's ranks.
+
+    Parameters
+    ----------
+    cause
+        What happened.
+    lost
+        Address of the worker that no longer answers, if that is it.
+    """
+
+    def __init__(self, cause: str, lost: str | None = None) -> None:
+        super().__init__(cause)
+        self.cause, self.lost = cause, lost
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the client tells every worker of an attempt.
+
+    Parameters
+    ----------
+    run_id, attempt
+        Names of the attempt.
+    shards
+        Number of ranks.
+    party
+        Address and ranks of every worker; the place in it names the worker in parcels.
+    threads
+        Threads that advance the ranks of one worker.
+    topic
+        Dask event topic for the counts, or None where nobody listens.
+    """
+
+    run_id: str
+    attempt: int
+    shards: int
+    party: tuple[tuple[str, tuple[int, ...]], ...]
+    threads: int
+    topic: str | None
+
+
+class Party:
+    """Trades parts of one attempt with every other worker.
+
+    Parameters
+    ----------
+    plan, place
+        The attempt, and which of its workers this is.
+    worker, box
+        The Dask worker and the postbox it opened for the attempt.
+    is_wanted
+        False once the client gave the task up.
+    """
+
+    def __init__(
+        self, plan: Plan, place: int, worker: Worker, box: Postbox, is_wanted: Callable[[], bool]
+    ) -> None:
+        self.plan, self.place = plan, place
+        self.supersteps = 0
+        self.bytes_sent = 0
+        self.exchange_s = 0.0
+        self._worker, self._box, self._is_wanted = worker, box, is_wanted
+        self._unanswered: set[int] = set()
+        self._in_flight = asyncio.Semaphore(IN_FLIGHT_PARTS)
+        places = len(plan.party)
+        # Everyone begins with its successor, so that nobody is everybody's first.
+        self._others = [(place + step) % places for step in range(1, places)]
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this worker has all ranks."""
+        return not self._others
+
+    def trade(
+        self, kind: Kind, parts_for: Callable[[int], Sequence[Part]]
+    ) -> Mapping[int, Sequence[Parcel]]:
+        """Send parts to every other worker and wait for theirs; called by the task's thread.
+
+        Parameters
+        ----------
+        kind
+            What this worker's ranks asked for; the others must have asked for the same.
+        parts_for
+            Parts for the worker at a place.
+
+        Returns
+        -------
+        mapping
+            Parcels of each other worker, by place, in order of parts.
+        """
+        began_s = time.perf_counter()
+        self.check()
+        mail: Mapping[int, Sequence[Parcel]] = {}
+        if not self.is_alone:
+            loop = cast(Any, self._worker.loop).asyncio_loop
+            trade = asyncio.run_coroutine_threadsafe(self._trade(kind, parts_for), loop)
+            mail = _wait_for(trade, loop)
+        self.supersteps += 1
+        self.exchange_s += time.perf_counter() - began_s
+        self._require_same_kind(kind, mail)
+        return mail
+
+    def check(self) -> None:
+        """Raise where the attempt was aborted or the client no longer wants it."""
+        if self._box.aborted.done():
+            raise AttemptAbortedError(self._box.cause)
+        if not self._is_wanted():
+            raise AttemptAbortedError("the client gave the run up")
+
+    def _require_same_kind(self, kind: Kind, mail: Mapping[int, Sequence[Parcel]]) -> None:
+        for place, parcels in mail.items():
+            if parcels[0].kind is not kind:
+                raise DivergedRanksError(
+                    f"superstep {self.supersteps - 1}: ranks {self.plan.party[self.place][1]} "
+                    f"ask to {kind.value}, ranks {self.plan.party[place][1]} "
+                    f"to {parcels[0].kind.value}"
+                )
+
+    async def _trade(
+        self, kind: Kind, parts_for: Callable[[int], Sequence[Part]]
+    ) -> Mapping[int, Sequence[Parcel]]:
+        self._unanswered = set(self._others)
+        collect = asyncio.ensure_future(self._box.collect(self.supersteps))
+        sends = [asyncio.ensure_future(self._send(o, kind, parts_for(o))) for o in self._others]
+        try:
+            work = asyncio.gather(collect, *sends)
+            await self._guard(work)
+            return cast(Mapping[int, Sequence[Parcel]], work.result()[0])
+        finally:
+            for task in (collect, *sends):
+                task.cancel()
+
+    async def _send(self, place: int, kind: Kind, parts: Sequence[Part]) -> None:
+        address = self.plan.party[place][0]
+        for number, part in enumerate(parts):
+            parcel = Parcel(
+                self.plan.run_id, self.plan.attempt, self.supersteps, self.place,
+                number, len(parts), kind, part.header, part.arrays,
+            )  # fmt: skip
+            if len(parts) == 1 and parcel.array_bytes <= UNANSWERED_BYTES:
+                await self._call(address, POST_OP, parcel=_wrap(parcel.copied()), reply=False)
+            else:
+                await self._send_answered(address, parcel)
+            self.bytes_sent += parcel.array_bytes
+        self._unanswered.discard(place)
+
+    async def _send_answered(self, address: str, parcel: Parcel) -> None:
+        async with self._in_flight:
+            if await self._call(address, POST_OP, parcel=_wrap(parcel)) != KEPT:
+                raise AttemptAbortedError(f"{address} left the attempt")
+
+    async def _call(self, address: str, operation: str, **message: Any) -> Any:
+        try:
+            return await getattr(self._worker.rpc(address), operation)(**message)
+        except OSError as error:
+            raise AttemptAbortedError(f"{address} does not answer: {error}", address) from error
+
+    async def _guard(self, work: asyncio.Future[Any]) -> None:
+        """Wait for the trade, looking up now and then whether it can still succeed."""
+        probe: asyncio.Future[None] | None = None
+        quiet_since_s = time.monotonic()
+        try:
+            while not work.done():
+                watched = {work, self._box.aborted, *([probe] if probe else [])}
+                await asyncio.wait(watched, timeout=TICK_S, return_when="FIRST_COMPLETED")
+                self.check()
+                if probe is not None and probe.done():
+                    probe.result()
+                    probe, quiet_since_s = None, time.monotonic()
+                if probe is None and time.monotonic() - quiet_since_s > SILENCE_S:
+                    probe = asyncio.ensure_future(self._probe())
+        finally:
+            for future in (work, probe):
+                if future is not None:
+                    future.add_done_callback(_look_at_error)
+                    future.cancel()
+
+    async def _probe(self) -> None:
+        """Ask those on whom this worker waits whether they are still in the attempt."""
+        for place in self._awaited():
+            address = self.plan.party[place][0]
+            question = self._call(
+                address, IS_OPEN_OP, run_id=self.plan.run_id, attempt=self.plan.attempt
+            )
+            try:
+                is_open = await asyncio.wait_for(question, PROBE_S)
+            except TimeoutError:
+                cause = f"{address} has not answered for {PROBE_S:.0f} s"
+                raise AttemptAbortedError(cause, address) from None
+            # Its last parcel and its leaving may have crossed with the question.
+            if not is_open and place in self._awaited():
+                raise AttemptAbortedError(f"{address} left the attempt")
+
+    def _awaited(self) -> set[int]:
+        return self._unanswered | set(self._box.missing(self.supersteps))
+
+
+def _look_at_error(future: asyncio.Future[Any]) -> None:
+    """Keep asyncio from logging the error of what was given up."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _wrap(parcel: Parcel) -> Any:
+    """Have Dask send the arrays as they lie in memory, not as part of its own message."""
+    wrap: Any = Serialize
+    return wrap(parcel)
+
+
+def _wait_for(trade: Future[Any], loop: asyncio.AbstractEventLoop) -> Any:
+    """Result of the event loop's work, which never comes where the loop is stopped under it."""
+    while not trade.done():
+        wait([trade], timeout=LOOP_CHECK_S)
+        if not loop.is_running():
+            raise AttemptAbortedError("the worker's event loop was stopped")
+    return trade.result()

@@ -1,0 +1,136 @@
+"""What stays on a Dask worker: postboxes of open attempts, and state kept between searches."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from distributed import Worker, WorkerPlugin, get_worker
+
+from ooc_graph.exchange.parcel import Kind, Parcel
+from ooc_graph.exchange.postbox import Postbox, StaleParcelError
+
+PLUGIN_NAME = "ooc-graph-exchange"
+POST_OP = "ooc_graph_post"
+IS_OPEN_OP = "ooc_graph_is_open"
+
+KEPT = "kept"
+STALE = "stale"
+
+
+class ExchangePlugin(WorkerPlugin):
+    """Receives parcels for one worker; one object a worker, also where workers share a process.
+
+    Methods run on the worker's event loop unless they say otherwise.
+
+    Attributes
+    ----------
+    state
+        The worker's own dictionary for what the next search can use again (`worker_state`).
+    """
+
+    idempotent = True
+
+    def __init__(self) -> None:
+        self.state: dict[Any, Any] = {}
+        self._boxes: dict[tuple[str, int], Postbox] = {}
+
+    def setup(self, worker: Worker) -> None:
+        """Add the handlers that other workers call."""
+        self._loop = asyncio.get_running_loop()
+        self._shares_memory = worker.address.startswith("inproc:")
+        worker.handlers[POST_OP] = self.post
+        worker.handlers[IS_OPEN_OP] = self.is_open
+
+    def teardown(self, worker: Worker) -> None:
+        """Wake up what still runs when the worker closes."""
+        worker.handlers.pop(POST_OP, None)
+        worker.handlers.pop(IS_OPEN_OP, None)
+        for box in self._boxes.values():
+            box.abort("the worker closes")
+
+    def open(self, run_id: str, attempt: int, senders: frozenset[int]) -> None:
+        """Make a postbox; boxes of earlier attempts of the run are aborted."""
+        for (other, number), box in self._boxes.items():
+            if other == run_id and number < attempt:
+                box.abort(f"attempt {attempt} began")
+        self._boxes[run_id, attempt] = Postbox(senders)
+
+    def box(self, run_id: str, attempt: int) -> Postbox | None:
+        """Postbox of an open attempt, None where it is not open; from any thread."""
+        return self._boxes.get((run_id, attempt))
+
+    def close_soon(self, run_id: str, attempt: int) -> None:
+        """Have the event loop close the attempt; from any thread."""
+        self._loop.call_soon_threadsafe(self.close, run_id, attempt, "its ranks ended here")
+
+    def close(self, run_id: str, attempt: int, cause: str) -> bool:
+        """Forget the attempt and its mail, and wake up what waits; whether a task was at it."""
+        box = self._boxes.pop((run_id, attempt), None)
+        if box is None:
+            return False
+        box.abort(cause)
+        return box.is_manned
+
+    async def post(self, parcel: Parcel) -> str:
+        """Handler: take a parcel; the answer comes when there was room for it."""
+        box = self.box(parcel.run_id, parcel.attempt)
+        if box is None:
+            return STALE
+        if self._shares_memory and parcel.kind is Kind.SHARE:
+            # Nothing was serialized: these are the sender's arrays, which it may overwrite next.
+            parcel = parcel.copied()
+        try:
+            await box.put(parcel)
+        except StaleParcelError:
+            return STALE
+        return KEPT
+
+    async def is_open(self, run_id: str, attempt: int) -> bool:
+        """Handler: whether the attempt is open here."""
+        box = self.box(run_id, attempt)
+        return box is not None and not box.aborted.done()
+
+
+async def install(dask_worker: Worker) -> ExchangePlugin:
+    """Plugin of a worker, added where it is not there yet (new workers start without it)."""
+    if PLUGIN_NAME not in dask_worker.plugins:
+        await dask_worker.plugin_add(ExchangePlugin(), name=PLUGIN_NAME, catch_errors=False)
+    return resident_of(dask_worker)
+
+
+async def open_attempt(
+    run_id: str, attempt: int, senders: frozenset[int], dask_worker: Worker
+) -> None:
+    """Ready a worker for an attempt; run by the client before it submits the tasks."""
+    (await install(dask_worker)).open(run_id, attempt, senders)
+
+
+async def close_attempt(run_id: str, attempt: int, cause: str, dask_worker: Worker) -> bool:
+    """End an attempt on a worker; run by the client.
+
+    Returns
+    -------
+    bool
+        Whether its task is running and will now end; if not, it will not begin.
+    """
+    return (await install(dask_worker)).close(run_id, attempt, cause)
+
+
+def resident_of(worker: Worker) -> ExchangePlugin:
+    """Plugin of a worker on which an attempt was opened; from any thread."""
+    return cast(ExchangePlugin, worker.plugins[PLUGIN_NAME])
+
+
+def worker_state() -> dict[Any, Any]:
+    """Dictionary that lives as long as the Dask worker whose task calls this.
+
+    For the factory given to `ooc_graph.exchange.scheduler.run`: shards that it loads into this
+    (keyed by the graph's identity) are there for the next search.
+
+    Raises
+    ------
+    ValueError
+        If the calling thread runs no Dask task.
+    """
+    return resident_of(get_worker()).state

@@ -1,0 +1,136 @@
+"""Supersteps over the workers of a Dask cluster: the exchange named ``scheduler``.
+
+Each worker holds a set of ranks. A plugin on the worker (`resident`) keeps a postbox for every
+open attempt; one task pinned to the worker (`handle`) advances its ranks (`ranks`), and in every
+superstep each worker sends one message to every other (`party`). Nothing but counts passes
+through scheduler or client until the ranks are done.
+
+A lost worker ends the attempt everywhere. The next begins with its ranks dealt to the workers
+there are; steps are deterministic and answers ordered by rank, so the result has the same bytes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from distributed import Client
+
+from ooc_graph.errors import ClusterLostError, UsageError
+from ooc_graph.exchange.attempt import Attempt, LostError
+from ooc_graph.exchange.cluster import usable_workers
+from ooc_graph.exchange.handle import Finish, Finished
+from ooc_graph.exchange.interface import ExchangeStats
+from ooc_graph.exchange.placement import place
+from ooc_graph.exchange.ranks import Make
+from ooc_graph.exchange.resident import worker_state
+
+__all__ = ["run", "worker_state"]
+
+WORKER_WAIT_S = 60.0
+
+OnProgress = Callable[[int, tuple[int, ...]], None]
+
+
+def run(
+    client: Client,
+    make: Make,
+    shards: int,
+    *,
+    workers: Sequence[str] | None = None,
+    threads: int = 1,
+    on_progress: OnProgress | None = None,
+    finish: Finish | None = None,
+    attempts: int = 3,
+    worker_wait_s: float = WORKER_WAIT_S,
+) -> tuple[list[Any], ExchangeStats]:
+    """Run one coroutine for every shard on the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client
+        A synchronous client of any cluster.
+    make
+        Picklable; called on each worker with the numbers of its shards, ascending. Returns a
+        coroutine for each and what they hold in common. Loading the shards is its affair;
+        `worker_state` keeps them for the next call.
+    shards
+        Number of ranks.
+    workers
+        Addresses or names of the workers that may take part; None: all. Where there are more
+        than shards, the rest takes no part.
+    threads
+        Threads that advance the ranks of one worker.
+    on_progress
+        Called in this thread with superstep and summed counts, at most five times a second.
+    finish
+        Picklable; called on the worker with each shard and its result (to write a part file,
+        say), after which only its return value travels. After a loss it may be called again
+        for a shard whose first value never arrived, so it must bear that.
+    attempts
+        How often to begin, a worker being lost each time.
+    worker_wait_s
+        How long to wait for a worker where there is none.
+
+    Returns
+    -------
+    list, ExchangeStats
+        Result of each shard (or what ``finish`` returned), and what the last attempt did:
+        bytes over all workers, seconds of the worker that exchanged longest.
+
+    Raises
+    ------
+    ClusterLostError
+        If every attempt lost a worker, or no worker came in time.
+    UsageError
+        If an argument cannot be carried out.
+
+    Notes
+    -----
+    What a rank, ``make`` or ``finish`` raises ends the run everywhere and is raised here as
+    itself, that of the lowest rank first; it is not tried again.
+
+    Payloads that `Shared.merge` gets may be views of receive buffers: to be read, not kept. Columns
+    of a `Route` must have the same dtypes in all ranks, also where a rank sends nothing.
+    """
+    _require_usable(client, shards, threads, attempts)
+    run_id, losses = uuid.uuid4().hex, list[str]()
+    placement: Mapping[str, Sequence[int]] = {}
+    suspects: set[str] = set()
+    for number in range(attempts):
+        there = usable_workers(client, workers, avoid=suspects, wait_s=worker_wait_s)
+        if not there:
+            losses.append(f"no worker came in {worker_wait_s:.0f} s")
+            break
+        placement = place(shards, there, placement)
+        attempt = Attempt(
+            client, run_id, number,
+            shards=shards, placement=placement, threads=threads, on_progress=on_progress,
+        )  # fmt: skip
+        try:
+            return _in_order(attempt.run(make, finish), shards)
+        except LostError as loss:
+            losses.append(loss.cause)
+            suspects |= loss.workers
+    raise ClusterLostError(
+        f"gave up after {len(losses)} attempts: " + "; then ".join(losses)
+    ) from None
+
+
+def _require_usable(client: Client, shards: int, threads: int, attempts: int) -> None:
+    if client.asynchronous:
+        raise UsageError("the scheduler exchange needs a synchronous Dask client")
+    for name, value in (("shards", shards), ("threads", threads), ("attempts", attempts)):
+        if value < 1:
+            raise UsageError(f"{name} must be at least 1, not {value}")
+
+
+def _in_order(outcomes: Sequence[Finished], shards: int) -> tuple[list[Any], ExchangeStats]:
+    values = {rank: value for outcome in outcomes for rank, value in outcome.values.items()}
+    stats = ExchangeStats(
+        supersteps=outcomes[0].supersteps,
+        bytes_sent=sum(outcome.bytes_sent for outcome in outcomes),
+        exchange_s=max(outcome.exchange_s for outcome in outcomes),
+    )
+    return [values[rank] for rank in range(shards)], stats

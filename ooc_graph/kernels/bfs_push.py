@@ -1,0 +1,99 @@
+"""Top-down step: the frontier's rows offer themselves as parents; the smallest id wins."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ooc_graph.kernels.bfs_pull import EXAMINED, FOUND
+from ooc_graph.kernels.bitmap import has, put
+from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.team import CHUNK, atomic_add, atomic_umin
+from ooc_graph.types import AnyArray
+
+CHUNK_ROWS = 16
+"""Frontier vertices that a thread takes at once."""
+BUFFER = 512
+"""New vertices that a thread gathers before it claims room in the common queue."""
+
+
+class OutRows(NamedTuple):
+    """Rows to push along."""
+
+    offsets: AnyArray
+    neighbors: AnyArray
+
+
+@kernel
+def push_alone(out: Any, tree: Any, queue: Any, begin: int, end: int) -> tuple[int, int]:
+    """Push ``queue[begin:end]`` on one thread; new vertices go to ``queue[end:]``.
+
+    Returns the end of the new vertices and the arcs examined. Parents are set; `settle` does
+    the rest.
+    """
+    tail, examined, none = end, 0, np.uint64(len(tree.parent))
+    for index in range(begin, end):
+        u = np.int64(queue[index])
+        examined += out.offsets[u + 1] - out.offsets[u]
+        for position in range(out.offsets[u], out.offsets[u + 1]):
+            v = np.int64(out.neighbors[position])
+            if has(tree.visited, v):
+                continue
+            old = np.uint64(tree.parent[v])
+            if np.uint64(u) < old:
+                tree.parent[v] = u
+                if old >= none:
+                    queue[tail] = v
+                    tail += 1
+    return tail, examined
+
+
+@kernel
+def settle(out: Any, tree: Any, queue: Any, begin: int, end: int, depth: int) -> int:
+    """Mark new vertices visited at ``depth``; return their out-arcs. One thread."""
+    arcs = 0
+    for index in range(begin, end):
+        v = np.int64(queue[index])
+        put(tree.visited, v)
+        tree.level[v] = depth
+        arcs += out.offsets[v + 1] - out.offsets[v]
+    return arcs
+
+
+@kernel
+def _flush(control: Any, queue: Any, end: int, buffer: Any, count: int) -> None:
+    start = end + atomic_add(control, FOUND, count)
+    for index in range(count):
+        queue[start + index] = buffer[index]
+
+
+@kernel
+def push_part(
+    control: Any, out: Any, tree: Any, queue: Any, buffer: Any, begin: int, end: int
+) -> None:
+    """Push chunks of ``queue[begin:end]`` until none is left; all threads call it.
+
+    New vertices go to ``queue[end:]`` in any order, word `FOUND` counts them; ``buffer`` is this
+    thread's own. Word `CHUNK` must be 0 at the start.
+    """
+    count, examined, none = 0, 0, np.uint64(len(tree.parent))
+    while True:
+        first = begin + atomic_add(control, CHUNK, CHUNK_ROWS)
+        if first >= end:
+            break
+        for index in range(first, min(first + CHUNK_ROWS, end)):
+            u = np.int64(queue[index])
+            examined += out.offsets[u + 1] - out.offsets[u]
+            for position in range(out.offsets[u], out.offsets[u + 1]):
+                v = np.int64(out.neighbors[position])
+                if has(tree.visited, v) or np.uint64(tree.parent[v]) <= np.uint64(u):
+                    continue
+                if np.uint64(atomic_umin(tree.parent, v, u)) >= none:
+                    buffer[count] = v
+                    count += 1
+                    if count == BUFFER:
+                        _flush(control, queue, end, buffer, count)
+                        count = 0
+    _flush(control, queue, end, buffer, count)
+    atomic_add(control, EXAMINED, examined)

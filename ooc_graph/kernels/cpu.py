@@ -1,0 +1,101 @@
+"""The CPU as a device: numba kernels on a team of threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import UsageError
+from ooc_graph.kernels.bfs_rank import CpuBfsRank, CpuBfsShared
+from ooc_graph.kernels.bfs_search import CpuBfsSearch, into_rows, never_claimed, out_rows
+from ooc_graph.kernels.sssp_rank import CpuSsspRank
+from ooc_graph.kernels.sssp_search import CpuSsspSearch, headed_rows, light_rows
+from ooc_graph.kernels.sssp_shared import CpuSsspShared
+from ooc_graph.kernels.team import Team
+from ooc_graph.types import Dealing, Rows, Shard
+
+
+class CpuDevice:
+    """Searches on ``threads`` threads of this process.
+
+    Parameters
+    ----------
+    threads
+        Threads that work on one search together.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._team = Team(threads)
+
+    @property
+    def threads(self) -> int:
+        """Threads that work on one search together."""
+        return self._team.threads
+
+    def bfs(self, shard: Shard) -> CpuBfsSearch:
+        """BFS on a whole graph (hub-first rows; made from light-first rows where absent)."""
+        _require_whole(shard.dealing)
+        return CpuBfsSearch(*_hub_rows(shard), self._team)
+
+    def bfs_rank(self, shard: Shard) -> CpuBfsRank:
+        """BFS steps on one shard (hub-first rows; made from light-first rows where absent)."""
+        out, into = _hub_rows(shard)
+        return CpuBfsRank(
+            shard.dealing, out_rows(out), into_rows(into), never_claimed(into), self._team
+        )
+
+    def bfs_shared(self, vertices: int, shards: int) -> CpuBfsShared:
+        """Frontier and visited vertices of all ranks, one of it in a process."""
+        return CpuBfsShared(vertices, shards)
+
+    def sssp(self, shard: Shard) -> CpuSsspSearch:
+        """SSSP on a whole graph (light-first rows)."""
+        _require_whole(shard.dealing)
+        return CpuSsspSearch(*_light_rows(shard), shard.tuples, self._team)
+
+    def sssp_rank(self, shard: Shard) -> CpuSsspRank:
+        """SSSP steps on one shard (light-first rows)."""
+        out, into = _light_rows(shard)
+        pushed = light_rows(out)
+        pulled = headed_rows(pushed if into is out else light_rows(into))
+        return CpuSsspRank(shard.dealing, pushed, pulled, shard.tuples)
+
+    def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> CpuSsspShared:
+        """Everyone's distances, of ``dtype``, one of it in a process and search."""
+        return CpuSsspShared(vertices, dtype)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._team.close()
+
+
+def _require_whole(dealing: Dealing) -> None:
+    if dealing.shards != 1:
+        raise UsageError(
+            f"a search on one rank needs the whole graph, got shard {dealing.shard} "
+            f"of {dealing.shards}"
+        )
+
+
+def _hub_rows(shard: Shard) -> tuple[Rows, Rows]:
+    out = shard.out_hub or _sorted_by_id(shard.out_light)
+    if not shard.directed:
+        return out, out
+    return out, shard.into_hub or _sorted_by_id(shard.into_light)
+
+
+def _light_rows(shard: Shard) -> tuple[Rows, Rows]:
+    into = shard.into_light if shard.directed else shard.out_light
+    if shard.out_light is None or into is None:
+        raise UsageError("SSSP needs light-first rows with weights, and none are loaded")
+    return shard.out_light, into
+
+
+def _sorted_by_id(rows: Rows | None) -> Rows:
+    """Hub-first rows from light-first ones (decision 7: slower to load, never different)."""
+    if rows is None:
+        raise UsageError("BFS needs hub-first or light-first rows, and none are loaded")
+    lengths = rows.offsets[1:] - rows.offsets[:-1]
+    row = np.repeat(np.arange(len(lengths)), lengths.astype(np.int64))
+    return Rows(rows.offsets, rows.neighbors[np.lexsort((rows.neighbors, row))])

@@ -1,0 +1,359 @@
+"""What a device offers to the algorithms, and the decisions that all devices take alike.
+
+No implementation here, and no numba: `traverse` imports this module only. The decision functions
+are plain Python on plain numbers; the CPU's fused loops compile the very same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ooc_graph.types import AnyArray, Shard
+
+PUSH, PULL = 0, 1
+
+PULL_ABOVE = 24
+"""Pull once the frontier holds more than one in this many of the arcs not yet visited."""
+PUSH_BELOW = 24
+"""Push again once the frontier holds fewer than one in this many of the vertices."""
+
+
+def choose_direction(
+    direction: int, frontier: int, frontier_arcs: int, unvisited_arcs: int, vertices: int
+) -> int:
+    """Direction of the next level of a BFS, from what was measured on the way [1]_.
+
+    Parameters
+    ----------
+    direction
+        Direction of the level that found the frontier.
+    frontier, frontier_arcs
+        Vertices in the frontier, and their out-arcs.
+    unvisited_arcs
+        Out-arcs of all vertices not visited yet.
+    vertices
+        Rows of the graph.
+
+    References
+    ----------
+    .. [1] S. Beamer, K. Asanovic, D. Patterson, "Direction-optimizing breadth-first search",
+       SC 2012. The thresholds there are 14 and 24.
+    """
+    if frontier_arcs * PULL_ABOVE > unvisited_arcs and frontier * PUSH_BELOW > vertices:
+        return PULL
+    if direction == PUSH:
+        return PULL if frontier_arcs * PULL_ABOVE > unvisited_arcs + vertices else PUSH
+    return PULL if frontier * PUSH_BELOW > vertices else PUSH
+
+
+ENOUGH_PUSHED = 500
+"""Pull once one in this many of the arcs has been examined by pushing."""
+
+
+def push_is_enough(examined: int, arcs: int) -> bool:
+    """Tell whether pushing has settled the hub core, so that pulling is cheaper from here."""
+    return examined * ENOUGH_PUSHED >= arcs
+
+
+HEAD_SHARE = 0.1
+"""Pull only where the first 1 % of the rows hold this share of the tuples."""
+WEIGHT_SPREAD = 16
+"""Pull only where a hub's middle arc weighs this many times its lightest."""
+FIRST_STEP = 2
+"""First step of the bound, in lightest arcs of a hub."""
+
+
+def pull_pays(head_share: float, spread_share: float) -> bool:
+    """Tell whether SSSP should pull at all on a graph; otherwise it pushes to the end.
+
+    Pulling stops early where hubs hold much of the graph, so that their mutual distances are
+    tiny, and where the arcs of a row differ in weight. Neither holds for road networks, the
+    second not for integer weights with heavy ties.
+
+    Parameters
+    ----------
+    head_share
+        Share of the input tuples at the first 1 % of the rows.
+    spread_share
+        Share of those rows whose middle arc weighs `WEIGHT_SPREAD` times the lightest or more.
+    """
+    return head_share >= HEAD_SHARE and spread_share * 2 >= 1
+
+
+def first_step(lightest: float, typical: float) -> float:
+    """First step of the bound, from the hubs' median lightest and middle arc; it adapts."""
+    return lightest * FIRST_STEP or typical / WEIGHT_SPREAD or 1.0
+
+
+def adapt_step(step: float, examined: int, again: int) -> float:
+    """How far the bound rises next time: a delta that follows the graph.
+
+    Too large a step shows in vertices improved ``again`` after they had been reached, of the
+    arcs ``examined``; where there are few, the step was smaller than it could be.
+    """
+    if again * 4 > examined:
+        return step / 2
+    if again * 16 < examined:
+        return step + step
+    return step
+
+
+def finish_by_push(changed_arcs: int, pulled_arcs: int, rows: int) -> bool:
+    """Tell whether pushing from what the last pull pass changed beats another pass.
+
+    A pass looks at every row, in order; a pushed arc is a random access.
+    """
+    return changed_arcs * 2 <= pulled_arcs + rows
+
+
+@dataclass(frozen=True)
+class BfsTree:
+    """Answer of a BFS on the rows of one rank, in host memory.
+
+    The arrays belong to the search and change with its next run; `copy` gives arrays to keep.
+
+    Parameters
+    ----------
+    parent
+        uint32 or uint64 (rows,): internal ids; all ones where unreached, the root its own.
+    level
+        int32 (rows,): hops from the root, -1 where unreached.
+    elapsed_s
+        Seconds of the search alone; 0.0 where an exchange did the timing.
+    level_vertices, level_arcs, level_direction
+        int64, int64, int8 (levels,): vertices in the frontier of each level, arcs examined to
+        find the next one, and `PUSH` or `PULL`.
+    """
+
+    parent: AnyArray
+    level: NDArray[np.int32]
+    elapsed_s: float
+    level_vertices: NDArray[np.int64]
+    level_arcs: NDArray[np.int64]
+    level_direction: NDArray[np.int8]
+
+    def copy(self) -> BfsTree:
+        """Same answer in arrays of its own."""
+        return replace(
+            self,
+            parent=self.parent.copy(),
+            level=self.level.copy(),
+            level_vertices=self.level_vertices.copy(),
+            level_arcs=self.level_arcs.copy(),
+            level_direction=self.level_direction.copy(),
+        )
+
+
+class BfsSearch(Protocol):
+    """BFS on a graph that one rank holds whole; buffers allocated once."""
+
+    def run(self, root: int) -> BfsTree:
+        """Search from an internal id."""
+        ...
+
+
+class BfsShared(Protocol):
+    """The frontier of all ranks and what they have visited, one of it in a process."""
+
+    def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+        """Take every rank's frontier, one bitmap of its own rows each."""
+        ...
+
+
+class BfsRank(Protocol):
+    """BFS steps on the rows of one shard."""
+
+    vertices: int
+    arcs: int
+
+    def start(self, root: int) -> None:
+        """Forget everything, and claim the root if this rank owns it."""
+        ...
+
+    def frontier(self) -> tuple[int, int, AnyArray]:
+        """Vertices found last, their out-arcs, and their bitmap over the own rows."""
+        ...
+
+    def push(self, shared: BfsShared) -> tuple[AnyArray, AnyArray, int]:
+        """Neighbours of the own frontier not visited yet, their parents; arcs examined."""
+        ...
+
+    def claim(self, target: AnyArray, parent: AnyArray) -> None:
+        """Make own rows among ``target`` the new frontier; the smallest parent counts."""
+        ...
+
+    def pull(self, shared: BfsShared) -> int:
+        """Find the unvisited own rows next to the frontier; return arcs examined."""
+        ...
+
+    def tree(
+        self, vertices: Sequence[int], arcs: Sequence[int], direction: Sequence[int]
+    ) -> BfsTree:
+        """Answer for the own rows, with the course of the search per level."""
+        ...
+
+
+@dataclass(frozen=True)
+class SsspTree:
+    """Answer of an SSSP on the rows of one rank, in host memory.
+
+    The arrays belong to the search and change with its next run; `copy` gives arrays to keep.
+
+    Parameters
+    ----------
+    parent
+        uint32 or uint64 (rows,): internal ids; all ones where unreached, the root its own.
+    distance
+        float32, float64 or int64 (rows,): +inf or `INT64_UNREACHED` where unreached.
+    elapsed_s
+        Seconds of the search alone; 0.0 where an exchange did the timing.
+    phase_arcs
+        Arcs examined by ``push``, ``pull``, ``finish`` (the push after pulling) and ``parents``.
+    """
+
+    parent: AnyArray
+    distance: AnyArray
+    elapsed_s: float
+    phase_arcs: dict[str, int]
+
+    def copy(self) -> SsspTree:
+        """Same answer in arrays of its own."""
+        return replace(self, parent=self.parent.copy(), distance=self.distance.copy())
+
+
+class SsspSearch(Protocol):
+    """SSSP on a graph that one rank holds whole; buffers allocated once."""
+
+    def run(self, root: int) -> SsspTree:
+        """Search from an internal id."""
+        ...
+
+
+class SsspShared(Protocol):
+    """Everyone's distances, one of it in a process; `merge` alone changes it.
+
+    A payload of three arrays relaxes: vertices, candidate distances, and the sender's smallest
+    candidate not yet taken (1,). A payload of one array of vertices toggles them in the set of
+    those that wait for a parent on a plateau.
+    """
+
+    @property
+    def smallest(self) -> float:
+        """Smallest candidate not yet taken, of all ranks in the last merge."""
+        ...
+
+    @property
+    def low(self) -> float:
+        """Smallest distance that the last merge improved."""
+        ...
+
+    @property
+    def unreached(self) -> float:
+        """Distance of what is not reached."""
+        ...
+
+    def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+        """Take every rank's payload."""
+        ...
+
+    def bound_above(self, step: float) -> float:
+        """Bound that lies ``step`` above the smallest candidate."""
+        ...
+
+
+class SsspRank(Protocol):
+    """SSSP steps on the rows of one shard."""
+
+    vertices: int
+    arcs: int
+
+    def start(self) -> None:
+        """Forget everything."""
+        ...
+
+    def survey(self) -> tuple[tuple[int, int, int, int], float]:
+        """Tuples at the first rows and at all, first rows with spread weights and all; a step."""
+        ...
+
+    def nothing(self, smallest: float) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """Payload that relaxes nothing."""
+        ...
+
+    def seed(self, root: int) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """Payload that puts the root at distance 0, if this rank owns it."""
+        ...
+
+    def drop_pending(self) -> None:
+        """Forget the rows that wait above the bound."""
+        ...
+
+    def push(
+        self, shared: SsspShared, bound: float
+    ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int, int]:
+        """Candidates up to ``bound`` from own rows just improved or pending.
+
+        Also the arcs examined, and how many candidates improve what was reached before.
+        """
+        ...
+
+    def pull(
+        self, shared: SsspShared, final: float, floor: float
+    ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int, int]:
+        """Own rows beyond ``final`` that improve; their out-arcs; arcs examined.
+
+        ``floor`` is a lower bound of the distances that changed since the last pass.
+        """
+        ...
+
+    def find_parents(self, shared: SsspShared, root: int) -> tuple[AnyArray, int]:
+        """Find the parents; vertices left on plateaus, and arcs examined."""
+        ...
+
+    def resolve(self, shared: SsspShared) -> AnyArray:
+        """Vertices on plateaus that are next to one that has a parent, and take it."""
+        ...
+
+    def overflowed(self, shared: SsspShared) -> bool:
+        """Tell whether a shortest distance from here exceeds int64."""
+        ...
+
+    def refuse_overflow(self) -> None:
+        """Raise the error that says so."""
+        ...
+
+    def tree(self, shared: SsspShared, phase_arcs: dict[str, int]) -> SsspTree:
+        """Answer for the own rows."""
+        ...
+
+
+class Device(Protocol):
+    """Makes searches and ranks; each is bound to a shard and reuses its buffers."""
+
+    def bfs(self, shard: Shard) -> BfsSearch:
+        """BFS on a whole graph."""
+        ...
+
+    def bfs_rank(self, shard: Shard) -> BfsRank:
+        """BFS steps on one shard."""
+        ...
+
+    def bfs_shared(self, vertices: int, shards: int) -> BfsShared:
+        """State that the BFS ranks of one process share."""
+        ...
+
+    def sssp(self, shard: Shard) -> SsspSearch:
+        """SSSP on a whole graph."""
+        ...
+
+    def sssp_rank(self, shard: Shard) -> SsspRank:
+        """SSSP steps on one shard."""
+        ...
+
+    def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> SsspShared:
+        """State that the SSSP ranks of one process share; ``dtype`` is the distances'."""
+        ...

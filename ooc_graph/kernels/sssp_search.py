@@ -1,0 +1,178 @@
+"""SSSP on a graph that one rank holds whole: the rows, the buffers and the fused call (CPU)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from ooc_graph.errors import InputError
+from ooc_graph.kernels.bitmap import words_for
+from ooc_graph.kernels.interface import (
+    ENOUGH_PUSHED,
+    WEIGHT_SPREAD,
+    SsspTree,
+    first_step,
+    pull_pays,
+)
+from ooc_graph.kernels.sssp_fused import (
+    FINISHED,
+    HEAVIEST,
+    OVERFLOWED,
+    PULLED,
+    PUSHED,
+    Answer,
+    search,
+)
+from ooc_graph.kernels.sssp_parents import EXAMINED
+from ooc_graph.kernels.sssp_push import HEADS, HeadedRows, LightRows, Wave
+from ooc_graph.kernels.sssp_shared import unreached
+from ooc_graph.kernels.team import Team, new_control
+from ooc_graph.types import AnyArray, Rows
+
+SAMPLED_ROWS = 4096
+"""At most this many of the first 1 % of the rows are looked at to choose a strategy."""
+
+
+def distance_dtype(weights: AnyArray) -> np.dtype[np.generic]:
+    """Distances have the weights' kind: float32, float64, or int64 for all integers."""
+    return weights.dtype if weights.dtype.kind == "f" else np.dtype(np.int64)
+
+
+def light_rows(rows: Rows) -> LightRows:
+    """Rows with offsets as int64, which uint64 would turn to float in a sum."""
+    assert rows.weights is not None
+    return LightRows(rows.offsets.view(np.int64), rows.neighbors, rows.weights)
+
+
+def headed_rows(rows: LightRows) -> HeadedRows:
+    """The same rows with their heads copied to the front."""
+    arcs = len(rows.neighbors)
+    shape = len(rows.offsets) - 1, HEADS
+    if not arcs:
+        return HeadedRows(
+            *rows, np.zeros(shape, rows.neighbors.dtype), np.zeros(shape, rows.weights.dtype)
+        )
+    neighbors = np.empty(shape, rows.neighbors.dtype)
+    weights = np.empty(shape, rows.weights.dtype)
+    for column in range(HEADS):
+        position = np.minimum(rows.offsets[:-1] + column, arcs - 1)
+        np.take(rows.neighbors, position, out=neighbors[:, column])
+        np.take(rows.weights, position, out=weights[:, column])
+    return HeadedRows(*rows, neighbors, weights)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the first 1 % of some rows are like: the ground for the strategy."""
+
+    head_tuples: int
+    tuples: int
+    spread_rows: int
+    sampled_rows: int
+    step: float
+
+
+def survey(rows: LightRows, tuples: AnyArray) -> Survey:
+    """Look at the first 1 % of the rows (`SAMPLED_ROWS` at most for the weights)."""
+    first = max(1, len(tuples) // 100)
+    sampled = min(SAMPLED_ROWS, first, len(tuples))
+    begin, end = rows.offsets[:sampled], rows.offsets[1 : sampled + 1]
+    begin, end = begin[begin < end], end[begin < end]
+    lightest = rows.weights[begin].astype(np.float64)
+    typical = rows.weights[(begin + end) // 2].astype(np.float64)
+    medians = (float(np.median(w)) if len(w) else 0.0 for w in (lightest, typical))
+    return Survey(
+        int(tuples[:first].sum(dtype=np.uint64)),
+        int(tuples.sum(dtype=np.uint64)),
+        int((lightest * WEIGHT_SPREAD <= typical).sum()),
+        len(begin),
+        first_step(*medians),
+    )
+
+
+class CpuSsspSearch:
+    """SSSP searches of one whole graph, one at a time; buffers are allocated once.
+
+    Parameters
+    ----------
+    out, into
+        Light-first rows of out- and in-arcs (the same object when undirected).
+    tuples
+        Input tuples at each row.
+    team
+        Threads that search together.
+    """
+
+    def __init__(self, out: Rows, into: Rows, tuples: AnyArray, team: Team) -> None:
+        self._out = light_rows(out)
+        self._into = headed_rows(self._out if into is out else light_rows(into))
+        self._team = team
+        rows, ids = len(out.offsets) - 1, out.neighbors.dtype
+        dtype = distance_dtype(self._out.weights)
+        top = unreached(dtype)
+        found = survey(self._out, tuples)
+        self._may_pull = pull_pays(
+            found.head_tuples / max(found.tuples, 1), found.spread_rows / max(found.sampled_rows, 1)
+        )
+        self._step = found.step
+        longest = int(np.diff(self._out.offsets).max(initial=0))
+        self._wave = Wave(
+            np.empty(rows, dtype),
+            np.empty(rows, np.uint32 if longest < 2**32 else np.uint64),
+            np.empty(rows, np.uint8),
+            np.empty(rows, ids),
+            np.empty(rows, ids),
+            np.empty(max(1, len(self._out.neighbors) // ENOUGH_PUSHED), ids),
+            top,
+            np.zeros(1, dtype),
+            np.zeros(1, np.float64),
+        )
+        self._answer = Answer(
+            np.empty(rows, ids),
+            np.empty(words_for(rows), np.uint64),
+            np.zeros(5, dtype),
+            np.empty((team.threads, 2), dtype),
+        )
+        self._answer.limits[HEAVIEST] = self._out.weights.max(initial=0)
+
+    def run(self, root: int) -> SsspTree:
+        """Search from internal id ``root``; the arrays stay this search's until the next run.
+
+        Raises
+        ------
+        InputError
+            A shortest distance exceeds int64.
+        """
+        control = new_control()
+        self._wave.step[0] = self._step
+        start = perf_counter()
+        self._team.launch(
+            search,
+            control,
+            self._out,
+            self._into,
+            self._wave,
+            self._answer,
+            self._may_pull,
+            root,
+        )
+        elapsed_s = perf_counter() - start
+        if control[OVERFLOWED]:
+            raise overflow_error()
+        phase_arcs = {
+            "push": int(control[PUSHED]),
+            "pull": int(control[PULLED]),
+            "finish": int(control[FINISHED]),
+            "parents": int(control[EXAMINED]),
+        }
+        return SsspTree(self._answer.parent, self._wave.distance, elapsed_s, phase_arcs)
+
+
+def overflow_error() -> InputError:
+    """Error for integer weights whose shortest path sums do not fit."""
+    return InputError(
+        "a shortest distance exceeds the largest 64-bit integer",
+        advice="integer weights are summed exactly; give them as floats for rounded sums",
+    )

@@ -1,0 +1,71 @@
+"""Breadth-first search over many ranks: level by level, in the cheaper direction [1]_.
+
+Returns canonical parents: the smallest internal id among the neighbours one level up.
+
+References
+----------
+.. [1] S. Beamer, K. Asanovic, D. Patterson, "Direction-optimizing breadth-first search", SC 2012.
+"""
+
+from __future__ import annotations
+
+from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
+from ooc_graph.kernels.interface import (
+    PUSH,
+    BfsRank,
+    BfsShared,
+    BfsTree,
+    choose_direction,
+)
+
+
+def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
+    """Search from ``root`` on one rank of many.
+
+    Parameters
+    ----------
+    rank
+        The device's steps on this rank's rows.
+    root
+        Internal id, the same on all ranks.
+    shared
+        What this process knows of everyone's frontier; made new for each search.
+
+    Yields
+    ------
+    Share
+        The frontier found last: vertices, out-arcs, the own rows' out-arcs and arcs examined;
+        the bitmap of the own rows in it.
+    Route
+        In levels that push: the frontier's unvisited neighbours and their parents.
+
+    Returns
+    -------
+    BfsTree
+        Parents and levels of the own rows, in local order.
+    """
+    rank.start(root)
+    vertices: list[int] = []
+    arcs: list[int] = []
+    directions: list[int] = []
+    examined, unvisited_arcs, direction = 0, -1, PUSH
+    while True:
+        found, found_arcs, bits = rank.frontier()
+        world: World = yield Share((found, found_arcs, rank.arcs, examined), (bits,))
+        frontier, frontier_arcs, all_arcs, level_arcs = world.counts
+        if vertices:
+            arcs.append(level_arcs)
+        if frontier == 0:
+            return rank.tree(vertices, arcs, directions)
+        unvisited_arcs = (all_arcs if unvisited_arcs < 0 else unvisited_arcs) - frontier_arcs
+        direction = choose_direction(
+            direction, frontier, frontier_arcs, unvisited_arcs, rank.vertices
+        )
+        vertices.append(frontier)
+        directions.append(direction)
+        if direction == PUSH:
+            target, parent, examined = rank.push(shared)
+            arrived: Arrived = yield Route(target, (parent,))
+            rank.claim(arrived.target, arrived.columns[0])
+        else:
+            examined = rank.pull(shared)

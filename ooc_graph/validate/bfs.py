@@ -1,0 +1,120 @@
+"""Graph500's rules for breadth-first search.
+
+Specification 3.0, section on validation, and the v3 reference code: the tree has no cycles; each
+tree edge joins levels that differ by one; every edge joins levels that differ by at most one, or
+two unreached vertices; the tree spans the root's component; every tree edge is an input edge.
+For arcs of a directed graph: none leaves the reached vertices, none goes down by more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.types import AnyArray, EdgeBlock
+from ooc_graph.validate import edge_loops, loops
+from ooc_graph.validate import verdict as rules
+from ooc_graph.validate.answers import BfsAnswer
+from ooc_graph.validate.batch import Batch, Tally, side_by_side
+from ooc_graph.validate.validator import EdgeBlocks, Placed, Validator, run
+from ooc_graph.validate.verdict import Verdict
+
+
+class BfsValidator(Validator[BfsAnswer]):
+    """Checks breadth-first trees in one pass over the edges; see `Validator`."""
+
+    _span_rule = rules.RULE_LEVEL
+
+    def _value(self, answer: BfsAnswer) -> AnyArray:
+        return answer.level
+
+    def _named(self, value: Any) -> str:
+        return f"level {value}"
+
+    def _tree_problem(
+        self, answer: BfsAnswer, position: AnyArray, root: int
+    ) -> tuple[str, str] | None:
+        broken = np.full(3, -1, dtype=np.int64)
+        loops.bfs_tree_rules(answer.parent, position, answer.level, root, broken)
+        outside, half, step = (int(v) for v in broken)
+        if outside >= 0:
+            return rules.RULE_PARENT, _of(answer, outside) + ", which is no vertex"
+        if half >= 0:
+            return rules.RULE_REACHED, f"{_of(answer, half)} and level {answer.level[half]}"
+        if step >= 0:
+            above = answer.level[position[step]]
+            message = f"{_of(answer, step)} of level {above} and level {answer.level[step]}"
+            return rules.RULE_TREE_LEVEL, message
+        return None
+
+    def _column(self, answer: BfsAnswer, ok: bool) -> AnyArray:
+        if not ok:
+            return np.full(self.vertices.count, -1, dtype=np.int8)
+        narrow = answer.level.max(initial=0) < np.iinfo(np.int8).max - 1
+        return answer.level.astype(np.int8 if narrow else np.int32)
+
+    def _lay_out(self, columns: Sequence[AnyArray]) -> AnyArray:
+        value = side_by_side(columns, multiple=8)
+        value[value < 0] = np.iinfo(value.dtype).max - 1
+        return value.view(np.uint8 if value.itemsize == 1 else np.uint32)
+
+    def _weight(self, edges: EdgeBlock) -> None:
+        del edges  # levels count arcs, whatever they weigh
+
+    def _pass(self, batch: Batch, tally: Tally, edges: Placed) -> None:
+        lane = batch.value.dtype
+        sign = np.iinfo(lane).max // 2 + 1
+        edge_loops.bfs_spans(
+            edges.source,
+            edges.target,
+            self.directed,
+            batch.value,
+            batch.value.view(np.uint64),
+            _in_every_lane(sign - 2, lane),
+            _in_every_lane(sign, lane),
+            batch.reached,
+            tally.broken,
+        )
+        edge_loops.bfs_tree(
+            edges.source,
+            edges.target,
+            self.directed,
+            batch.offsets,
+            batch.parents,
+            tally.pending,
+        )
+
+    def _unconfirmed(self, parent: int, child: int) -> str:
+        return f"vertex {child} has parent {parent}, but no edge joins them"
+
+
+def _in_every_lane(value: int, lane: np.dtype[Any]) -> np.uint64:
+    return np.uint64(np.full(8 // lane.itemsize, value, dtype=lane).view(np.uint64)[0])
+
+
+def _of(answer: BfsAnswer, position: int) -> str:
+    return f"vertex {answer.vertices.id_of(position)} has parent {answer.parent[position]}"
+
+
+def validate_bfs(
+    answers: Iterable[BfsAnswer], blocks: EdgeBlocks, *, directed: bool
+) -> list[Verdict]:
+    """Check breadth-first trees against the input.
+
+    Parameters
+    ----------
+    answers
+        Trees of one graph, all over the same vertices.
+    blocks
+        All tuples of the input, each once, or a function that returns them. Read once.
+    directed
+        Whether a tuple is an arc from source to target only.
+
+    Returns
+    -------
+    list of Verdict
+        One for each answer, in order.
+    """
+    return run(BfsValidator(answers, directed=directed), blocks)

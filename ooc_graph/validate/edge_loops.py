@@ -1,0 +1,286 @@
+"""Compiled passes over the edges: the rules that join two vertices, for up to 64 answers at once.
+
+Ends of tuples are positions in the answers, none unknown. State is laid out [vertex][answer], so
+that one edge touches two short rows whatever the number of answers. A bit of a uint64 stands for
+an answer. Almost every edge of a right answer breaks nothing; so a row is first asked as a whole,
+and looked at one by one only where it says yes. Each rule is a pass of its own over a block:
+one loop for all of them is slower, since its helpers are then too large to be inlined.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.validate.compiled import compiled
+
+Bits = NDArray[np.uint64]
+
+CLOSED, SPAN = 0, 1  # rows of ``broken``
+_ONE = np.uint64(1)
+_NONE = np.uint64(0)
+
+
+@compiled
+def _record(broken: IntArray, rule: int, answer: int, start: int, end: int) -> None:
+    """Keep the smallest (start, end) for each rule and answer."""
+    seen = broken[rule, answer, 0]
+    if start < seen or (start == seen and end < broken[rule, answer, 1]):
+        broken[rule, answer, 0] = start
+        broken[rule, answer, 1] = end
+
+
+@compiled
+def _record_bits(broken: IntArray, rule: int, bits: Any, start: int, end: int) -> None:
+    for answer in range(broken.shape[1]):
+        if bits >> np.uint64(answer) & _ONE != _NONE:
+            _record(broken, rule, answer, start, end)
+
+
+@compiled
+def _count_bits(counts: IntArray, bits: Any) -> None:
+    if bits != _NONE:
+        for answer in range(len(counts) - 1):
+            counts[answer] += np.int64(bits >> np.uint64(answer) & _ONE)
+
+
+@compiled
+def inside(
+    source: AnyArray,
+    target: AnyArray,
+    directed: bool,
+    reached: Bits,
+    full: Any,
+    counts: IntArray,
+    broken: IntArray,
+) -> None:
+    """Count tuples between reached vertices and find arcs that leave them.
+
+    Parameters
+    ----------
+    source, target
+        int32 or int64 (m,): positions, as in all functions of this module.
+    reached, full
+        uint64 (V,): which answers reach a vertex; the bits of all answers.
+    counts
+        int64 (k + 1,): tuples inside each answer, less those inside all (last entry). Self-loops
+        do not count.
+    broken
+        int64 (2, k, 2): smallest arc that breaks each rule; ``broken[0]`` is written.
+    """
+    answers = len(counts) - 1
+    for e in range(len(source)):
+        u, v = source[e], target[e]
+        here, there = reached[u], reached[v]
+        if here & there == full:
+            counts[answers] += u != v
+            continue
+        if u != v:
+            _count_bits(counts, here & there)
+        if here & ~there != _NONE:
+            _record_bits(broken, CLOSED, here & ~there, u, v)
+        if not directed and there & ~here != _NONE:
+            _record_bits(broken, CLOSED, there & ~here, v, u)
+
+
+@compiled
+def _too_deep(words: Bits, slack: Any, sign: Any, u: int, v: int) -> bool:
+    """Whether v lies more than one level below u in any answer.
+
+    One subtraction compares all levels of a word: with every level in 0 … slack, and slack two
+    less than a lane's top bit, ``v + slack - u`` stays inside its lane and has the top bit
+    exactly where v - u >= 2.
+    """
+    bits = _NONE
+    for j in range(words.shape[1]):
+        bits |= words[v, j] + slack - words[u, j]
+    return bool(bits & sign != _NONE)
+
+
+@compiled
+def _too_far_apart(words: Bits, slack: Any, sign: Any, u: int, v: int) -> bool:
+    """Whether the levels of u and v differ by more than one in any answer."""
+    bits = _NONE
+    for j in range(words.shape[1]):
+        here, there = words[u, j], words[v, j]
+        bits |= (there + slack - here) | (here + slack - there)
+    return bool(bits & sign != _NONE)
+
+
+@compiled
+def _record_levels(level: AnyArray, both: Any, u: int, v: int, broken: IntArray) -> None:
+    for answer in range(broken.shape[1]):
+        inside = both >> np.uint64(answer) & _ONE != _NONE
+        if inside and level[v, answer] > level[u, answer] + 1:
+            _record(broken, SPAN, answer, u, v)
+
+
+@compiled
+def bfs_spans(
+    source: AnyArray,
+    target: AnyArray,
+    directed: bool,
+    level: AnyArray,
+    words: Bits,
+    slack: Any,
+    sign: Any,
+    reached: Bits,
+    broken: IntArray,
+) -> None:
+    """Find arcs between reached vertices that go down by more than one level.
+
+    Parameters
+    ----------
+    level
+        uint8 or uint32 (V, at least k), rows a multiple of 8 bytes; unreached is the dtype's
+        largest value halved, less one; reached levels are smaller.
+    words, slack, sign
+        The same memory as uint64 (V, words); in every lane of a word the value for unreached,
+        and the top bit.
+    reached, broken
+        As for `inside`; ``broken[1]`` is written.
+    """
+    for e in range(len(source)):
+        u, v = source[e], target[e]
+        if directed:
+            if _too_deep(words, slack, sign, u, v):
+                _record_levels(level, reached[u] & reached[v], u, v, broken)
+        elif _too_far_apart(words, slack, sign, u, v):
+            _record_levels(level, reached[u] & reached[v], u, v, broken)
+            _record_levels(level, reached[u] & reached[v], v, u, broken)
+
+
+@compiled
+def _arc_of(offsets: IntArray, parents: AnyArray, parent: int, child: int) -> int:
+    """Where tree arc (parent, child) stands in the table, -1 if no answer has it."""
+    low, length = offsets[child], offsets[child + 1] - offsets[child]
+    if length == 0:
+        return -1
+    while length > 1:
+        half = length >> 1
+        low += half if parents[low + half] <= parent else 0
+        length -= half
+    return int(low) if parents[low] == parent else -1
+
+
+@compiled
+def bfs_tree(
+    source: AnyArray,
+    target: AnyArray,
+    directed: bool,
+    offsets: IntArray,
+    parents: AnyArray,
+    pending: Bits,
+) -> None:
+    """Confirm the tree arcs (`arc_loops.tree_arcs`) that are tuples: they lose their bits."""
+    for e in range(len(source)):
+        arc = _arc_of(offsets, parents, source[e], target[e])
+        if arc >= 0:
+            pending[arc] = _NONE
+        if not directed:
+            arc = _arc_of(offsets, parents, target[e], source[e])
+            if arc >= 0:
+                pending[arc] = _NONE
+
+
+@compiled
+def _plus(distance: Any, weight: Any, unreached: Any) -> Any:
+    """Sum in the distances' own dtype; integers end at ``unreached`` instead of wrapping."""
+    return unreached if distance > unreached - weight else distance + weight
+
+
+@compiled
+def _too_far(distance: AnyArray, u: int, v: int, weight: Any, unreached: Any) -> bool:
+    """Whether v is farther than by way of u in any answer."""
+    bad = False
+    for j in range(distance.shape[1]):
+        bad |= distance[v, j] > _plus(distance[u, j], weight, unreached)
+    return bad
+
+
+@compiled
+def _any_too_far(distance: AnyArray, u: int, v: int, weight: Any, unreached: Any) -> bool:
+    """Whether the edge is a shorter way in either direction in any answer."""
+    bad = False
+    for j in range(distance.shape[1]):
+        here, there = distance[u, j], distance[v, j]
+        bad |= there > _plus(here, weight, unreached)
+        bad |= here > _plus(there, weight, unreached)
+    return bad
+
+
+@compiled
+def _record_distances(
+    distance: AnyArray, weight: Any, unreached: Any, both: Any, u: int, v: int, broken: IntArray
+) -> None:
+    for answer in range(distance.shape[1]):
+        inside = both >> np.uint64(answer) & _ONE != _NONE
+        if inside and distance[v, answer] > _plus(distance[u, answer], weight, unreached):
+            _record(broken, SPAN, answer, u, v)
+
+
+@compiled
+def sssp_spans(
+    source: AnyArray,
+    target: AnyArray,
+    weight: AnyArray,
+    directed: bool,
+    distance: AnyArray,
+    unreached: Any,
+    reached: Bits,
+    broken: IntArray,
+) -> None:
+    """Find arcs between reached vertices that are a shorter way than the answer's.
+
+    ``weight`` (m,), finite and non-negative, and ``unreached`` have the dtype of ``distance``
+    (V, k); ``broken[1]`` is written.
+    """
+    for e in range(len(source)):
+        u, v, w = source[e], target[e], weight[e]
+        if directed:
+            if _too_far(distance, u, v, w, unreached):
+                _record_distances(distance, w, unreached, reached[u] & reached[v], u, v, broken)
+        elif _any_too_far(distance, u, v, w, unreached):
+            _record_distances(distance, w, unreached, reached[u] & reached[v], u, v, broken)
+            _record_distances(distance, w, unreached, reached[u] & reached[v], v, u, broken)
+
+
+@compiled
+def _confirm_sum(
+    pending: Bits, arc: int, distance: AnyArray, weight: Any, unreached: Any, u: int, v: int
+) -> None:
+    """Confirm a tree arc for the answers whose distance of v is exactly the sum."""
+    bits, answer = pending[arc], 0
+    while bits != _NONE:
+        total = _plus(distance[u, answer], weight, unreached)
+        if bits & _ONE != _NONE and total == distance[v, answer]:
+            pending[arc] &= ~(_ONE << np.uint64(answer))
+        bits >>= _ONE
+        answer += 1
+
+
+@compiled
+def sssp_tree(
+    source: AnyArray,
+    target: AnyArray,
+    weight: AnyArray,
+    directed: bool,
+    distance: AnyArray,
+    unreached: Any,
+    offsets: IntArray,
+    parents: AnyArray,
+    pending: Bits,
+) -> None:
+    """Confirm the tree arcs that are tuples of the right weight: they lose an answer's bit."""
+    for e in range(len(source)):
+        u, v, w = source[e], target[e], weight[e]
+        arc = _arc_of(offsets, parents, u, v)
+        if arc >= 0 and pending[arc] != _NONE:
+            _confirm_sum(pending, arc, distance, w, unreached, u, v)
+        if not directed:
+            arc = _arc_of(offsets, parents, v, u)
+            if arc >= 0 and pending[arc] != _NONE:
+                _confirm_sum(pending, arc, distance, w, unreached, v, u)

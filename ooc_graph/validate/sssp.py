@@ -1,0 +1,161 @@
+"""Graph500's rules for single-source shortest paths.
+
+Specification 3.0 and the v3 reference code: sums are exact in the distances' own dtype, ``fl`` in
+the messages. A tree edge (p, v) must be an input edge of some weight w with
+``fl(d(p) + w) == d(v)``; no edge may offer a shorter way; reached and unreached vertices are
+never joined. Also asked for, since weights may be zero: that the parents form no cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import InputError, NegativeWeightError, UsageError
+from ooc_graph.types import AnyArray, EdgeBlock
+from ooc_graph.validate import edge_loops, loops
+from ooc_graph.validate import verdict as rules
+from ooc_graph.validate.answers import SsspAnswer, unreached_distance
+from ooc_graph.validate.batch import Batch, Tally, side_by_side
+from ooc_graph.validate.validator import EdgeBlocks, Placed, Validator, run
+from ooc_graph.validate.verdict import Verdict
+
+
+class SsspValidator(Validator[SsspAnswer]):
+    """Checks shortest-path trees in one pass over the edges; see `Validator`.
+
+    `block` raises `InputError` for edges without weights, with weights that the distances' dtype
+    cannot hold exactly in kind (float against int64, float64 against float32), NaN or infinite
+    weights, and `NegativeWeightError` for negative ones.
+    """
+
+    _span_rule = rules.RULE_DISTANCE
+
+    def __init__(self, answers: Iterable[SsspAnswer], *, directed: bool) -> None:
+        self._dtype: np.dtype[Any] | None = None
+        super().__init__(answers, directed=directed)
+
+    def _value(self, answer: SsspAnswer) -> AnyArray:
+        return answer.distance
+
+    def _named(self, value: Any) -> str:
+        return f"distance {value}"
+
+    def _tree_problem(
+        self, answer: SsspAnswer, position: AnyArray, root: int
+    ) -> tuple[str, str] | None:
+        broken = np.full(3, -1, dtype=np.int64)
+        far, distance = answer.unreached, answer.distance
+        loops.sssp_tree_rules(answer.parent, position, distance, far, root, broken)
+        outside, half, step = (int(v) for v in broken)
+        if outside >= 0:
+            return rules.RULE_PARENT, _of(answer, outside) + ", which is no vertex"
+        if half >= 0:
+            return rules.RULE_REACHED, f"{_of(answer, half)} and distance {distance[half]}"
+        if step >= 0:
+            near = distance[position[step]]
+            message = f"{_of(answer, step)} at distance {near} and distance {distance[step]}"
+            return rules.RULE_TREE_DISTANCE, message
+        return self._cycle_problem(answer, position, root)
+
+    def _cycle_problem(
+        self, answer: SsspAnswer, position: AnyArray, root: int
+    ) -> tuple[str, str] | None:
+        stamp = np.zeros_like(position)
+        start = loops.find_cycle(answer.parent, position, answer.distance, root, stamp)
+        if start < 0:
+            return None
+        vertex = self.vertices.id_of(start)
+        return rules.RULE_CYCLE, f"from vertex {vertex} the parents lead into a cycle"
+
+    def _column(self, answer: SsspAnswer, ok: bool) -> AnyArray:
+        if self._dtype not in (None, answer.distance.dtype):
+            raise UsageError("the answers of one validation must have distances of one dtype")
+        self._dtype = answer.distance.dtype
+        return answer.distance if ok else np.full_like(answer.distance, answer.unreached)
+
+    def _lay_out(self, columns: Sequence[AnyArray]) -> AnyArray:
+        return side_by_side(columns)
+
+    def _weight(self, edges: EdgeBlock) -> AnyArray | None:
+        if self._dtype is None:  # no answers
+            return edges.weight
+        if edges.weight is None:
+            raise InputError("SSSP cannot be validated against edges without weights")
+        found = edges.weight.dtype
+        if not np.can_cast(found, self._dtype, casting="safe"):
+            raise InputError(f"weights are {found}, the distances to validate {self._dtype}")
+        weight = edges.weight.astype(self._dtype, copy=False)
+        if len(weight) and not (weight.min() >= 0 and weight.max() < np.inf):
+            raise _weight_error(weight)
+        return weight
+
+    def _pass(self, batch: Batch, tally: Tally, edges: Placed) -> None:
+        far = unreached_distance(batch.value.dtype)
+        edge_loops.sssp_spans(
+            edges.source,
+            edges.target,
+            edges.weight,
+            self.directed,
+            batch.value,
+            far,
+            batch.reached,
+            tally.broken,
+        )
+        edge_loops.sssp_tree(
+            edges.source,
+            edges.target,
+            edges.weight,
+            self.directed,
+            batch.value,
+            far,
+            batch.offsets,
+            batch.parents,
+            tally.pending,
+        )
+
+    def _unconfirmed(self, parent: int, child: int) -> str:
+        return (
+            f"vertex {child} has parent {parent}, but no edge joins them whose weight gives "
+            f"fl(distance of {parent} + weight) == distance of {child}"
+        )
+
+
+def _weight_error(weight: AnyArray) -> InputError:
+    if np.any(weight < 0):
+        return NegativeWeightError(f"the edges have a negative weight, {weight.min()}")
+    return InputError("the edges have a weight that is not a finite number")
+
+
+def _of(answer: SsspAnswer, position: int) -> str:
+    return f"vertex {answer.vertices.id_of(position)} has parent {answer.parent[position]}"
+
+
+def validate_sssp(
+    answers: Iterable[SsspAnswer], blocks: EdgeBlocks, *, directed: bool
+) -> list[Verdict]:
+    """Check shortest-path trees against the input.
+
+    Parameters
+    ----------
+    answers
+        Trees of one graph, all over the same vertices and with distances of one dtype.
+    blocks
+        All tuples of the input with their weights, each once, or a function that returns them.
+        Read once.
+    directed
+        Whether a tuple is an arc from source to target only.
+
+    Returns
+    -------
+    list of Verdict
+        One for each answer, in order.
+
+    Raises
+    ------
+    InputError
+        Edges without weights or with weights that SSSP cannot have.
+    """
+    return run(SsspValidator(answers, directed=directed), blocks)

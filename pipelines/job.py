@@ -1,0 +1,142 @@
+"""What the pipelines share: their common arguments, a cluster when one is needed, exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import dask
+from distributed import Client, KilledWorker, LocalCluster
+from distributed.comm import CommClosedError
+from distributed.security import Security
+
+import ooc_graph as og
+
+RETRY, TERMINATED = 75, 143
+_CONNECT_S = 30
+_LOOPBACK = "127.0.0.1"
+# A worker keeps its own budget: Dask must not pause or spill it before that is used up.
+_OWN_BUDGET = {f"distributed.worker.memory.{at}": False for at in ("target", "spill", "pause")}
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Arguments that every pipeline has."""
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes to start")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="join this cluster (tcp:// tls://)")
+    parser.add_argument("--tls", metavar="CA,CERT,KEY", help="files for a tls:// scheduler")
+    parser.add_argument("--memory-limit", metavar="SIZE", help="for all workers together: 4GiB")
+
+
+class Job:
+    """One run of a pipeline; its cluster starts when the first unfinished stage asks for it."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args, self._stack = args, ExitStack()
+        self._security = _security(args.tls)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    @cached_property
+    def where(self) -> dict[str, Any]:
+        """``client=`` and ``memory_limit=`` for the functions of `ooc_graph`."""
+        return {"client": self._client(), "memory_limit": self._args.memory_limit}
+
+    def _client(self) -> Client:
+        address: Any = self._args.scheduler
+        if address is None:
+            self._stack.enter_context(dask.config.set(_OWN_BUDGET))
+            address = self._stack.enter_context(
+                LocalCluster(
+                    n_workers=self._args.workers,
+                    host=_LOOPBACK,
+                    dashboard_address=f"{_LOOPBACK}:0",
+                    worker_dashboard_address=f"{_LOOPBACK}:0",
+                )
+            )
+        client = Client(address, security=self._security, timeout=_CONNECT_S)
+        return self._stack.enter_context(client)
+
+    def stage(self, name: str, function: Callable[[], Any]) -> Any:
+        """Do a stage and say so."""
+        print(f"{name}: begun", flush=True)
+        begun = perf_counter()
+        done = function()
+        print(f"{name}: done in {perf_counter() - begun:.1f} s", flush=True)
+        return done
+
+
+def _security(files: str | None) -> Security | None:
+    if files is None:
+        return None
+    names = files.split(",")
+    if len(names) != 3 or not all(Path(name).is_file() for name in names):
+        raise og.errors.UsageError(f"--tls {files}: give three files, CA,CERT,KEY")
+    parts = dict(zip(("tls_ca_file", "tls_client_cert", "tls_client_key"), names, strict=True))
+    return Security(**parts, require_encryption=True)
+
+
+def finished_graph(path: Path, source: Any) -> og.Graph | None:
+    """The store that an earlier run built from ``source``, or None if there is none.
+
+    Raises
+    ------
+    OutputExistsError
+        If the store was built from something else.
+    """
+    if not path.exists():
+        return None
+    graph = og.open(path)
+    wanted = json.loads(json.dumps(source.describe()))
+    found = graph.attributes["source"]
+    if found != wanted:
+        names = [key for key in {**wanted, **found} if wanted.get(key) != found.get(key)]
+        raise og.errors.OutputExistsError(
+            f"{path}: was built from something else (it differs in: {', '.join(names)}); "
+            "give another --folder, or remove the old one"
+        )
+    print(f"build {path}: finished already, skipped", flush=True)
+    return graph
+
+
+def finished_result(path: Path, graph: og.Graph, root: int) -> og.Result | None:
+    """The answer of an earlier run for this graph and root, or None if there is none."""
+    if not path.exists():
+        return None
+    result = og.Result.open(path)
+    made_from = result.to_zarr().attrs["ooc_graph"]["graph_sha256"]
+    if (made_from, result.root) != (graph.identity, root):
+        raise og.errors.OutputExistsError(
+            f"{path}: is the answer for another graph or source; remove it or give another --folder"
+        )
+    return result
+
+
+def run(pipeline: Callable[[], None]) -> None:
+    """Run a pipeline and exit: 0 done, 1 failed, 2 refused, 75 try again, 143 SIGTERM."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    try:
+        pipeline()
+    except og.errors.OocGraphError as error:
+        _end(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        _end("interrupted", 130)
+    except (KilledWorker, CancelledError, CommClosedError, TimeoutError, ConnectionError) as error:
+        _end(f"the cluster was lost; run the same again to go on ({error})", RETRY)
+
+
+def _end(message: str, code: int) -> None:
+    print(f"{Path(sys.argv[0]).name}: {message}", file=sys.stderr)
+    sys.exit(code)

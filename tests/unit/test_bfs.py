@@ -1,0 +1,163 @@
+"""BFS: fused on one rank and as coroutines over many, against a deque."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ooc_graph.errors import UsageError
+from ooc_graph.exchange import local
+from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.interface import PULL, PUSH, BfsTree, choose_direction
+from ooc_graph.traverse.bfs import bfs
+from ooc_graph.types import Dealing, Rows, Shard
+from tests import oracles
+from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
+
+DEVICES = {threads: CpuDevice(threads) for threads in (1, 2, 3)}
+
+
+def ranked(arcs: Arcs, shards: int, root: int, threads: int = 1, ids: str = "uint32") -> BfsTree:
+    """Parents and levels by P coroutines, brought into global order."""
+    device, parts = DEVICES[threads], arcs.shards(shards, ids)
+    shared = device.bfs_shared(arcs.vertices, shards)
+    trees, stats = local.run(
+        [bfs(device.bfs_rank(part), root, shared) for part in parts], shared, shards
+    )
+    assert stats.supersteps > 0
+    parent, level = np.empty(arcs.vertices, ids), np.empty(arcs.vertices, np.int32)
+    for part, tree in zip(parts, trees, strict=True):
+        mine = part.dealing.internal_of(np.arange(part.dealing.rows))
+        parent[mine], level[mine] = tree.parent, tree.level
+    first = trees[0]
+    return BfsTree(
+        parent, level, 0.0, first.level_vertices, first.level_arcs, first.level_direction
+    )
+
+
+def same(a: BfsTree, b: BfsTree) -> None:
+    assert a.parent.dtype == b.parent.dtype
+    assert a.parent.tobytes() == b.parent.tobytes()
+    assert a.level.tobytes() == b.level.tobytes()
+    assert a.level_vertices.tolist() == b.level_vertices.tolist()
+    assert a.level_direction.tolist() == b.level_direction.tolist()
+    assert a.level_arcs.tolist() == b.level_arcs.tolist()
+
+
+def check(tree: BfsTree, arcs: Arcs, root: int) -> None:
+    parent, level = oracles.bfs(arcs.lists(), root)
+    none = np.iinfo(tree.parent.dtype).max
+    assert tree.level.tolist() == level
+    assert tree.parent.tolist() == [none if p < 0 else p for p in parent]
+    assert tree.level_vertices.tolist() == np.bincount([x for x in level if x >= 0]).tolist()
+
+
+@settings(max_examples=120, deadline=None)
+@given(small_arcs(), st.sampled_from([1, 2, 8]), st.sampled_from([1, 2]), st.data())
+def test_small_graphs(arcs, shards, threads, data):
+    root = data.draw(st.integers(0, arcs.vertices - 1))
+    tree = DEVICES[threads].bfs(arcs.shards(1)[0]).run(root)
+    check(tree, arcs, root)
+    same(ranked(arcs, shards, root, threads), tree)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("ids", ["uint32", "uint64"])
+def test_graphs_of_many_blocks(directed, ids):
+    arcs = skewed(30_000, 150_000, "float32", directed=directed, seed=3)
+    assert arcs.vertices > 16 * 1024
+    searches = {t: d.bfs(arcs.shards(1, ids)[0]) for t, d in DEVICES.items()}
+    for root in (0, 17, arcs.vertices // 2, arcs.vertices - 1):
+        tree = searches[1].run(root)
+        check(tree, arcs, root)
+        same(searches[2].run(root), tree)
+        same(searches[3].run(root), tree)
+        for shards in (1, 2, 4, 8):
+            same(ranked(arcs, shards, root, 2, ids), tree)
+
+
+def test_both_directions_are_taken():
+    arcs = skewed(30_000, 300_000, "float32", directed=False, seed=5)
+    tree = DEVICES[2].bfs(arcs.shards(1)[0]).run(arcs.vertices - 1)
+    assert set(tree.level_direction.tolist()) == {PUSH, PULL}
+    assert tree.level_arcs.sum() < len(arcs.source) / 2
+
+
+def test_wide_frontiers_pushed_by_all_threads(monkeypatch):
+    """A level with many arcs, yet not enough to pull: the push runs on all threads."""
+    random = np.random.default_rng(1)
+    hub, leaves = np.zeros(3000, np.int64), np.arange(1, 3001)
+    spread = random.integers(1, 3001, 30_000), random.integers(3001, 900_000, 30_000)
+    far = random.integers(3001, 900_000, (2, 1_500_000))
+    source = np.concatenate([hub, spread[0], far[0]])
+    target = np.concatenate([leaves, spread[1], far[1]])
+    arcs = arcs_of(source, target, np.ones(len(source), np.float32), directed=False)
+    root = int(arcs.tuples.argmax())
+    trees = [DEVICES[t].bfs(arcs.shards(1)[0]).run(root).copy() for t in (1, 2, 3)]
+    assert ((trees[0].level_direction == PUSH) & (trees[0].level_arcs > 8192)).any()
+    check(trees[0], arcs, root)
+    same(trees[1], trees[0])
+    same(trees[2], trees[0])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_long_thin_graphs(threads):
+    arcs = grid(70, "float32")
+    tree = DEVICES[threads].bfs(arcs.shards(1)[0]).run(arcs.vertices - 1)
+    check(tree, arcs, arcs.vertices - 1)
+    path = np.arange(3000)
+    line = arcs_of(path[:-1], path[1:], np.ones(2999, np.float32), directed=True)
+    start = oracles.reverse(line.lists()).index([])
+    tree = DEVICES[threads].bfs(line.shards(1)[0]).run(start)
+    check(tree, line, start)
+    assert len(tree.level_vertices) == 3000
+    same(ranked(line, 2, start), tree)
+
+
+def test_star_and_repeated_searches_leave_nothing_behind():
+    star = arcs_of(np.zeros(5000, int), np.arange(1, 5001), np.ones(5000, "f4"), directed=False)
+    search = DEVICES[2].bfs(star.shards(1)[0])
+    for root in (0, 4999, 0, 1):
+        check(search.run(root), star, root)
+
+
+def test_copy_outlives_the_next_run():
+    search = DEVICES[1].bfs(grid(10, "float32").shards(1)[0])
+    live = search.run(3)
+    kept = live.copy()
+    search.run(50)
+    assert kept.parent[3] == 3
+    assert kept.level[50] > 0
+    assert live.level[50] == 0
+
+
+def test_light_rows_alone_give_the_same_answer():
+    arcs = skewed(3000, 20_000, "float64", directed=True, seed=9)
+    whole = arcs.shards(1)[0]
+    light = Shard(
+        whole.dealing, True, whole.tuples, out_light=whole.out_light, into_light=whole.into_light
+    )
+    tree = DEVICES[1].bfs(whole).run(7).copy()
+    same(DEVICES[1].bfs(light).run(7), tree)
+
+
+def test_a_shard_of_many_is_refused_as_a_whole_graph():
+    part = grid(70, "float32").shards(2)[1]
+    with pytest.raises(UsageError, match="shard 1 of 2"):
+        DEVICES[1].bfs(part)
+
+
+def test_graph_of_one_row_without_arcs():
+    rows = Rows(np.zeros(2, np.uint64), np.empty(0, np.uint32))
+    lonely = Shard(Dealing(1), False, np.zeros(1, np.uint32), rows)
+    tree = DEVICES[1].bfs(lonely).run(0)
+    assert (tree.parent.tolist(), tree.level.tolist()) == ([0], [0])
+
+
+def test_direction_is_pulled_through_the_middle():
+    assert choose_direction(PUSH, 1, 3, 1_000_000, 50_000) == PUSH
+    assert choose_direction(PUSH, 900, 200_000, 800_000, 50_000) == PULL
+    assert choose_direction(PULL, 30_000, 300_000, 100_000, 50_000) == PULL
+    assert choose_direction(PULL, 40, 60, 50, 50_000) == PUSH

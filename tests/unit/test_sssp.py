@@ -1,0 +1,184 @@
+"""SSSP: fused on one rank and as coroutines over many, against Dijkstra in the same arithmetic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ooc_graph.errors import InputError, UsageError
+from ooc_graph.exchange import local
+from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.interface import SsspTree
+from ooc_graph.traverse.sssp import sssp
+from ooc_graph.types import INT64_UNREACHED, Shard
+from tests import oracles
+from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs
+
+DEVICES = {threads: CpuDevice(threads) for threads in (1, 2, 3)}
+
+
+def distance_dtype(arcs: Arcs) -> np.dtype:
+    return arcs.weight.dtype if arcs.weight.dtype.kind == "f" else np.dtype(np.int64)
+
+
+def ranked(arcs: Arcs, shards: int, root: int, ids: str = "uint32") -> SsspTree:
+    """Parents and distances by P coroutines, brought into global order."""
+    device, parts = DEVICES[1], arcs.shards(shards, ids)
+    shared = device.sssp_shared(arcs.vertices, distance_dtype(arcs))
+    trees, _ = local.run(
+        [sssp(device.sssp_rank(part), root, shared) for part in parts], shared, shards
+    )
+    parent = np.empty(arcs.vertices, ids)
+    distance = np.empty(arcs.vertices, distance_dtype(arcs))
+    for part, tree in zip(parts, trees, strict=True):
+        mine = part.dealing.internal_of(np.arange(part.dealing.rows))
+        parent[mine], distance[mine] = tree.parent, tree.distance
+    return SsspTree(parent, distance, 0.0, trees[0].phase_arcs)
+
+
+def same(a: SsspTree, b: SsspTree) -> None:
+    assert a.distance.dtype == b.distance.dtype
+    assert a.distance.tobytes() == b.distance.tobytes()
+    assert a.parent.tobytes() == b.parent.tobytes()
+
+
+def check(tree: SsspTree, arcs: Arcs, root: int) -> None:
+    graph, dtype = arcs.lists(), distance_dtype(arcs)
+    best = oracles.distances(graph, root, dtype)
+    parent = oracles.sssp_parents(graph, root, best, dtype)
+    far = np.inf if dtype.kind == "f" else INT64_UNREACHED
+    expected = np.array([far if d is None else d for d in best], dtype)
+    assert tree.distance.tobytes() == expected.tobytes()
+    none = np.iinfo(tree.parent.dtype).max
+    assert tree.parent.tolist() == [none if p < 0 else p for p in parent]
+
+
+@pytest.mark.parametrize("dtype", WEIGHTS)
+def test_small_graphs(dtype):
+    @settings(max_examples=60, deadline=None)
+    @given(small_arcs(dtype), st.sampled_from([1, 2, 8]), st.sampled_from([1, 2]), st.data())
+    def run(arcs, shards, threads, data):
+        root = data.draw(st.integers(0, arcs.vertices - 1))
+        tree = DEVICES[threads].sssp(arcs.shards(1)[0]).run(root)
+        check(tree, arcs, root)
+        same(ranked(arcs, shards, root), tree)
+
+    run()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "directed", "ids"),
+    [
+        ("float32", False, "uint32"),
+        ("float32", True, "uint32"),
+        ("float64", True, "uint32"),
+        ("int32", False, "uint32"),
+        ("int64", True, "uint32"),
+        ("float32", False, "uint64"),
+    ],
+)
+def test_graphs_of_many_blocks(dtype, directed, ids):
+    arcs = skewed(24_000, 140_000, dtype, directed=directed, seed=3)
+    assert arcs.vertices > 16 * 1024
+    searches = {t: d.sssp(arcs.shards(1, ids)[0]) for t, d in DEVICES.items()}
+    for root in (0, arcs.vertices // 2, arcs.vertices - 1):
+        tree = searches[1].run(root)
+        check(tree, arcs, root)
+        same(searches[2].run(root), tree)
+        same(searches[3].run(root), tree)
+        for shards in (1, 2, 8):
+            same(ranked(arcs, shards, root, ids), tree)
+
+
+def test_pulling_reads_a_small_part_of_a_skewed_graph():
+    arcs = skewed(24_000, 600_000, "float32", directed=False, seed=5)
+    tree = DEVICES[2].sssp(arcs.shards(1)[0]).run(arcs.vertices - 1)
+    check(tree, arcs, arcs.vertices - 1)
+    assert tree.phase_arcs["pull"] > 0
+    assert sum(tree.phase_arcs.values()) < len(arcs.source) / 2
+
+
+@pytest.mark.parametrize("dtype", WEIGHTS)
+def test_grid_is_pushed_to_the_end(dtype):
+    arcs = grid(60, dtype)
+    tree = DEVICES[2].sssp(arcs.shards(1)[0]).run(1234)
+    check(tree, arcs, 1234)
+    assert tree.phase_arcs["pull"] == 0
+    same(ranked(arcs, 4, 1234), tree)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("value", [0, 3])
+def test_equal_weights(dtype, value):
+    arcs = skewed(3000, 9000, dtype, directed=False, seed=2)
+    arcs = Arcs(**{**vars(arcs), "weight": np.full_like(arcs.weight, value)})
+    tree = DEVICES[2].sssp(arcs.shards(1)[0]).run(11)
+    check(tree, arcs, 11)
+    same(ranked(arcs, 2, 11), tree)
+
+
+def test_absorbed_weights_make_plateaus():
+    """Beyond 2^24 a float32 swallows a weight of 1: parents go by hops inside the plateau."""
+    ends = np.arange(400)
+    source, target = np.r_[0, ends[1:-1], ends[1:-9]], np.r_[1, ends[2:], ends[10:]]
+    weight = np.ones(len(source), np.float32)
+    weight[0] = 2.0**25
+    arcs = arcs_of(source, target, weight, directed=False)
+    root = int(np.flatnonzero(arcs.tuples == 1)[0])
+    tree = DEVICES[2].sssp(arcs.shards(1)[0]).run(root)
+    check(tree, arcs, root)
+    same(ranked(arcs, 2, root), tree)
+    assert len(set(tree.distance.tolist())) < 20
+
+
+@pytest.mark.parametrize("last", [0, 1, 2])
+def test_sums_around_the_largest_int64(last):
+    """One below the top is a distance; the top itself, which says unreached, is refused."""
+    arcs = arcs_of([0, 1, 2], [1, 2, 3], np.array([2**62, 2**62 - 2, last]), directed=True)
+    root = oracles.reverse(arcs.lists()).index([])
+    search = DEVICES[1].sssp(arcs.shards(1)[0])
+    if last == 0:
+        check(search.run(root), arcs, root)
+        same(ranked(arcs, 2, root), search.run(root))
+        return
+    if last == 1:
+        assert max(oracles.distances(arcs.lists(), root, np.dtype(np.int64))) == 2**63 - 1
+    with pytest.raises(InputError, match="exceeds the largest 64-bit integer"):
+        search.run(root)
+    with pytest.raises(InputError, match="exceeds the largest 64-bit integer"):
+        ranked(arcs, 2, root)
+
+
+def test_overflow_off_the_shortest_paths_is_no_error():
+    big = 2**63 - 2
+    arcs = arcs_of([0, 1, 0, 2], [1, 2, 2, 1], np.array([big, big, 5, 6]), directed=True)
+    root = oracles.reverse(arcs.lists()).index([])
+    check(DEVICES[1].sssp(arcs.shards(1)[0]).run(root), arcs, root)
+    same(ranked(arcs, 2, root), DEVICES[1].sssp(arcs.shards(1)[0]).run(root))
+
+
+def test_float_sums_that_overflow_are_unreached():
+    huge = np.float32(3e38)
+    arcs = arcs_of([0, 1, 1], [1, 2, 3], np.array([huge, huge, 1], "f4"), directed=True)
+    root = oracles.reverse(arcs.lists()).index([])
+    tree = DEVICES[1].sssp(arcs.shards(1)[0]).run(root)
+    assert np.isinf(tree.distance).sum() == 1
+    same(ranked(arcs, 2, root), tree)
+
+
+def test_copy_outlives_the_next_run():
+    search = DEVICES[1].sssp(grid(10, "float64").shards(1)[0])
+    live = search.run(3)
+    kept = live.copy()
+    search.run(50)
+    assert (kept.parent[3], kept.distance[3]) == (3, 0.0)
+    assert live.distance[50] == 0.0
+    assert kept.distance[50] > 0.0
+
+
+def test_hub_rows_alone_are_refused():
+    whole = grid(5, "float32").shards(1)[0]
+    with pytest.raises(UsageError, match="light-first"):
+        DEVICES[1].sssp(Shard(whole.dealing, False, whole.tuples, whole.out_hub))
