@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,21 @@ from ooc_graph import __version__
 from ooc_graph.answers.export import export as export_result
 from ooc_graph.answers.result import Result
 from ooc_graph.edges import FORMATS, open_source
-from ooc_graph.errors import OocGraphError, OutputExistsError, UsageError, ValidationFailedError
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.errors import (
+    OocGraphError,
+    OutputExistsError,
+    RetryableError,
+    UsageError,
+    ValidationFailedError,
+)
 from ooc_graph.layout.stored import Stored
 from ooc_graph.report.progress import Progress
 from ooc_graph.session.machine import default_limit_bytes, parse_bytes
 from ooc_graph.shards.load import Graph
 
 EXIT_TERMINATED = 143
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _Terminated(BaseException):
@@ -134,9 +143,12 @@ def graph500(
         shards=shards,
         validate=not no_validation,
     )
+    # Refuses what no generator can make before a cluster is started.
+    Kronecker(scale, edge_factor=edge_factor, seeds=seeds)
+    _refuse_shards(shards)
     folder = out or Path(f"graph500-scale{scale}")
     _refuse_existing(folder / "graph.zarr", common["overwrite"])
-    with _working(common) as (client, progress):
+    with _empty_folder_removed(folder), _working(common) as (client, progress):
         outcome = run(
             options,
             folder,
@@ -191,6 +203,7 @@ def build(
     )
     options = BuildOptions(rows=rows, shards=shards, overwrite=common["overwrite"])
     options.orders(source.weighted)
+    _refuse_shards(shards)
     with _working(common) as (client, progress):
         graph, report = build_with_report(
             source,
@@ -303,6 +316,19 @@ def _working(common: dict[str, Any]) -> Iterator[tuple[Any, Progress]]:
         yield client, progress
 
 
+@contextmanager
+def _empty_folder_removed(folder: Path) -> Iterator[None]:
+    """A refused run leaves no empty folder behind; one that was there before stays."""
+    was_there = folder.exists()
+    try:
+        yield
+    finally:
+        if not was_there:
+            # It is kept where something is in it.
+            with suppress(OSError):
+                folder.rmdir()
+
+
 def _refuse_device(device: str) -> None:
     if device == "cuda":
         raise UsageError("--device cuda: this version has no CUDA kernels yet; use --device cpu")
@@ -322,9 +348,35 @@ def _refuse_existing(out: Path, overwrite: bool) -> None:
         raise OutputExistsError(f"{out}: exists already; give --overwrite to replace it")
 
 
+def _refuse_shards(shards: int | None) -> None:
+    """Before a cluster is started; the build checks again."""
+    if shards is not None and (shards < 1 or shards & (shards - 1)):
+        raise UsageError(f"--shards {shards}: give a power of two")
+
+
 def _number(name: str) -> str | int:
     """A column is called by its name, or by its number from 0."""
     return int(name) if name.isdecimal() else name
+
+
+def _show_usage(error: click.ClickException) -> None:
+    """One line that says where to read on; the help itself where nothing was asked for."""
+    if len(sys.argv) == 1:
+        error.show()
+        return
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "ooc-graph"
+    message = " ".join(error.format_message().split())
+    print(f"ooc-graph: {message} (see {path} --help)", file=sys.stderr)  # noqa: T201
+
+
+def _system_error(error: OSError) -> int:
+    if isinstance(error, BrokenPipeError):
+        # Nobody reads our output; let the interpreter's own flush at exit not fail either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    print(f"ooc-graph: {error}", file=sys.stderr)  # noqa: T201
+    return RetryableError.exit_code if error.errno in _DISK_FULL else 1
 
 
 def _quietly(function: Callable[..., int]) -> Callable[..., int]:
@@ -338,7 +390,7 @@ def _quietly(function: Callable[..., int]) -> Callable[..., int]:
             print(f"ooc-graph: {error}", file=sys.stderr)  # noqa: T201
             return error.exit_code
         except click.ClickException as error:
-            error.show()
+            _show_usage(error)
             return 2
         except (KeyboardInterrupt, click.Abort):
             print("ooc-graph: interrupted", file=sys.stderr)  # noqa: T201
@@ -346,9 +398,8 @@ def _quietly(function: Callable[..., int]) -> Callable[..., int]:
         except _Terminated:
             print("ooc-graph: stopped by SIGTERM", file=sys.stderr)  # noqa: T201
             return EXIT_TERMINATED
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 1
+        except OSError as error:
+            return _system_error(error)
 
     return run
 
@@ -360,7 +411,7 @@ def _terminate(*_: Any) -> None:
 @_quietly
 def _main() -> int:
     signal.signal(signal.SIGTERM, _terminate)
-    command.main(standalone_mode=False)
+    command.main(prog_name="ooc-graph", standalone_mode=False)
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import signal
 import sys
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from typing import Any
 
 import dask
 from distributed import Client, KilledWorker, LocalCluster
-from distributed.comm import CommClosedError
+from distributed.comm.core import CommClosedError
 from distributed.security import Security
 
 import ooc_graph as og
@@ -41,6 +42,7 @@ class Job:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args, self._stack = args, ExitStack()
+        self._done: set[str] = set()
         self._security = _security(args.tls)
 
     def __enter__(self) -> Job:
@@ -64,10 +66,18 @@ class Job:
                     host=_LOOPBACK,
                     dashboard_address=f"{_LOOPBACK}:0",
                     worker_dashboard_address=f"{_LOOPBACK}:0",
+                    silence_logs=logging.CRITICAL,
                 )
             )
-        client = Client(address, security=self._security, timeout=_CONNECT_S)
-        return self._stack.enter_context(client)
+        client: Client = Client(address, security=self._security, timeout=_CONNECT_S)
+        self._stack.enter_context(client)
+        return client
+
+    def once(self, name: str, function: Callable[[], Any]) -> None:
+        """Do a stage unless this run has done one of that name already."""
+        if name not in self._done:
+            self.stage(name, function)
+            self._done.add(name)
 
     def stage(self, name: str, function: Callable[[], Any]) -> Any:
         """Do a stage and say so."""

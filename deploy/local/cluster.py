@@ -8,7 +8,8 @@ Everything listens on the loopback interface only. Whoever may read the folder m
 so the folder is the owner's alone.
 
 Exit codes: 0 done (``status``: it runs), 1 failed (``status``: it does not run), 2 refused
-(a cluster runs already, bad options), 75 worth retrying (another start or stop is at work), 143 stopped by SIGTERM.
+(a cluster runs already, bad options), 75 worth retrying (another start or stop is at work),
+143 stopped by SIGTERM.
 """
 
 from __future__ import annotations

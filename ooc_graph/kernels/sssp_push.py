@@ -86,10 +86,10 @@ QUEUED, WAITING = np.uint8(1), np.uint8(2)
 @kernel
 def path_sum(distance: Any, weight: Any, top: Any) -> Any:
     """Length of a path one arc longer, in the distances' own arithmetic; ``top`` on overflow."""
-    total = distance + weight
-    if total < distance:  # only an int64 that wrapped: weights are not negative
+    # Looking at the sum for a wrapped sign would not do: the compiler may assume there is none.
+    if weight > top - distance:
         return top
-    return total
+    return distance + weight
 
 
 @kernel

@@ -257,7 +257,8 @@ class CpuSsspRank:
     def nothing(self, smallest: float) -> Payload:
         """Payload that relaxes nothing."""
         dtype = self._top.dtype
-        return np.empty(0, self._ids), np.empty(0, dtype), np.array([smallest], dtype)
+        least = min(self._top, smallest)
+        return np.empty(0, self._ids), np.empty(0, dtype), np.array([least], dtype)
 
     def seed(self, root: int) -> Payload:
         """Payload that puts the root at distance 0, if this rank owns it."""

@@ -65,13 +65,14 @@ class Manifest:
 
     @classmethod
     def _parse(cls, path: Path) -> Manifest:
+        content = path.read_bytes()
         try:
-            document = json.loads(path.read_bytes())
+            document = json.loads(content)
             body = document["body"]
             version, kind, rows = body["version"], body["kind"], body["files"]
             files = {name: _entry(name, row) for name, row in rows.items()}
             stated = document["sha256"]
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             raise CorruptStoreError(
                 f"{path}: damaged manifest; restore it or build again"
             ) from None
@@ -81,7 +82,10 @@ class Manifest:
             )
         if hashlib.sha256(_encode(_body(kind, files))).hexdigest() != stated:
             raise CorruptStoreError(f"{path}: damaged manifest (its hash does not fit its content)")
-        return cls(kind, files, stated)
+        manifest = cls(kind, files, stated)
+        if manifest.encode() != content:
+            raise CorruptStoreError(f"{path}: damaged manifest (not written by this package)")
+        return manifest
 
 
 def _body(kind: str, files: Mapping[str, FileEntry]) -> dict[str, Any]:

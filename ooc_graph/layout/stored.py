@@ -66,16 +66,25 @@ class Stored:
         return f"{array}/zarr.json" in self.manifest.files
 
     def spec(self, array: str) -> ArraySpec:
-        """Shape and dtype of an array."""
-        document = json.loads((self.path / array / "zarr.json").read_bytes())
-        return ArraySpec.from_document(array, document)
+        """Shape and dtype of an array, read again and checked against the manifest."""
+        return ArraySpec.from_document(array, self._document(f"{array}/zarr.json"))
 
     def arrays(self) -> Iterator[ArraySpec]:
         """All arrays of the store."""
         for name in self.manifest.files:
             folder, _, last = name.rpartition("/")
-            if last == "zarr.json" and folder and _is_array(self.path / name):
+            if last == "zarr.json" and folder and self._document(name)["node_type"] == "array":
                 yield self.spec(folder)
+
+    def _document(self, name: str) -> dict[str, Any]:
+        try:
+            content = (self.path / name).read_bytes()
+        except FileNotFoundError:
+            raise CorruptStoreError(f"{self.path / name}: is missing; {_REPAIR}") from None
+        if hashlib.sha256(content).hexdigest() != self.manifest.files[name].sha256:
+            raise CorruptStoreError(f"{self.path / name}: damaged metadata; {_REPAIR}")
+        document: dict[str, Any] = json.loads(content)
+        return document
 
     def chunk(self, spec: ArraySpec, index: int, out: AnyArray | None = None) -> AnyArray:
         """Elements of one chunk, checked against the manifest."""
@@ -114,6 +123,7 @@ class Stored:
             Names the first file (and chunk) that differs, or a file the manifest does not name.
         """
         for entry in self.manifest.files.values():
+            _check_quickly(self.path, entry)
             if _sha256_of(self.path / entry.path, advance) != entry.sha256:
                 raise CorruptStoreError(
                     f"{self.path / entry.path}: {_what(entry.path)} differs from what the "
@@ -131,10 +141,6 @@ class Stored:
                         f"{self.path / found}: not a file of this store (the manifest does not "
                         "name it); remove it"
                     )
-
-
-def _is_array(document: Path) -> bool:
-    return bool(json.loads(document.read_bytes())["node_type"] == "array")
 
 
 def _what(path: str) -> str:

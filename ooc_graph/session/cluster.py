@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import dask
-from distributed import Client, LocalCluster
+from distributed import Client, KilledWorker, LocalCluster
+from distributed.comm.core import CommClosedError
 from distributed.security import Security
 
 from ooc_graph.errors import ClusterLostError, UsageError
@@ -70,7 +72,9 @@ def local_cluster(workers: int = 1) -> Iterator[Client]:
                 silence_logs=logging.CRITICAL,
             )
         )
-        yield stack.enter_context(Client(cluster))
+        client = stack.enter_context(Client(cluster))
+        with _loss_named("the local cluster"):
+            yield client
 
 
 @contextmanager
@@ -79,15 +83,37 @@ def joined_cluster(address: str, security: Security | None = None) -> Iterator[C
 
     Raises
     ------
+    UsageError
+        If the address cannot be one.
     ClusterLostError
-        If no scheduler answers there.
+        If no scheduler answers there, or the cluster is lost while it is used.
     """
+    if address.startswith("tls://") and security is None:
+        raise UsageError(f"--scheduler {address}: give the certificates too, --tls CA,CERT,KEY")
     try:
         client = Client(address, security=security, timeout=_CONNECT_S)
-    except (OSError, ValueError, TimeoutError) as error:
+    except OSError as error:
         raise ClusterLostError(f"no Dask scheduler answers at {address}: {error}") from error
-    with client:
+    except ValueError as error:
+        raise UsageError(f"--scheduler {address}: {error}; give tcp://HOST:PORT") from error
+    with client, _loss_named(f"the cluster at {address}"):
         yield client
+
+
+@contextmanager
+def _loss_named(cluster: str) -> Iterator[None]:
+    """Turn the many ways in which Dask says that processes are gone into one error.
+
+    Raises
+    ------
+    ClusterLostError
+    """
+    try:
+        yield
+    except (KilledWorker, CancelledError, CommClosedError) as error:
+        raise ClusterLostError(
+            f"{cluster} lost its scheduler or too many workers ({error}); run the command again"
+        ) from error
 
 
 def security(files: str | None) -> Security | None:

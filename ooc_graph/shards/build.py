@@ -136,6 +136,7 @@ def build(
         try:
             _Build(partial, workforce, progress, report, options).run(source)
         finally:
+            forget_tables()
             workforce.everywhere(forget_tables)
     return report
 
@@ -264,7 +265,7 @@ class _Build:
             source,
             vertices.space,
             vertices.internal_of,
-            plan.plan_buckets(tuples, shards, capacity),
+            plan.plan_buckets(tuples, shards, capacity).save(self.partial.spill / "buckets.npz"),
             str(self._folder("runs")),
             ids,
             dtype,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 
 import numpy as np
 
@@ -107,6 +108,18 @@ class Buckets:
 
     def __len__(self) -> int:
         return len(self.shard)
+
+    def save(self, path: Path) -> str:
+        """Write them where every task finds them."""
+        np.savez(path, **{field.name: getattr(self, field.name) for field in fields(self)})
+        return str(path)
+
+    @classmethod
+    def load(cls, path: str) -> Buckets:
+        """Read back what `save` wrote."""
+        with np.load(path) as stored:
+            columns = {field.name: stored[field.name] for field in fields(cls)}
+        return cls(**{**columns, "base": np.uint64(columns["base"])})
 
 
 def plan_buckets(tuples: AnyArray, shards: int, capacity: int) -> Buckets:

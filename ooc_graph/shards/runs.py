@@ -13,7 +13,7 @@ from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.kernels.arcs import count_buckets, scatter_arcs
 from ooc_graph.layout.names import IN, OUT
 from ooc_graph.shards.plan import BLOCK_EDGES, Buckets
-from ooc_graph.shards.tables import VertexSpace, load_tables
+from ooc_graph.shards.tables import VertexSpace, load_buckets, load_tables
 from ooc_graph.types import AnyArray
 
 
@@ -25,8 +25,8 @@ class RunTask:
     ----------
     source, space, internal_of
         Edges, and who is which internal id.
-    buckets
-        .npz-free handle: the buckets themselves (small).
+    buckets_path
+        .npz file with the `Buckets`, too large to travel with every task.
     folder
         Where runs are written.
     id_dtype, weight_dtype
@@ -36,10 +36,15 @@ class RunTask:
     source: EdgeSource
     space: VertexSpace
     internal_of: str
-    buckets: Buckets
+    buckets_path: str
     folder: str
     id_dtype: np.dtype[Any]
     weight_dtype: np.dtype[Any] | None
+
+    @property
+    def buckets(self) -> Buckets:
+        """Where rows go."""
+        return load_buckets(self.buckets_path)
 
     @property
     def sides(self) -> tuple[str, ...]:

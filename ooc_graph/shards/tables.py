@@ -10,6 +10,7 @@ import numpy as np
 
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.arcs import translate_dense, translate_sorted
+from ooc_graph.shards.plan import Buckets
 from ooc_graph.types import AnyArray, IntArray
 
 
@@ -56,6 +57,7 @@ class Tables:
 
 _lock = threading.Lock()
 _loaded: dict[str, Tables] = {}
+_buckets: dict[str, Buckets] = {}
 
 
 def load_tables(space: VertexSpace, internal_of: str) -> Tables:
@@ -68,10 +70,20 @@ def load_tables(space: VertexSpace, internal_of: str) -> Tables:
         return _loaded[internal_of]
 
 
+def load_buckets(path: str) -> Buckets:
+    """Buckets of the build in hand; one copy a process, until `forget_tables`."""
+    with _lock:
+        if path not in _buckets:
+            _buckets.clear()
+            _buckets[path] = Buckets.load(path)
+        return _buckets[path]
+
+
 def forget_tables() -> None:
     """Give the memory back."""
     with _lock:
         _loaded.clear()
+        _buckets.clear()
 
 
 def table_bytes(space: VertexSpace) -> int:

@@ -67,7 +67,7 @@ def _survey(rank: SsspRank, shared: SsspShared) -> Superstep[tuple[int, float, b
     world: World = yield Share((*counts, rank.arcs), rank.nothing(step))
     head, tuples, spread, sampled, arcs = world.counts
     may_pull = pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
-    return arcs, float(shared.smallest) or step, may_pull
+    return arcs, float(shared.smallest) or 1.0, may_pull
 
 
 def _push_rising(

@@ -1,0 +1,200 @@
+"""Every way to carry out a search gives the same bytes, and they are the oracle's.
+
+Ways: one rank; all ranks in one process; the ranks of a Dask cluster of 1, 2 and 4 workers; rows
+hub-first, light-first or both; built with any number of shards. One of four workers is killed in
+the middle, and the answer's bytes do not change.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client
+
+import ooc_graph as og
+from ooc_graph.exchange import scheduler
+from ooc_graph.session.cluster import local_cluster
+from ooc_graph.session.search import MakeRanks, SearchTask, WritePart
+from tests import oracles
+
+VERTICES = 9_000
+EDGES = 30_000
+SHARDS = 8
+
+
+@dataclass(frozen=True)
+class Case:
+    """A graph as edges, in original ids."""
+
+    name: str
+    source: np.ndarray
+    target: np.ndarray
+    weight: np.ndarray
+    directed: bool
+
+    def build(self, folder: Path, **options: Any) -> og.Graph:
+        edges = (self.source, self.target, self.weight)
+        return og.build(edges, folder, directed=self.directed, overwrite=True, **options)
+
+
+def make_case(directed: bool, dtype: str) -> Case:
+    """Skewed, with ids that have gaps, loops, duplicates, ties and weights of zero."""
+    random = np.random.default_rng(7)
+    source = (VERTICES * random.random(EDGES) ** 3).astype(np.int64) * 3 + 5
+    target = random.integers(0, VERTICES, EDGES) * 3 + 5
+    if dtype.startswith("int"):
+        weight = random.integers(0, 50, EDGES).astype(dtype)
+    else:
+        weight = (random.integers(0, 4096, EDGES) / 4096).astype(dtype)
+    return Case(f"{'directed' if directed else 'undirected'}-{dtype}", source, target, weight, directed)
+
+
+CASES = [
+    make_case(directed, dtype)
+    for directed, dtype in [(False, "float32"), (True, "float64"), (True, "int64")]
+]
+
+
+@pytest.fixture(scope="module", params=[1, 2, 4])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Client]:
+    with local_cluster(request.param) as client:
+        yield client
+
+
+def columns(result: og.Result) -> dict[str, bytes]:
+    return {name: result.read(name).tobytes() for name in result.names}
+
+
+def oracle_columns(case: Case, graph: og.Graph, kernel: str, root: int) -> dict[str, bytes]:
+    """The plain answer, from the edges alone, in original ids."""
+    proper = case.source != case.target
+    ends = np.concatenate([case.source[proper], case.target[proper]])
+    ids, tuples = np.unique(ends, return_counts=True)
+    order = np.lexsort((ids, -tuples))
+    internal = {int(original): rank for rank, original in enumerate(ids[order])}
+    arcs: dict[int, dict[int, Any]] = {rank: {} for rank in internal.values()}
+    for u, v, w in zip(case.source[proper], case.target[proper], case.weight[proper], strict=True):
+        pairs = [(u, v)] if case.directed else [(u, v), (v, u)]
+        for a, b in pairs:
+            row = arcs[internal[int(a)]]
+            neighbor = internal[int(b)]
+            row[neighbor] = min(row.get(neighbor, w), w)
+    adjacency = [sorted(arcs[rank].items()) for rank in range(len(arcs))]
+    start = internal[root]
+    vertices = graph.original_ids()
+    if kernel == "bfs":
+        parent, measure = oracles.bfs(adjacency, start)
+        out, unreached = np.full(len(vertices), -1, np.int32), -1
+    else:
+        dtype = np.dtype(np.int64 if case.weight.dtype.kind == "i" else case.weight.dtype)
+        measure = oracles.distances(adjacency, start, dtype)
+        parent = oracles.sssp_parents(adjacency, start, measure, dtype)
+        unreached = np.iinfo(np.int64).max if dtype.kind == "i" else np.inf
+        out = np.full(len(vertices), unreached, dtype)
+    parents = np.full(len(vertices), -1, np.int64)
+    original = ids[order]
+    for rank, vertex in enumerate(original):
+        place = int(np.searchsorted(vertices, vertex))
+        if parent[rank] >= 0:
+            out[place] = measure[rank]
+            parents[place] = original[parent[rank]]
+    name = "level" if kernel == "bfs" else "distance"
+    return {"vertex": vertices.tobytes(), "parent": parents.tobytes(), name: out.tobytes()}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_every_way_gives_the_oracles_bytes(
+    case: Case, kernel: str, cluster: Client, tmp_path: Path
+) -> None:
+    search = getattr(og, kernel)
+    graph = case.build(tmp_path / "g.zarr", shards=SHARDS)
+    one_shard = case.build(tmp_path / "one.zarr", shards=1)
+    light = case.build(tmp_path / "light.zarr", shards=2, rows="light")
+    root = int(case.source[0])
+    expected = oracle_columns(case, graph, kernel, root)
+    assert columns(search(graph, root)) == expected
+    assert columns(search(one_shard, root)) == expected
+    assert columns(search(light, root)) == expected
+    assert columns(search(graph, root, exchange="local")) == expected
+    assert columns(search(graph, root, client=cluster)) == expected
+    assert columns(search(graph, root, client=cluster, exchange="scheduler")) == expected
+    stored = search(light, root, client=cluster, exchange="scheduler", out=tmp_path / "r.zarr")
+    assert columns(stored) == expected
+
+
+def slowly(coroutine: Any, pause_s: float) -> Generator[Any, Any, Any]:
+    """The same coroutine, with a rest before every superstep so that a kill falls inside."""
+    request = next(coroutine)
+    while True:
+        sleep(pause_s)
+        answer = yield request
+        try:
+            request = coroutine.send(answer)
+        except StopIteration as end:
+            return end.value
+
+
+@dataclass(frozen=True)
+class MakeSlowRanks:
+    """`MakeRanks` whose ranks rest in every superstep."""
+
+    make: MakeRanks
+    pause_s: float
+
+    def __call__(self, shards: Sequence[int]) -> tuple[dict[int, Any], Any]:
+        ranks, shared = self.make(shards)
+        return {shard: slowly(rank, self.pause_s) for shard, rank in ranks.items()}, shared
+
+
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_a_killed_worker_changes_no_byte(kernel: str, tmp_path: Path) -> None:
+    """Four worker processes with eight shards each; one of them is killed in the middle."""
+    source = og.Kronecker(15, edge_factor=4)
+    graph = og.build(source, tmp_path / "g.zarr", shards=32)
+    root = int(source.search_keys(1)[0])
+    expected = getattr(og, kernel)(graph, root, exchange="local")
+    task = SearchTask(str(graph.path), graph.identity, kernel, root, None)
+    make = MakeSlowRanks(MakeRanks(task, graph.internal(root)), 0.02)
+    with local_cluster(4) as client:
+        pids = list(client.run(os.getpid).values())
+        killed: list[int] = []
+
+        def kill_one(superstep: int, _: tuple[int, ...]) -> None:
+            if superstep >= 1 and not killed:
+                killed.append(pids[0])
+                os.kill(pids[0], signal.SIGKILL)
+
+        finish = WritePart(str(tmp_path))
+        scheduler.run(client, make, 32, finish=finish, on_progress=kill_one)
+        assert killed
+        assert set(client.run(os.getpid).values()) != set(pids)
+    assert columns_from_parts(graph, task, tmp_path) == columns(expected)
+
+
+def columns_from_parts(graph: og.Graph, task: SearchTask, folder: Path) -> dict[str, bytes]:
+    """Put the ranks' parts together, as plainly as can be."""
+    original_of, vertices = graph.original_of(), graph.original_ids()
+    place = {int(vertex): number for number, vertex in enumerate(vertices)}
+    bfs = task.kernel == "bfs"
+    parent = np.full(len(vertices), -1, np.int64)
+    measure = np.full(len(vertices), -1, np.int32) if bfs else np.full(len(vertices), np.inf, "f4")
+    for shard in range(graph.shards):
+        parents = np.load(folder / f"{shard}-parent.npy")
+        values = np.load(folder / f"{shard}-measure.npy")
+        blocks = range(shard * 1024, graph.rows, graph.shards * 1024)
+        owned = [row for first in blocks for row in range(first, min(first + 1024, graph.rows))]
+        for row, by, value in zip(owned, parents, values, strict=True):
+            if by != np.iinfo(parents.dtype).max:
+                here = place[int(original_of[row])]
+                parent[here], measure[here] = original_of[by], value
+    name = "level" if bfs else "distance"
+    return {"vertex": vertices.tobytes(), "parent": parent.tobytes(), name: measure.tobytes()}

@@ -1,0 +1,144 @@
+"""README and docs say what the code does: their programs run, their names and links exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from ooc_graph import cli, errors
+from ooc_graph.edges import FORMATS
+from ooc_graph.layout import names
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+PAGES += list((ROOT / "deploy").rglob("*.md"))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """Fenced blocks of one language, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def console_lines(page: Path) -> list[str]:
+    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
+    return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+
+
+def section(page: Path, title: str) -> str:
+    found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert found, f"{page} has no section {title}"
+    return found[1]
+
+
+@pytest.fixture(scope="module")
+def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with README's edge file."""
+    folder = tmp_path_factory.mktemp("readme")
+    (folder / "flights.csv").write_text(blocks(README, "csv")[0])
+    return folder
+
+
+@pytest.mark.timeout(1200)  # the first command compiles the kernels
+def test_quick_start_gives_what_the_readme_shows(flights: Path) -> None:
+    commands = [line for line in console_lines(README) if line.startswith("ooc-graph ")]
+    assert len(commands) >= 6
+    for line in commands:
+        call = [sys.executable, "-m", "ooc_graph", *shlex.split(line)[1:]]
+        done = subprocess.run(call, cwd=flights, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
+    assert (flights / "cost.csv").read_text() == blocks(README, "csv")[1]
+
+
+@pytest.mark.timeout(1200)
+def test_python_of_the_readme_runs(flights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(flights)
+    programs = blocks(README, "python")
+    space: dict[str, object] = {}
+    for program in programs:
+        exec(compile(program, "README.md", "exec"), space)
+    assert space["answer"].distance.tolist() == [0, 3, 1, 10.5, float("inf"), float("inf")]  # type: ignore[attr-defined]
+    assert space["hops"].level.tolist() == [0, 1, 1, 2, -1, -1]  # type: ignore[attr-defined]
+    arcs = space["matrix"].tocoo()  # type: ignore[attr-defined]
+    ids = space["original"]
+    read = {(int(ids[u]), int(ids[v]), w) for u, v, w in zip(arcs.row, arcs.col, arcs.data)}  # type: ignore[index]  # noqa: B905
+    rows = [line.split(",") for line in blocks(README, "csv")[0].splitlines()[1:]]
+    edges = {(int(u), int(v), float(w)) for u, v, w in rows}
+    assert read == edges | {(v, u, w) for u, v, w in edges}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_can_be_parsed(page: Path) -> None:
+    for program in blocks(page, "python"):
+        ast.parse(program)
+    for line in console_lines(page):
+        name, *arguments = shlex.split(line)
+        if name == "ooc-graph":
+            cli.command.commands[arguments[0]].make_context(arguments[0], arguments[1:])
+        elif name == "make":
+            assert re.search(rf"^{arguments[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        elif name == "python":
+            assert (ROOT / arguments[0]).is_file()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_files_exist(page: Path) -> None:
+    text = page.read_text()
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
+        if "://" not in link:
+            assert (page.parent / link).exists(), f"{page.name} links to {link}"
+    for path in re.findall(
+        r"`((?:benchmarks|ooc_graph|tests|docs|tools|constraints)/[\w./-]+)`", text
+    ):
+        assert (ROOT / path).exists(), f"{page.name} names {path}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_names_a_place_on_a_machine(page: Path) -> None:
+    assert not re.search(r"/(?:root|home|work|tmp|opt)/", page.read_text())
+
+
+def test_options_that_are_named_exist() -> None:
+    known = {
+        option
+        for command in cli.command.commands.values()
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+    for page in (README, *(ROOT / "docs").glob("*.md")):
+        named = re.findall(r"`[^`\n]*?(--[a-z][a-z-]*)", page.read_text())
+        unknown = set(named) - known - {"--help"}
+        assert not unknown, f"{page.name}: {unknown}"
+
+
+def test_every_format_is_described() -> None:
+    for page in (README, ROOT / "docs" / "formats.md"):
+        rows = [line.split("|")[1] for line in page.read_text().splitlines() if line[:3] == "| `"]
+        described = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+        assert set(FORMATS) <= described, page.name
+
+
+def test_exit_codes_are_those_of_the_errors() -> None:
+    table = section(README, "Exit codes")
+    documented = {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    used = {kind.exit_code for kind in kinds if issubclass(kind, errors.OocGraphError)}
+    assert used | {0, cli.EXIT_TERMINATED} <= documented
+
+
+def test_storage_page_names_every_array() -> None:
+    text = (ROOT / "docs" / "storage.md").read_text()
+    arrays = [names.ORIGINAL_OF, names.INTERNAL_OF, names.ORIGINALS, names.TUPLES, names.VERTEX]
+    arrays += [names.PARENT, names.LEVEL, names.DISTANCE, names.OUT, names.IN, names.HUB]
+    for name in [*arrays, names.LIGHT, names.INTEGRITY, names.MANIFEST, names.ATTRIBUTES_KEY]:
+        assert re.search(rf"`[^`]*\b{re.escape(name)}\b[^`]*`", text), name
+    assert f"format version {names.FORMAT_VERSION}" in text
+    assert f"{names.CHUNK_BYTES >> 20} MiB" in text
