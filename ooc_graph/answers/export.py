@@ -13,6 +13,7 @@ import numpy as np
 
 from ooc_graph.answers.result import Result
 from ooc_graph.errors import OutputExistsError, UsageError
+from ooc_graph.layout.commit import disk_full_reported
 from ooc_graph.layout.stored import Stored
 from ooc_graph.types import AnyArray
 
@@ -34,6 +35,8 @@ def export(result: Result, path: Path, *, overwrite: bool = False) -> None:
         If the ending is none of these, or pyarrow is needed and not installed.
     OutputExistsError
         If the file exists and ``overwrite`` is not given.
+    DiskFullError
+        If the disk fills up; a file that was there before is kept.
     """
     name = path.suffix.removeprefix(".")
     if name not in FORMATS:
@@ -48,7 +51,7 @@ def export(result: Result, path: Path, *, overwrite: bool = False) -> None:
         "tsv": lambda result, target: _write_text(result, target, "\t"),
         "npz": _write_npz,
     }
-    with _whole_file(path) as partial:
+    with disk_full_reported(path), _whole_file(path) as partial:
         write[name](result, partial)
 
 

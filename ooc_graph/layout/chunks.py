@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import struct
@@ -17,6 +18,9 @@ from ooc_graph.errors import CorruptStoreError
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
 from ooc_graph.types import AnyArray
+
+_libc = ctypes.CDLL(None)
+_WRITE = 2  # SYNC_FILE_RANGE_WRITE
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,9 @@ class FileEntry:
 
 
 def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArray]) -> FileEntry:
-    """Write one chunk file, durably, from consecutive pieces of its elements.
+    """Write one chunk file from consecutive pieces of its elements.
+
+    The system is told to begin bringing it to the disk; the commit waits for that.
 
     Parameters
     ----------
@@ -67,15 +73,15 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
         written = 0
         for part in _padded(spec, index, parts):
             data = byte_view(np.ascontiguousarray(part))
-            _write_all(file.fileno(), data)
+            write_all(file.fileno(), data)
             digest.update(data)
             crc = google_crc32c.extend(crc, part)
             sidecar.add(data)
             written += len(data)
         tail = struct.pack("<I", crc)
-        _write_all(file.fileno(), memoryview(tail))
+        write_all(file.fileno(), memoryview(tail))
         digest.update(tail)
-        os.fdatasync(file.fileno())
+        start_writing_back(file.fileno())
     return FileEntry(
         spec.chunk_path(index), written + CRC_BYTES, digest.hexdigest(), crc, sidecar.finish()
     )
@@ -101,7 +107,14 @@ def _padded(spec: ArraySpec, index: int, parts: Iterable[AnyArray]) -> Iterable[
         yield np.zeros(spec.chunk - count, spec.dtype)
 
 
-def _write_all(descriptor: int, data: memoryview) -> None:
+def start_writing_back(descriptor: int) -> None:
+    """Let the disk work while the next chunk is computed; a hint, ignored where unknown."""
+    if hasattr(_libc, "sync_file_range"):
+        _libc.sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(0), _WRITE)
+
+
+def write_all(descriptor: int, data: memoryview) -> None:
+    """Write all of ``data`` where the file stands, however often it takes."""
     done = 0
     while done < len(data):
         done += os.write(descriptor, data[done:])
@@ -174,6 +187,22 @@ def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected
             f"the file ends in {stored:08x}, the manifest says {expected:08x}); restore the file "
             "or build the store again"
         )
+
+
+def read_at(descriptor: int, data: memoryview, offset: int) -> None:
+    """Fill ``data`` from a file's offset on.
+
+    Raises
+    ------
+    OSError
+        If the file ends before.
+    """
+    done = 0
+    while done < len(data):
+        got = os.preadv(descriptor, [data[done:]], offset + done)
+        if got == 0:
+            raise OSError("a temporary file ended early; was it changed by something else?")
+        done += got
 
 
 def _read_all(descriptor: int, buffers: list[memoryview]) -> int:

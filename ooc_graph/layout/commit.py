@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -29,6 +30,7 @@ from ooc_graph.layout.names import INTEGRITY, MANIFEST
 
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
+_ASIDE = ".partial-replaced-"
 
 
 class Partial:
@@ -58,6 +60,8 @@ class Partial:
     ) -> Manifest:
         """Write metadata and manifest, bring everything to disk, and rename into place."""
         specs, chunks = list(specs), list(chunks)
+        for chunk in chunks:
+            _sync_file(self.folder / chunk.path)
         shutil.rmtree(self.spill, ignore_errors=True)
         entries = [*chunks, *self._write_documents(attributes, specs)]
         entries += self._write_sidecars(specs, {entry.path: entry for entry in chunks})
@@ -116,26 +120,45 @@ def partial_store(final: Path, *, overwrite: bool) -> Iterator[Partial]:
     DiskFullError
         If the disk fills up while the store is written.
     """
-    if not overwrite and (final.exists() or final.is_symlink()):
-        raise OutputExistsError(f"{final}: exists already; give --overwrite to replace it")
+    _refuse_existing(final, overwrite)
     if not final.parent.is_dir():
         raise OutputExistsError(f"{final.parent}: no such folder to write {final.name} into")
     run_id = uuid.uuid4().hex[:12]
-    with locked(final, run_id):
+    with disk_full_reported(final), locked(final, run_id):
         _remove_leftovers(final)
+        # Another run may have finished while this one had not yet taken the lock.
+        _refuse_existing(final, overwrite)
         partial = Partial(final, run_id)
         try:
             partial.spill.mkdir(parents=True)
             yield partial
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise DiskFullError(
-                f"{error.filename or final}: the disk is full; nothing of {final.name} was kept, "
-                "stores written before are intact; free some space and run the command again"
-            ) from error
         finally:
-            shutil.rmtree(partial.folder, ignore_errors=True)
+            _remove(partial.folder)
+
+
+def _refuse_existing(final: Path, overwrite: bool) -> None:
+    if not overwrite and (final.exists() or final.is_symlink()):
+        raise OutputExistsError(f"{final}: exists already; give --overwrite to replace it")
+
+
+@contextlib.contextmanager
+def disk_full_reported(final: Path) -> Iterator[None]:
+    """Context in which an error for want of space becomes a `DiskFullError` about ``final``."""
+    try:
+        yield
+    except OSError as error:
+        if not _is_disk_full(error):
+            raise
+        raise DiskFullError(
+            f"{error.filename or final}: the disk is full; nothing of {final.name} was kept, "
+            "stores written before are intact; free some space and run the command again"
+        ) from error
+
+
+def _is_disk_full(error: OSError) -> bool:
+    # NumPy's tofile and save drop the number: "1024 requested and 96 written" is all they say.
+    short = error.errno is None and " requested and " in str(error)
+    return short or error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextlib.contextmanager
@@ -179,8 +202,23 @@ def _same_file(descriptor: int, path: Path) -> bool:
 
 
 def _remove_leftovers(final: Path) -> None:
-    for left in final.parent.glob(f"{final.name}.partial-*"):
-        shutil.rmtree(left, ignore_errors=True)
+    # Where stores cannot be exchanged, a run killed between two renames left the old one aside.
+    for aside in _siblings(final, _ASIDE):
+        if not final.exists() and not final.is_symlink():
+            aside.rename(final)
+    for left in _siblings(final, ".partial-"):
+        _remove(left)
+
+
+def _siblings(final: Path, suffix: str) -> list[Path]:
+    return sorted(final.parent.glob(f"{glob.escape(final.name + suffix)}*"))
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _write_durably(path: Path, content: bytes) -> None:
@@ -189,6 +227,11 @@ def _write_durably(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _sync_file(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fdatasync(file.fileno())
 
 
 def _sync_folders(root: Path) -> None:
@@ -220,7 +263,7 @@ def _exchange(first: Path, second: Path) -> None:
         arguments = (_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second))
         if libc.renameat2(*arguments, _RENAME_EXCHANGE) == 0:
             return
-    aside = second.with_name(f"{second.name}.partial-replaced-{uuid.uuid4().hex[:12]}")
+    aside = second.with_name(f"{second.name}{_ASIDE}{uuid.uuid4().hex[:12]}")
     second.rename(aside)
     first.rename(second)
     aside.rename(first)

@@ -116,7 +116,7 @@ class OnCluster:
         workers = self._workers()
         slots = sum(worker["nthreads"] for worker in workers.values())
         budget = BuildBudget(self.limit_bytes, len(workers), slots)
-        with self.client.get_executor(pure=False, retries=2) as executor:
+        with self.client.get_executor(pure=False) as executor:
             yield Workforce(executor, budget, self._everywhere)
 
     def _everywhere(self, function: Callable[[], None]) -> None:
@@ -127,7 +127,7 @@ class OnCluster:
         workers = self._workers()
         chosen = max(workers, key=lambda address: (self._limits.get(address, 0), address))
         future = self.client.submit(
-            function, *arguments, workers=[chosen], allow_other_workers=True, pure=False, retries=2
+            function, *arguments, workers=[chosen], allow_other_workers=True, pure=False
         )
         try:
             done: Done = future.result()

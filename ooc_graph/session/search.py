@@ -29,8 +29,9 @@ from ooc_graph.types import AnyArray, Dealing, Progress
 KERNELS = ("bfs", "sssp")
 EXCHANGES = ("auto", "local", "scheduler")
 
-# Vertex state of a search and the id tables, bytes a vertex; measured peaks are below it.
-_STATE_BYTES = 48
+# Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
+# pieces. Measured peaks are below it.
+_STATE_BYTES = {"bfs": 48, "sssp": 96}
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str
     if wanted == "scheduler" and place.client is None:
         raise UsageError("the scheduler exchange needs a Dask client")
     rows = graph.resident_bytes(resident.ORDER_OF[kernel])
-    state = graph.rows * _STATE_BYTES
+    state = graph.rows * _STATE_BYTES[kernel]
     one, available = rows + state, place.process_limit_bytes
     if wanted == "auto" and one <= available:
         return "one"

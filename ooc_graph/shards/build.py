@@ -1,6 +1,6 @@
 """Edges -> a committed graph store: the external sort, stage by stage.
 
-Stages: (stage the input) -> degrees -> renumber -> runs -> merge -> assemble -> commit. Every task
+Stages: (stage the input) -> degrees -> renumber -> runs -> merge and write -> commit. Every task
 is a function of files and writes files of its own, so any worker can do any task, and a task that
 is done twice writes the same bytes.
 """
@@ -23,13 +23,13 @@ from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import FORMAT_VERSION, HUB, LIGHT, id_dtype, shards_for
 from ooc_graph.shards import plan
-from ooc_graph.shards.assemble import Assembly, assemble_side, strip_chunks, write_strip_chunk
 from ooc_graph.shards.degrees import Counted, count_ids, count_units
-from ooc_graph.shards.merge import MergeTask, merge_bucket
+from ooc_graph.shards.merge import MergeTask
 from ooc_graph.shards.renumber import Renumbered, dense_space, named_space
 from ooc_graph.shards.runs import RunTask, write_run
 from ooc_graph.shards.staged import StagedSource, column_dtype, stage_unit
 from ooc_graph.shards.tables import forget_tables, table_bytes
+from ooc_graph.shards.weave import Loom, Woven
 from ooc_graph.shards.workforce import Workforce, run_all
 from ooc_graph.types import Progress
 
@@ -159,8 +159,8 @@ class _Build:
         counted = self._count(source)
         vertices = self._renumber(source, counted)
         task = self._runs(source, vertices, counted)
-        merge = self._merge(task, vertices)
-        self._commit(merge, vertices, counted, description.result())
+        merged = self._merge(task, vertices)
+        self._commit(merged, vertices, counted, description.result())
 
     def _folder(self, name: str) -> Path:
         folder = self.partial.spill / name
@@ -285,7 +285,9 @@ class _Build:
             )
         return task, shards, capacity
 
-    def _merge(self, planned: tuple[RunTask, int, int], vertices: Renumbered) -> MergeTask:
+    def _merge(
+        self, planned: tuple[RunTask, int, int], vertices: Renumbered
+    ) -> tuple[MergeTask, Woven]:
         runs, shards, capacity = planned
         self.workforce.everywhere(forget_tables)
         task = MergeTask(
@@ -296,61 +298,24 @@ class _Build:
             self.options.orders(runs.source.weighted),
             str(self._folder("pieces")),
         )
-        with self.report.timed("merge"):
-            run_all(
-                self.workforce,
-                self.progress,
-                "merging rows",
-                merge_bucket,
-                [(task, side, b) for side in runs.sides for b in range(len(runs.buckets))],
-                unit="buckets",
-            )
-        return task
-
-    def _assemble(self, task: MergeTask) -> tuple[list[Assembly], list[Any]]:
-        store = str(self.partial.folder)
-        assemblies = run_all(
-            self.workforce,
-            self.progress,
-            "writing offsets",
-            assemble_side,
-            [
-                (task, store, shard, side)
-                for shard in range(task.shards)
-                for side in task.runs.sides
-            ],
-        )
-        chunks = run_all(
-            self.workforce,
-            self.progress,
-            "writing chunks",
-            write_strip_chunk,
-            [(store, strip, index) for strip, index in strip_chunks(assemblies)],
-            unit="chunks",
-        )
-        return assemblies, chunks
+        with self.report.timed("merge and write"):
+            return task, Loom(task, self.partial.folder, self.workforce, self.progress).run()
 
     def _commit(
         self,
-        task: MergeTask,
+        merged: tuple[MergeTask, Woven],
         vertices: Renumbered,
         counted: list[Counted],
         description: dict[str, Any],
     ) -> None:
-        with self.report.timed("write shards"):
-            assemblies, chunks = self._assemble(task)
-        sides = task.runs.sides
-        arcs = {
-            side: sum(a.arcs for a in assemblies[number :: len(sides)])
-            for number, side in enumerate(sides)
-        }
-        self.report.arcs = sum(arcs.values())
+        task, woven = merged
+        self.report.arcs = sum(woven.arcs.values())
         with self.report.timed("commit"):
             self.report.manifest = self.partial.commit(
                 "graph",
-                _attributes(task, vertices, counted, arcs, description),
-                [*vertices.specs, *(spec for a in assemblies for spec in a.specs)],
-                [*vertices.entries, *(entry for a in assemblies for entry in a.entries), *chunks],
+                _attributes(task, vertices, counted, woven.arcs, description),
+                [*vertices.specs, *woven.specs],
+                [*vertices.entries, *woven.entries],
             )
 
 

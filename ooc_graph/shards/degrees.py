@@ -52,7 +52,8 @@ class _Weights:
     def add(self, weight: AnyArray | None) -> None:
         if weight is None or not len(weight):
             return
-        low, high = weight.min().item(), weight.max().item()
+        # Zero is added because of two equal zeros, -0.0 and 0.0, a minimum gives either.
+        low, high = weight.min().item() + 0, weight.max().item() + 0
         self.lightest = low if self.lightest is None else min(self.lightest, low)
         self.heaviest = high if self.heaviest is None else max(self.heaviest, high)
 

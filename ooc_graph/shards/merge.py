@@ -17,7 +17,8 @@ from ooc_graph.kernels.rows import (
     sort_rows,
 )
 from ooc_graph.layout.names import HUB, LIGHT
-from ooc_graph.shards.runs import RunTask, segments
+from ooc_graph.shards.runs import RunTask, bucket_parts, read_bucket
+from ooc_graph.shards.scratch import borrow
 from ooc_graph.types import AnyArray, IntArray
 
 
@@ -94,38 +95,26 @@ def _sort(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, 
 
 
 def _grouped(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, AnyArray]:
-    """Arcs of a bucket in row order; what was read is freed on return."""
+    """Arcs of a bucket in row order."""
     buckets, shift = task.runs.buckets, task.shards.bit_length() - 1
     first, rows = int(buckets.first[bucket]), int(buckets.rows[bucket])
-    parts = list(segments(task.runs, side, bucket))
+    arcs = read_bucket(task.runs, side, bucket)
     counts = np.zeros(rows, np.int64)
-    for part in parts:
-        count_rows(part.rows, shift, first, counts)
+    count_rows(arcs.rows, shift, first, counts)
     offsets = _offsets(counts)
-    neighbors = np.empty(int(offsets[-1]), task.runs.id_dtype)
-    weighted = task.runs.weight_dtype is not None
-    weights = np.empty(len(neighbors) if weighted else 0, task.runs.weight_dtype or np.float32)
+    neighbors = borrow("ordered neighbors", len(arcs.neighbors), arcs.neighbors.dtype)
+    weights = borrow("ordered weights", len(arcs.weights), arcs.weights.dtype)
     cursor = offsets[:-1].copy()
-    for part in parts:
-        scatter_rows(
-            part.rows,
-            part.neighbors,
-            part.weights,
-            shift,
-            first,
-            cursor,
-            neighbors,
-            weights,
-        )
+    scatter_rows(arcs.rows, arcs.neighbors, arcs.weights, shift, first, cursor, neighbors, weights)
     return offsets, neighbors, weights
 
 
 def _fold(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, AnyArray]:
-    """A row too long to sort: fold its runs into tables of size O(V), one run at a time."""
+    """A row too long to sort: fold its runs into tables of size O(V), a part at a time."""
     weighted = task.runs.weight_dtype is not None
     seen = np.zeros(task.vertices, np.bool_)
     lightest = np.empty(task.vertices if weighted else 0, task.runs.weight_dtype or np.float32)
-    for part in segments(task.runs, side, bucket):
+    for part in bucket_parts(task.runs, side, bucket, task.capacity):
         fold_row(part.neighbors, part.weights, seen, lightest)
     neighbors = np.flatnonzero(seen).astype(task.runs.id_dtype)
     weights = lightest[seen] if weighted else lightest

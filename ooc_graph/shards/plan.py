@@ -13,7 +13,7 @@ from ooc_graph.types import DEAL_BLOCK, AnyArray, IntArray
 # Interpreter, Dask's own work on tasks, thread stacks and allocator slack that grow with a build.
 RESERVE_BYTES = 48 << 20
 LEAST_SLOT_BYTES = 2 << 20
-MOST_SLOT_BYTES = 256 << 20
+MOST_SLOT_BYTES = 96 << 20
 # A bucket that fits the cache sorts fastest; many buckets make scattered writes slow.
 CACHED_ARCS = 1 << 20
 MOST_BUCKETS = 512

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.kernels.arcs import count_buckets, scatter_arcs
+from ooc_graph.layout.chunks import byte_view, read_at, write_all
 from ooc_graph.layout.names import IN, OUT
 from ooc_graph.shards.plan import BLOCK_EDGES, Buckets
+from ooc_graph.shards.scratch import borrow
 from ooc_graph.shards.tables import VertexSpace, load_buckets, load_tables
 from ooc_graph.types import AnyArray
 
@@ -54,7 +57,7 @@ class RunTask:
 
 @dataclass(frozen=True)
 class Columns:
-    """Arcs of a run or bucket: row, neighbour and weight (length 0 where there are none)."""
+    """Arcs of a bucket: row, neighbour and weight (length 0 where there are none)."""
 
     rows: AnyArray
     neighbors: AnyArray
@@ -73,8 +76,8 @@ def write_run(task: RunTask, unit: Unit) -> int:
 def _translated(task: RunTask, unit: Unit) -> tuple[AnyArray, AnyArray, AnyArray]:
     tables = load_tables(task.space, task.internal_of)
     size = unit.stop - unit.start
-    u, v = np.empty(size, task.id_dtype), np.empty(size, task.id_dtype)
-    w = np.empty(size if task.weight_dtype else 0, task.weight_dtype or np.float32)
+    u, v = borrow("u", size, task.id_dtype), borrow("v", size, task.id_dtype)
+    w = borrow("w", size if task.weight_dtype else 0, task.weight_dtype or np.float32)
     done = 0
     for block in task.source.read(unit, BLOCK_EDGES):
         stop = done + len(block)
@@ -84,49 +87,83 @@ def _translated(task: RunTask, unit: Unit) -> tuple[AnyArray, AnyArray, AnyArray
             # Adding zero makes minus zero plus zero: equal weights get equal keys.
             np.add(block.weight, block.weight.dtype.type(0), out=w[done:stop], casting="same_kind")
         done = stop
-    return u[:done], v[:done], w[:done] if len(w) else w
+    return u[:done], v[:done], w[:done]
 
 
 def _write(task: RunTask, name: str, u: AnyArray, v: AnyArray, w: AnyArray) -> None:
+    """Write offsets by bucket, then rows, neighbours and weights, each grouped by bucket."""
     buckets, both = task.buckets, not task.source.directed
     counts = np.zeros((2, len(buckets)), np.int64)
     count_buckets(u, v, both, buckets.table, buckets.base, counts)
     offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
     arcs = int(offsets[-1])
-    rows, neighbors = np.empty(arcs, task.id_dtype), np.empty(arcs, task.id_dtype)
-    weights = np.empty(arcs if len(w) else 0, w.dtype)
+    rows, neighbors = borrow("rows", arcs, u.dtype), borrow("neighbors", arcs, u.dtype)
+    weights = borrow("weights", arcs if len(w) else 0, w.dtype)
     cursor = offsets[:-1].copy()
     scatter_arcs(u, v, w, both, buckets.table, buckets.base, cursor, rows, neighbors, weights)
-    np.save(Path(task.folder) / f"{name}.npy", offsets)
-    with (Path(task.folder) / f"{name}.arcs").open("wb", buffering=0) as file:
-        for column in (rows, neighbors, weights):
-            column.tofile(file)
+    with (Path(task.folder) / f"{name}.run").open("wb", buffering=0) as file:
+        for column in (offsets, rows, neighbors, weights):
+            write_all(file.fileno(), byte_view(column))
 
 
-def run_names(folder: str, side: str) -> list[str]:
-    """Runs of one side, in the order of their units (the order decides nothing)."""
-    return sorted(path.stem for path in Path(folder).glob(f"*-{side}.arcs"))
+def read_bucket(task: RunTask, side: str, bucket: int) -> Columns:
+    """All arcs of one bucket, from all runs (their order decides nothing)."""
+    with ExitStack() as stack:
+        parts = [_Segment(stack, path, task, bucket) for path in _runs(task, side)]
+        arcs = sum(part.arcs for part in parts)
+        found = _columns(task, arcs)
+        done = 0
+        for part in parts:
+            part.read_into(_slice(found, done, done + part.arcs))
+            done += part.arcs
+    return found
 
 
-def segments(task: RunTask, side: str, bucket: int) -> Iterator[Columns]:
-    """What each run has of one bucket."""
-    for name in run_names(task.folder, side):
-        offsets = np.load(Path(task.folder) / f"{name}.npy")
-        start, stop = int(offsets[bucket]), int(offsets[bucket + 1])
-        if start < stop:
-            yield _segment(task, name, int(offsets[-1]), start, stop)
+def bucket_parts(task: RunTask, side: str, bucket: int, most: int) -> Iterator[Columns]:
+    """The same arcs, at most ``most`` of them at a time."""
+    for path in _runs(task, side):
+        with ExitStack() as stack:
+            part = _Segment(stack, path, task, bucket)
+            for start in range(0, part.arcs, most):
+                found = _columns(task, min(most, part.arcs - start))
+                part.read_into(found, start)
+                yield found
 
 
-def _segment(task: RunTask, name: str, arcs: int, start: int, stop: int) -> Columns:
-    id_bytes = task.id_dtype.itemsize
-    weight = task.weight_dtype
-    with (Path(task.folder) / f"{name}.arcs").open("rb", buffering=0) as file:
+def _runs(task: RunTask, side: str) -> list[Path]:
+    return sorted(Path(task.folder).glob(f"*-{side}.run"))
 
-        def column(base: int, dtype: np.dtype[Any]) -> AnyArray:
-            file.seek(base + start * dtype.itemsize)
-            return np.fromfile(file, dtype, stop - start)
 
-        rows, neighbors = column(0, task.id_dtype), column(arcs * id_bytes, task.id_dtype)
-        empty: AnyArray = np.empty(0, np.float32)
-        weights = column(2 * arcs * id_bytes, weight) if weight is not None else empty
-    return Columns(rows, neighbors, weights)
+def _columns(task: RunTask, arcs: int) -> Columns:
+    weighted = task.weight_dtype is not None
+    return Columns(
+        borrow("rows", arcs, task.id_dtype),
+        borrow("neighbors", arcs, task.id_dtype),
+        borrow("weights", arcs if weighted else 0, task.weight_dtype or np.float32),
+    )
+
+
+def _slice(columns: Columns, start: int, stop: int) -> Columns:
+    weights = columns.weights[start:stop]
+    return Columns(columns.rows[start:stop], columns.neighbors[start:stop], weights)
+
+
+class _Segment:
+    """What one run has of one bucket."""
+
+    def __init__(self, stack: ExitStack, path: Path, task: RunTask, bucket: int) -> None:
+        self._file = stack.enter_context(path.open("rb", buffering=0))
+        buckets = len(task.buckets)
+        offsets = np.empty(3, np.int64)
+        read_at(self._file.fileno(), byte_view(offsets[:2]), 8 * bucket)
+        read_at(self._file.fileno(), byte_view(offsets[2:]), 8 * buckets)
+        self._start, stop, self._total = offsets.tolist()
+        self.arcs, self._base = stop - self._start, 8 * (buckets + 1)
+
+    def read_into(self, columns: Columns, skip: int = 0) -> None:
+        base = self._base
+        for column in (columns.rows, columns.neighbors, columns.weights):
+            if len(column):
+                offset = base + (self._start + skip) * column.itemsize
+                read_at(self._file.fileno(), byte_view(column), offset)
+            base += self._total * column.itemsize

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
-from ooc_graph.layout.chunks import byte_view
+from ooc_graph.layout.chunks import byte_view, read_at
 from ooc_graph.shards.plan import BLOCK_EDGES
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
@@ -157,10 +156,5 @@ class StagedSource:
 def _column(part: Part, name: str, dtype: Any, start: int, stop: int) -> AnyArray:
     data = np.empty(stop - start, dtype)
     with Path(f"{part.stem}.{name}").open("rb", buffering=0) as file:
-        view, done = byte_view(data), 0
-        while done < len(view):
-            got = os.preadv(file.fileno(), [view[done:]], start * 8 + done)
-            if not got:
-                raise OSError(f"{part.stem}.{name}: ended early while staged tuples were read")
-            done += got
+        read_at(file.fileno(), byte_view(data), start * 8)
     return data

@@ -55,11 +55,12 @@ def run_all(
             for future in as_completed(futures):
                 bar.advance(amount(future.result()))
         except BaseException:
-            _stop(futures)
+            stop_all(futures)
             raise
     return [future.result() for future in futures]
 
 
-def _stop(futures: Sequence[Future[Any]]) -> None:
+def stop_all(futures: Iterable[Future[Any]]) -> None:
+    """Cancel what has not begun and wait for what runs, so that nothing writes any more."""
     running = [future for future in futures if not future.cancel()]
     wait(running)

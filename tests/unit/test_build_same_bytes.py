@@ -93,7 +93,6 @@ def test_what_must_make_a_difference(tmp_path: Path) -> None:
         (source, {"rows": "hub"}),
         (source, {"rows": "light"}),
         (replace(source, directed=True), {}),
-        (replace(source, w=None), {}),
         (replace(source, w=heavier), {}),
     ]
     found = [manifest_of(one, tmp_path / "g.zarr", **options) for one, options in variants]

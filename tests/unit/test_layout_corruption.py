@@ -184,14 +184,12 @@ def test_damage_after_opening_is_seen(damage: Damage, graph_store: Path, tmp_pat
     shutil.copytree(graph_store, store)
     with small_steps(chunk=1 << 14):
         stored = Stored.open(store)
-        whole = contents(store)
         for spec in list(stored.arrays()):
             for name in (spec.chunk_path(0), f"{spec.path}/zarr.json"):
                 before = (store / name).read_bytes()
                 damage(store / name, rng)
                 with pytest.raises(CorruptStoreError) as caught:
-                    assert stored.read(spec.path).tobytes() == whole[spec.path], "other data"
-                    raise AssertionError(f"{name}: damage not seen")
+                    stored.read(spec.path)
                 assert said_where(str(caught.value), store, name)
                 with pytest.raises(CorruptStoreError) as caught:
                     stored.verify()

@@ -97,7 +97,10 @@ def test_array_documents_are_what_zarr_takes_them_for(
     array = zarr.open_array(str(tmp_path), mode="r")
     assert (array.shape, array.dtype, array.chunks) == ((length,), np.dtype(dtype), (spec.chunk,))
     assert array.fill_value == 0
-    assert [type(codec).__name__ for codec in array.metadata.codecs] == ["BytesCodec", "Crc32cCodec"]
+    assert [type(codec).__name__ for codec in array.metadata.codecs] == [
+        "BytesCodec",
+        "Crc32cCodec",
+    ]
     assert ArraySpec.from_document("a", json.loads(spec.document())) == spec
 
 
@@ -130,7 +133,9 @@ def test_an_array_stored_otherwise_is_refused(change: dict[str, object]) -> None
 def test_chunk_file_is_elements_padding_and_crc(tmp_path: Path) -> None:
     with small_steps(chunk=32):
         spec = ArraySpec("a", 6, np.dtype(np.int64))
-        entry = write_chunk(tmp_path, spec, 1, [np.array([5]), np.array([], np.int64), np.array([6])])
+        entry = write_chunk(
+            tmp_path, spec, 1, [np.array([5]), np.array([], np.int64), np.array([6])]
+        )
         body = np.array([5, 6, 0, 0]).tobytes()
         crc = google_crc32c.value(body)
         assert (tmp_path / "a/c/1").read_bytes() == body + struct.pack("<I", crc)
