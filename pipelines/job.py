@@ -23,7 +23,7 @@ from distributed.security import Security
 import ooc_graph as og
 
 RETRY, TERMINATED = 75, 143
-_CONNECT_S = 30
+_CONNECT_S = 10
 _LOOPBACK = "127.0.0.1"
 # A worker keeps its own budget: Dask must not pause or spill it before that is used up.
 _OWN_BUDGET = {f"distributed.worker.memory.{at}": False for at in ("target", "spill", "pause")}
@@ -69,7 +69,10 @@ class Job:
                     silence_logs=logging.CRITICAL,
                 )
             )
-        client: Client = Client(address, security=self._security, timeout=_CONNECT_S)
+        try:
+            client: Client = Client(address, security=self._security, timeout=_CONNECT_S)
+        except OSError as error:
+            raise og.errors.ClusterLostError(f"no Dask scheduler answers: {error}") from error
         self._stack.enter_context(client)
         return client
 

@@ -54,9 +54,9 @@ def test_graph500_prints_the_block_and_nothing_else(run: tuple[Path, str]) -> No
     assert fields["SCALE"].strip() == "10"
     assert fields["edgefactor"].strip() == "16"
     assert fields["NBFS"].strip() == str(SEARCHES)
-    for kernel in ("bfs", "sssp"):
-        rate = float(fields[f"{kernel}  harmonic_mean_TEPS"].replace("!", ""))
-        assert rate > 0
+    # Labels are the specification's, blanks included.
+    for label in ("bfs  harmonic_mean_TEPS", "sssp harmonic_mean_TEPS"):
+        assert float(fields[label].replace("!", "")) > 0
     assert (folder / "output.txt").read_text() == out
 
 
@@ -133,7 +133,8 @@ def test_info_says_what_is_there(
     assert facts["manifest_sha256"] == graph.identity
     table = call(monkeypatch, capsys, "info", own / "g.zarr")
     assert table.code == 0
-    assert graph.identity in table.out
+    # A narrow terminal may cut the hash.
+    assert graph.identity[:32] in table.out
     assert {"vertices", "5"} <= set(table.out.split())
 
 

@@ -22,6 +22,7 @@ import pytest
 import ooc_graph.layout.chunks as chunks_module
 import ooc_graph.layout.commit as commit_module
 import ooc_graph.shards.build as build_module
+import ooc_graph.shards.weave as weave_module
 from ooc_graph.errors import (
     DiskFullError,
     InputError,
@@ -77,15 +78,16 @@ with ThreadPoolExecutor(2) as executor:
         progress=NoProgress(),
     )
 """
-BUILD, COMMIT = "ooc_graph.shards.build", "ooc_graph.layout.commit"
+BUILD, WEAVE = "ooc_graph.shards.build", "ooc_graph.shards.weave"
+COMMIT = "ooc_graph.layout.commit"
 MOMENTS = {
     "staging": (BUILD, "stage_unit", "kill"),
     "counting": (BUILD, "count_ids", "kill"),
     "renumbered": (BUILD, "named_space", "kill after"),
     "sorting runs": (BUILD, "write_run", "kill"),
-    "merging": (BUILD, "merge_bucket", "kill"),
-    "writing offsets": (BUILD, "assemble_side", "kill"),
-    "writing chunks": (BUILD, "write_strip_chunk", "kill"),
+    "merging": (WEAVE, "merge_bucket", "kill"),
+    "writing offsets": (WEAVE, "write_offsets", "kill"),
+    "writing chunks": (WEAVE, "write_strip_chunk", "kill"),
     "writing metadata": (COMMIT, "_write_durably", "kill"),
     "manifest written": (COMMIT, "_sync_folders", "kill before"),
     "before the rename": (COMMIT, "_move_into_place", "kill before"),
@@ -202,7 +204,8 @@ def test_an_error_leaves_nothing(
     def fail(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(build_module, function, fail)
+    holder = build_module if hasattr(build_module, function) else weave_module
+    monkeypatch.setattr(holder, function, fail)
     source = small_source()
     source = ListSource(source.u, source.v, rereadable=function != "stage_unit")
     with pytest.raises(type(error)):

@@ -26,6 +26,9 @@ _CONFIGURATION = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": False,
+    # A terminal sends Ctrl-C to workers too. They must not die of it before this process has
+    # cancelled what they do, or it would wait for them without end.
+    "distributed.worker.preload": ["import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"],
     "distributed.scheduler.worker-saturation": float("inf"),
     "distributed.admin.large-graph-warning-threshold": "1GB",
     "distributed.nanny.pre-spawn-environ": {

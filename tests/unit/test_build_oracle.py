@@ -22,7 +22,7 @@ from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.layout import names
 from ooc_graph.layout.stored import Stored
-from ooc_graph.shards import degrees, plan, runs, staged
+from ooc_graph.shards import degrees, plan, runs, staged, weave
 from ooc_graph.shards.build import BuildOptions, BuildReport, build
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import EdgeBlock, NoProgress
@@ -100,7 +100,8 @@ def small_steps(**sizes: int) -> Iterator[pytest.MonkeyPatch]:
         if unit := sizes.get("unit"):
             patch.setattr(build_module, "_STAGE_EDGES", unit)
         if chunk := sizes.get("chunk"):
-            patch.setattr(names, "CHUNK_BYTES", chunk)
+            for module in (names, weave):
+                patch.setattr(module, "CHUNK_BYTES", chunk)
         if buffer := sizes.get("buffer"):
             patch.setattr(degrees, "_LEAST_BUFFER", buffer)
         yield patch

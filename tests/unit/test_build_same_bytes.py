@@ -35,7 +35,7 @@ def manifest_of(source: ListSource, out: Path, **options: object) -> str:
     return report.manifest.sha256
 
 
-@settings(UNHURRIED, max_examples=25)
+@settings(UNHURRIED, max_examples=10)
 @given(
     source=sources(),
     sizes=st.tuples(SIZES, SIZES),

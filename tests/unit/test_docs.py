@@ -18,8 +18,13 @@ from ooc_graph.layout import names
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
-PAGES += list((ROOT / "deploy").rglob("*.md"))
+PAGES = [
+    README,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+PAGES += sorted((ROOT / "deploy").rglob("*.md"))
 
 
 def blocks(page: Path, language: str) -> list[str]:

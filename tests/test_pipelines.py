@@ -1,0 +1,184 @@
+"""The pipelines as cron would call them, on the TLS cluster of ``deploy/local`` or their own."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from tests.command_line import LIMIT_S, REPOSITORY, listing, running, script
+
+pytest.importorskip("cryptography", reason="certificates need cryptography: ooc-graph[tls]")
+
+CLUSTER = REPOSITORY / "deploy" / "local" / "cluster.py"
+GRAPH500 = REPOSITORY / "pipelines" / "graph500.py"
+OWN_GRAPH = REPOSITORY / "pipelines" / "own_graph.py"
+SCALE, SEARCHES = 10, 3
+
+
+@pytest.fixture(scope="module")
+def joining(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """Arguments that join a running TLS cluster of two workers."""
+    folder = tmp_path_factory.mktemp("deploy") / "cluster"
+    started = script(CLUSTER, "start", "--folder", folder, "--workers", 2)
+    try:
+        assert started.code == 0, started
+        yield started.out.split()
+    finally:
+        script(CLUSTER, "stop", "--folder", folder)
+
+
+def graph500(folder: Path, scale: int = SCALE) -> list[str]:
+    words = ["--scale", scale, "--searches", SEARCHES, "--kernels", "bfs", "--folder", folder]
+    return [str(word) for word in (GRAPH500, *words)]
+
+
+def stores(folder: Path) -> dict[str, str]:
+    """What a second run must leave as it is."""
+    kept = listing(folder)
+    return {name: kept[name] for name in kept if ".zarr" in name or name.endswith(".csv")}
+
+
+def test_graph500_on_tls_twice(joining: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    first = script(*graph500(folder), *joining)
+    assert first.code == 0, first
+    sums = json.loads((folder / "summary.json").read_text())
+    assert sums["bfs"]["searches"] == SEARCHES
+    assert sums["bfs"]["harmonic_mean_teps"] > 0
+    source = og.Kronecker(SCALE, weighted=False)
+    for key in source.search_keys(SEARCHES).tolist():
+        result = og.Result.open(folder / "bfs" / f"{key}.zarr")
+        note = json.loads((folder / "bfs" / f"{key}.json").read_text())
+        assert og.validate(result, source).edges == note["edges"]
+
+    before = stores(folder)
+    # Nothing is left to do, so nobody is asked to do it: this scheduler does not exist.
+    again = script(*graph500(folder), "--scheduler", "tcp://127.0.0.1:1")
+    assert again.code == 0, again
+    assert again.out.count("finished already, skipped") == 1 + SEARCHES
+    assert stores(folder) == before
+
+    other = script(*graph500(folder, SCALE + 1), *joining)
+    assert other.code == 2
+    assert other.err.startswith("graph500.py: ")
+    assert "scale" in other.err
+    assert len(other.err.splitlines()) == 1
+    assert stores(folder) == before
+
+
+def test_own_graph_on_tls_twice(joining: list[str], tmp_path: Path) -> None:
+    edges = tmp_path / "edges.txt"
+    edges.write_text("10 20 4\n20 30 1\n10 30 7\n30 40 2\n")
+    folder = tmp_path / "run"
+    words = [OWN_GRAPH, edges, "--source", 10, "--source", 30, "--folder", folder, *joining]
+    first = script(*words)
+    assert first.code == 0, first
+    text = np.genfromtxt(folder / "sssp-10.csv", delimiter=",", names=True, dtype=np.int64)
+    assert text["vertex"].tolist() == [10, 20, 30, 40]
+    assert text["distance"].tolist() == [0, 4, 5, 7]
+    assert text["parent"].tolist() == [10, 10, 20, 30]
+
+    before = stores(folder)
+    again = script(*words)
+    assert again.code == 0, again
+    assert again.out.count("finished already, skipped") == 1 + 4
+    assert stores(folder) == before
+
+    # An export that is gone is written anew from the stored answer.
+    (folder / "bfs-30.csv").unlink()
+    assert script(*words).code == 0
+    assert stores(folder) == before
+
+    edges.write_text("10 20 4\n")
+    changed = script(*words)
+    assert changed.code == 2
+    assert "files" in changed.err
+    assert stores(folder) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_stopped_while_building_then_run_again(
+    number: int, joining: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    words = [*graph500(folder, 16), *joining]
+    with running(words) as process:
+        assert process.stdout is not None
+        assert "begun" in process.stdout.readline()
+        while not list(folder.glob("graph.zarr.partial-*")):
+            assert process.poll() is None, process.communicate()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=LIMIT_S)
+    assert "Traceback" not in err
+    assert process.returncode == (143 if number == signal.SIGTERM else -signal.SIGKILL)
+    assert not (folder / "graph.zarr").exists()
+    if number == signal.SIGTERM:
+        assert listing(folder) == {}
+    again = script(*words)
+    assert again.code == 0, again
+    assert not list(folder.glob("*.partial*"))
+    assert len(list((folder / "bfs").glob("*.zarr"))) == SEARCHES
+
+
+def test_stopped_between_searches_then_run_again(joining: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    words = [*graph500(folder), *joining]
+    with running(words) as process:
+        while not list(folder.glob("bfs/*.json")):
+            assert process.poll() is None, process.communicate()
+        process.kill()
+        process.communicate(timeout=LIMIT_S)
+    done = len(list(folder.glob("bfs/*.json")))
+    again = script(*words)
+    assert again.code == 0, again
+    assert again.out.count("finished already, skipped") == 1 + done
+    assert json.loads((folder / "summary.json").read_text())["bfs"]["searches"] == SEARCHES
+
+
+def test_own_cluster(tmp_path: Path) -> None:
+    edges = tmp_path / "edges.txt"
+    edges.write_text("1 2\n2 3\n")
+    folder = tmp_path / "run"
+    words = [OWN_GRAPH, edges, "--source", 1, "--folder", folder, "--workers", 2]
+    done = script(*words)
+    assert done.code == 0, done
+    assert (folder / "bfs-1.csv").read_text().splitlines()[1:] == ["1,1,0", "2,1,1", "3,2,2"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["none.txt", "--source", 1], 2, "none.txt"),
+        (["edges.txt", "--source", 9], 2, "vertex 9"),
+        (["edges.txt", "--source", "x"], 2, "--source"),
+        (
+            ["edges.txt", "--source", 1, "--scheduler", "tls://127.0.0.1:1", "--tls", "a"],
+            2,
+            "--tls",
+        ),
+    ],
+)
+def test_refusals(words: list[object], code: int, said: str, tmp_path: Path) -> None:
+    (tmp_path / "edges.txt").write_text("1 2\n2 3\n")
+    og.build(tmp_path / "edges.txt", tmp_path / "graph.zarr")
+    before = stores(tmp_path)
+    done = script(OWN_GRAPH, *words, "--folder", ".", cwd=tmp_path)
+    assert done.code == code, done
+    assert said in done.err
+    assert "Traceback" not in done.err
+    assert stores(tmp_path) == before
+
+
+def test_a_scheduler_that_is_not_there_is_worth_a_retry(tmp_path: Path) -> None:
+    (tmp_path / "edges.txt").write_text("1 2\n2 3\n")
+    words = [tmp_path / "edges.txt", "--source", 1, "--folder", tmp_path / "run"]
+    done = script(OWN_GRAPH, *words, "--scheduler", "tcp://127.0.0.1:1")
+    assert done.code == 75
+    assert done.err.splitlines()[-1].startswith("own_graph.py: ")
+    assert "Traceback" not in done.err
