@@ -79,7 +79,7 @@ def _pause_at() -> Any:
 
 def test_nobody_joins_without_the_certificate(folder: Path) -> None:
     address = state_of(folder)["address"].replace("tls://", "tcp://")
-    with pytest.raises(OSError, match="Timed out|reset|closed"):
+    with pytest.raises(OSError, match=r"Timed out|reset|closed"):
         Client(address, timeout=2)
 
 

@@ -112,6 +112,9 @@ class Loom:
         window = 2 * self._workforce.budget.slots + 2
         while len(self._running) < window:
             job = self._writes.popleft() if self._writes else next(merges, None)
+            if job is None and self._writes:
+                # On its way to the end, the iterator came by sides without any bucket.
+                continue
             if job is None:
                 return False
             function, arguments, then = job
