@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from ooc_graph import __version__
+from ooc_graph.answers.export import check_target
 from ooc_graph.answers.export import export as export_result
 from ooc_graph.answers.result import Result
 from ooc_graph.edges import FORMATS, open_source
@@ -291,10 +292,14 @@ def verify(path: Path, quiet: bool) -> None:
 @command.command()
 @click.argument("result", type=click.Path(path_type=Path))
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
-def export(result: Path, file: Path, overwrite: bool) -> None:
+def export(result: Path, file: Path, quiet: bool, overwrite: bool) -> None:
     """Write a result as FILE.{parquet,csv,tsv,npz}."""
-    export_result(Result.open(result), file, overwrite=overwrite)
+    opened = Result.open(result)
+    check_target(file, overwrite=overwrite)
+    with Progress(quiet) as progress, progress.stage("exporting"):
+        export_result(opened, file, overwrite=overwrite)
     click.echo(str(file))
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 import job
 
 import ooc_graph as og
-from ooc_graph.edges import FORMATS, EdgeSource, open_source
 
 
 def arguments() -> argparse.Namespace:
@@ -28,7 +27,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, required=True, help="where everything goes")
     parser.add_argument("--kernels", nargs="+", choices=["bfs", "sssp"], help="[by the weights]")
     parser.add_argument("--export", choices=["csv", "tsv", "npz", "parquet"], default="csv")
-    parser.add_argument("--format", choices=sorted(FORMATS), help="[by name and content]")
+    parser.add_argument("--format", choices=sorted(og.FORMATS), help="[by name and content]")
     parser.add_argument(
         "--directed",
         action=argparse.BooleanOptionalAction,
@@ -39,10 +38,10 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def opened(args: argparse.Namespace) -> EdgeSource:
+def opened(args: argparse.Namespace) -> og.EdgeSource:
     """The edges; only headers are read."""
     weight = args.weight
-    return open_source(
+    return og.open_source(
         args.edges if len(args.edges) > 1 else args.edges[0],
         format=args.format,
         directed=args.directed,

@@ -112,7 +112,7 @@ def test_export_writes_the_columns(
     result = og.bfs(own / "g.zarr", 10, out=tmp_path / "r.zarr")
     for ending in ("csv", "tsv", "npz", "parquet"):
         file = tmp_path / f"r.{ending}"
-        done = call(monkeypatch, capsys, "export", tmp_path / "r.zarr", file)
+        done = call(monkeypatch, capsys, "export", tmp_path / "r.zarr", file, "--quiet")
         assert (done.code, done.out, done.err) == (0, f"{file}\n", "")
     text = (tmp_path / "r.csv").read_text()
     assert text.splitlines()[:2] == ["vertex,parent,level", "10,10,0"]

@@ -54,7 +54,9 @@ def make_case(directed: bool, dtype: str) -> Case:
         weight = random.integers(0, 50, EDGES).astype(dtype)
     else:
         weight = (random.integers(0, 4096, EDGES) / 4096).astype(dtype)
-    return Case(f"{'directed' if directed else 'undirected'}-{dtype}", source, target, weight, directed)
+    return Case(
+        f"{'directed' if directed else 'undirected'}-{dtype}", source, target, weight, directed
+    )
 
 
 CASES = [

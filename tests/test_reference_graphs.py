@@ -169,12 +169,12 @@ def listed(expected: dict[str, Any], base: int) -> Iterator[tuple[int, Any]]:
 
 
 def answers_in(path: Path) -> Iterator[tuple[int, Any]]:
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as lines:
-        for line in lines:
-            vertex, value = line.split()
-            unreached = value.lower() in ("infinity", "inf", str(np.iinfo(np.int64).max))
-            yield int(vertex), None if unreached else float(value)
+    content = path.read_bytes()
+    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+    for line in text.splitlines():
+        vertex, value = line.split()
+        unreached = value.lower() in ("infinity", "inf", str(np.iinfo(np.int64).max))
+        yield int(vertex), None if unreached else float(value)
 
 
 def check_shifted(expected: dict[str, Any], folder: Path) -> None:

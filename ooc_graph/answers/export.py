@@ -38,13 +38,7 @@ def export(result: Result, path: Path, *, overwrite: bool = False) -> None:
     DiskFullError
         If the disk fills up; a file that was there before is kept.
     """
-    name = path.suffix.removeprefix(".")
-    if name not in FORMATS:
-        raise UsageError(f"{path}: give a file ending in .{', .'.join(FORMATS)}")
-    if path.exists() and not overwrite:
-        raise OutputExistsError(f"{path}: exists already; give --overwrite to replace it")
-    if not path.parent.is_dir():
-        raise OutputExistsError(f"{path.parent}: no such folder to write {path.name} into")
+    check_target(path, overwrite=overwrite)
     write: dict[str, Callable[[Result, Path], None]] = {
         "parquet": _write_parquet,
         "csv": lambda result, target: _write_text(result, target, ","),
@@ -52,7 +46,18 @@ def export(result: Result, path: Path, *, overwrite: bool = False) -> None:
         "npz": _write_npz,
     }
     with disk_full_reported(path), _whole_file(path) as partial:
-        write[name](result, partial)
+        write[path.suffix.removeprefix(".")](result, partial)
+
+
+def check_target(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file that cannot be written, as `export` does before it reads anything."""
+    name = path.suffix.removeprefix(".")
+    if name not in FORMATS:
+        raise UsageError(f"{path}: give a file ending in .{', .'.join(FORMATS)}")
+    if path.exists() and not overwrite:
+        raise OutputExistsError(f"{path}: exists already; give --overwrite to replace it")
+    if not path.parent.is_dir():
+        raise OutputExistsError(f"{path.parent}: no such folder to write {path.name} into")
 
 
 @contextlib.contextmanager

@@ -126,6 +126,8 @@ def _open(
 class ArraySource:
     """Edges from arrays in memory; see ``EdgeSource``. Travels with its data when pickled.
 
+    ``in_memory`` tells a build whose tasks travel to stage it first.
+
     Parameters
     ----------
     source, target, weight
@@ -138,6 +140,7 @@ class ArraySource:
     directed: bool
     weight_dtype: np.dtype[Any] | None
     rereadable: bool = field(default=True, init=False)
+    in_memory: bool = field(default=True, init=False)
     id_range: tuple[int, int] | None = field(default=None, init=False)
 
     @property

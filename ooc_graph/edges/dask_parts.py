@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from dask.base import tokenize
+from distributed import default_client, get_worker, worker_client
 
 from ooc_graph.edges.columns import choose_columns
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
@@ -21,8 +22,9 @@ from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 class DaskSource:
     """Edges from a Dask collection; see ``EdgeSource``.
 
-    A unit is one partition; it is computed where it is read, by one thread, so the collection
-    must be a recipe (files, functions) and not futures held by a cluster.
+    A unit is one partition; it is computed where it is read: on a Dask worker through its
+    cluster, so that what a persisted collection holds there is used, else with the default
+    client if there is one, else by the reading thread.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ class DaskSource:
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Compute the partition and yield its rows."""
-        part = self.parts[unit.start].compute(scheduler="synchronous")
+        part = _computed(self.parts[unit.start])
         for start in range(0, len(part), block_edges):
             columns = [
                 _column(part, at, slice(start, start + block_edges)) for at in self.positions
@@ -94,6 +96,22 @@ class DaskSource:
             "weight_type": None if self.weight_dtype is None else str(self.weight_dtype),
             "token": self.token,
         }
+
+
+def _computed(part: Any) -> Any:
+    """Value of a delayed object, with the cluster that may hold what it is made from."""
+    if _or_none(get_worker) is not None:
+        with worker_client() as client:
+            return client.compute(part).result()
+    return part.compute() if _or_none(default_client) else part.compute(scheduler="synchronous")
+
+
+def _or_none(find: Callable[[], Any]) -> Any:
+    """What Dask finds, None where it raises because there is none."""
+    try:
+        return find()
+    except ValueError:
+        return None
 
 
 def _column(part: Any, position: int, rows: slice) -> AnyArray:

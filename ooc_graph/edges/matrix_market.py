@@ -46,9 +46,14 @@ def open_matrix_market(paths: Sequence[str], options: ReadOptions) -> TextSource
                 advice="files of one graph need the same field, symmetry and size",
             )
     symmetric = banners[0].symmetry in {"symmetric", "hermitian"}
-    mirrored = banners[0].symmetry == "skew-symmetric"
     directed = not symmetric if options.directed is None else options.directed
-    return TextSource("mtx", files, directed, files[0].grammar.id_range, mirrored)
+    # The file holds one triangle: as a directed graph it has both arcs of every entry.
+    sign = 0
+    if banners[0].symmetry == "skew-symmetric":
+        sign = -1
+    elif symmetric and directed:
+        sign = 1
+    return TextSource("mtx", files, directed, files[0].grammar.id_range, sign)
 
 
 def _read_header(view: Peek, options: ReadOptions) -> tuple[Banner, TextFile]:

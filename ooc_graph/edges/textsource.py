@@ -68,8 +68,8 @@ class TextSource:
     files
         The files, read as one edge list.
     mirrored
-        Whether each line (u, v, w) stands for the arcs (u, v, w) and (v, u, -w)
-        (skew-symmetric matrices).
+        Sign s where each line (u, v, w) stands for the arcs (u, v, w) and (v, u, s * w): -1 for
+        skew-symmetric matrices, 1 for symmetric ones read as directed graphs; 0 for one arc.
     vertex_file
         File with a vertex id at the beginning of each line (LDBC ``.v``), if there is one.
     declared_vertices
@@ -82,7 +82,7 @@ class TextSource:
     files: tuple[TextFile, ...]
     directed: bool
     id_range: tuple[int, int] | None = None
-    mirrored: bool = False
+    mirrored: int = 0
     vertex_file: str | None = None
     declared_vertices: int | None = None
     buffer_bytes: int = BUFFER_BYTES
@@ -129,9 +129,17 @@ class TextSource:
         ):
             for block in parser.parse(chunk):
                 lines += len(block)
-                yield from _mirror(block, file.path, block_edges) if self.mirrored else (block,)
+                yield from self._mirrored(block, file.path, block_edges)
         if at_line and unit.stop == file.text_bytes:
             _check_declared(file, lines)
+
+    def _mirrored(self, block: EdgeBlock, path: str, block_edges: int) -> Iterator[EdgeBlock]:
+        if self.mirrored == 0:
+            yield block
+            return
+        if self.mirrored < 0:
+            _refuse_skew(block, path)
+        yield from _both_ways(block, self.mirrored, block_edges)
 
     def check_totals(self, tuples_read: int) -> None:
         """Compare the number of tuples in all units with what the headers declare.
@@ -205,19 +213,24 @@ def _count_error(path: str, declared: int, found: int, line: int | None) -> Inpu
     )
 
 
-def _mirror(block: EdgeBlock, path: str, block_edges: int) -> Iterator[EdgeBlock]:
-    """(u, v, w) and (v, u, -w) of each entry below the diagonal."""
+def _refuse_skew(block: EdgeBlock, path: str) -> None:
+    """Refuse what has no negative: the diagonal, and the smallest integer."""
     loops = block.source == block.target
     if loops.any():
         vertex = int(block.source[np.argmax(loops)])
         raise InputError(
             f"a skew-symmetric matrix has the diagonal entry {vertex} {vertex}", path=path
         )
-    weight = None
-    if block.weight is not None:
-        if block.weight.dtype == np.int64 and (block.weight == np.iinfo(np.int64).min).any():
-            raise InputError("the integer weight -2^63 has no negative in 64 bits", path=path)
-        weight = np.concatenate([block.weight, -block.weight])
+    weight = block.weight
+    if weight is not None and weight.dtype == np.int64 and (weight == np.iinfo(np.int64).min).any():
+        raise InputError("the integer weight -2^63 has no negative in 64 bits", path=path)
+
+
+def _both_ways(block: EdgeBlock, sign: int, block_edges: int) -> Iterator[EdgeBlock]:
+    """(u, v, w) and (v, u, sign * w) of each entry."""
+    weight = block.weight
+    if weight is not None:
+        weight = np.concatenate([weight, -weight if sign < 0 else weight])
     source = np.concatenate([block.source, block.target])
     target = np.concatenate([block.target, block.source])
     for start in range(0, len(source), block_edges):

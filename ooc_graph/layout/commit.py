@@ -137,8 +137,14 @@ def partial_store(final: Path, *, overwrite: bool) -> Iterator[Partial]:
 
 
 def _refuse_existing(final: Path, overwrite: bool) -> None:
-    if not overwrite and (final.exists() or final.is_symlink()):
+    if not final.exists() and not final.is_symlink():
+        return
+    if not overwrite:
         raise OutputExistsError(f"{final}: exists already; give --overwrite to replace it")
+    if not (final / MANIFEST).is_file():
+        raise OutputExistsError(
+            f"{final}: is not a store of this package, so it is not replaced; remove it yourself"
+        )
 
 
 @contextlib.contextmanager

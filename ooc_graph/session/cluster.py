@@ -11,7 +11,9 @@ from pathlib import Path
 
 import dask
 from distributed import Client, KilledWorker, LocalCluster
+from distributed.comm.addressing import parse_address
 from distributed.comm.core import CommClosedError
+from distributed.comm.registry import get_backend
 from distributed.security import Security
 
 from ooc_graph.errors import ClusterLostError, UsageError
@@ -32,8 +34,8 @@ _CONFIGURATION = {
     "distributed.scheduler.worker-saturation": float("inf"),
     "distributed.admin.large-graph-warning-threshold": "1GB",
     "distributed.nanny.pre-spawn-environ": {
-        "MALLOC_TRIM_THRESHOLD_": 65536,
-        "MALLOC_MMAP_THRESHOLD_": 1048576,
+        "MALLOC_TRIM_THRESHOLD_": 16 << 20,
+        "MALLOC_MMAP_THRESHOLD_": 16 << 20,
         "OMP_NUM_THREADS": 1,
         "MKL_NUM_THREADS": 1,
         "OPENBLAS_NUM_THREADS": 1,
@@ -94,11 +96,14 @@ def joined_cluster(address: str, security: Security | None = None) -> Iterator[C
     if address.startswith("tls://") and security is None:
         raise UsageError(f"--scheduler {address}: give the certificates too, --tls CA,CERT,KEY")
     try:
+        # Before a client is made: one that fails half made complains when it is collected.
+        get_backend(parse_address(address, strict=True)[0])
+    except ValueError as error:
+        raise UsageError(f"--scheduler {address}: {error}; give tcp://HOST:PORT") from error
+    try:
         client = Client(address, security=security, timeout=_CONNECT_S)
     except OSError as error:
         raise ClusterLostError(f"no Dask scheduler answers at {address}: {error}") from error
-    except ValueError as error:
-        raise UsageError(f"--scheduler {address}: {error}; give tcp://HOST:PORT") from error
     with client, _loss_named(f"the cluster at {address}"):
         yield client
 

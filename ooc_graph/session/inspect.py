@@ -9,6 +9,8 @@ from rich.table import Table
 
 from ooc_graph.layout.stored import Stored
 
+_WIDE = 100_000
+
 
 def describe(stored: Stored) -> dict[str, Any]:
     """Facts of a store, JSON-able."""
@@ -29,7 +31,9 @@ def print_table(facts: dict[str, Any]) -> None:
     for name, value in facts.items():
         for key, text in _rows(name, value):
             table.add_row(key.replace("_", " "), text)
-    Console(soft_wrap=True, highlight=False).print(table)
+    console = Console(highlight=False)
+    # A file or pipe has no width: nothing is cut there.
+    (console if console.is_terminal else Console(highlight=False, width=_WIDE)).print(table)
 
 
 def _rows(name: str, value: Any) -> list[tuple[str, str]]:

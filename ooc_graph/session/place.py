@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from distributed import Client
@@ -18,6 +19,7 @@ Done = TypeVar("Done")
 
 # A search takes its worker's memory for itself; the rest is the interpreter's.
 _WORKER_SHARE = 0.9
+_WORKER_WAIT_S = 60.0
 
 
 class Place(Protocol):
@@ -116,8 +118,24 @@ class OnCluster:
         workers = self._workers()
         slots = sum(worker["nthreads"] for worker in workers.values())
         budget = BuildBudget(self.limit_bytes, len(workers), slots)
-        with self.client.get_executor(pure=False) as executor:
-            yield Workforce(executor, budget, self._everywhere)
+        executor = self.client.get_executor(pure=False)
+        try:
+            yield Workforce(executor, budget, self._everywhere, True, self._require_workers())
+        finally:
+            # Nothing is at work any more; waiting would be for ever if all workers are lost.
+            executor.shutdown(wait=False)
+
+    def _require_workers(self) -> Callable[[], None]:
+        """Check that raises after a minute without any worker (they may be restarting)."""
+        seen = [monotonic()]
+
+        def check() -> None:
+            if self.client.scheduler_info(n_workers=-1)["workers"]:
+                seen[0] = monotonic()
+            elif monotonic() - seen[0] > _WORKER_WAIT_S:
+                raise ClusterLostError("all workers of the Dask cluster are gone; try again")
+
+        return check
 
     def _everywhere(self, function: Callable[[], None]) -> None:
         self.client.run(function)

@@ -14,6 +14,7 @@ from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.session.machine import cores
+from ooc_graph.session.warmup import warm
 from ooc_graph.shards.load import Graph
 
 ORDER_OF = {"bfs": HUB, "sssp": LIGHT}
@@ -86,6 +87,7 @@ def load_ids(graph: Graph) -> Ids:
 
 def _load(path: str, kernel: str) -> Searcher:
     graph = Graph.open(path)
+    warm(kernel, graph, device(), ranks=False)
     shard = graph.load(ORDER_OF[kernel])
     search = device().bfs(shard) if kernel == "bfs" else device().sssp(shard)
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)

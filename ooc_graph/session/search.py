@@ -21,6 +21,7 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import resident
 from ooc_graph.session.place import Place
+from ooc_graph.session.warmup import warm
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
@@ -245,6 +246,7 @@ class MakeRanks:
             state.clear()
             state["graph"] = key
         graph = Graph.open(self.task.path)
+        warm(self.task.kernel, graph, resident.device(), ranks=True)
         for shard in state.keys() - set(shards) - {"graph"}:
             del state[shard]
         for shard in shards:

@@ -8,9 +8,9 @@ is done twice writes the same bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -155,7 +155,12 @@ class _Build:
 
     def run(self, source: EdgeSource) -> None:
         description = self.executor.submit(source.describe)
-        source = source if source.rereadable else self._stage(source)
+        if not source.rereadable:
+            source = self._stage(source, self.workforce)
+        elif getattr(source, "in_memory", False) and self.workforce.remote:
+            # Its data would travel with every task: stage it from here instead.
+            with ThreadPoolExecutor(1) as executor:
+                source = self._stage(source, replace(self.workforce, executor=executor))
         counted = self._count(source)
         vertices = self._renumber(source, counted)
         task = self._runs(source, vertices, counted)
@@ -167,11 +172,11 @@ class _Build:
         folder.mkdir(exist_ok=True)
         return folder
 
-    def _stage(self, source: EdgeSource) -> EdgeSource:
+    def _stage(self, source: EdgeSource, workforce: Workforce) -> EdgeSource:
         folder = str(self._folder("staged"))
         with self.report.timed("read input"):
             parts = run_all(
-                self.workforce,
+                workforce,
                 self.progress,
                 "reading input",
                 stage_unit,

@@ -21,7 +21,7 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CHUNK_BYTES, LIGHT, rows_path
 from ooc_graph.shards.assemble import Strip, write_offsets, write_strip_chunk
 from ooc_graph.shards.merge import MergeTask, merge_bucket
-from ooc_graph.shards.workforce import Workforce, stop_all
+from ooc_graph.shards.workforce import CHECK_S, Workforce, stop_all
 from ooc_graph.types import IntArray, Progress
 
 Job = tuple[Callable[..., Any], tuple[Any, ...], Callable[[Any], None]]
@@ -99,7 +99,9 @@ class Loom:
             self._advance = bar.advance
             try:
                 while self._fill(merges) or self._running:
-                    done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+                    done, _ = wait(self._running, timeout=CHECK_S, return_when=FIRST_COMPLETED)
+                    if not done:
+                        self._workforce.check()
                     for future in done:
                         self._running.pop(future)(future.result())
             except BaseException:

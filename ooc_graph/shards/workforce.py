@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor, Future, as_completed, wait
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.types import Progress
 
-Item = TypeVar("Item")
+CHECK_S = 5.0
+# A task is a few seconds of work; on a lost worker it never ends.
+STOP_S = 60.0
+
 Done = TypeVar("Done")
 
 
@@ -26,11 +29,17 @@ class Workforce:
         Memory, processes and slots.
     everywhere
         Calls a function once in every process of the executor.
+    remote
+        Whether tasks travel to other processes.
+    check
+        Called while tasks are waited for; raises if they can no longer be done.
     """
 
     executor: Executor
     budget: BuildBudget
     everywhere: Callable[[Callable[[], None]], None]
+    remote: bool = False
+    check: Callable[[], None] = lambda: None
 
 
 def run_all(
@@ -52,7 +61,7 @@ def run_all(
     futures = [workforce.executor.submit(function, *item) for item in items]
     with progress.stage(stage, len(futures) if total is None else total, unit) as bar:
         try:
-            for future in as_completed(futures):
+            for future in in_turn(workforce, futures):
                 bar.advance(amount(future.result()))
         except BaseException:
             stop_all(futures)
@@ -60,7 +69,17 @@ def run_all(
     return [future.result() for future in futures]
 
 
+def in_turn(workforce: Workforce, futures: Collection[Future[Done]]) -> Iterator[Future[Done]]:
+    """Futures as they are done; the workforce is looked at now and then."""
+    waiting = set(futures)
+    while waiting:
+        done, waiting = wait(waiting, timeout=CHECK_S, return_when=FIRST_COMPLETED)
+        if not done:
+            workforce.check()
+        yield from done
+
+
 def stop_all(futures: Iterable[Future[Any]]) -> None:
     """Cancel what has not begun and wait for what runs, so that nothing writes any more."""
     running = [future for future in futures if not future.cancel()]
-    wait(running)
+    wait(running, timeout=STOP_S)
