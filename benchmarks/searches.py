@@ -22,7 +22,7 @@ from typing import Any
 
 import networkit as nk
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, triu
 
 import ooc_graph as og
 from ooc_graph.report.records import append_record
@@ -37,21 +37,15 @@ def peer_graph(graph: og.Graph, weighted: bool) -> nk.Graph:
     chosen = rows.out_light if weighted else rows.out_hub
     assert chosen is not None
     weights = chosen.weights if weighted else np.ones(len(chosen.neighbors))
-    matrix = csr_matrix(
+    whole = csr_matrix(
         (
             np.asarray(weights, np.float64),
             chosen.neighbors.astype(np.int64),
             chosen.offsets.astype(np.int64),
         ),
         shape=(graph.rows, graph.rows),
-    ).tocoo()
-    upper = matrix.row < matrix.col
-    return nk.GraphFromCoo(
-        (matrix.data[upper], (matrix.row[upper], matrix.col[upper])),
-        n=graph.rows,
-        weighted=weighted,
-        directed=False,
     )
+    return nk.GraphFromCoo(triu(whole, 1, "coo"), n=graph.rows, weighted=weighted, directed=False)
 
 
 def peer_times(kernel: str, peer: nk.Graph, sources: AnyArray) -> list[float]:
