@@ -100,7 +100,7 @@ def _read_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ooc-graph")
 def command() -> None:
-    """BFS, SSSP and all-pairs shortest paths on graphs bigger than memory.
+    """BFS and SSSP on graphs bigger than memory.
 
     Build a graph store once, open it in a second, search it.
     """
@@ -148,6 +148,8 @@ def graph500(
     Kronecker(scale, edge_factor=edge_factor, seeds=seeds)
     _refuse_shards(shards)
     folder = out or Path(f"graph500-scale{scale}")
+    if folder.exists() and not folder.is_dir():
+        raise OutputExistsError(f"{folder}: is a file; give --out the name of a folder")
     _refuse_existing(folder / "graph.zarr", common["overwrite"])
     with _empty_folder_removed(folder), _working(common) as (client, progress):
         outcome = run(
@@ -191,6 +193,7 @@ def build(
     *inputs, out = sources
     if not inputs:
         raise UsageError("give at least one edge file and then the store to write")
+    _refuse_folder(Path(out))
     _refuse_existing(Path(out), common["overwrite"])
     source = open_source(
         inputs if len(inputs) > 1 else inputs[0],
@@ -238,6 +241,7 @@ def _search_command(kernel: str, summary: str) -> None:
         opened = Graph.open(graph)
         opened.require(ORDER_OF[kernel])
         opened.position_of(source)
+        _refuse_folder(out)
         _refuse_existing(out, common["overwrite"])
         with _working(common) as (client, progress):
             result = search(
@@ -351,6 +355,11 @@ def _refuse_existing(out: Path, overwrite: bool) -> None:
     """Before a cluster is started; the commit checks again."""
     if out.exists() and not overwrite:
         raise OutputExistsError(f"{out}: exists already; give --overwrite to replace it")
+
+
+def _refuse_folder(out: Path) -> None:
+    if not out.absolute().parent.is_dir():
+        raise OutputExistsError(f"{out.parent}: no such folder to write {out.name} into")
 
 
 def _refuse_shards(shards: int | None) -> None:

@@ -1,8 +1,9 @@
 """Where compiled kernels are kept: the user's cache folder, keyed by version and source.
 
 numba itself keys by CPU and writes atomically, but looks only at the file that a function stands
-in; a changed callee in another file would go unnoticed. So the folder's name carries a hash over
-all kernel sources. A folder that the user chose (``NUMBA_CACHE_DIR``) is left alone.
+in; a changed callee or constant in another file would go unnoticed. So the folder's name carries
+a hash over the package's version, those constants and all kernel sources. A folder that the user
+chose (``NUMBA_CACHE_DIR``) is left alone.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from pathlib import Path
 import platformdirs
 from numba import config
 
-_WITH_KERNELS = ("kernels", "validate")
+_COMPILED_FROM = ("__init__.py", "types.py", "kernels/*.py", "validate/*.py")
+"""The package's version, constants that are compiled in, and the compiled functions."""
 
 
 def source_hash() -> str:
-    """Hash over the sources of all compiled functions."""
+    """Hash over the package's version and the sources of all compiled functions."""
     here = Path(__file__).resolve().parent
     digest = hashlib.sha256(Path(__file__).read_bytes())
-    for folder in _WITH_KERNELS:
-        for path in sorted((here / folder).glob("*.py")):
+    for pattern in _COMPILED_FROM:
+        for path in sorted(here.glob(pattern)):
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import logging
 import signal
@@ -44,6 +45,10 @@ class Job:
         self._args, self._stack = args, ExitStack()
         self._done: set[str] = set()
         self._security = _security(args.tls)
+        if args.workers < 1:
+            raise og.errors.UsageError(f"--workers {args.workers}: give at least 1")
+        if (args.scheduler or "").startswith("tls://") and self._security is None:
+            raise og.errors.UsageError(f"--scheduler {args.scheduler}: give --tls CA,CERT,KEY too")
 
     def __enter__(self) -> Job:
         return self
@@ -73,6 +78,8 @@ class Job:
             client: Client = Client(address, security=self._security, timeout=_CONNECT_S)
         except OSError as error:
             raise og.errors.ClusterLostError(f"no Dask scheduler answers: {error}") from error
+        except ValueError as error:
+            raise og.errors.UsageError(f"--scheduler {address}: {error}") from error
         self._stack.enter_context(client)
         return client
 
@@ -146,7 +153,11 @@ def run(pipeline: Callable[[], None]) -> None:
         _end(str(error), error.exit_code)
     except KeyboardInterrupt:
         _end("interrupted", 130)
-    except (KilledWorker, CancelledError, CommClosedError, TimeoutError, ConnectionError) as error:
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        lost = isinstance(error, TimeoutError | ConnectionError)
+        _end(str(error), RETRY if full or lost else 1)
+    except (KilledWorker, CancelledError, CommClosedError) as error:
         _end(f"the cluster was lost; run the same again to go on ({error})", RETRY)
 
 

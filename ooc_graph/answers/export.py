@@ -21,7 +21,7 @@ _ROWS = 1 << 18
 FORMATS = ("parquet", "csv", "tsv", "npz")
 
 
-def export(result: Result, path: Path, *, overwrite: bool = False) -> None:
+def export(result: Result, path: str | Path, *, overwrite: bool = False) -> None:
     """Write ``vertex``, ``parent`` and ``level`` or ``distance`` to one file.
 
     Parameters
@@ -38,6 +38,7 @@ def export(result: Result, path: Path, *, overwrite: bool = False) -> None:
     DiskFullError
         If the disk fills up; a file that was there before is kept.
     """
+    path = Path(path)
     check_target(path, overwrite=overwrite)
     write: dict[str, Callable[[Result, Path], None]] = {
         "parquet": _write_parquet,
@@ -54,6 +55,8 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     name = path.suffix.removeprefix(".")
     if name not in FORMATS:
         raise UsageError(f"{path}: give a file ending in .{', .'.join(FORMATS)}")
+    if path.is_dir():
+        raise OutputExistsError(f"{path}: is a folder; give the name of a file to write")
     if path.exists() and not overwrite:
         raise OutputExistsError(f"{path}: exists already; give --overwrite to replace it")
     if not path.parent.is_dir():

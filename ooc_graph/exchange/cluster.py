@@ -27,9 +27,9 @@ def usable_workers(
     wanted
         Addresses or names to choose from; None: all workers.
     avoid
-        Addresses that did not answer. They are left out as long as others are there.
+        Addresses that did not answer. They are left out as long as others are there or come.
     wait_s
-        How long to wait for a worker; then the list is empty.
+        How long to wait for a worker to come; then the list has those to avoid, or is empty.
     """
     deadline_s = time.monotonic() + wait_s
     while True:
@@ -38,7 +38,7 @@ def usable_workers(
         if good:
             return good
         if time.monotonic() >= deadline_s:
-            return []
+            return there
         time.sleep(LOOK_AGAIN_S)
 
 
@@ -67,13 +67,16 @@ def _running(client: Client, wanted: Sequence[str] | None) -> list[str]:
 
 
 def still_there(client: Client, addresses: Collection[str]) -> set[str]:
-    """Those of the addresses that the scheduler still has as workers."""
+    """Those of the addresses that the scheduler still has as workers; all if it says nothing.
+
+    A scheduler that stays silent ends the client, which is what `talking_to` notices.
+    """
     try:
         untyped: Any = client
         with talking_to(client):
             return set(untyped.nthreads(workers=list(addresses)))
     except OSError:
-        return set()
+        return set(addresses)
 
 
 def run_on_each(

@@ -15,7 +15,7 @@ from distributed import Worker, get_worker, secede
 
 from ooc_graph.exchange.party import AttemptAbortedError, Party, Plan
 from ooc_graph.exchange.ranks import Make, Ranks
-from ooc_graph.exchange.resident import resident_of
+from ooc_graph.exchange.resident import find_resident
 
 PROGRESS_EVERY_S = 0.2
 
@@ -73,10 +73,11 @@ def serve(plan: Plan, place: int, make: Make, finish: Finish | None) -> Outcome:
     key = worker.get_current_task()
     leave_pool: Callable[[], None] = secede
     leave_pool()
-    resident = resident_of(worker)
-    box = resident.box(plan.run_id, plan.attempt)
-    if box is None:
-        return Aborted("the attempt is not open on this worker", None)
+    # A worker that was restarted under its address has neither plugin nor postbox.
+    resident = find_resident(worker)
+    box = None if resident is None else resident.box(plan.run_id, plan.attempt)
+    if resident is None or box is None:
+        return Aborted(f"{worker.address} no longer has the attempt", None)
     box.is_manned = True
     try:
         party = Party(plan, place, worker, box, lambda: _is_wanted(worker, key))

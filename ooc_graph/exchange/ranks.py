@@ -19,7 +19,7 @@ from ooc_graph.exchange.interface import (
 )
 from ooc_graph.exchange.parcel import Kind, Parcel, cut_arrays, cut_rows, join_arrays
 from ooc_graph.exchange.party import DivergedRanksError, Party
-from ooc_graph.exchange.routing import Apply, Inbound, deliver, sort_by_seat
+from ooc_graph.exchange.routing import Apply, Inbound, deliver, seat_of_rank, sort_by_seat
 from ooc_graph.types import AnyArray
 
 Make = Callable[[Sequence[int]], tuple[Mapping[int, Superstep[Any]], Shared]]
@@ -57,8 +57,7 @@ class Ranks:
         plan = party.plan
         self._mine = plan.party[party.place][1]
         self._coroutines = [coroutines[rank] for rank in self._mine]
-        seats = [rank for _, ranks in plan.party for rank in ranks]
-        self._seat_of_rank: AnyArray = np.argsort(seats).astype(np.uint16)
+        self._seat_of_rank = seat_of_rank([rank for _, ranks in plan.party for rank in ranks])
         sizes = [len(ranks) for _, ranks in plan.party]
         self._first_seat = np.concatenate([[0], np.cumsum(sizes)]).tolist()
 

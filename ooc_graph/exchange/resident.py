@@ -122,6 +122,11 @@ def resident_of(worker: Worker) -> ExchangePlugin:
     return cast(ExchangePlugin, worker.plugins[PLUGIN_NAME])
 
 
+def find_resident(worker: Worker) -> ExchangePlugin | None:
+    """Plugin of a worker, None where no attempt was opened since it started; from any thread."""
+    return cast(ExchangePlugin | None, worker.plugins.get(PLUGIN_NAME))
+
+
 def worker_state() -> dict[Any, Any]:
     """Dictionary that lives as long as the Dask worker whose task calls this.
 

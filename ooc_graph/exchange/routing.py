@@ -63,6 +63,13 @@ class Inbound:
     senders: Sequence[int]
 
 
+def seat_of_rank(seated: Sequence[int]) -> AnyArray:
+    """Seat of each rank, given the ranks in order of their seats: uint16 or uint32 (ranks,)."""
+    # numpy sorts 16-bit keys by radix, in time linear in the entries.
+    narrow = len(seated) <= 1 << 16
+    return np.argsort(seated).astype(np.uint16 if narrow else np.uint32)
+
+
 def sort_by_seat(
     routes: Sequence[Route], seat_of_rank: AnyArray, *, apply: Apply[Any, Any] = map
 ) -> Outbound:
@@ -104,7 +111,6 @@ def _order(route: Route, seat_of_rank: AnyArray) -> tuple[AnyArray, IntArray]:
     shards = len(seat_of_rank)
     seats = seat_of_rank[owner_of(route.target, shards).astype(np.intp)]
     counts = np.bincount(seats, minlength=shards).astype(np.int64)
-    # numpy sorts 16-bit keys by radix, in time linear in the entries.
     return np.argsort(seats, kind="stable"), counts
 
 

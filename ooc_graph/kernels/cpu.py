@@ -34,12 +34,12 @@ class CpuDevice:
         return self._team.threads
 
     def bfs(self, shard: Shard) -> CpuBfsSearch:
-        """BFS on a whole graph (hub-first rows; made from light-first rows where absent)."""
+        """BFS on a whole graph (hub-first rows)."""
         _require_whole(shard.dealing)
         return CpuBfsSearch(*_hub_rows(shard), self._team)
 
     def bfs_rank(self, shard: Shard) -> CpuBfsRank:
-        """BFS steps on one shard (hub-first rows; made from light-first rows where absent)."""
+        """BFS steps on one shard (hub-first rows)."""
         out, into = _hub_rows(shard)
         return CpuBfsRank(
             shard.dealing, out_rows(out), into_rows(into), never_claimed(into), self._team
@@ -79,10 +79,10 @@ def _require_whole(dealing: Dealing) -> None:
 
 
 def _hub_rows(shard: Shard) -> tuple[Rows, Rows]:
-    out = shard.out_hub or _sorted_by_id(shard.out_light)
-    if not shard.directed:
-        return out, out
-    return out, shard.into_hub or _sorted_by_id(shard.into_light)
+    into = shard.into_hub if shard.directed else shard.out_hub
+    if shard.out_hub is None or into is None:
+        raise UsageError("BFS needs hub-first rows, and none are loaded")
+    return shard.out_hub, into
 
 
 def _light_rows(shard: Shard) -> tuple[Rows, Rows]:
@@ -90,12 +90,3 @@ def _light_rows(shard: Shard) -> tuple[Rows, Rows]:
     if shard.out_light is None or into is None:
         raise UsageError("SSSP needs light-first rows with weights, and none are loaded")
     return shard.out_light, into
-
-
-def _sorted_by_id(rows: Rows | None) -> Rows:
-    """Hub-first rows from light-first ones (decision 7: slower to load, never different)."""
-    if rows is None:
-        raise UsageError("BFS needs hub-first or light-first rows, and none are loaded")
-    lengths = rows.offsets[1:] - rows.offsets[:-1]
-    row = np.repeat(np.arange(len(lengths)), lengths.astype(np.int64))
-    return Rows(rows.offsets, rows.neighbors[np.lexsort((rows.neighbors, row))])

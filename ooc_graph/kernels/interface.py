@@ -319,7 +319,7 @@ class SsspRank(Protocol):
         ...
 
     def overflowed(self, shared: SsspShared) -> bool:
-        """Tell whether a shortest distance from here exceeds int64."""
+        """Tell whether a shortest distance from here exceeds the distances' dtype."""
         ...
 
     def refuse_overflow(self) -> None:

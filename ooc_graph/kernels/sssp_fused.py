@@ -24,10 +24,9 @@ from ooc_graph.kernels.team import CHUNK, FIRST_FREE, LINE, OPERATION, barrier
 from ooc_graph.types import AnyArray
 
 PARENTS = 2
-PUSHED, PULLED, FINISHED, OVERFLOWED = (FIRST_FREE + k * LINE for k in range(6, 10))
-INNER = FIRST_FREE + 10 * LINE
-"""Words of the control array: arcs examined by phase, 1 if a distance exceeds int64, and the
-number of inner vertices (`push_rising`)."""
+PUSHED, PULLED, FINISHED, INNER = (FIRST_FREE + k * LINE for k in range(6, 10))
+"""Words of the control array: arcs examined by phase, and the number of inner vertices
+(`push_rising`)."""
 
 finish_by_push = kernel(interface.finish_by_push)
 
@@ -35,9 +34,8 @@ finish_by_push = kernel(interface.finish_by_push)
 class Answer(NamedTuple):
     """Parents, and scratch of the passes that all threads run.
 
-    ``limits`` (5,): the distance up to which all is final, a lower bound of what may have
-    changed, the largest distance reached, the heaviest weight, the distance beyond the inner
-    vertices. ``ranges`` (threads, 2): what each thread found in a pull pass.
+    ``limits`` (4,): the distance up to which all is final, a lower bound of what may have
+    changed, the largest distance reached, the distance beyond the inner vertices. ``ranges`` (threads, 2): what each thread found in a pull pass.
     """
 
     parent: AnyArray
@@ -46,7 +44,7 @@ class Answer(NamedTuple):
     ranges: AnyArray
 
 
-FINAL, FLOOR, HIGH, HEAVIEST, BEYOND = range(5)
+FINAL, FLOOR, HIGH, BEYOND = range(4)
 
 
 @kernel
@@ -108,17 +106,10 @@ def _plan_after_pull(control: Any, out: Any, wave: Any, answer: Any) -> None:
 
 
 @kernel
-def _overflowed(out: Any, wave: Any, heaviest: Any) -> bool:
-    """Tell whether some shortest distance exceeds int64 (never true of floats)."""
-    top = wave.top[0]
-    high = wave.distance[0] - wave.distance[0]
-    for distance in wave.distance:
-        if distance < top:
-            high = max(high, distance)
-    if top - high > heaviest:
-        return False
-    for row in range(len(wave.distance)):
-        if wave.distance[row] < top and lost_by_overflow(out, row, wave.distance, top):
+def overflowed(out: Any, distance: Any, heaviest: Any, top: Any) -> bool:
+    """Tell whether some shortest distance exceeds the distances' dtype."""
+    for row in range(len(distance)):
+        if lost_by_overflow(out, row, distance[row], heaviest, distance, top):
             return True
     return False
 
@@ -135,7 +126,10 @@ def search(
     may_pull: bool,
     root: int,
 ) -> None:
-    """Search from ``root``; the control array ends with the arcs examined by phase."""
+    """Search from ``root``; the control array ends with the arcs examined by phase.
+
+    Its word `UNRESOLVED` ends with the reached vertices that found no parent, which are none.
+    """
     _reset(thread, threads, wave, answer.parent)
     if not barrier(control, threads):
         return
@@ -179,5 +173,4 @@ def search(
     if not barrier(control, threads) or thread != 0:
         return
     if control[UNRESOLVED] > 0:
-        resolve_plateaus(out, into, wave, answer.parent, answer.changed)
-    control[OVERFLOWED] = _overflowed(out, wave, limits[HEAVIEST])
+        control[UNRESOLVED] = resolve_plateaus(out, into, wave, answer.parent, answer.changed)

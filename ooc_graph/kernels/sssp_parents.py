@@ -145,13 +145,16 @@ def _next_to(out: Any, wave: Any, unresolved: Any, found: int) -> int:
 
 
 @kernel
-def resolve_plateaus(out: Any, into: Any, wave: Any, parent: Any, unresolved: Any) -> None:
+def resolve_plateaus(out: Any, into: Any, wave: Any, parent: Any, unresolved: Any) -> int:
     """Give the rows on plateaus their parents, hop by hop; one thread.
+
+    Returns how many rows found none: above zero only where out- and in-arcs contradict each other.
 
     Uses the wave's queue and pending list as scratch; the marks are wiped.
     """
     wave.marks[:] = 0
     count = members(unresolved, wave.pending)
+    left = count
     while count > 0:
         found = 0
         for index in range(count):
@@ -164,12 +167,19 @@ def resolve_plateaus(out: Any, into: Any, wave: Any, parent: Any, unresolved: An
                 found += 1
         for index in range(found):
             drop(unresolved, np.int64(wave.queue[index]))
+        left -= found
         count = _next_to(out, wave, unresolved, found)
+    return left
 
 
 @kernel
-def lost_by_overflow(out: Any, row: int, distance: Any, top: Any) -> bool:
-    """Tell whether a reached row has an unreached out-neighbour: only int64 overflow does that."""
+def lost_by_overflow(out: Any, row: int, at: Any, heaviest: Any, distance: Any, top: Any) -> bool:
+    """Tell whether a row at distance ``at`` is reached but has an unreached out-neighbor.
+
+    Only a path sum that overflows does that, and only near the largest distance.
+    """
+    if at == top or path_sum(at, heaviest, top) < top:
+        return False
     for position in range(out.offsets[row], out.offsets[row + 1]):
         if distance[np.int64(out.neighbors[position])] == top:
             return True

@@ -204,8 +204,7 @@ def _resolve(
 def _overflowed(out: Any, dealt: Any, distance: Any, heaviest: Any, top: Any) -> bool:
     for row in range(len(out.offsets) - 1):
         at = distance[_internal(row, dealt)]
-        far = at < top and top - at <= heaviest
-        if far and lost_by_overflow(out, row, distance, top):
+        if lost_by_overflow(out, row, at, heaviest, distance, top):
             return True
     return False
 
@@ -343,12 +342,12 @@ class CpuSsspRank:
         return solved[:found]
 
     def overflowed(self, shared: CpuSsspShared) -> bool:
-        """Tell whether a shortest distance from here exceeds int64."""
+        """Tell whether a shortest distance from here exceeds the distances' dtype."""
         return bool(_overflowed(self._out, self._dealt, shared.distance, self._heaviest, self._top))
 
     def refuse_overflow(self) -> None:
         """Raise the error that says so."""
-        error: InputError = overflow_error()
+        error: InputError = overflow_error(self._top.dtype)
         raise error
 
     def tree(self, shared: CpuSsspShared, phase_arcs: dict[str, int]) -> SsspTree:

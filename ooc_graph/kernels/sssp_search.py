@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -18,18 +19,17 @@ from ooc_graph.kernels.interface import (
 )
 from ooc_graph.kernels.sssp_fused import (
     FINISHED,
-    HEAVIEST,
-    OVERFLOWED,
     PULLED,
     PUSHED,
     Answer,
+    overflowed,
     search,
 )
-from ooc_graph.kernels.sssp_parents import EXAMINED
+from ooc_graph.kernels.sssp_parents import EXAMINED, UNRESOLVED
 from ooc_graph.kernels.sssp_push import HEADS, HeadedRows, LightRows, Wave
 from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import Team, new_control
-from ooc_graph.types import AnyArray, Rows
+from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray, Rows
 
 SAMPLED_ROWS = 4096
 """At most this many of the first 1 % of the rows are looked at to choose a strategy."""
@@ -132,10 +132,11 @@ class CpuSsspSearch:
         self._answer = Answer(
             np.empty(rows, ids),
             np.empty(words_for(rows), np.uint64),
-            np.zeros(5, dtype),
+            np.zeros(4, dtype),
             np.empty((team.threads, 2), dtype),
         )
-        self._answer.limits[HEAVIEST] = self._out.weights.max(initial=0)
+        self._heaviest = self._out.weights.max(initial=0)
+        self._may_overflow = sums_may_overflow(self._heaviest, rows, dtype)
 
     def run(self, root: int) -> SsspTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run.
@@ -143,7 +144,9 @@ class CpuSsspSearch:
         Raises
         ------
         InputError
-            A shortest distance exceeds int64.
+            A shortest distance exceeds the distances' dtype.
+        AssertionError
+            The graph's out- and in-arcs contradict each other.
         """
         control = new_control()
         self._wave.step[0] = self._step
@@ -158,9 +161,8 @@ class CpuSsspSearch:
             self._may_pull,
             root,
         )
+        self._require_whole(control)
         elapsed_s = perf_counter() - start
-        if control[OVERFLOWED]:
-            raise overflow_error()
         phase_arcs = {
             "push": int(control[PUSHED]),
             "pull": int(control[PULLED]),
@@ -169,10 +171,27 @@ class CpuSsspSearch:
         }
         return SsspTree(self._answer.parent, self._wave.distance, elapsed_s, phase_arcs)
 
+    def _require_whole(self, control: IntArray) -> None:
+        """Refuse an answer in which reached vertices lack a distance or a parent."""
+        distance, top = self._wave.distance, self._wave.top[0]
+        if self._may_overflow and overflowed(self._out, distance, self._heaviest, top):
+            raise overflow_error(distance.dtype)
+        if control[UNRESOLVED]:
+            raise AssertionError(f"{control[UNRESOLVED]} reached vertices have no parent")
 
-def overflow_error() -> InputError:
-    """Error for integer weights whose shortest path sums do not fit."""
-    return InputError(
-        "a shortest distance exceeds the largest 64-bit integer",
-        advice="integer weights are summed exactly; give them as floats for rounded sums",
-    )
+
+def sums_may_overflow(heaviest: float, vertices: int, dtype: np.dtype[Any]) -> bool:
+    """Tell whether a path of ``vertices`` could be too long; a rounded sum at most doubles."""
+    largest = float(np.finfo(dtype).max) if dtype.kind == "f" else float(INT64_UNREACHED)
+    return 2.0 * float(heaviest) * vertices >= largest
+
+
+def overflow_error(dtype: np.dtype[Any]) -> InputError:
+    """Error for weights whose shortest path sums do not fit the distances' dtype."""
+    if dtype.kind != "f":
+        return InputError(
+            "a shortest distance exceeds the largest 64-bit integer",
+            advice="integer weights are summed exactly; give them as floats for rounded sums",
+        )
+    wider = "use float64 weights" if dtype.itemsize < np.dtype("f8").itemsize else "scale them down"
+    return InputError(f"a shortest distance exceeds the largest {dtype}", advice=wider)

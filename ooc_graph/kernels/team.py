@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -155,20 +155,28 @@ class Team:
     def _launch(
         self, kernel: Callable[..., None], control: IntArray, args: tuple[object, ...]
     ) -> None:
-        futures = self._start(kernel, control, args)
+        futures: list[Future[None]] = []
         try:
+            self._start(futures, kernel, control, args)
             kernel(0, self.threads, control, *args)
         except BaseException:
             control[ABORT] = 1
             raise
         finally:
             self._wait(futures, control)
+            if len(futures) < self.threads - 1:
+                # An interrupt may have lost the future of a thread that is at work.
+                self.close()
         for future in futures:
             future.result()
 
     def _start(
-        self, kernel: Callable[..., None], control: IntArray, args: tuple[object, ...]
-    ) -> list[Future[None]]:
+        self,
+        futures: list[Future[None]],
+        kernel: Callable[..., None],
+        control: IntArray,
+        args: tuple[object, ...],
+    ) -> None:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="ooc-graph-team")
 
@@ -179,23 +187,21 @@ class Team:
                 control[ABORT] = 1
                 raise
 
-        futures: list[Future[None]] = []
-        try:
-            futures.extend(self._pool.submit(run, t) for t in range(1, self.threads))
-        except BaseException:
-            control[ABORT] = 1
-            raise
-        return futures
+        for thread in range(1, self.threads):
+            futures.append(self._pool.submit(run, thread))  # noqa: PERF401 -- kept if interrupted
 
     @staticmethod
     def _wait(futures: list[Future[None]], control: IntArray) -> None:
-        """Wait until no thread uses the arrays any more, interrupted or not."""
-        for future in futures:
+        """Wait until no thread uses the arrays any more; the first interrupt is raised then."""
+        interrupt: BaseException | None = None
+        while not all(future.done() for future in futures):
             try:
-                future.exception()
-            except BaseException:
+                wait(futures)
+            except BaseException as error:  # noqa: BLE001 -- raised below
                 control[ABORT] = 1
-                raise
+                interrupt = interrupt or error
+        if interrupt is not None:
+            raise interrupt
 
     def close(self) -> None:
         """End the threads."""

@@ -24,7 +24,7 @@ from typing import Any
 
 from ooc_graph.errors import DiskFullError, OutputBusyError, OutputExistsError
 from ooc_graph.layout.chunks import FileEntry
-from ooc_graph.layout.manifest import Manifest
+from ooc_graph.layout.manifest import Manifest, kind_of
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
 from ooc_graph.layout.names import INTEGRITY, MANIFEST
 
@@ -108,7 +108,7 @@ def sidecar_path(array: str) -> str:
 
 
 @contextlib.contextmanager
-def partial_store(final: Path, *, overwrite: bool) -> Iterator[Partial]:
+def partial_store(final: Path, kind: str, *, overwrite: bool) -> Iterator[Partial]:
     """Context in which a store is written; whatever happens, no half of it stays behind.
 
     Raises
@@ -120,14 +120,15 @@ def partial_store(final: Path, *, overwrite: bool) -> Iterator[Partial]:
     DiskFullError
         If the disk fills up while the store is written.
     """
-    _refuse_existing(final, overwrite)
+    final = Path(os.path.abspath(final))  # noqa: PTH100 - links stay as they are
+    _refuse_existing(final, kind, overwrite)
     if not final.parent.is_dir():
         raise OutputExistsError(f"{final.parent}: no such folder to write {final.name} into")
     run_id = uuid.uuid4().hex[:12]
     with disk_full_reported(final), locked(final, run_id):
         _remove_leftovers(final)
         # Another run may have finished while this one had not yet taken the lock.
-        _refuse_existing(final, overwrite)
+        _refuse_existing(final, kind, overwrite)
         partial = Partial(final, run_id)
         try:
             partial.spill.mkdir(parents=True)
@@ -136,7 +137,7 @@ def partial_store(final: Path, *, overwrite: bool) -> Iterator[Partial]:
             _remove(partial.folder)
 
 
-def _refuse_existing(final: Path, overwrite: bool) -> None:
+def _refuse_existing(final: Path, kind: str, overwrite: bool) -> None:
     if not final.exists() and not final.is_symlink():
         return
     if not overwrite:
@@ -144,6 +145,10 @@ def _refuse_existing(final: Path, overwrite: bool) -> None:
     if not (final / MANIFEST).is_file():
         raise OutputExistsError(
             f"{final}: is not a store of this package, so it is not replaced; remove it yourself"
+        )
+    if (there := kind_of(final)) not in (kind, None):
+        raise OutputExistsError(
+            f"{final}: holds a {there}, which a {kind} does not replace; give another name"
         )
 
 

@@ -88,6 +88,14 @@ class Manifest:
         return manifest
 
 
+def kind_of(store: Path) -> str | None:
+    """Kind that a store's manifest states, None where it is damaged."""
+    try:
+        return str(json.loads((store / MANIFEST).read_bytes())["body"]["kind"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def _body(kind: str, files: Mapping[str, FileEntry]) -> dict[str, Any]:
     rows = {name: _row(entry) for name, entry in files.items()}
     return {"version": FORMAT_VERSION, "kind": kind, "files": rows}

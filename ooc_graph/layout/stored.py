@@ -53,7 +53,8 @@ class Stored:
         CorruptStoreError
             If a file is missing, or its size, its small content or its stored crc32c is wrong.
         """
-        folder = Path(path)
+        # Workers may stand in another folder.
+        folder = Path(os.path.abspath(path))  # noqa: PTH100 - links stay as they are
         manifest = Manifest.load(folder)
         if kind is not None and manifest.kind != kind:
             raise NotAStoreError(f"{folder}: holds a {manifest.kind}, a {kind} is needed here")

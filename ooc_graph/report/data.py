@@ -28,14 +28,15 @@ class LevelRecord:
     Parameters
     ----------
     vertices
-        Vertices of the frontier.
+        Vertices of the frontier, or None for a phase, which has no one frontier.
     arcs
-        Arcs examined in this level.
+        Arcs examined in this level or phase.
     direction
-        ``"push"``, ``"pull"`` or empty where the kernel has no such choice.
+        ``"push"`` or ``"pull"`` of a level, or the name of the phase (``"push"``, ``"pull"``,
+        ``"finish"``, ``"parents"``); empty where neither is known.
     """
 
-    vertices: int
+    vertices: int | None
     arcs: int
     direction: str = ""
 

@@ -70,9 +70,10 @@ def degree_distribution(histogram: DegreeHistogram | None) -> Drawing | None:
 
 
 def vertices_per_level(kernel: str, searches: Sequence[SearchRecord]) -> Drawing | None:
-    """Frontier size per level: median over the searches, and the range."""
-    levels = _per_level([[level.vertices for level in s.levels] for s in searches])
-    if not levels:
+    """Frontier size per level: median over the searches, and the range; None if not known."""
+    rows = [[level.vertices for level in s.levels if level.vertices is not None] for s in searches]
+    levels = _per_level(rows)
+    if not levels or any(len(row) != len(s.levels) for row, s in zip(rows, searches, strict=True)):
         return None
     step = _step_name(kernel)
     axes = axes_of_size(*_HALF)
@@ -105,9 +106,13 @@ def arcs_per_level(
     step, name = _step_name(kernel), kernel_name(kernel)
     axes = axes_of_size(*_HALF)
     axes.set(xlabel=step, ylabel="share of all arcs" if graph_arcs else "arcs examined")
-    _arc_bars(axes, kernel, levels, _pulled_levels(searches))
+    phases = _phase_names(searches)
+    _arc_bars(axes, kernel, levels, frozenset() if phases else _pulled_levels(searches))
     axes.yaxis.set_major_formatter(PercentFormatter(1) if graph_arcs else EngFormatter(sep=""))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if phases:
+        axes.set_xticks(range(len(phases)), phases)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     total = median(sum(level.arcs for level in s.levels) / whole for s in searches if s.levels)
     amount = f"{total:.1%} of all arcs" if graph_arcs else f"{total:,.0f} arcs"
     svg = inline_svg(axes, name=f"{kernel}-arcs", label=f"{name}: arcs examined per {step}.")
@@ -280,6 +285,13 @@ def _pulled_levels(searches: Sequence[SearchRecord]) -> frozenset[int]:
     depth = max(map(len, rows), default=0)
     pulls = [[row[level] for row in rows if level < len(row)] for level in range(depth)]
     return frozenset(n for n, pulled in enumerate(pulls) if 2 * sum(pulled) > len(pulled))
+
+
+def _phase_names(searches: Sequence[SearchRecord]) -> list[str]:
+    """Names of the phases, where the searches went through phases of one order, not levels."""
+    orders = {tuple(level.direction for level in s.levels) for s in searches if s.levels}
+    phased = all(level.vertices is None for search in searches for level in search.levels)
+    return list(orders.pop()) if phased and len(orders) == 1 else []
 
 
 def _step_name(kernel: str) -> str:

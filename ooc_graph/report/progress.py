@@ -158,7 +158,8 @@ class _Lines:
             return
         quarter = int(4 * stage.done / stage.total)
         with self._lock:
-            last_quarter, last_s = self._shown[stage]
+            # A thread may report its last work after the stage has ended.
+            last_quarter, last_s = self._shown.get(stage, (4, 0.0))
             now_s = time.monotonic()
             if last_quarter < quarter < 4 and now_s - last_s >= LINE_EVERY_S:
                 self._shown[stage] = (quarter, now_s)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -21,8 +23,8 @@ SCHEMA_VERSION = 1
 def append_record(path: str | Path, record: Mapping[str, Any]) -> dict[str, Any]:
     """Append ``record`` with its circumstances to a JSON-lines file, whole or not at all.
 
-    The line goes out in one write to a file opened for appending, so that several processes may
-    write one file on a local file system; it is on the disk when the call returns.
+    The file is locked meanwhile, so that several processes may write one file; the line is on the
+    disk when the call returns. What a full disk cut short is taken back.
 
     Parameters
     ----------
@@ -97,18 +99,30 @@ def _circumstances() -> dict[str, object]:
 def _append_line(path: Path, line: str) -> None:
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        # A line that an earlier run could not finish must not swallow this one.
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        # A line that a killed run could not finish must not swallow this one.
         start = "\n" if _is_cut_short(handle) else ""
-        data = f"{start}{line}\n".encode()
-        if os.write(handle, data) != len(data):
-            raise DiskFullError(f"{path}: no space left for the whole record")
-        os.fsync(handle)
+        _write_whole(handle, f"{start}{line}\n".encode())
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFullError(f"{path}: no space left for a record") from error
         raise
     finally:
         os.close(handle)
+
+
+def _write_whole(handle: int, data: bytes) -> None:
+    """Append all of ``data`` to the locked file, or leave it as it was."""
+    before_bytes = os.fstat(handle).st_size
+    try:
+        if os.write(handle, data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(handle)
+    except BaseException:
+        # Where even this fails, the next record begins on a line of its own.
+        with contextlib.suppress(OSError):
+            os.ftruncate(handle, before_bytes)
+        raise
 
 
 def _is_cut_short(handle: int) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
@@ -110,6 +111,7 @@ def build_with_report(
 ) -> tuple[Graph, BuildReport]:
     """As `build`, from an opened source, with what the build did."""
     place = place_for(client, parse_bytes(memory_limit))
+    place.release()
     with place.workforce() as workforce:
         report = build_store(
             source,
@@ -126,7 +128,10 @@ def write_run_facts(store: Path, facts: dict[str, Any]) -> None:
     """``NAME.run.json`` beside a store: what varies from run to run and is not hashed."""
     path = store.with_name(f"{store.name.removesuffix('.zarr')}.run.json")
     circumstances = {"host": host_facts(), "packages": package_versions()}
-    path.write_text(json.dumps({**facts, **circumstances}, indent=1) + "\n")
+    text = json.dumps({**facts, **circumstances}, indent=1) + "\n"
+    # The store stands: a disk that has just filled up is no reason to say that the build failed.
+    with contextlib.suppress(OSError):
+        path.write_text(text)
 
 
 def open_graph(path: str | Path) -> Graph:
@@ -258,24 +263,26 @@ def validate(result: Result | str | Path, edges: Any, **options: Any) -> Verdict
     """
     answer = result if isinstance(result, Result) else Result.open(result)
     source = open_source(edges, **options)
-    vertices = VertexIndex.ascending(answer.vertex)
-    if isinstance(answer, BfsResult):
-        validator: Any = BfsValidator(
-            [BfsAnswer(answer.root, answer.parent, answer.level, vertices)],
-            directed=source.directed,
-        )
-    elif isinstance(answer, SsspResult):
-        if not source.weighted:
-            raise UsageError("distances can only be checked against edges with weights")
-        validator = SsspValidator(
-            [SsspAnswer(answer.root, answer.parent, answer.distance, vertices)],
-            directed=source.directed,
-        )
-    else:
-        raise UsageError(f"cannot validate a {type(answer).__name__}")
+    if isinstance(answer, SsspResult) and not source.weighted:
+        raise UsageError("distances can only be checked against edges with weights")
+    validator = validator_of([answer], source.directed)
     (verdict,) = check_edges(validator, source, cores())
     verdict.raise_if_failed()
     return verdict
+
+
+def validator_of(results: Sequence[Result], directed: bool) -> Any:
+    """Validator of some results of one kernel on one graph."""
+    vertices = VertexIndex.ascending(results[0].vertex)
+    if isinstance(results[0], BfsResult):
+        levels = [r for r in results if isinstance(r, BfsResult)]
+        return BfsValidator(
+            [BfsAnswer(r.root, r.parent, r.level, vertices) for r in levels], directed=directed
+        )
+    distances = [r for r in results if isinstance(r, SsspResult)]
+    return SsspValidator(
+        [SsspAnswer(r.root, r.parent, r.distance, vertices) for r in distances], directed=directed
+    )
 
 
 def check_edges(validator: Any, source: EdgeSource, threads: int) -> list[Verdict]:

@@ -118,7 +118,7 @@ def _loss_named(cluster: str) -> Iterator[None]:
     """
     try:
         yield
-    except (KilledWorker, CancelledError, CommClosedError) as error:
+    except (KilledWorker, CancelledError, CommClosedError, TimeoutError) as error:
         raise ClusterLostError(
             f"{cluster} lost its scheduler or too many workers ({error}); run the command again"
         ) from error

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -32,12 +33,20 @@ from ooc_graph.report.host import host_facts, package_versions
 from ooc_graph.report.memory_watch import MemoryWatch, thinned
 from ooc_graph.report.records import append_record
 from ooc_graph.session import resident
-from ooc_graph.session.api import build_with_report, check_edges
+from ooc_graph.session.api import build_with_report, check_edges, validator_of
+from ooc_graph.session.machine import cores
 from ooc_graph.session.place import Place, place_for
-from ooc_graph.session.search import KERNELS, Course, choose_exchange, run_search
+from ooc_graph.session.search import (
+    KERNELS,
+    Course,
+    choose_exchange,
+    resident_bytes,
+    run_search,
+    search,
+)
 from ooc_graph.shards.build import BuildOptions, BuildReport
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import AnyArray, IntArray, Progress
+from ooc_graph.types import AnyArray, IntArray, NoProgress, Progress
 from ooc_graph.validate import (
     BfsAnswer,
     BfsValidator,
@@ -49,6 +58,8 @@ from ooc_graph.validate import (
 
 _ANSWER_BYTES = 40
 _MOST_BATCH = 16
+_SURELY_ENOUGH_SCALE, _SURELY_ENOUGH_KEYS = 12, 64
+_MOST_COUNTED_SCALE = 20
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,7 @@ class Graph500Options:
         ``bfs``, ``sssp`` or both.
     validate
         Whether every answer is checked (a run counts as Graph500 only if it is).
-    rows, shards
+    shards
         As for a build.
     """
 
@@ -155,6 +166,7 @@ def graph500(
     source = Kronecker(
         options.scale, edge_factor=options.edge_factor, seeds=options.seeds, weighted=weighted
     )
+    refuse_few_keys(source, options.searches)
     folder.mkdir(parents=True, exist_ok=True)
     with progress.stage("compiling kernels (once on a machine)"):
         _warm_up(place, source, folder)
@@ -186,29 +198,74 @@ def _build(run: _Run, source: Kronecker, overwrite: bool) -> tuple[Graph, BuildR
     return graph, built
 
 
+def refuse_few_keys(source: Kronecker, searches: int) -> None:
+    """Refuse a graph too small to have so many vertices with an arc.
+
+    Graph500's draw of search keys gives up on such graphs and takes isolated vertices, from
+    which there is nothing to time. From scale 12 on there are always enough for 64.
+    """
+    if source.scale >= _SURELY_ENOUGH_SCALE and searches <= _SURELY_ENOUGH_KEYS:
+        return
+    if source.scale > _MOST_COUNTED_SCALE:
+        return
+    u, v, _ = source.block(0, source.edges)
+    usable = len(np.unique(np.concatenate([u[u != v], v[u != v]])))
+    if usable < searches:
+        raise UsageError(
+            f"scale {source.scale} has {usable} vertices with an arc, which is fewer than "
+            f"{searches} searches; give a smaller --searches or a larger --scale"
+        )
+
+
 def _search_all(run: _Run, graph: Graph, source: Kronecker, kernel: str) -> list[Searched]:
-    choose_exchange(graph, kernel, "auto", run.place)
-    task = BatchTask(str(graph.path), graph.identity, kernel, source, run.options.validate)
     keys = run.timed("search keys", lambda: search_keys(graph, source, run.options.searches))
-    with run.progress.stage(f"{kernel}: loading, warming up"):
-        run.timed(f"{kernel} warm-up", lambda: run.place.call(warm_up, task, int(keys[0])))
-    size = _batch(graph, run.place)
+    if choose_exchange(graph, kernel, "auto", run.place) == "one":
+        task = BatchTask(str(graph.path), graph.identity, kernel, source, run.options.validate)
+        with run.progress.stage(f"{kernel}: loading, warming up"):
+            run.timed(f"{kernel} warm-up", lambda: run.place.call(warm_up, task, int(keys[0])))
+        size = _batch(graph, kernel, run.place)
+        batches = [keys[start : start + size] for start in range(0, len(keys), size)]
+        search: Callable[[IntArray], list[Searched]] = partial(run.place.call, search_batch, task)
+    else:
+        batches = list(keys.reshape(-1, 1))
+        search = partial(_search_with_ranks, run, graph, source, kernel)
+        run.timed(f"{kernel} warm-up", lambda: search(keys[:1]))
     found: list[Searched] = []
 
     def all_batches() -> None:
         with run.progress.stage(f"{kernel}: searching, validating", len(keys), "searches") as bar:
-            for start in range(0, len(keys), size):
-                found.extend(run.place.call(search_batch, task, keys[start : start + size]))
-                bar.advance(len(found) - start)
+            for batch in batches:
+                found.extend(search(batch))
+                bar.advance(len(batch))
 
     run.timed(f"{kernel} searches", all_batches)
     return found
 
 
-def _batch(graph: Graph, place: Place) -> int:
-    """Answers held at a time: half of what the worker may use."""
-    each = graph.vertices * _ANSWER_BYTES
-    return int(min(_MOST_BATCH, max(1, place.process_limit_bytes // (2 * each))))
+def _batch(graph: Graph, kernel: str, place: Place) -> int:
+    """Answers held at a time, in what the graph leaves of the worker's memory."""
+    left = place.process_limit_bytes - resident_bytes(graph, kernel)
+    return int(min(_MOST_BATCH, max(1, left // (graph.vertices * _ANSWER_BYTES))))
+
+
+def _search_with_ranks(
+    run: _Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
+) -> list[Searched]:
+    """One search on the ranks of all workers; the answer is validated here."""
+    (key,) = keys.tolist()
+    result = search(
+        graph, kernel, key, place=run.place, progress=NoProgress(), exchange="scheduler"
+    )
+    reached = result.reached
+    internal = graph.internal_of()[reached]
+    edges = int(graph.tuples()[internal[internal >= 0]].sum(dtype=np.int64)) // 2
+    course = Course(result.elapsed_s or 0.0, ())
+    one = Searched(key, course, None, 0.0, edges, int(np.count_nonzero(reached)))
+    if not run.options.validate:
+        return [one]
+    begun = perf_counter()
+    (verdict,) = check_edges(validator_of([result], source.directed), source, cores())
+    return [replace(one, verdict=verdict, validate_s=perf_counter() - begun)]
 
 
 def search_keys(graph: Graph, source: Kronecker, count: int) -> IntArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from time import monotonic
@@ -11,9 +11,10 @@ from typing import Any, Protocol, TypeVar
 from distributed import Client
 
 from ooc_graph.errors import ClusterLostError, UsageError
+from ooc_graph.session import resident
 from ooc_graph.session.machine import cores, default_limit_bytes
 from ooc_graph.shards.plan import BuildBudget
-from ooc_graph.shards.workforce import Workforce
+from ooc_graph.shards.workforce import CHECK_S, Workforce
 
 Done = TypeVar("Done")
 
@@ -40,8 +41,19 @@ class Place(Protocol):
     def workforce(self) -> Any:
         """Context manager that gives a `Workforce` for a build."""
 
+    @property
+    def threads(self) -> int:
+        """Threads that every process has."""
+
+    @property
+    def least_limit_bytes(self) -> int:
+        """Memory that every process may use for a search."""
+
     def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
         """Call a function where searches run: alone in one process, with all its threads."""
+
+    def release(self) -> None:
+        """Have every process forget what it keeps between searches."""
 
     @property
     def process_limit_bytes(self) -> int:
@@ -61,6 +73,20 @@ class Here:
     def process_limit_bytes(self) -> int:
         """Memory that a search may use."""
         return self.limit_bytes
+
+    @property
+    def least_limit_bytes(self) -> int:
+        """Memory that a search may use."""
+        return self.limit_bytes
+
+    @property
+    def threads(self) -> int:
+        """Cores."""
+        return cores()
+
+    def release(self) -> None:
+        """Forget what searches keep in this process."""
+        resident.release()
 
     @contextmanager
     def workforce(self) -> Iterator[Workforce]:
@@ -112,6 +138,20 @@ class OnCluster:
         """Memory of the worker that searches run on."""
         return max(self._limits.values())
 
+    @property
+    def least_limit_bytes(self) -> int:
+        """Memory of the worker that has least."""
+        return min(self._limits.values())
+
+    @property
+    def threads(self) -> int:
+        """Threads that every worker has."""
+        return min(int(worker["nthreads"]) for worker in self._workers().values())
+
+    def release(self) -> None:
+        """Have every worker forget what it keeps between searches."""
+        self.client.run(resident.release_all)
+
     @contextmanager
     def workforce(self) -> Iterator[Workforce]:
         """All threads of all workers, through the client's executor."""
@@ -120,7 +160,9 @@ class OnCluster:
         budget = BuildBudget(self.limit_bytes, len(workers), slots)
         executor = self.client.get_executor(pure=False)
         try:
-            yield Workforce(executor, budget, self._everywhere, True, self._require_workers())
+            yield Workforce(
+                executor, budget, self._everywhere, True, self._require_workers(), self._quiet
+            )
         finally:
             # Nothing is at work any more; waiting would be for ever if all workers are lost.
             executor.shutdown(wait=False)
@@ -138,7 +180,18 @@ class OnCluster:
         return check
 
     def _everywhere(self, function: Callable[[], None]) -> None:
-        self.client.run(function)
+        if self.client.status == "running":
+            self.client.run(function)
+
+    def _quiet(self, names: Collection[str]) -> bool:
+        """Whether no worker executes a task of one of these functions.
+
+        To Dask a cancelled task is gone at once, while its thread goes on to the end.
+        """
+        if self.client.status != "running":
+            return True
+        executing = self.client.run(_executing).values()
+        return not any(key.rpartition("-")[0] in names for keys in executing for key in keys)
 
     def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
         """Run it as one task on the worker with the most memory."""
@@ -147,11 +200,23 @@ class OnCluster:
         future = self.client.submit(
             function, *arguments, workers=[chosen], allow_other_workers=True, pure=False
         )
+        check = self._require_workers()
         try:
-            done: Done = future.result()
+            while True:
+                try:
+                    done: Done = future.result(timeout=CHECK_S)
+                    return done
+                except TimeoutError:
+                    if future.done():
+                        raise
+                    check()
         finally:
             future.release()
-        return done
+
+
+def _executing(dask_worker: Any) -> list[str]:
+    """Keys of what a worker's threads do now, cancelled or not."""
+    return [str(task.key) for task in dask_worker.state.executing]
 
 
 def _brought(worker: dict[str, Any]) -> int:

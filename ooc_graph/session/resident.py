@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from distributed import get_worker
 
 from ooc_graph.answers.scatter import Ids
+from ooc_graph.errors import UsageError
+from ooc_graph.exchange.resident import PLUGIN_NAME
 from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.session.machine import cores
 from ooc_graph.session.warmup import warm
@@ -68,15 +72,81 @@ def searcher(path: str, identity: str, kernel: str) -> Iterator[Searcher]:
     with _lock:
         key = (path, identity, kernel)
         if key not in _held:
-            _held.clear()
-            _held[key] = _load(path, kernel)
+            release()
+            release_ranks()
+            _held[key] = _load(path, identity, kernel)
         yield _held[key]
 
 
 def release() -> None:
-    """Forget what is held."""
+    """Forget the graph that searches of one rank hold in this process."""
     with _lock:
         _held.clear()
+
+
+def release_ranks(dask_worker: Any = None) -> None:
+    """Forget the ranks that a Dask worker keeps; by default the worker of the calling task."""
+    try:
+        worker = dask_worker or get_worker()
+    except ValueError:
+        return
+    plugin: Any = worker.plugins.get(PLUGIN_NAME)
+    if plugin is not None:
+        plugin.state.clear()
+
+
+def release_all(dask_worker: Any = None) -> None:
+    """Give back what searches keep, for a build; run in every worker."""
+    release()
+    release_ranks(dask_worker)
+
+
+class Ranks:
+    """Ranks of one graph that wait on a worker for their next search.
+
+    Parameters
+    ----------
+    state
+        The worker's dictionary.
+    """
+
+    def __init__(self, state: dict[Any, Any]) -> None:
+        self._state = state
+
+    def keep_only(self, graph: Any, shards: Sequence[int]) -> None:
+        """Forget the ranks of other graphs and of other shards."""
+        with _lock:
+            for key in list(self._state):
+                if key[0] != graph or key[1] not in shards:
+                    del self._state[key]
+
+    def take(self, graph: Any, shard: int) -> Any:
+        """Take a rank for one search, which alone has it then; None if there is none."""
+        with _lock:
+            return self._state.pop((graph, shard), None)
+
+    def put_back(self, graph: Any, shard: int, rank: Any) -> None:
+        """Leave a rank for the next search."""
+        with _lock:
+            self._state[graph, shard] = rank
+
+
+def open_same(path: str, identity: str) -> Graph:
+    """The graph that a search was asked for.
+
+    Raises
+    ------
+    UsageError
+        If another store stands there by now.
+    """
+    require_same(Path(path), identity)
+    return Graph.open(path)
+
+
+def require_same(path: Path, identity: str) -> None:
+    """Refuse a store that is not the one that was opened."""
+    if Manifest.load(path).sha256 != identity:
+        raise UsageError(f"{path}: the store was replaced since it was opened; open it again")
 
 
 def load_ids(graph: Graph) -> Ids:
@@ -85,8 +155,8 @@ def load_ids(graph: Graph) -> Ids:
     return Ids(graph.internal_of(), graph.original_of(), graph.first_id, originals)
 
 
-def _load(path: str, kernel: str) -> Searcher:
-    graph = Graph.open(path)
+def _load(path: str, identity: str, kernel: str) -> Searcher:
+    graph = open_same(path, identity)
     warm(kernel, graph, device(), ranks=False)
     shard = graph.load(ORDER_OF[kernel])
     search = device().bfs(shard) if kernel == "bfs" else device().sssp(shard)

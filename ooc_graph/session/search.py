@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -48,7 +50,7 @@ class Course:
     """
 
     elapsed_s: float
-    levels: tuple[tuple[int, int, str], ...]
+    levels: tuple[tuple[int | None, int, str], ...]
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Written:
 def course_of(kernel: str, tree: Any) -> Course:
     """Course of a device's tree."""
     if kernel == "sssp":
-        phases = tuple((0, arcs, phase) for phase, arcs in tree.phase_arcs.items())
+        phases = tuple((None, arcs, phase) for phase, arcs in tree.phase_arcs.items())
         return Course(tree.elapsed_s, phases)
     columns = (tree.level_vertices, tree.level_arcs, tree.level_direction)
     levels = zip(*(column.tolist() for column in columns), strict=True)
@@ -121,25 +123,40 @@ def search(
     CorruptStoreError
         If a chunk is not as the manifest says; nothing is written then either.
     """
+    resident.require_same(graph.path, graph.identity)
     graph.require(resident.ORDER_OF[kernel])
+    root = _as_id(root)
     graph.position_of(root)
     chosen = choose_exchange(graph, kernel, exchange, place)
-    writing = nullcontext() if out is None else partial_store(out, overwrite=overwrite)
-    with writing as partial, progress.stage(f"{kernel} from {root}"):
-        task = SearchTask(str(graph.path), graph.identity, kernel, root, _folder(partial))
+    writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
+    with writing as store, progress.stage(f"{kernel} from {root}"):
+        task = SearchTask(str(graph.path), graph.identity, kernel, root, _folder(store))
         written = _carry_out(graph, task, chosen, place)
-        if partial is not None:
+        if store is not None:
             dtype = _measure(graph, kernel)
             attributes = result_attributes(kernel, root, graph.identity, dtype)
-            partial.commit("result", attributes, written.specs, written.entries)
+            store.commit("result", attributes, written.specs, written.entries)
     if out is not None:
         return replace(Result.open(out), elapsed_s=written.course.elapsed_s)
     kind = BfsResult if kernel == "bfs" else SsspResult
     return kind(root, written.course.elapsed_s, dict(written.columns or {}))
 
 
-def _folder(partial: Partial | None) -> str | None:
-    return None if partial is None else str(partial.folder)
+def _as_id(source: Any) -> int:
+    try:
+        return operator.index(source)
+    except TypeError:
+        raise UsageError(f"source {source!r}: give one vertex id, an integer") from None
+
+
+def _folder(store: Partial | None) -> str | None:
+    return None if store is None else str(store.folder)
+
+
+def resident_bytes(graph: Graph, kernel: str) -> int:
+    """Memory of one rank that searches the whole graph."""
+    rows = graph.resident_bytes(resident.ORDER_OF[kernel])
+    return rows + graph.rows * _STATE_BYTES[kernel]
 
 
 def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str:
@@ -156,19 +173,21 @@ def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str
         raise UsageError(f"exchange {wanted!r}: choose {', '.join(EXCHANGES)}")
     if wanted == "scheduler" and place.client is None:
         raise UsageError("the scheduler exchange needs a Dask client")
+    if wanted == "local":
+        return wanted
     rows = graph.resident_bytes(resident.ORDER_OF[kernel])
     state = graph.rows * _STATE_BYTES[kernel]
-    one, available = rows + state, place.process_limit_bytes
-    if wanted == "auto" and one <= available:
+    if wanted == "auto" and resident_bytes(graph, kernel) <= place.process_limit_bytes:
         return "one"
+    needed, available = rows + state, place.process_limit_bytes
     if place.client is not None:
-        each = -(-rows // min(place.processes, graph.shards)) + state
-        if each <= available:
+        # Shards are dealt whole: the busiest worker has this many, and every worker takes part.
+        busiest = -(-graph.shards // min(place.processes, graph.shards))
+        needed, available = rows * busiest // graph.shards + state, place.least_limit_bytes
+        if needed <= available:
             return "scheduler"
-    elif wanted == "local" and one <= available:
-        return "local"
     raise MemoryBudgetError(
-        f"{kernel} on {graph.path} needs {one:,} bytes in one worker, and a worker may use "
+        f"{kernel} on {graph.path} needs {needed:,} bytes in one worker, and a worker may use "
         f"{available:,}; raise --memory-limit or add workers that have the memory"
     )
 
@@ -186,7 +205,9 @@ class SearchTask:
 
 def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Written:
     internal = graph.internal(task.root)
-    if chosen == "one" or internal < 0:
+    if internal < 0:
+        return place.call(answer_lonely, task)
+    if chosen == "one":
         return place.call(search_whole, task)
     if chosen == "local":
         return place.call(search_locally, task)
@@ -194,10 +215,13 @@ def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Wri
         raise UsageError("the scheduler exchange needs a Dask client")
     make = MakeRanks(task, internal)
     if task.folder is None:
-        trees, _ = scheduler.run(place.client, make, graph.shards, finish=_keep)
+        trees, _ = scheduler.run(place.client, make, graph.shards, threads=place.threads)
         return _deliver(task, graph, _joined(graph, task, trees))
     parts = Path(task.folder) / "spill"
-    courses, _ = scheduler.run(place.client, make, graph.shards, finish=WritePart(str(parts)))
+    finish = WritePart(str(parts))
+    courses, _ = scheduler.run(
+        place.client, make, graph.shards, finish=finish, threads=place.threads
+    )
     return place.call(_gather, task, courses)
 
 
@@ -208,11 +232,17 @@ def search_whole(task: SearchTask) -> Written:
         return _written(task, tree, held.ids, course)
 
 
+def answer_lonely(task: SearchTask) -> Written:
+    """A root without arcs needs no rows."""
+    graph = resident.open_same(task.path, task.identity)
+    return _deliver(task, graph, (lonely_tree(graph, task.kernel, task.root), Course(0.0, ())))
+
+
 def search_locally(task: SearchTask) -> Written:
     """All ranks in this process, through the exchange that is the oracle of the others."""
-    graph = Graph.open(task.path)
+    graph = resident.open_same(task.path, task.identity)
     make = MakeRanks(task, graph.internal(task.root))
-    coroutines, shared = make.build(range(graph.shards), {})
+    coroutines, shared = make.build(range(graph.shards), resident.Ranks({}))
     trees, _ = local.run([coroutines[s] for s in range(graph.shards)], shared, graph.shards)
     return _deliver(task, graph, _joined(graph, task, trees))
 
@@ -237,22 +267,21 @@ class MakeRanks:
 
     def __call__(self, shards: Sequence[int]) -> tuple[dict[int, Any], Any]:
         """Coroutines of these shards and what they share."""
-        return self.build(shards, scheduler.worker_state())
+        return self.build(shards, resident.Ranks(scheduler.worker_state()))
 
-    def build(self, shards: Sequence[int], state: dict[Any, Any]) -> tuple[dict[int, Any], Any]:
-        """As the call, with the ranks kept in ``state``."""
-        key = (self.task.path, self.task.identity, self.task.kernel)
-        if state.get("graph") != key:
-            state.clear()
-            state["graph"] = key
-        graph = Graph.open(self.task.path)
+    def build(self, shards: Sequence[int], kept: resident.Ranks) -> tuple[dict[int, Any], Any]:
+        """As the call, with ranks that are taken from ``kept`` and go back there."""
+        resident.release()
+        graph = resident.open_same(self.task.path, self.task.identity)
         warm(self.task.kernel, graph, resident.device(), ranks=True)
-        for shard in state.keys() - set(shards) - {"graph"}:
-            del state[shard]
-        for shard in shards:
-            if shard not in state:
-                state[shard] = self._rank(graph, shard)
-        return self._coroutines(graph, {shard: state[shard] for shard in shards})
+        key = (self.task.path, self.task.identity, self.task.kernel)
+        kept.keep_only(key, shards)
+        ranks = {shard: kept.take(key, shard) or self._rank(graph, shard) for shard in shards}
+        coroutines, shared = self._coroutines(graph, ranks)
+        return {
+            shard: _timed(coroutine, partial(kept.put_back, key, shard, ranks[shard]))
+            for shard, coroutine in coroutines.items()
+        }, shared
 
     def _rank(self, graph: Graph, shard: int) -> Any:
         rows = graph.load(resident.ORDER_OF[self.task.kernel], shard)
@@ -268,19 +297,19 @@ class MakeRanks:
             shared = device.sssp_shared(graph.rows, _measure(graph, "sssp"))
             algorithm = sssp
         return {
-            shard: _timed(algorithm(rank, self.internal, shared)) for shard, rank in ranks.items()
+            shard: algorithm(rank, self.internal, shared) for shard, rank in ranks.items()
         }, shared
 
 
-def _timed(coroutine: Any) -> Generator[Any, Any, Any]:
-    """The coroutine, with the seconds from its first step to its last in the tree."""
+def _timed(coroutine: Any, put_back: Callable[[], None]) -> Generator[Any, Any, Any]:
+    """The coroutine; its tree has the seconds from first step to last, and arrays of its own."""
     start = perf_counter()
-    tree = yield from coroutine
-    return replace(tree, elapsed_s=perf_counter() - start)
-
-
-def _keep(shard: int, tree: Any) -> Any:  # noqa: ARG001 - the exchange's signature
-    return tree.copy()
+    try:
+        tree = yield from coroutine
+        return replace(tree.copy(), elapsed_s=perf_counter() - start)
+    finally:
+        # Two runs at once on a worker must not have the same rank: it is free only now.
+        put_back()
 
 
 @dataclass(frozen=True)

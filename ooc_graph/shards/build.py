@@ -8,7 +8,7 @@ is done twice writes the same bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -132,7 +132,7 @@ def build(
     if options.shards is not None and (options.shards < 1 or options.shards & (options.shards - 1)):
         raise UsageError(f"--shards {options.shards}: give a power of two")
     report = BuildReport()
-    with partial_store(out, overwrite=options.overwrite) as partial:
+    with partial_store(out, "graph", overwrite=options.overwrite) as partial:
         try:
             _Build(partial, workforce, progress, report, options).run(source)
         finally:
@@ -154,13 +154,18 @@ class _Build:
         return self.workforce.executor
 
     def run(self, source: EdgeSource) -> None:
-        description = self.executor.submit(source.describe)
+        local = getattr(source, "in_memory", False)
+        with ThreadPoolExecutor(1) as here:
+            description = (here if local else self.executor).submit(source.describe)
+            self._run(source, description, local)
+
+    def _run(self, source: EdgeSource, description: Future[dict[str, Any]], local: bool) -> None:
         if not source.rereadable:
             source = self._stage(source, self.workforce)
-        elif getattr(source, "in_memory", False) and self.workforce.remote:
+        elif local and self.workforce.remote:
             # Its data would travel with every task: stage it from here instead.
             with ThreadPoolExecutor(1) as executor:
-                source = self._stage(source, replace(self.workforce, executor=executor))
+                source = self._stage(source, replace(self.workforce, executor=executor), local)
         counted = self._count(source)
         vertices = self._renumber(source, counted)
         task = self._runs(source, vertices, counted)
@@ -172,7 +177,7 @@ class _Build:
         folder.mkdir(exist_ok=True)
         return folder
 
-    def _stage(self, source: EdgeSource, workforce: Workforce) -> EdgeSource:
+    def _stage(self, source: EdgeSource, workforce: Workforce, local: bool = False) -> EdgeSource:
         folder = str(self._folder("staged"))
         with self.report.timed("read input"):
             parts = run_all(
@@ -189,7 +194,8 @@ class _Build:
             if check is not None:
                 check(sum(part.edges for part in parts))
         dtype = (source.weight_dtype or column_dtype(parts)) if source.weighted else None
-        return StagedSource(source, tuple(parts), dtype)
+        lister = None if local else source
+        return StagedSource(source.directed, source.id_range, lister, tuple(parts), dtype)
 
     def _count(self, source: EdgeSource) -> list[Counted]:
         folder = self._folder("degrees")
@@ -203,8 +209,9 @@ class _Build:
                 ]
             else:
                 function = count_ids
+                most = self.workforce.budget.slot_bytes(0)
                 items = [
-                    (source, units, str(folder / f"{number}.npz"))
+                    (source, units, str(folder / f"{number}"), most)
                     for number, units in enumerate(groups)
                 ]
             counted: list[Counted] = run_all(
@@ -233,13 +240,13 @@ class _Build:
 
     def _dense_slots(self, table: int) -> int:
         budget = self.workforce.budget
-        # Renumbering takes 16 bytes a vertex in one process: refuse now what cannot be done then.
-        plan.BuildBudget(budget.limit_bytes, 1, 1).slot_bytes(4 * table)
+        # Renumbering takes so much in one process: refuse now what cannot be done then.
+        plan.BuildBudget(budget.limit_bytes, 1, 1).slot_bytes(plan.RENUMBER_TABLES * table)
         left = budget.limit_bytes - budget.processes * plan.RESERVE_BYTES
         return max(1, left // max(1, table + plan.LEAST_SLOT_BYTES))
 
     def _renumber(self, source: EdgeSource, counted: list[Counted]) -> Renumbered:
-        paths = [part.path for part in counted]
+        paths = [path for part in counted for path in part.paths]
         store, spill = self.partial.folder, self.partial.spill
         with self.report.timed("renumber"):
             if source.id_range is not None:
@@ -248,7 +255,7 @@ class _Build:
                     self.workforce, self.progress, "renumbering", dense_space, [item]
                 )
             else:
-                item = (paths, source, store, spill)
+                item = (paths, source, store, spill, self.workforce.budget.limit_bytes)
                 (result,) = run_all(
                     self.workforce, self.progress, "renumbering", named_space, [item]
                 )

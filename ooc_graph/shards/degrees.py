@@ -12,7 +12,7 @@ import numpy as np
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.kernels.degrees import count_dense
 from ooc_graph.kernels.vertices import merge_counts, run_lengths
-from ooc_graph.shards.plan import BLOCK_EDGES
+from ooc_graph.shards.plan import BLOCK_EDGES, COUNTED_ID_BYTES
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
 _LEAST_BUFFER = 1 << 18
@@ -24,8 +24,9 @@ class Counted:
 
     Parameters
     ----------
-    path
-        .npy with uint32 counts by position (dense ids), or with the structure of `CountedIds`.
+    paths
+        A .npy file with uint32 counts by position (dense ids); or .npz files with ascending ids
+        and their counts, several where they did not fit the budget at once.
     edges, loops
         Tuples read, and self-loops among them.
     lightest, heaviest
@@ -34,7 +35,7 @@ class Counted:
         Seconds that the source took to give (generate, read) the tuples.
     """
 
-    path: str
+    paths: tuple[str, ...]
     edges: int
     loops: int
     lightest: float | int | None
@@ -88,16 +89,20 @@ def count_units(
             edges += len(block)
             weights.add(block.weight)
     np.save(path, degree)
-    return Counted(path, edges, loops, weights.lightest, weights.heaviest, clock.read_s)
+    return Counted((path,), edges, loops, weights.lightest, weights.heaviest, clock.read_s)
 
 
 class CountedIds:
     """Ascending distinct ids with their counts, grown block by block.
 
-    Memory: about 50 bytes a distinct id while it grows.
+    Memory: about `COUNTED_ID_BYTES` a distinct id while it grows.
     """
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
         self.ids: IntArray = np.empty(0, np.int64)
         self.counts: AnyArray = np.empty(0, np.uint64)
         self._ends: list[IntArray] = []
@@ -142,15 +147,31 @@ class CountedIds:
         self.ids, self.counts = out_ids[:used].copy(), out_counts[:used].copy()
 
 
-def count_ids(source: EdgeSource, units: Sequence[Unit], path: str) -> Counted:
-    """Count the tuples of some units at every id that they name."""
+def count_ids(source: EdgeSource, units: Sequence[Unit], stem: str, most_bytes: int) -> Counted:
+    """Count the tuples of some units at every id that they name.
+
+    Parameters
+    ----------
+    stem
+        Path of the files to write, without number and suffix.
+    most_bytes
+        Memory for the ids; when it is full they are written and counting begins anew.
+    """
     found, weights, clock = CountedIds(), _Weights(), _Clock()
-    edges = loops = 0
+    edges, loops, paths = 0, 0, list[str]()
     for unit in units:
         for block in clock.blocks(source, unit):
             loops += found.add_edges(block)
             edges += len(block)
             weights.add(block.weight)
+            if len(found.ids) * COUNTED_ID_BYTES > most_bytes:
+                paths.append(_write_ids(found, f"{stem}-{len(paths)}.npz"))
+    paths.append(_write_ids(found, f"{stem}-{len(paths)}.npz"))
+    return Counted(tuple(paths), edges, loops, weights.lightest, weights.heaviest, clock.read_s)
+
+
+def _write_ids(found: CountedIds, path: str) -> str:
     found.settle()
     np.savez(path, ids=found.ids, counts=found.counts)
-    return Counted(path, edges, loops, weights.lightest, weights.heaviest, clock.read_s)
+    found.forget()
+    return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.shards.runs import RunTask, bucket_parts, read_bucket
 from ooc_graph.shards.scratch import borrow
 from ooc_graph.types import AnyArray, IntArray
+
+_folding = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,12 @@ def _grouped(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArra
 
 def _fold(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, AnyArray]:
     """A row too long to sort: fold its runs into tables of size O(V), a part at a time."""
+    # The tables are as large as the vertex state: one at a time in a process.
+    with _folding:
+        return _fold_row(task, side, bucket)
+
+
+def _fold_row(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, AnyArray]:
     weighted = task.runs.weight_dtype is not None
     seen = np.zeros(task.vertices, np.bool_)
     lightest = np.empty(task.vertices if weighted else 0, task.runs.weight_dtype or np.float32)

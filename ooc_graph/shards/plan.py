@@ -17,6 +17,12 @@ MOST_SLOT_BYTES = 96 << 20
 # A bucket that fits the cache sorts fastest; many buckets make scattered writes slow.
 CACHED_ARCS = 1 << 20
 MOST_BUCKETS = 512
+# Renumbering holds 24.4 bytes a vertex at its peak (measured): six tables of 4 bytes, and some.
+RENUMBER_TABLES = 6
+# Offsets, counts, cursor and lengths of a row while its bucket is merged.
+ROW_BYTES = 40
+# Ids with gaps: an id and its count, once as they are and once merged, and what is merged in.
+COUNTED_ID_BYTES = 50
 BLOCK_EDGES = 1 << 16
 
 
@@ -80,7 +86,8 @@ def bucket_arcs(slot_bytes: int, arc_bytes: int, weight_bytes: int, arcs: int) -
         Arcs of a side in all.
     """
     id_bytes = arc_bytes // 2
-    each = (arc_bytes + weight_bytes) + (id_bytes + weight_bytes) + 4
+    # A row has at least one arc.
+    each = (arc_bytes + weight_bytes) + (id_bytes + weight_bytes) + ROW_BYTES
     return max(DEAL_BLOCK, min(slot_bytes // each, max(CACHED_ARCS, arcs // MOST_BUCKETS)))
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
-from ooc_graph.errors import InputError
+from ooc_graph.errors import InputError, MemoryBudgetError
 from ooc_graph.kernels.degrees import falling_order
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import INTERNAL_OF, ORIGINAL_OF, ORIGINALS, TUPLES, internal_dtype
 from ooc_graph.shards.degrees import CountedIds
+from ooc_graph.shards.plan import COUNTED_ID_BYTES, RESERVE_BYTES
 from ooc_graph.shards.tables import VertexSpace, save
 from ooc_graph.types import AnyArray, IntArray
 
@@ -53,12 +54,19 @@ def sum_dense(paths: Sequence[str], count: int) -> AnyArray:
 
 
 def merge_ids(
-    paths: Sequence[str], source: EdgeSource, folder: Path
+    paths: Sequence[str], source: EdgeSource, folder: Path, limit_bytes: int
 ) -> tuple[VertexSpace, AnyArray]:
-    """Merge the ids of several tasks with those the input lists."""
+    """Merge the ids of several tasks with those the input lists.
+
+    Raises
+    ------
+    MemoryBudgetError
+        If the vertices themselves do not fit (`COUNTED_ID_BYTES` each).
+    """
     found, listed = CountedIds(), CountedIds()
     for path in paths:
         with np.load(path) as part:
+            _refuse_unfitting(len(found.ids) + len(part["ids"]), limit_bytes)
             found.merge(part["ids"], part["counts"])
     for ids in source.vertex_blocks():
         listed.add_vertices(ids)
@@ -74,6 +82,15 @@ def merge_ids(
     return VertexSpace(0, len(ids), save(folder, "originals", ids)), counts
 
 
+def _refuse_unfitting(ids: int, limit_bytes: int) -> None:
+    needed = ids * COUNTED_ID_BYTES // 2 + RESERVE_BYTES
+    if needed > limit_bytes:
+        raise MemoryBudgetError(
+            f"memory limit of {limit_bytes:,} bytes is too small: the vertices of this graph alone "
+            f"need about {needed:,} bytes while it is built; raise --memory-limit"
+        )
+
+
 def _refuse_unlisted(named: IntArray, listed: IntArray) -> None:
     position = np.minimum(np.searchsorted(listed, named), len(listed) - 1)
     strange = named[listed[position] != named]
@@ -87,7 +104,7 @@ def _refuse_unlisted(named: IntArray, listed: IntArray) -> None:
 def renumber(space: VertexSpace, degree: AnyArray, store: Path, spill: Path) -> Renumbered:
     """Order the vertices and write the vertex tables of the store.
 
-    Memory: 16 bytes a vertex, ``degree`` included (32-bit case).
+    Memory: about 24 bytes a vertex, ``degree`` included (32-bit case).
     """
     order = falling_order(degree)
     kept = len(order)
@@ -135,7 +152,9 @@ def dense_space(
     return renumber(VertexSpace(first, count), sum_dense(paths, count), store, spill)
 
 
-def named_space(paths: Sequence[str], source: EdgeSource, store: Path, spill: Path) -> Renumbered:
+def named_space(
+    paths: Sequence[str], source: EdgeSource, store: Path, spill: Path, limit_bytes: int
+) -> Renumbered:
     """`renumber` for the ids that the input names or lists."""
-    space, counts = merge_ids(paths, source, spill)
+    space, counts = merge_ids(paths, source, spill, limit_bytes)
     return renumber(space, counts, store, spill)

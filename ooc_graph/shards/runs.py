@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,26 +107,23 @@ def _write(task: RunTask, name: str, u: AnyArray, v: AnyArray, w: AnyArray) -> N
 
 def read_bucket(task: RunTask, side: str, bucket: int) -> Columns:
     """All arcs of one bucket, from all runs (their order decides nothing)."""
-    with ExitStack() as stack:
-        parts = [_Segment(stack, path, task, bucket) for path in _runs(task, side)]
-        arcs = sum(part.arcs for part in parts)
-        found = _columns(task, arcs)
-        done = 0
-        for part in parts:
-            part.read_into(_slice(found, done, done + part.arcs))
-            done += part.arcs
+    parts = [_Segment(path, task, bucket) for path in _runs(task, side)]
+    found = _columns(task, sum(part.arcs for part in parts))
+    done = 0
+    for part in parts:
+        part.read_into(_slice(found, done, done + part.arcs))
+        done += part.arcs
     return found
 
 
 def bucket_parts(task: RunTask, side: str, bucket: int, most: int) -> Iterator[Columns]:
     """The same arcs, at most ``most`` of them at a time."""
     for path in _runs(task, side):
-        with ExitStack() as stack:
-            part = _Segment(stack, path, task, bucket)
-            for start in range(0, part.arcs, most):
-                found = _columns(task, min(most, part.arcs - start))
-                part.read_into(found, start)
-                yield found
+        part = _Segment(path, task, bucket)
+        for start in range(0, part.arcs, most):
+            found = _columns(task, min(most, part.arcs - start))
+            part.read_into(found, start)
+            yield found
 
 
 def _runs(task: RunTask, side: str) -> list[Path]:
@@ -149,21 +145,24 @@ def _slice(columns: Columns, start: int, stop: int) -> Columns:
 
 
 class _Segment:
-    """What one run has of one bucket."""
+    """What one run has of one bucket; its file is open only while it is read."""
 
-    def __init__(self, stack: ExitStack, path: Path, task: RunTask, bucket: int) -> None:
-        self._file = stack.enter_context(path.open("rb", buffering=0))
-        buckets = len(task.buckets)
+    def __init__(self, path: Path, task: RunTask, bucket: int) -> None:
+        self._path, buckets = path, len(task.buckets)
         offsets = np.empty(3, np.int64)
-        read_at(self._file.fileno(), byte_view(offsets[:2]), 8 * bucket)
-        read_at(self._file.fileno(), byte_view(offsets[2:]), 8 * buckets)
+        with path.open("rb", buffering=0) as file:
+            read_at(file.fileno(), byte_view(offsets[:2]), 8 * bucket)
+            read_at(file.fileno(), byte_view(offsets[2:]), 8 * buckets)
         self._start, stop, self._total = offsets.tolist()
         self.arcs, self._base = stop - self._start, 8 * (buckets + 1)
 
     def read_into(self, columns: Columns, skip: int = 0) -> None:
+        if not self.arcs:
+            return
         base = self._base
-        for column in (columns.rows, columns.neighbors, columns.weights):
-            if len(column):
-                offset = base + (self._start + skip) * column.itemsize
-                read_at(self._file.fileno(), byte_view(column), offset)
-            base += self._total * column.itemsize
+        with self._path.open("rb", buffering=0) as file:
+            for column in (columns.rows, columns.neighbors, columns.weights):
+                if len(column):
+                    offset = base + (self._start + skip) * column.itemsize
+                    read_at(file.fileno(), byte_view(column), offset)
+                base += self._total * column.itemsize

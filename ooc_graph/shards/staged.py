@@ -78,29 +78,28 @@ class StagedSource:
 
     Parameters
     ----------
-    original
-        The source that was staged: directedness, declared vertices and description are its own.
+    directed, id_range
+        As the source that was staged has them.
+    lister
+        The source that lists vertices, or None where it cannot (data in memory would travel with
+        every task).
+    parts
+        What was staged.
+    weight_dtype
+        dtype of the whole weight column, None where there are no weights.
     """
 
-    original: EdgeSource
+    directed: bool
+    id_range: tuple[int, int] | None
+    lister: EdgeSource | None
     parts: tuple[Part, ...]
     weight_dtype: np.dtype[Any] | None
     rereadable: bool = field(default=True, init=False)
 
     @property
-    def directed(self) -> bool:
-        """Whether tuples are arcs."""
-        return self.original.directed
-
-    @property
     def weighted(self) -> bool:
         """Whether there are weights."""
         return self.weight_dtype is not None
-
-    @property
-    def id_range(self) -> tuple[int, int] | None:
-        """Declared dense ids."""
-        return self.original.id_range
 
     @property
     def edges(self) -> int:
@@ -146,11 +145,16 @@ class StagedSource:
 
     def vertex_blocks(self) -> Iterator[IntArray]:
         """Listed vertices."""
-        return self.original.vertex_blocks()
+        return iter(()) if self.lister is None else self.lister.vertex_blocks()
+
+    def check_totals(self, tuples_read: int) -> None:
+        """Refuse a different number of tuples than were staged."""
+        if tuples_read != self.edges:
+            raise OSError(f"{tuples_read} of {self.edges} staged tuples were read")
 
     def describe(self) -> dict[str, Any]:
-        """The original's description."""
-        return self.original.describe()
+        """Staged data have no description of their own; the input's is in the store."""
+        raise NotImplementedError("describe the source that was staged")
 
 
 def _column(part: Part, name: str, dtype: Any, start: int, stop: int) -> AnyArray:

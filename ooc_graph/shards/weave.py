@@ -24,6 +24,8 @@ from ooc_graph.shards.merge import MergeTask, merge_bucket
 from ooc_graph.shards.workforce import CHECK_S, Workforce, stop_all
 from ooc_graph.types import IntArray, Progress
 
+_FUNCTIONS = (merge_bucket.__name__, write_strip_chunk.__name__, write_offsets.__name__)
+
 Job = tuple[Callable[..., Any], tuple[Any, ...], Callable[[Any], None]]
 
 
@@ -105,7 +107,7 @@ class Loom:
                     for future in done:
                         self._running.pop(future)(future.result())
             except BaseException:
-                stop_all(self._running)
+                stop_all(self._workforce, self._running, _FUNCTIONS)
                 raise
         return self._woven
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass
+from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from ooc_graph.shards.plan import BuildBudget
@@ -13,6 +14,7 @@ from ooc_graph.types import Progress
 CHECK_S = 5.0
 # A task is a few seconds of work; on a lost worker it never ends.
 STOP_S = 60.0
+POLL_S = 0.05
 
 Done = TypeVar("Done")
 
@@ -33,6 +35,9 @@ class Workforce:
         Whether tasks travel to other processes.
     check
         Called while tasks are waited for; raises if they can no longer be done.
+    quiet
+        Tells whether no task of functions of these names is being executed; for executors
+        whose futures do not know.
     """
 
     executor: Executor
@@ -40,6 +45,7 @@ class Workforce:
     everywhere: Callable[[Callable[[], None]], None]
     remote: bool = False
     check: Callable[[], None] = lambda: None
+    quiet: Callable[[Collection[str]], bool] = lambda _: True
 
 
 def run_all(
@@ -64,7 +70,7 @@ def run_all(
             for future in in_turn(workforce, futures):
                 bar.advance(amount(future.result()))
         except BaseException:
-            stop_all(futures)
+            stop_all(workforce, futures, [function.__name__])
             raise
     return [future.result() for future in futures]
 
@@ -79,7 +85,16 @@ def in_turn(workforce: Workforce, futures: Collection[Future[Done]]) -> Iterator
         yield from done
 
 
-def stop_all(futures: Iterable[Future[Any]]) -> None:
-    """Cancel what has not begun and wait for what runs, so that nothing writes any more."""
+def stop_all(workforce: Workforce, futures: Iterable[Future[Any]], names: Collection[str]) -> None:
+    """Cancel what has not begun and wait for what runs, so that nothing writes any more.
+
+    Parameters
+    ----------
+    names
+        Names of the functions that were submitted.
+    """
     running = [future for future in futures if not future.cancel()]
     wait(running, timeout=STOP_S)
+    begun = monotonic()
+    while not workforce.quiet(names) and monotonic() - begun < STOP_S:
+        sleep(POLL_S)

@@ -45,7 +45,9 @@ def sssp(rank: SsspRank, root: int, shared: SsspShared) -> Superstep[SsspTree]:
     Raises
     ------
     InputError
-        A shortest distance exceeds int64.
+        A shortest distance exceeds the distances' dtype.
+    AssertionError
+        The graph's out- and in-arcs contradict each other.
     """
     rank.start()
     phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}
@@ -139,4 +141,6 @@ def _parents(
     while unresolved:
         solved = rank.resolve(shared)
         world = yield Share((len(solved),), (solved,))
+        if world.counts[0] == 0:
+            raise AssertionError(f"{unresolved} reached vertices have no neighbor on a path")
         unresolved = unresolved - world.counts[0]

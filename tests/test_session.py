@@ -1,0 +1,202 @@
+"""What the session promises beyond a single search: paths, identities, concurrency, losses."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from distributed import Client
+
+import ooc_graph as og
+from ooc_graph.errors import (
+    ClusterLostError,
+    InputError,
+    MemoryBudgetError,
+    OutputExistsError,
+    UsageError,
+)
+from ooc_graph.session import place as places
+from ooc_graph.session import search as searches
+from ooc_graph.session.cluster import local_cluster
+from ooc_graph.shards import plan
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Client]:
+    with local_cluster(2) as client:
+        yield client
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> og.Graph:
+    return og.build(og.Kronecker(13, edge_factor=4), tmp_path / "g.zarr", shards=8)
+
+
+def test_searches_at_the_same_time_do_not_mix(graph: og.Graph, cluster: Client) -> None:
+    roots = og.Kronecker(13, edge_factor=4).search_keys(6).tolist()
+    expected = {root: og.bfs(graph, root) for root in roots}
+
+    def search(root: int) -> og.BfsResult:
+        return og.bfs(graph, root, client=cluster, exchange="scheduler")
+
+    with ThreadPoolExecutor(3) as threads:
+        for result in threads.map(search, roots * 2):
+            assert np.array_equal(result.parent, expected[result.root].parent)
+            assert np.array_equal(result.level, expected[result.root].level)
+
+
+def test_an_answer_never_replaces_the_graph(graph: og.Graph) -> None:
+    with pytest.raises(OutputExistsError, match="holds a graph, which a result does not replace"):
+        og.bfs(graph, 0, out=graph.path, overwrite=True)
+    assert og.open(graph.path).identity == graph.identity
+
+
+def test_relative_paths_mean_the_callers_folder(
+    tmp_path: Path, cluster: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers were started elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    graph = og.build(og.Kronecker(10), "rel.zarr", client=cluster)
+    result = og.bfs(
+        "rel.zarr", int(og.Kronecker(10).search_keys(1)[0]), client=cluster, out="r.zarr"
+    )
+    assert result.reached.any()
+    assert graph.path == tmp_path / "rel.zarr"
+    assert (tmp_path / "r.zarr" / "manifest.json").is_file()
+
+
+def test_many_runs_do_not_need_many_open_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "run_edges", lambda *_: 200)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
+    try:
+        graph = og.build(og.Kronecker(11), tmp_path / "many.zarr")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    monkeypatch.undo()
+    assert graph.identity == og.build(og.Kronecker(11), tmp_path / "few.zarr").identity
+
+
+def test_a_root_without_arcs_needs_no_rows(
+    graph: og.Graph, cluster: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    isolated = int(np.flatnonzero(graph.internal_of() < 0)[0])
+    monkeypatch.setattr(og.Graph, "load", lambda *_: pytest.fail("rows were loaded"))
+    for exchange in ("auto", "local"):
+        result = og.sssp(graph, isolated, exchange=exchange)
+        assert result.reached.sum() == 1
+        assert result.distance[isolated] == 0
+    assert og.bfs(graph, isolated, client=cluster, exchange="scheduler").reached.sum() == 1
+
+
+def test_the_local_exchange_is_local_with_a_cluster_too(
+    graph: og.Graph, cluster: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert searches.choose_exchange(graph, "bfs", "local", places.OnCluster(cluster)) == "local"
+
+
+def test_too_little_memory_is_refused_or_shared(graph: og.Graph, cluster: Client) -> None:
+    whole = searches.resident_bytes(graph, "bfs")
+    with pytest.raises(MemoryBudgetError, match="raise --memory-limit"):
+        og.bfs(graph, 0, memory_limit=whole - 1)
+    shared = places.OnCluster(cluster, 2 * (whole - 1))
+    assert searches.choose_exchange(graph, "bfs", "auto", shared) == "scheduler"
+    with pytest.raises(MemoryBudgetError, match="add workers"):
+        og.bfs(graph, 0, client=cluster, memory_limit=whole // 4)
+
+
+@pytest.mark.parametrize("source", [7.0, "7", None])
+def test_a_source_is_an_integer(graph: og.Graph, source: object) -> None:
+    with pytest.raises(UsageError, match="give one vertex id"):
+        og.bfs(graph, source)  # type: ignore[arg-type]
+
+
+def test_a_numpy_integer_is_a_source(graph: og.Graph, tmp_path: Path) -> None:
+    key = og.Kronecker(13, edge_factor=4).search_keys(1)[0]
+    assert og.bfs(graph, key, out=tmp_path / "r.zarr").root == int(key)
+
+
+def test_a_replaced_graph_is_noticed(graph: og.Graph, cluster: Client, tmp_path: Path) -> None:
+    og.build(og.Kronecker(12, edge_factor=4), graph.path, shards=8, overwrite=True)
+    for options in ({}, {"exchange": "local"}, {"exchange": "scheduler", "client": cluster}):
+        with pytest.raises(UsageError, match="was replaced since it was opened"):
+            og.bfs(graph, 1, **options)
+
+
+def test_nothing_is_written_after_an_error_was_raised(tmp_path: Path, cluster: Client) -> None:
+    lines = [f"{i} {i + 1}\n" for i in range(400_000)]
+    lines[5] = "one line is wrong\n"
+    text = tmp_path / "edges.txt"
+    text.write_text("".join(lines))
+    with pytest.raises(InputError):
+        og.build(text, tmp_path / "g.zarr", client=cluster)
+    assert places.OnCluster(cluster)._quiet(["stage_unit"])
+    assert [path.name for path in tmp_path.iterdir()] == ["edges.txt"]
+    time.sleep(0.5)
+    assert [path.name for path in tmp_path.iterdir()] == ["edges.txt"]
+
+
+def test_a_search_does_not_wait_for_workers_that_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "CHECK_S", 0.2)
+    monkeypatch.setattr(places, "_WORKER_WAIT_S", 1.0)
+    with local_cluster(1) as client:
+        place = places.OnCluster(client)
+        with ThreadPoolExecutor(1) as thread:
+            waiting = thread.submit(place.call, time.sleep, 30)
+            time.sleep(0.5)
+            client.cluster.scale(0)
+            with pytest.raises(ClusterLostError, match="all workers"):
+                waiting.result(timeout=30)
+
+
+def test_gapped_ids_keep_to_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids are written in several runs where they do not fit at once; the store is the same."""
+    random = np.random.default_rng(1)
+    edges = (random.integers(0, 1 << 60, 50_000), random.integers(0, 1 << 60, 50_000))
+    expected = og.build(edges, tmp_path / "a.zarr").identity
+    monkeypatch.setattr("ooc_graph.shards.degrees.COUNTED_ID_BYTES", 1 << 14)
+    assert og.build(edges, tmp_path / "b.zarr").identity == expected
+
+
+def test_graph500_on_ranks_where_no_worker_holds_the_graph(
+    tmp_path: Path, cluster: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ooc_graph.session import graph500 as job
+    from ooc_graph.types import NoProgress
+
+    monkeypatch.setattr(job, "choose_exchange", lambda *_: "scheduler")
+    monkeypatch.setattr(job, "warm_up", lambda *_: pytest.fail("the whole graph was loaded"))
+    options = job.Graph500Options(scale=11, searches=2, shards=4)
+    outcome = job.graph500(
+        options,
+        tmp_path,
+        client=cluster,
+        memory_limit_bytes=None,
+        progress=NoProgress(),
+        overwrite=False,
+    )
+    assert outcome.failure is None
+    assert "sssp harmonic_mean_TEPS" in outcome.block
+
+
+def test_persisted_dask_collections_are_read_from_the_cluster(
+    tmp_path: Path, cluster: Client
+) -> None:
+    pytest.importorskip("pandas")
+    import dask.dataframe as dd
+    import pandas as pd
+
+    frame = pd.DataFrame({"source": [1, 2, 3, 9], "target": [2, 3, 4, 1], "weight": [5, 1, 2, 7]})
+    held = dd.from_pandas(frame, npartitions=2).persist()
+    graph = og.build(held, tmp_path / "g.zarr", client=cluster)
+    assert (graph.edges, graph.weight_dtype) == (4, np.dtype(np.int32))
+    assert og.sssp(graph, 9).distance.tolist() == [7, 12, 13, 15, 0]
