@@ -4,15 +4,20 @@
 
 Everything is in the time: generating (twice), degrees, renumbering, sorting, writing, hashing,
 fsync, manifest. The cluster is started and its kernels are compiled before. Memory is the peak of
-all processes less that of the idle warmed-up cluster. Appends to records/build.jsonl.
+all processes less that of the idle warmed-up cluster. The share of the time spent waiting for the
+disk is that of the worker threads' samples in which they wait for it. Appends to
+records/build.jsonl.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import statistics
 import tempfile
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +32,40 @@ from ooc_graph.shards.build import BuildOptions
 RECORDS = Path(__file__).parent / "records" / "build.jsonl"
 
 
-def disk_wait_s(client: Any) -> float:
-    """Seconds that the workers' threads have waited for block I/O since they began."""
-    return sum(client.run(_delays).values())
+class DiskWatch:
+    """How many threads of the workers wait for the disk (state D), sampled while a block runs.
 
+    The system keeps no such account by default, so their states are looked at.
+    """
 
-def _delays() -> float:
-    ticks = 0
-    for task in Path("/proc/self/task").iterdir():
-        ticks += int((task / "stat").read_text().rpartition(")")[2].split()[39])
-    return ticks / os.sysconf("SC_CLK_TCK")
+    def __init__(self, pids: Sequence[int], interval_s: float = 0.01) -> None:
+        self._pids, self._interval_s = pids, interval_s
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.waiting = self.samples = 0
+
+    def __enter__(self) -> DiskWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval_s):
+            self.samples += 1
+            for pid in self._pids:
+                for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+                    with contextlib.suppress(OSError):
+                        self.waiting += stat.read_text().rpartition(") ")[2][0] == "D"
 
 
 def one(client: Any, source: Kronecker, folder: Path, limit: int) -> dict[str, Any]:
     """Build once; the figures."""
     os.sync()
-    waited = disk_wait_s(client)
-    with MemoryWatch(interval_s=0.02) as watch:
+    disk = DiskWatch(list(client.run(os.getpid).values()))
+    with MemoryWatch(interval_s=0.02) as watch, disk:
         _, report = build_with_report(
             source,
             folder / "graph.zarr",
@@ -56,7 +78,7 @@ def one(client: Any, source: Kronecker, folder: Path, limit: int) -> dict[str, A
         "edges_per_s": report.edges / report.elapsed_s,
         "stages": {name: round(stop - start, 3) for name, start, stop in report.stages},
         "peak_above_idle_bytes": watch.peak_bytes - watch.baseline_bytes,
-        "disk_wait_thread_s": disk_wait_s(client) - waited,
+        "disk_wait_share": disk.waiting / max(1, disk.samples) / sum(client.nthreads().values()),
         "arcs": report.arcs,
     }
 
@@ -82,7 +104,7 @@ def main() -> None:
             median = statistics.median(run["edges_per_s"] for run in runs)
             peak = max(run["peak_above_idle_bytes"] for run in runs)
             threads = sum(client.nthreads().values())
-            share = max(run["disk_wait_thread_s"] / threads / run["elapsed_s"] for run in runs)
+            share = max(run["disk_wait_share"] for run in runs)
             print(
                 f"scale {options.scale} {kind:10} limit {limit / 2**20:8.0f} MiB: "
                 f"{median / 1e6:6.2f} M edges/s, peak {peak / 2**20:7.0f} MiB above idle, "

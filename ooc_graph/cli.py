@@ -217,7 +217,7 @@ def build(
             memory_limit=_limit(common, client),
             progress=progress,
         )
-    click.echo(f"{graph!r} in {report.elapsed_s:.1f} s")
+    click.echo(f"{out}: {graph.summary}, built in {report.elapsed_s:.1f} s")
 
 
 def _search_command(kernel: str, summary: str) -> None:

@@ -20,6 +20,7 @@ from ooc_graph.edges.lines import BUFFER_BYTES, INT64_MAX
 from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
 from ooc_graph.edges.rows import RowGrammar, RowParser
 from ooc_graph.errors import InputError
+from ooc_graph.kernels import tokenize_rows
 from ooc_graph.types import EdgeBlock, IntArray
 
 
@@ -82,16 +83,30 @@ class AdjacencySource:
         Raises
         ------
         InputError
-            At the first wrong line, or at the end where the counts of the header do not hold.
+            At the first wrong line, or at the end where the counts of the header do not hold or
+            an undirected METIS graph has an edge from one end only.
         """
         parser = self._parser(unit.path or "", block_edges)
-        rows = 0
+        rows, balance = 0, 0
         for block, _ in parser.blocks():
             rows += len(block)
             if len(block):
+                if self._mirrored:
+                    balance += _mirror_sum(block)
                 yield block
         if self.declared is not None:
             self._check_counts(parser, rows)
+        if balance % (1 << 64):
+            raise InputError(
+                "an edge is not listed from both ends with one weight",
+                path=parser.path,
+                advice="METIS graphs are symmetric; use --directed for rows of out-arcs",
+            )
+
+    @property
+    def _mirrored(self) -> bool:
+        """Whether each entry (u, v, w) has to come with (v, u, w)."""
+        return self.declared is not None and not self.directed
 
     def _parser(self, path: str, block_edges: int) -> RowParser:
         file = next(file for file in self.files if file.path == path)
@@ -146,6 +161,12 @@ class AdjacencySource:
             "weight_type": self.grammar.weight_type,
             "files": [file_record(file.path) for file in self.files],
         }
+
+
+def _mirror_sum(block: EdgeBlock) -> int:
+    """``mirror_sum`` of a block; the type of its weights, and the sign of 0, do not matter."""
+    weight = np.zeros(0) if block.weight is None else block.weight.astype(np.float64) + 0.0
+    return int(tokenize_rows.mirror_sum(block.source, block.target, weight))
 
 
 def open_metis(paths: Sequence[str], options: ReadOptions) -> AdjacencySource:

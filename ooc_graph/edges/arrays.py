@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.bytestream import compression_of, file_record
+from ooc_graph.edges.bytestream import file_record, refuse_compressed
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
 from ooc_graph.edges.interface import Unit
 from ooc_graph.edges.npyfiles import (
     NpyColumn,
+    ambiguous_shape,
     columns_of,
     npz_columns,
     read_column,
@@ -97,12 +98,14 @@ class NpySource:
 def open_npy(paths: Sequence[str], options: ReadOptions) -> NpySource:
     """``.npy`` files with an (m, 2), (m, 3) or (2, m) array."""
     for path in paths:
-        compression_of(path)
+        refuse_compressed(path)
     return _open("npy", [columns_of(read_header(path)) for path in paths], options, True)
 
 
 def open_npz(paths: Sequence[str], options: ReadOptions) -> NpySource:
     """``.npz`` files with arrays source, target and perhaps weight."""
+    for path in paths:
+        refuse_compressed(path)
     return _open("npz", [npz_columns(path) for path in paths], options, False)
 
 
@@ -222,6 +225,11 @@ def open_arrays(given: AnyArray | Sequence[AnyArray], options: ReadOptions) -> A
 
 
 def _columns(array: AnyArray) -> list[AnyArray]:
+    if ambiguous_shape(array.shape):
+        raise InputError(
+            f"an array of shape {array.shape} may hold edges in its rows or in its columns",
+            advice="give vectors (source, target[, weight])",
+        )
     if array.ndim == 2 and array.shape[1] in {2, 3}:
         return list(array.T)
     if array.ndim == 2 and array.shape[0] == 2:

@@ -13,56 +13,13 @@ from typing import Any
 
 import zstandard
 
+from ooc_graph.edges.zstdstream import ZSTD_MAGIC, ZstdReader, is_skippable
 from ooc_graph.errors import InputError
 
 GZIP_MAGIC = b"\x1f\x8b"
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 BOM = b"\xef\xbb\xbf"
 PEEK_BYTES = 256 << 10
-_STEP_BYTES = 16 << 10
 _FOREIGN = {b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip"}
-
-
-class ZstdReader:
-    """Concatenated zstd frames as one stream that notices a missing end.
-
-    ``zstandard.stream_reader`` ends quietly where a truncated file ends, so frames are decoded
-    one by one here.
-    """
-
-    def __init__(self, raw: FileIO) -> None:
-        self._raw = raw
-        self._frame: Any = None
-        self._pending = b""
-        self._ready = memoryview(b"")
-
-    def readinto(self, view: memoryview) -> int:
-        """Fill the front of ``view``; 0 at the end of the last frame."""
-        while not self._ready:
-            if not self._decode():
-                return 0
-        count = min(len(view), len(self._ready))
-        view[:count] = self._ready[:count]
-        self._ready = self._ready[count:]
-        return count
-
-    def _decode(self) -> bool:
-        data = self._pending or self._raw.read(_STEP_BYTES)
-        self._pending = b""
-        if not data:
-            if self._frame is not None:
-                raise EOFError("compressed data ends early")
-            return False
-        if self._frame is None:
-            self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._ready = memoryview(self._frame.decompress(data))
-        if self._frame.eof:
-            self._pending, self._frame = self._frame.unused_data, None
-        return True
-
-    def close(self) -> None:
-        """Close the file underneath."""
-        self._raw.close()
 
 
 def compression_of(path: str) -> str:
@@ -77,7 +34,7 @@ def compression_of(path: str) -> str:
         magic = raw.read(6)
     if magic.startswith(GZIP_MAGIC):
         return "gzip"
-    if magic.startswith(ZSTD_MAGIC):
+    if magic.startswith(ZSTD_MAGIC) or is_skippable(magic):
         return "zstd"
     for start, name in _FOREIGN.items():
         if magic.startswith(start):
@@ -93,6 +50,26 @@ def compression_of(path: str) -> str:
             advice="rename the file or compress it again",
         )
     return ""
+
+
+def refuse_compressed(path: str) -> None:
+    """Refuse a packed file of a format that is read at arbitrary places.
+
+    Raises
+    ------
+    InputError
+        The file is not there, or begins as a gzip, zstd, bzip2 or xz file.
+    """
+    packed = {GZIP_MAGIC: "gzip", ZSTD_MAGIC: "zstd", **_FOREIGN}
+    with _open_raw(path) as raw:
+        start = raw.read(6)
+    for magic, name in packed.items():
+        if start.startswith(magic) and name != "zip":
+            raise InputError(
+                f"is compressed ({name})",
+                path=path,
+                advice="unpack it first: arrays and tables are read at arbitrary places",
+            )
 
 
 def _open_raw(path: str) -> FileIO:

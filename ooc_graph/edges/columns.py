@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ooc_graph.edges.options import Column, ReadOptions
-from ooc_graph.errors import UsageError
+from ooc_graph.errors import InputError, UsageError
 
 SOURCE_NAMES = ("source", "src", "from", "u", "fromnodeid", "source_id", "row")
 TARGET_NAMES = ("target", "dst", "dest", "destination", "to", "v", "tonodeid", "target_id", "col")
@@ -50,6 +51,10 @@ def choose_columns(
 ) -> ChosenColumns:
     """Columns that the caller chose, else those with usual names, else the first ones.
 
+    The first two columns of a table with names are taken only where nothing else is likely: it
+    has just two, or a weight as its third, or names that differ in their digits only
+    (``Person.id`` twice, ``node1`` and ``node2``).
+
     Parameters
     ----------
     names
@@ -61,12 +66,13 @@ def choose_columns(
     ------
     UsageError
         A chosen column is not there, or one column is to serve twice.
+    InputError
+        The names do not say which columns are source and target.
     """
     if options.columns is not None:
         source, target = (position_of(name, names, fields, where) for name in options.columns)
     else:
-        found = (_usual(SOURCE_NAMES, names), _usual(TARGET_NAMES, names))
-        source, target = (0, 1) if None in found else (found[0] or 0, found[1] or 0)
+        source, target = (0, 1) if names is None else _by_names(options, names, where)
     weight = None
     if options.weight_column is not None:
         weight = position_of(options.weight_column, names, fields, where)
@@ -80,6 +86,40 @@ def choose_columns(
     if len({source, target, weight}) < 3:
         raise UsageError(f"{where}: source, target and weight must be different columns")
     return ChosenColumns(source, target, weight)
+
+
+def _by_names(options: ReadOptions, names: Sequence[str], where: str) -> tuple[int, int]:
+    """Positions of source and target in a table with names."""
+    source, target = _usual(SOURCE_NAMES, names), _usual(TARGET_NAMES, names)
+    if source is not None and target is not None:
+        return source, target
+    neither = source is None and target is None
+    if neither and (_third_is_weight(options, names) or _first_are_alike(names)):
+        return 0, 1
+    known = "neither is known" if neither else f"only {names[source or target or 0]!r} is known"
+    raise InputError(
+        f"which columns are source and target? Of {', '.join(names)} {known}",
+        path=where,
+        advice="name them with --columns SOURCE,TARGET",
+    )
+
+
+def _third_is_weight(options: ReadOptions, names: Sequence[str]) -> bool:
+    """Whether there are two columns, and nothing else but perhaps a weight after them."""
+    if len(names) == 2:
+        return True
+    chosen = options.weight_column
+    named = _usual(WEIGHT_NAMES, names) == 2 or (chosen is not None and str(chosen) == "2")
+    return len(names) == 3 and (named or chosen == names[2])
+
+
+def _first_are_alike(names: Sequence[str]) -> bool:
+    """Whether the first two names, and no others, differ in their digits only.
+
+    LDBC's tables of relations call both ends alike; pandas numbers equal names.
+    """
+    stems = [re.sub(r"\.?\d+", "", name).lower() for name in names]
+    return len(stems) > 1 and stems[0] == stems[1] and stems.count(stems[0]) == 2
 
 
 def _usual(usual: Sequence[str], names: Sequence[str] | None) -> int | None:

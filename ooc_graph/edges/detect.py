@@ -71,6 +71,9 @@ def _by_magic(path: str) -> str | None:
 
 
 def _by_lines(view: Peek) -> str:
+    packed = next((kind for magic, kind in _MAGIC.items() if view.text.startswith(magic)), None)
+    if packed is not None:
+        raise InputError(f"is a compressed {packed} file", path=view.path, advice="unpack it first")
     if b"\x00" in view.text:
         raise InputError("is a binary file of an unknown kind", path=view.path, advice=_CHOICES)
     first = next((line for _, _, line in view.lines() if line), b"")
@@ -119,6 +122,8 @@ def _by_field_counts(view: Peek, lines: list[tuple[int, bytes]]) -> str:
         return "counted"
     odd = next((at for at, count in enumerate(counts) if count != counts[0]), None)
     if odd is None and counts[0] >= 2:
+        if counts[0] == 2:
+            _refuse_counts(view)
         return "edgelist"
     at = odd or 0
     raise InputError(
@@ -129,3 +134,27 @@ def _by_field_counts(view: Peek, lines: list[tuple[int, bytes]]) -> str:
         line=lines[at][0],
         advice="an edge list has two or three fields in every line; otherwise " + _CHOICES,
     )
+
+
+def _refuse_counts(view: Peek) -> None:
+    """Refuse a short list of pairs whose first line fits as 'n m' of the lines below it.
+
+    Raises
+    ------
+    InputError
+        As many lines as its second number follow, and no id in them is above its first.
+    """
+    data = [(number, line.split()) for number, _, line in view.lines() if not is_comment(line)]
+    (first, header), rest = data[0], data[1:]
+    pairs = (word for _, words in data for word in words)
+    if not view.whole or not rest or not all(word.isdigit() for word in pairs):
+        return
+    vertices, edges = (int(word) for word in header)
+    largest = max(int(word) for _, words in rest for word in words)
+    if edges == len(rest) and largest <= vertices:
+        raise InputError(
+            f"the first line may be counts (vertices, edges) or an edge: {vertices} {edges}",
+            path=view.path,
+            line=first,
+            advice="say which with --format counted or --format edgelist",
+        )

@@ -91,6 +91,17 @@ class EdgeSource(Protocol):
             With path, line, what was expected and what to do.
         """
 
+    def check_totals(self, tuples_read: int) -> None:
+        """Compare the number of tuples in all units with what the input declares.
+
+        Called once after every unit was read; a unit alone cannot know.
+
+        Raises
+        ------
+        InputError
+            The input holds more or fewer tuples than it declares.
+        """
+
     def vertex_blocks(self) -> Iterator[IntArray]:
         """Yield explicitly listed vertex ids (LDBC ``.v``), nothing where none are listed.
 

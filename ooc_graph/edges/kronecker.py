@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ooc_graph.edges.interface import Unit
-from ooc_graph.errors import UsageError
+from ooc_graph.errors import InputError, UsageError
 from ooc_graph.kernels import kronecker as kernel
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
@@ -138,6 +138,17 @@ class Kronecker:
             weight = np.empty(count, np.float32) if self.weighted else None
             self.generate_into(start, source, target, weight)
             yield EdgeBlock(source, target, weight)
+
+    def check_totals(self, tuples_read: int) -> None:
+        """Compare with the number of tuples that the parameters give.
+
+        Raises
+        ------
+        InputError
+            Another number was read.
+        """
+        if tuples_read != self.edges:
+            raise InputError(f"{self.edges:,} edges are expected, {tuples_read:,} were read")
 
     def vertex_blocks(self) -> Iterator[IntArray]:
         """Yield nothing: `id_range` says it all."""

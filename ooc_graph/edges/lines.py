@@ -238,6 +238,7 @@ def line_fault(
             "line breaks inside quotes are not supported",
         ),
         decimals.BAD_TAG: (f"expected a line '{grammar.tag} …'", "comments begin with 'c'"),
+        decimals.CONTROL_BYTE: ("a control character between fields", "is this a text file?"),
         decimals.MANY_LINES: ("more lines than the file declares", "check its first line"),
     }[status]
     return InputError(f"{problem}: {shown!r}", path=path, line=number, advice=advice)

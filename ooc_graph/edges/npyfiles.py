@@ -102,15 +102,26 @@ class NpyColumn:
     length: int
 
 
+def ambiguous_shape(shape: tuple[int, ...]) -> bool:
+    """Whether both (m, 2) or (m, 3) and (2, m) fit."""
+    return shape in {(2, 2), (2, 3)}
+
+
 def columns_of(part: NpyPart) -> list[NpyColumn]:
     """Columns of an (m, 2), (m, 3) or (2, m) array.
 
     Raises
     ------
     InputError
-        It has another shape.
+        It has another shape, or one that can be read both ways.
     """
     shape = part.shape
+    if ambiguous_shape(shape):
+        raise InputError(
+            f"an array of shape {shape} may hold edges in its rows or in its columns",
+            path=part.path,
+            advice="give vectors source, target[, weight]: numpy.savez(file, source=…, target=…)",
+        )
     if len(shape) == 2 and shape[1] in {2, 3}:
         m, k = shape
         flat = part.fortran

@@ -87,7 +87,9 @@ def read_options(
         raise UsageError(f"weight type {weight_type!r}: use int, float32 or float64")
     names = {"tab": "\t", "\\t": "\t", "space": "", "whitespace": "", " ": "", "comma": ","}
     delimiter = names.get(delimiter, delimiter) if delimiter is not None else None
-    if delimiter and (len(delimiter) != 1 or delimiter in '"#%+-.\r\n' or not _is_mark(delimiter)):
+    if delimiter and (
+        len(delimiter) != 1 or delimiter in '"#%+-.\r\n\0' or not _is_mark(delimiter)
+    ):
         raise UsageError(f"delimiter {delimiter!r}: one ASCII mark, 'tab' or 'space'")
     return ReadOptions(
         directed=directed,

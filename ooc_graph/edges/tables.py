@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.bytestream import file_record
+from ooc_graph.edges.bytestream import file_record, refuse_compressed
 from ooc_graph.edges.columns import ChosenColumns, choose_columns
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
 from ooc_graph.edges.interface import Unit
@@ -154,6 +154,7 @@ def _pyarrow() -> tuple[Any, Any]:
 
 def _open_file(path: str) -> tuple[ParquetFile, Any]:
     arrow, parquet = _pyarrow()
+    refuse_compressed(path)
     try:
         with parquet.ParquetFile(path) as opened:
             meta = opened.metadata

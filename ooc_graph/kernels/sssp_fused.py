@@ -35,7 +35,8 @@ class Answer(NamedTuple):
     """Parents, and scratch of the passes that all threads run.
 
     ``limits`` (4,): the distance up to which all is final, a lower bound of what may have
-    changed, the largest distance reached, the distance beyond the inner vertices. ``ranges`` (threads, 2): what each thread found in a pull pass.
+    changed, the largest distance reached, the distance beyond the inner vertices. ``ranges``
+    (threads, 2): what each thread found in a pull pass.
     """
 
     parent: AnyArray

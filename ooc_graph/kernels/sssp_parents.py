@@ -145,7 +145,7 @@ def _next_to(out: Any, wave: Any, unresolved: Any, found: int) -> int:
 
 
 @kernel
-def resolve_plateaus(out: Any, into: Any, wave: Any, parent: Any, unresolved: Any) -> int:
+def resolve_plateaus(out: Any, into: Any, wave: Any, parent: Any, unresolved: Any) -> Any:
     """Give the rows on plateaus their parents, hop by hop; one thread.
 
     Returns how many rows found none: above zero only where out- and in-arcs contradict each other.

@@ -256,8 +256,10 @@ class CpuSsspRank:
     def nothing(self, smallest: float) -> Payload:
         """Payload that relaxes nothing."""
         dtype = self._top.dtype
-        least = min(self._top, smallest)
-        return np.empty(0, self._ids), np.empty(0, dtype), np.array([least], dtype)
+        # The first step is a float64; beyond the largest float32 it is as good as infinite.
+        with np.errstate(over="ignore"):
+            least = np.array([min(self._top, smallest)], dtype)
+        return np.empty(0, self._ids), np.empty(0, dtype), least
 
     def seed(self, root: int) -> Payload:
         """Payload that puts the root at distance 0, if this rank owns it."""

@@ -86,7 +86,7 @@ def survey(rows: LightRows, tuples: AnyArray) -> Survey:
     return Survey(
         int(tuples[:first].sum(dtype=np.uint64)),
         int(tuples.sum(dtype=np.uint64)),
-        int((lightest * WEIGHT_SPREAD <= typical).sum()),
+        int((lightest <= typical / WEIGHT_SPREAD).sum()),
         len(begin),
         first_step(*medians),
     )

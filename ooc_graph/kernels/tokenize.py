@@ -12,8 +12,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ooc_graph.kernels.decimals import (
-    BAD_ID,
     BAD_TAG,
+    CONTROL_BYTE,
     FEW_FIELDS,
     LONE_CR,
     MANY_FIELDS,
@@ -114,9 +114,10 @@ def tokenize_lines(
                 end = at
                 while at < stop and (text[at] == 32 or text[at] == 9):
                     at += 1
-                more = at < stop and text[at] > 13
+                # Nothing below a blank begins a field, so each turn of the loop takes a byte.
+                more = at < stop and text[at] > 32
                 if at < stop and not more and text[at] != 10 and text[at] != 13:
-                    return rows, line, BAD_ID, slow_rows, all_integer
+                    return rows, line, CONTROL_BYTE, slow_rows, all_integer
             else:
                 while at < stop and (text[at] == 32 or (text[at] == 9 and delimiter != 9)):
                     at += 1

@@ -33,6 +33,7 @@ _MANY_LEVELS = 40
 _FEWEST_SEARCHES = 2
 _CELLS_PER_DECADE = 150
 _MEGABYTE = 1e6
+_LIMIT_IN_VIEW = 4
 
 
 @dataclass(frozen=True)
@@ -170,18 +171,21 @@ def memory_over_time(data: ReportData) -> Drawing | None:
     axes.set(xlabel="seconds since the start", ylabel="memory (MB)")
     sizes = [sample.bytes / _MEGABYTE for sample in samples]
     axes.plot([s.time_s for s in samples], sizes, color=OTHER, linewidth=1.4, label="all processes")
-    _memory_lines(axes, data)
+    peak = max(sizes)
+    _memory_lines(axes, data, peak)
     axes.set_ylim(bottom=0, top=axes.get_ylim()[1] * 1.12)
     axes.margins(x=0)
     _shade_stages(axes, data.stages)
-    peak = max(sample.bytes for sample in data.memory) / _MEGABYTE
     axes.legend(
         frameon=False, labelcolor=INK, loc="lower right", bbox_to_anchor=(1, 1), ncol=3, fontsize=8
     )
     label = f"Memory of all processes over time, peak {peak:,.0f} MB."
     caption = f"Peak {peak:,.0f} MB; shaded: every second stage."
-    if data.memory_limit_bytes is not None:
+    limit = _memory_limit(data)
+    if limit is not None:
         caption += " The limit applies to what is above the idle processes."
+        if not _is_in_view(limit, peak):
+            caption += f" Idle + limit, {limit:,.0f} MB, lies beyond the drawing."
     return Drawing("Memory over time", caption, inline_svg(axes, name="memory", label=label), True)
 
 
@@ -237,12 +241,23 @@ def _arc_bars(
         axes.legend(handles=handles, frameon=False, labelcolor=INK)
 
 
-def _memory_lines(axes: Axes, data: ReportData) -> None:
-    base = data.memory_baseline_bytes
+def _memory_limit(data: ReportData) -> float | None:
+    """Limit on the memory of all processes, in MB."""
+    if data.memory_limit_bytes is None:
+        return None
+    return ((data.memory_baseline_bytes or 0) + data.memory_limit_bytes) / _MEGABYTE
+
+
+def _is_in_view(limit: float, peak: float) -> bool:
+    """Tell whether the limit can be drawn without pressing the curve flat."""
+    return limit <= _LIMIT_IN_VIEW * peak
+
+
+def _memory_lines(axes: Axes, data: ReportData, peak: float) -> None:
+    base, limit = data.memory_baseline_bytes, _memory_limit(data)
     if base is not None:
         axes.axhline(base / _MEGABYTE, color=INK, linewidth=1, linestyle=":", label="idle")
-    if data.memory_limit_bytes is not None:
-        limit = ((base or 0) + data.memory_limit_bytes) / _MEGABYTE
+    if limit is not None and _is_in_view(limit, peak):
         text = "idle + limit" if base is not None else "limit"
         axes.axhline(limit, color=LIMIT, linewidth=1.4, linestyle="--", label=text)
 

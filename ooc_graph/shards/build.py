@@ -190,9 +190,7 @@ class _Build:
                 unit="edges",
                 amount=lambda part: part.edges,
             )
-            check = getattr(source, "check_totals", None)
-            if check is not None:
-                check(sum(part.edges for part in parts))
+            source.check_totals(sum(part.edges for part in parts))
         dtype = (source.weight_dtype or column_dtype(parts)) if source.weighted else None
         lister = None if local else source
         return StagedSource(source.directed, source.id_range, lister, tuple(parts), dtype)

@@ -49,10 +49,14 @@ class Graph:
         return cls(Stored.open(path, "graph"))
 
     def __repr__(self) -> str:
+        return f"<Graph {self.path}: {self.summary}>"
+
+    @property
+    def summary(self) -> str:
+        """Kind and size in words."""
         kind = "directed" if self.directed else "undirected"
         weighted = f", {self.weight_dtype} weights" if self.weighted else ""
-        size = f"{self.vertices:,} vertices, {self.edges:,} edges"
-        return f"<Graph {self.path}: {kind}, {size}{weighted}>"
+        return f"{kind}, {self.vertices:,} vertices, {self.edges:,} edges{weighted}"
 
     @property
     def path(self) -> Path:

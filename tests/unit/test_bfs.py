@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -133,14 +135,15 @@ def test_copy_outlives_the_next_run():
     assert live.level[50] == 0
 
 
-def test_light_rows_alone_give_the_same_answer():
-    arcs = skewed(3000, 20_000, "float64", directed=True, seed=9)
-    whole = arcs.shards(1)[0]
-    light = Shard(
-        whole.dealing, True, whole.tuples, out_light=whole.out_light, into_light=whole.into_light
-    )
-    tree = DEVICES[1].bfs(whole).run(7).copy()
-    same(DEVICES[1].bfs(light).run(7), tree)
+@pytest.mark.parametrize("directed", [False, True])
+def test_light_rows_alone_are_refused(directed):
+    whole = grid(5, "float32").shards(1)[0]
+    light = replace(whole, directed=directed, out_hub=None if not directed else whole.out_hub)
+    light = replace(light, into_hub=None)
+    with pytest.raises(UsageError, match="hub-first"):
+        DEVICES[1].bfs(light)
+    with pytest.raises(UsageError, match="hub-first"):
+        DEVICES[1].bfs_rank(light)
 
 
 def test_a_shard_of_many_is_refused_as_a_whole_graph():

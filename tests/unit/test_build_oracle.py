@@ -77,6 +77,9 @@ class ListSource:
         if self.listed is not None:
             yield from np.array_split(self.listed, 3)
 
+    def check_totals(self, tuples_read: int) -> None:
+        assert tuples_read == len(self.u)
+
     def describe(self) -> dict[str, Any]:
         return {"format": "list", "edges": self.edges}
 

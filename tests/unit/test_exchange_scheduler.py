@@ -19,13 +19,14 @@ from distributed import Client, LocalCluster, Security, get_worker
 from ooc_graph.errors import ClusterLostError, CorruptStoreError, InputError, UsageError
 from ooc_graph.exchange import attempt as attempt_module
 from ooc_graph.exchange import party as party_module
+from ooc_graph.exchange.cluster import still_there, usable_workers
 from ooc_graph.exchange.interface import Arrived, Route, Share
 from ooc_graph.exchange.parcel import Kind, Parcel, cut_arrays, cut_rows, join_arrays
 from ooc_graph.exchange.party import DivergedRanksError
 from ooc_graph.exchange.placement import place
 from ooc_graph.exchange.postbox import Postbox, StaleParcelError
 from ooc_graph.exchange.resident import PLUGIN_NAME, POST_OP, open_attempt
-from ooc_graph.exchange.routing import Inbound, deliver, sort_by_seat
+from ooc_graph.exchange.routing import Inbound, deliver, seat_of_rank, sort_by_seat
 from ooc_graph.exchange.scheduler import run, worker_state
 from ooc_graph.types import DEAL_BLOCK, owner_of
 
@@ -762,6 +763,61 @@ def test_an_aborted_postbox_refuses_and_wakes() -> None:
         assert box.cause == "tested"
 
     asyncio.run(scenario())
+
+
+def test_seats_of_more_ranks_than_16_bits_count() -> None:
+    seated = np.random.default_rng(1).permutation(1 << 17)
+    assert np.array_equal(seated[seat_of_rank(seated)], np.arange(1 << 17))
+    assert seat_of_rank([2, 0, 1]).tolist() == [1, 2, 0]
+    assert seat_of_rank(range(1 << 16)).dtype == np.uint16
+
+
+class SilentScheduler:
+    """Client whose scheduler knows workers ``a`` and ``b`` but does not answer questions."""
+
+    status = "running"
+
+    def scheduler_info(self) -> dict[str, Any]:
+        return {"workers": {name: {"name": name, "status": "running"} for name in "ab"}}
+
+    def nthreads(self, workers: list[str]) -> dict[str, int]:
+        raise OSError("timed out")
+
+
+def test_suspects_are_used_where_nobody_else_comes() -> None:
+    client: Any = SilentScheduler()
+    assert usable_workers(client, None, avoid={"a"}, wait_s=9) == ["b"]
+    assert usable_workers(client, None, avoid={"a", "b"}, wait_s=0) == ["a", "b"]
+    assert usable_workers(client, ["c"], avoid=set(), wait_s=0) == []
+
+
+def test_a_silent_scheduler_makes_no_worker_a_suspect() -> None:
+    client: Any = SilentScheduler()
+    assert still_there(client, ["a", "b"]) == {"a", "b"}
+    client.status = "closed"
+    with pytest.raises(ClusterLostError):
+        still_there(client, ["a", "b"])
+
+
+def forget_plugin(dask_worker: Any) -> None:
+    del dask_worker.plugins[PLUGIN_NAME]
+
+
+def test_a_worker_restarted_under_its_address_is_tried_again(
+    two_in_process: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, attempts = attempt_module.Attempt._submit, []
+
+    def after_restart(self: Any, *args: Any) -> None:
+        if not attempts:
+            two_in_process.run(forget_plugin, workers=addresses(two_in_process)[:1])
+        attempts.append(self)
+        submit(self, *args)
+
+    monkeypatch.setattr(attempt_module.Attempt, "_submit", after_restart)
+    parts, _ = run(two_in_process, partial(make_ring, 20_000, SHARDS, no_pause), SHARDS)
+    assert len(attempts) == 2
+    assert_ring(parts)
 
 
 def test_placement_keeps_what_survivors_hold() -> None:

@@ -38,7 +38,7 @@ def test_arrays_in_memory() -> None:
     ("given", "message"),
     [
         (np.array([[1.0, 2.0]]), "source ids have dtype float64"),
-        (np.array([[0, 1], [1, -2]]), "target id -2 in row 1"),
+        (np.array([[0, 1], [1, -2], [2, 2]]), "target id -2 in row 1"),
         (np.array([[0, 2**63]], dtype=np.uint64), "target id 9223372036854775808 in row 0"),
         (np.zeros((3, 4), dtype=int), "shape"),
         (np.zeros((0, 2), dtype=int), "no edges"),
@@ -74,9 +74,9 @@ def test_npy(tmp_path: Path, make, dtype) -> None:
 
 def test_npy_with_weights_and_several_files(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([[1, 2, 9]]))
-    np.save(tmp_path / "b.npy", np.array([[3, 4, 8], [5, 6, 7]]))
+    np.save(tmp_path / "b.npy", np.array([[3, 4, 8], [5, 6, 7], [7, 8, 6]]))
     source = open_source([tmp_path / "a.npy", tmp_path / "b.npy"])
-    assert read_all(source, 1, 1) == [(1, 2, 9), (3, 4, 8), (5, 6, 7)]
+    assert read_all(source, 1, 1) == [(1, 2, 9), (3, 4, 8), (5, 6, 7), (7, 8, 6)]
     assert read_all(open_source(tmp_path / "a.npy", weight=False)) == [(1, 2, None)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import multiprocessing
 import sys
 
@@ -14,7 +15,7 @@ from ooc_graph.kernels import decimals
 from ooc_graph.kernels.tokenize import tokenize_lines
 from ooc_graph.kernels.tokenize_rows import S_LINE, S_NEIGHBOR, S_VERTEX, STATES, tokenize_rows
 
-LIMIT_S = 8
+LIMIT_S = 60
 DONE = 42
 BLANKS = " \t"
 
@@ -26,7 +27,10 @@ LINES = {
     "csv with quotes": (LineGrammar(3, weight=2, delimiter=","), b'1,"2",3\n"4" ,5,-6\r\n'),
     "csv with more": (LineGrammar(3, source=1, target=2, delimiter=";"), b'a;1;2\n"b""";3;4'),
     "tsv": (LineGrammar(3, target=2, delimiter="\t"), b"1\t\t2\n3\tx\t4\n"),
-    "gr": (LineGrammar(3, weight=2, comments="c", tag="a", id_range=(1, 9)), b"a 1 2 3\nc\na 4 5 6"),
+    "gr": (
+        LineGrammar(3, weight=2, comments="c", tag="a", id_range=(1, 9)),
+        b"a 1 2 3\nc\na 4 5 6",
+    ),
 }
 ROWS = {
     "metis": (RowGrammar(numbered=True, id_range=(1, 3)), b"2 3\n1\n1\n"),
@@ -78,8 +82,8 @@ def expected_pairs(text: bytes, grammar: LineGrammar) -> list[tuple[int, int]]:
         if not bare or line.lstrip(BLANKS)[0] in grammar.comments:
             continue
         if grammar.delimiter:
-            fields = [field.strip(BLANKS) for field in line.rstrip("\r").split(grammar.delimiter)]
-            fields = [field.strip('"') for field in fields]
+            reader = csv.reader([line.rstrip("\r")], delimiter=grammar.delimiter)
+            fields = [field.strip(BLANKS).strip('"') for field in next(reader)]
         else:
             fields = bare.replace("\t", " ").split(" ")
             fields = [field for field in fields if field]
@@ -94,9 +98,7 @@ def fuzz_rows(name: str) -> None:
         raw = np.frombuffer(text, np.uint8)
         state = np.zeros(STATES, np.int64)
         state[S_VERTEX], state[S_LINE], state[S_NEIGHBOR] = 1, 1, -1
-        rows, _, at, status, _, _ = tokenize_rows(
-            raw, 0, len(raw), parameters, state, *out, heads
-        )
+        rows, _, at, status, _, _ = tokenize_rows(raw, 0, len(raw), parameters, state, *out, heads)
         assert rows < 16, text
         assert at == len(text) or status != decimals.OK, text
         assert state[S_LINE] == text[:at].count(b"\n") + 1, text

@@ -137,7 +137,9 @@ def test_tsv_keeps_empty_fields_apart(tmp_path: Path) -> None:
 
 def test_header_of_an_unnamed_weight_is_not_guessed(tmp_path: Path) -> None:
     path = write(tmp_path, "g.csv", "a,b,rating\n1,2,3\n")
-    assert not open_source(path).weighted
+    with pytest.raises(InputError, match="neither is known"):
+        open_source(path)
+    assert not open_source(path, columns=("a", "b")).weighted
     assert read_all(open_source(path, weight="rating")) == [(1, 2, 3)]
 
 

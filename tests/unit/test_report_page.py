@@ -211,9 +211,29 @@ def test_own_graph_without_edge_counts():
 
 def test_one_search_and_a_long_thin_graph():
     levels = tuple(LevelRecord(3, 9) for _ in range(600))
-    searches = (SearchRecord("sssp", 1, 0.5, 10, 600, None, levels),)
+    searches = (SearchRecord("bfs", 1, 0.5, 10, 600, None, levels),)
     page = Page(page_html(ReportData("road", searches=searches)))
-    assert page.texts["h3"] == ["SSSP: vertices per phase", "SSSP: arcs examined per phase"]
+    assert page.texts["h3"] == ["BFS: vertices per level", "BFS: arcs examined per level"]
+
+
+def test_phases_have_names_and_no_frontier():
+    names = ("push", "pull", "finish", "parents")
+    levels = tuple(LevelRecord(None, 10 * (n + 1), name) for n, name in enumerate(names))
+    data = ReportData("phases", searches=(SearchRecord("sssp", 1, 0.5, levels=levels),))
+    page = Page(page_html(data))
+    assert page.texts["h3"] == ["SSSP: arcs examined per phase"]
+    drawn = page_html(data)
+    for name in names:
+        assert len(re.findall(rf">{name}</text>", drawn)) == 1, name
+    assert ReportData.from_dict(json.loads(json.dumps(data.to_dict()))) == data
+
+
+@pytest.mark.parametrize(("limit_bytes", "drawn"), [(3_000_000, True), (20_000_000, False)])
+def test_a_far_limit_does_not_press_the_memory_flat(limit_bytes, drawn):
+    memory = (MemorySample(0.0, 1_000_000), MemorySample(10.0, 2_000_000))
+    page = page_html(ReportData("m", memory=memory, memory_limit_bytes=limit_bytes))
+    assert ("lies beyond the drawing" in page) is not drawn
+    assert (">limit</text>" in page) is drawn
 
 
 def test_a_failed_validation_shows():

@@ -54,6 +54,15 @@ def test_quarters_do_not_come_thick_and_fast():
     assert len(lines_of(stream)) == 2
 
 
+def test_work_reported_after_the_end_is_ignored(fast):
+    stream = io.StringIO()
+    with Progress(stream=stream) as progress:
+        with progress.stage("load", 4) as stage:
+            pass
+        stage.advance(2)
+    assert [line.split(":")[0] for line in lines_of(stream)] == ["load ...", "load"]
+
+
 def test_rate_in_its_unit(monkeypatch):
     stream = io.StringIO()
     with Progress(stream=stream) as progress, progress.stage("generate", unit="edges") as stage:

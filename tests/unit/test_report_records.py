@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import fcntl
 import json
 import multiprocessing
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +100,30 @@ def test_a_line_cut_short_is_named_and_spoils_nothing_after_it(tmp_path):
     with pytest.raises(InputError, match=r"r\.jsonl:2: not JSON"):
         list(read_records(path))
     assert json.loads(path.read_text().splitlines()[2])["n"] == 3
+
+
+def test_a_full_disk_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "r.jsonl"
+    append_record(path, {"n": 1})
+    before, write = path.read_bytes(), os.write
+    monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[:20]))
+    with pytest.raises(DiskFullError, match="no space left"):
+        append_record(path, {"n": 2})
+    assert path.read_bytes() == before
+    monkeypatch.undo()
+    append_record(path, {"n": 3})
+    assert [record["n"] for record in read_records(path)] == [1, 3]
+
+
+def test_waits_for_another_process_that_appends(tmp_path):
+    path, done = tmp_path / "r.jsonl", threading.Event()
+    writer = threading.Thread(target=lambda: (append_record(path, {"n": 2}), done.set()))
+    with path.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        writer.start()
+        assert not done.wait(0.3)
+    writer.join(10)
+    assert [record["n"] for record in read_records(path)] == [2]
 
 
 def test_a_line_that_is_no_object(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,8 +13,9 @@ from ooc_graph.errors import InputError, UsageError
 from ooc_graph.exchange import local
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.interface import SsspTree
+from ooc_graph.kernels.sssp_search import sums_may_overflow
 from ooc_graph.traverse.sssp import sssp
-from ooc_graph.types import INT64_UNREACHED, Shard
+from ooc_graph.types import INT64_UNREACHED, Rows, Shard
 from tests import oracles
 from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs
 
@@ -159,13 +162,51 @@ def test_overflow_off_the_shortest_paths_is_no_error():
     same(ranked(arcs, 2, root), DEVICES[1].sssp(arcs.shards(1)[0]).run(root))
 
 
-def test_float_sums_that_overflow_are_unreached():
-    huge = np.float32(3e38)
-    arcs = arcs_of([0, 1, 1], [1, 2, 3], np.array([huge, huge, 1], "f4"), directed=True)
+@pytest.mark.parametrize(("dtype", "advice"), [("f4", "use float64"), ("f8", "scale them down")])
+def test_float_sums_that_overflow_are_refused(dtype, advice):
+    huge = 0.9 * float(np.finfo(dtype).max)
+    arcs = arcs_of([0, 1, 2], [1, 2, 3], np.array([huge, huge, 1], dtype), directed=True)
     root = oracles.reverse(arcs.lists()).index([])
-    tree = DEVICES[1].sssp(arcs.shards(1)[0]).run(root)
-    assert np.isinf(tree.distance).sum() == 1
+    with pytest.raises(InputError, match=f"exceeds the largest float.*{advice}"):
+        DEVICES[2].sssp(arcs.shards(1)[0]).run(root)
+    with pytest.raises(InputError, match=f"exceeds the largest float.*{advice}"):
+        ranked(arcs, 2, root)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_float_sums_near_the_largest_are_distances(dtype):
+    """The heaviest arc and the longest distance add up to infinity, but no path does."""
+    large = 0.4 * float(np.finfo(dtype).max)
+    weight = np.array([large, large, 0, large, 1.5 * large], dtype)
+    arcs = arcs_of([0, 1, 2, 3, 0], [1, 2, 3, 1, 3], weight, directed=True)
+    root = oracles.reverse(arcs.lists()).index([])
+    tree = DEVICES[2].sssp(arcs.shards(1)[0]).run(root)
+    with np.errstate(over="ignore"):
+        check(tree, arcs, root)
     same(ranked(arcs, 2, root), tree)
+
+
+@pytest.mark.parametrize("dtype", WEIGHTS)
+def test_overflow_is_looked_for_only_where_it_can_happen(dtype):
+    kind = distance_dtype(Arcs(1, *([np.zeros(1, dtype)] * 4), True))
+    top = np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max
+    assert not sums_may_overflow(255, 1 << 33, kind)
+    assert sums_may_overflow(top, 2, kind)
+    assert sums_may_overflow(top / 4, 4, kind)
+
+
+def test_arcs_that_contradict_each_other_are_no_endless_loop():
+    """Vertex 1 is reached over an arc of weight zero that its own in-arcs do not have."""
+    whole = arcs_of([0], [1], np.zeros(1, np.float32), directed=True).shards(1)[0]
+    into = whole.into_light
+    none = Rows(np.zeros_like(into.offsets), into.neighbors[:0], into.weights[:0])
+    torn = replace(whole, into_light=none)
+    root = int(np.argmax(np.diff(whole.out_light.offsets)))
+    with pytest.raises(AssertionError, match="1 reached vertices have no parent"):
+        DEVICES[1].sssp(torn).run(root)
+    shared = DEVICES[1].sssp_shared(2, np.dtype(np.float32))
+    with pytest.raises(AssertionError, match="1 reached vertices have no neighbor on a path"):
+        local.run([sssp(DEVICES[1].sssp_rank(torn), root, shared)], shared, 1)
 
 
 def test_copy_outlives_the_next_run():

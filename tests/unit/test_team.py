@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -66,6 +68,63 @@ def test_a_failing_thread_frees_the_others(culprit, error):
     out = np.zeros(2, np.int64)
     team.launch(_meet, new_control(), out, 3)
     assert out.tolist() == [9, 0]
+    team.close()
+
+
+def test_an_interrupt_after_the_start_frees_the_others(monkeypatch):
+    team, left, start = Team(3), [], Team._start
+
+    def run(thread, threads, control):
+        left.append(barrier(control, threads))
+
+    def interrupted(self, *args):
+        start(self, *args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Team, "_start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        team.launch(run, new_control())
+    assert left == [False, False]
+    team.close()
+
+
+def test_a_thread_whose_future_was_lost_is_waited_for(monkeypatch):
+    team, left, submit = Team(3), [], ThreadPoolExecutor.submit
+
+    def run(thread, threads, control):
+        time.sleep(0.1)
+        left.append(barrier(control, threads))
+
+    def lost(self, *args):
+        submit(self, *args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", lost)
+    with pytest.raises(KeyboardInterrupt):
+        team.launch(run, new_control())
+    assert left == [False]
+    monkeypatch.undo()
+    out = np.zeros(2, np.int64)
+    team.launch(_meet, new_control(), out, 3)
+    assert out.tolist() == [9, 0]
+    team.close()
+
+
+def test_interrupts_while_waiting_do_not_leave_a_thread_at_work():
+    team, ended, main = Team(2), threading.Event(), threading.main_thread().ident
+
+    def run(thread, threads, control):
+        if thread == 0:
+            return
+        for _ in range(2):
+            time.sleep(0.1)
+            signal.pthread_kill(main, signal.SIGINT)
+        time.sleep(0.2)
+        ended.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        team.launch(run, new_control())
+    assert ended.is_set()
     team.close()
 
 
