@@ -180,7 +180,7 @@ def test_only_one_of_many_starters_writes(tmp_path: Path) -> None:
 
     def attempt(number: int) -> str:
         try:
-            with partial_store(out, overwrite=False) as partial:
+            with partial_store(out, "graph", overwrite=False) as partial:
                 time.sleep(0.02)
                 partial.commit("graph", {"number": number}, [], [])
         except (OutputBusyError, OutputExistsError) as error:
@@ -379,7 +379,7 @@ def test_no_space_on_a_real_disk(small_disk: Path, rereadable: bool) -> None:
 
 
 def test_the_lock_names_its_holder(tmp_path: Path) -> None:
-    with partial_store(tmp_path / "g.zarr", overwrite=False) as partial:
+    with partial_store(tmp_path / "g.zarr", "graph", overwrite=False) as partial:
         holder = json.loads((tmp_path / "g.zarr.lock").read_text())
         assert holder == {
             "run": partial.run_id,

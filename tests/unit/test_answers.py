@@ -80,7 +80,7 @@ def measures(rng: np.random.Generator, dtype: str, rows: int) -> np.ndarray:
 
 
 def write_result(path: Path, tree: Tree, ids: Ids) -> Result:
-    with partial_store(path, overwrite=False) as partial:
+    with partial_store(path, "result", overwrite=False) as partial:
         specs, entries = write_columns(tree, ids, partial.folder)
         attributes = result_attributes(tree.kernel, tree.root, "ab" * 32, tree.measure.dtype)
         partial.commit("result", attributes, specs, entries)

@@ -81,7 +81,7 @@ def result_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         np.arange(size, dtype=np.int32) % 7,
     )
     ids = Ids(np.arange(size, dtype=np.int32), np.arange(size), 0, None)
-    with small_steps(chunk=1 << 13), partial_store(path, overwrite=False) as partial:
+    with small_steps(chunk=1 << 13), partial_store(path, "result", overwrite=False) as partial:
         specs, entries = write_columns(tree, ids, partial.folder)
         attributes = result_attributes("bfs", 5, "0" * 64, np.dtype(np.int32))
         partial.commit("result", attributes, specs, entries)

@@ -34,7 +34,7 @@ DTYPES = ["int32", "int64", "uint32", "uint64", "float32", "float64"]
 
 
 def write_store(path: Path, arrays: dict[str, np.ndarray], pieces: int = 3) -> None:
-    with partial_store(path, overwrite=False) as partial:
+    with partial_store(path, "graph", overwrite=False) as partial:
         specs = [ArraySpec(name, len(data), data.dtype) for name, data in arrays.items()]
         entries = [
             write_chunk(
