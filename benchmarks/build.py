@@ -38,7 +38,7 @@ class DiskWatch:
     The system keeps no such account by default, so their states are looked at.
     """
 
-    def __init__(self, pids: Sequence[int], interval_s: float = 0.01) -> None:
+    def __init__(self, pids: Sequence[int], interval_s: float = 0.1) -> None:
         self._pids, self._interval_s = pids, interval_s
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -18,6 +18,7 @@ from unittest import mock
 import ooc_graph as og
 from ooc_graph.layout import metadata
 from ooc_graph.report.records import append_record
+from ooc_graph.shards import weave
 
 RECORDS = Path(__file__).parent / "records" / "opening.jsonl"
 
@@ -32,6 +33,7 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as scratch,
         mock.patch.object(metadata, "chunk_length", lambda length, _: min(length, elements) or 1),
+        mock.patch.object(weave, "CHUNK_BYTES", 4 * elements),
     ):
         path = Path(scratch) / "g.zarr"
         og.build(source, path)
