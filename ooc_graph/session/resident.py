@@ -139,13 +139,18 @@ def open_same(path: str, identity: str) -> Graph:
     UsageError
         If another store stands there by now.
     """
-    require_same(Path(path), identity)
-    return Graph.open(path)
+    graph = Graph.open(path)
+    _refuse_replaced(graph.path, graph.identity, identity)
+    return graph
 
 
 def require_same(path: Path, identity: str) -> None:
-    """Refuse a store that is not the one that was opened."""
-    if Manifest.load(path).sha256 != identity:
+    """Refuse a store that is not the one that was opened; reads the manifest alone."""
+    _refuse_replaced(path, Manifest.load(path).sha256, identity)
+
+
+def _refuse_replaced(path: Path, found: str, wanted: str) -> None:
+    if found != wanted:
         raise UsageError(f"{path}: the store was replaced since it was opened; open it again")
 
 

@@ -177,9 +177,9 @@ def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str
         return wanted
     rows = graph.resident_bytes(resident.ORDER_OF[kernel])
     state = graph.rows * _STATE_BYTES[kernel]
-    if wanted == "auto" and resident_bytes(graph, kernel) <= place.process_limit_bytes:
-        return "one"
     needed, available = rows + state, place.process_limit_bytes
+    if wanted == "auto" and needed <= available:
+        return "one"
     if place.client is not None:
         # Shards are dealt whole: the busiest worker has this many, and every worker takes part.
         busiest = -(-graph.shards // min(place.processes, graph.shards))

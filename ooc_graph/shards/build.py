@@ -248,15 +248,13 @@ class _Build:
         store, spill = self.partial.folder, self.partial.spill
         with self.report.timed("renumber"):
             if source.id_range is not None:
+                function: Any = dense_space
                 item: tuple[Any, ...] = (paths, source.id_range, store, spill)
-                (result,) = run_all(
-                    self.workforce, self.progress, "renumbering", dense_space, [item]
-                )
             else:
+                function = named_space
                 item = (paths, source, store, spill, self.workforce.budget.limit_bytes)
-                (result,) = run_all(
-                    self.workforce, self.progress, "renumbering", named_space, [item]
-                )
+            result: Renumbered
+            (result,) = run_all(self.workforce, self.progress, "renumbering", function, [item])
         return result
 
     def _runs(
