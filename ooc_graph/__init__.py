@@ -10,23 +10,29 @@ In the order of the data:
     Edges of any kind to a committed Zarr store of CSR shards.
 `open`
     Open a built graph (`Graph`).
-`bfs`, `sssp`
-    Search it; `BfsResult`, `SsspResult` by original id.
+`from_edges`
+    Edges in memory to a graph in memory, nothing written.
+`bfs`, `sssp`, `components`
+    Search it; `BfsResult`, `SsspResult`, `ComponentsResult` by original id.
 `validate`
-    Check an answer against the edges by Graph500's rules.
+    Check an answer against the edges: trees by Graph500's rules, components by their own.
 `export`
     Write a stored result as Parquet, CSV, TSV or NumPy file.
+`tls_security`
+    Certificates for a ``distributed.Client`` of a ``tls://`` scheduler.
 `errors`
     Every error has the exit code the command ends with.
 """
 
 from ooc_graph import errors
 from ooc_graph.answers.export import export
-from ooc_graph.answers.result import BfsResult, Result, SsspResult
+from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspResult
 from ooc_graph.edges import FORMATS, EdgeSource, open_source
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.session.api import bfs, build, sssp, validate
+from ooc_graph.session.api import bfs, build, components, sssp, validate
 from ooc_graph.session.api import open_graph as open  # noqa: A004 - og.open reads as it should
+from ooc_graph.session.cluster import tls_security
+from ooc_graph.session.in_memory import from_edges
 from ooc_graph.shards.load import Graph
 
 __version__ = "0.1.0"
@@ -34,6 +40,7 @@ __version__ = "0.1.0"
 __all__ = [
     "FORMATS",
     "BfsResult",
+    "ComponentsResult",
     "EdgeSource",
     "Graph",
     "Kronecker",
@@ -41,10 +48,13 @@ __all__ = [
     "SsspResult",
     "bfs",
     "build",
+    "components",
     "errors",
     "export",
+    "from_edges",
     "open",
     "open_source",
     "sssp",
+    "tls_security",
     "validate",
 ]

@@ -100,7 +100,7 @@ def _read_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ooc-graph")
 def command() -> None:
-    """BFS and SSSP on graphs bigger than memory.
+    """BFS, SSSP and connected components on graphs bigger than memory.
 
     Build a graph store once, open it in a second, search it.
     """
@@ -132,8 +132,8 @@ def graph500(
     **common: Any,
 ) -> None:
     """Run Graph500: generate, build, search, validate, report."""
-    from ooc_graph.session.graph500 import Graph500Options  # noqa: PLC0415
     from ooc_graph.session.graph500 import graph500 as run  # noqa: PLC0415
+    from ooc_graph.session.graph500_run import Graph500Options  # noqa: PLC0415
 
     options = Graph500Options(
         scale=scale,
@@ -146,7 +146,6 @@ def graph500(
     )
     # Refuses what no generator can make before a cluster is started.
     Kronecker(scale, edge_factor=edge_factor, seeds=seeds)
-    _refuse_shards(shards)
     folder = out or Path(f"graph500-scale{scale}")
     if folder.exists() and not folder.is_dir():
         raise OutputExistsError(f"{folder}: is a file; give --out the name of a folder")
@@ -207,7 +206,6 @@ def build(
     )
     options = BuildOptions(rows=rows, shards=shards, overwrite=common["overwrite"])
     options.orders(source.weighted)
-    _refuse_shards(shards)
     with _working(common) as (client, progress):
         graph, report = build_with_report(
             source,
@@ -232,8 +230,15 @@ def _search_command(kernel: str, summary: str) -> None:
         show_default=True,
         help="auto: one worker where the graph fits it.",
     )
+    @click.option(
+        "--method",
+        type=click.Choice(["rows", "edges"]),
+        default="rows",
+        show_default=True,
+        help="edges: each edge once; less memory, one worker.",
+    )
     @_common
-    def run(graph: Path, source: int, out: Path, exchange: str, **common: Any) -> None:
+    def run(graph: Path, source: int, out: Path, exchange: str, method: str, **common: Any) -> None:
         from ooc_graph.session.place import place_for  # noqa: PLC0415
         from ooc_graph.session.resident import ORDER_OF  # noqa: PLC0415
         from ooc_graph.session.search import search  # noqa: PLC0415
@@ -252,6 +257,7 @@ def _search_command(kernel: str, summary: str) -> None:
                 progress=progress,
                 out=out,
                 exchange=exchange,
+                method=method,
                 overwrite=common["overwrite"],
             )
         reached = int(result.reached.sum())
@@ -263,6 +269,40 @@ def _search_command(kernel: str, summary: str) -> None:
 
 _search_command("bfs", "Breadth-first search: levels and parents.")
 _search_command("sssp", "Single-source shortest paths on weights of zero or more.")
+
+
+@command.command()
+@click.argument("graph", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Result store.")
+@click.option(
+    "--exchange",
+    type=click.Choice(["auto", "local", "scheduler"]),
+    default="auto",
+    show_default=True,
+    help="auto: one worker where the graph fits it.",
+)
+@_common
+def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
+    """Weakly connected components: the smallest id in the component of each vertex."""
+    from ooc_graph.session.components import components as find_components  # noqa: PLC0415
+    from ooc_graph.session.place import place_for  # noqa: PLC0415
+
+    opened = Graph.open(graph)
+    _refuse_folder(out)
+    _refuse_existing(out, common["overwrite"])
+    with _working(common) as (client, progress):
+        result = find_components(
+            opened,
+            place=place_for(client, _limit(common, client)),
+            progress=progress,
+            out=out,
+            exchange=exchange,
+            overwrite=common["overwrite"],
+        )
+    click.echo(
+        f"components: {result.count:,} of {opened.vertices:,} vertices "
+        f"in {result.elapsed_s:.6g} s; {out}"
+    )
 
 
 @command.command()
@@ -310,14 +350,14 @@ def export(result: Path, file: Path, quiet: bool, overwrite: bool) -> None:
 @contextmanager
 def _working(common: dict[str, Any]) -> Iterator[tuple[Any, Progress]]:
     """Cluster and progress of a working command."""
-    from ooc_graph.session.cluster import joined_cluster, local_cluster, security  # noqa: PLC0415
+    from ooc_graph.session.cluster import joined_cluster, local_cluster  # noqa: PLC0415
 
     _refuse_device(common["device"])
     if common["scheduler"] and common["workers"] is not None:
         raise UsageError("--workers starts a cluster and --scheduler joins one: give one of them")
     parse_bytes(common["memory_limit"])
     cluster = (
-        joined_cluster(common["scheduler"], security(common["tls"]))
+        joined_cluster(common["scheduler"], common["tls"])
         if common["scheduler"]
         else local_cluster(1 if common["workers"] is None else common["workers"])
     )
@@ -360,12 +400,6 @@ def _refuse_existing(out: Path, overwrite: bool) -> None:
 def _refuse_folder(out: Path) -> None:
     if not out.absolute().parent.is_dir():
         raise OutputExistsError(f"{out.parent}: no such folder to write {out.name} into")
-
-
-def _refuse_shards(shards: int | None) -> None:
-    """Before a cluster is started; the build checks again."""
-    if shards is not None and (shards < 1 or shards & (shards - 1)):
-        raise UsageError(f"--shards {shards}: give a power of two")
 
 
 def _number(name: str) -> str | int:

@@ -19,7 +19,6 @@ from typing import Any
 import dask
 from distributed import Client, KilledWorker, LocalCluster
 from distributed.comm.core import CommClosedError
-from distributed.security import Security
 
 import ooc_graph as og
 
@@ -44,11 +43,9 @@ class Job:
     def __init__(self, args: argparse.Namespace) -> None:
         self._args, self._stack = args, ExitStack()
         self._done: set[str] = set()
-        self._security = _security(args.tls)
+        self._security = og.tls_security(args.scheduler, args.tls)
         if args.workers < 1:
             raise og.errors.UsageError(f"--workers {args.workers}: give at least 1")
-        if (args.scheduler or "").startswith("tls://") and self._security is None:
-            raise og.errors.UsageError(f"--scheduler {args.scheduler}: give --tls CA,CERT,KEY too")
 
     def __enter__(self) -> Job:
         return self
@@ -62,18 +59,7 @@ class Job:
         return {"client": self._client(), "memory_limit": self._args.memory_limit}
 
     def _client(self) -> Client:
-        address: Any = self._args.scheduler
-        if address is None:
-            self._stack.enter_context(dask.config.set(_OWN_BUDGET))
-            address = self._stack.enter_context(
-                LocalCluster(
-                    n_workers=self._args.workers,
-                    host=_LOOPBACK,
-                    dashboard_address=f"{_LOOPBACK}:0",
-                    worker_dashboard_address=f"{_LOOPBACK}:0",
-                    silence_logs=logging.CRITICAL,
-                )
-            )
+        address: Any = self._args.scheduler or self._local_cluster()
         try:
             client: Client = Client(address, security=self._security, timeout=_CONNECT_S)
         except OSError as error:
@@ -82,6 +68,25 @@ class Job:
             raise og.errors.UsageError(f"--scheduler {address}: {error}") from error
         self._stack.enter_context(client)
         return client
+
+    def _local_cluster(self) -> LocalCluster:
+        self._stack.enter_context(dask.config.set(_OWN_BUDGET))
+        try:
+            cluster: LocalCluster = self._stack.enter_context(
+                LocalCluster(
+                    n_workers=self._args.workers,
+                    host=_LOOPBACK,
+                    dashboard_address=f"{_LOOPBACK}:0",
+                    worker_dashboard_address=f"{_LOOPBACK}:0",
+                    silence_logs=logging.CRITICAL,
+                )
+            )
+        except (TimeoutError, RuntimeError) as error:
+            raise og.errors.ClusterLostError(
+                f"{self._args.workers} worker(s) did not start on this machine ({error!r}); "
+                "run the same again"
+            ) from error
+        return cluster
 
     def once(self, name: str, function: Callable[[], Any]) -> None:
         """Do a stage unless this run has done one of that name already."""
@@ -96,16 +101,6 @@ class Job:
         done = function()
         print(f"{name}: done in {perf_counter() - begun:.1f} s", flush=True)
         return done
-
-
-def _security(files: str | None) -> Security | None:
-    if files is None:
-        return None
-    names = files.split(",")
-    if len(names) != 3 or not all(Path(name).is_file() for name in names):
-        raise og.errors.UsageError(f"--tls {files}: give three files, CA,CERT,KEY")
-    parts = dict(zip(("tls_ca_file", "tls_client_cert", "tls_client_key"), names, strict=True))
-    return Security(**parts, require_encryption=True)
 
 
 def finished_graph(path: Path, source: Any) -> og.Graph | None:

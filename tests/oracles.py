@@ -87,3 +87,23 @@ def sssp_parents(graph: Graph, root: int, best: list, dtype: np.dtype) -> list[i
         solved = {v for v, _ in ready}
         stuck = [(v, tight) for v, tight in stuck if v not in solved]
     return parent
+
+
+def components(vertices: list[int], pairs: list[tuple[int, int]]) -> list[int]:
+    """Smallest vertex that each one is connected to, whatever the direction of the pairs."""
+    neighbors: dict[int, set[int]] = {v: set() for v in vertices}
+    for u, v in pairs:
+        neighbors[u].add(v)
+        neighbors[v].add(u)
+    label: dict[int, int] = {}
+    for start in sorted(vertices):
+        if start in label:
+            continue
+        label[start] = start
+        stack = [start]
+        while stack:
+            for v in neighbors[stack.pop()]:
+                if v not in label:
+                    label[v] = start
+                    stack.append(v)
+    return [label[v] for v in vertices]

@@ -231,6 +231,23 @@ def test_options(at_once: Call, here: Path, words: list[str], said: str) -> None
     assert listing(here) == before
 
 
+@pytest.mark.parametrize("error", [TimeoutError(), RuntimeError("Cluster failed to start: no")])
+def test_a_local_cluster_that_does_not_start(
+    at_once: Call, here: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Dask's timeouts say nothing; the line says what to do, and the code that it may help."""
+
+    def late(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(cluster, "LocalCluster", late)
+    write(here / "e.txt", GOOD)
+    before = listing(here)
+    done = at_once("build", "e.txt", "g.zarr", "--quiet", "--workers", 2)
+    refused(done, "did not start", str(error) or "TimeoutError", code=75)
+    assert listing(here) == before
+
+
 def test_too_little_memory_says_how_much_would_do(in_process: Call, here: Path) -> None:
     write(here / "e.txt", GOOD)
     before = listing(here)

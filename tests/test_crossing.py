@@ -22,6 +22,7 @@ from distributed import Client
 import ooc_graph as og
 from ooc_graph.exchange import scheduler
 from ooc_graph.session.cluster import local_cluster
+from ooc_graph.session.components import MakeComponents, WriteLabels
 from ooc_graph.session.search import MakeRanks, SearchTask, WritePart
 from tests import oracles
 
@@ -133,6 +134,56 @@ def test_every_way_gives_the_oracles_bytes(
     assert columns(stored) == expected
 
 
+def oracle_components(case: Case) -> dict[str, bytes]:
+    """The plain answer: loops count as vertices, directions do not matter."""
+    pairs = list(zip(case.source.tolist(), case.target.tolist(), strict=True))
+    vertices = sorted({vertex for pair in pairs for vertex in pair})
+    columns = {"vertex": vertices, "component": oracles.components(vertices, pairs)}
+    return {name: np.array(column, np.int64).tobytes() for name, column in columns.items()}
+
+
+def thinned(case: Case) -> Case:
+    """A third of the edges: a large component, small ones, vertices with a loop alone."""
+    some = slice(0, EDGES // 3)
+    weights = case.weight[some]
+    loops = np.arange(3) * 3 + 2  # ids that no edge has
+    source = np.concatenate([case.source[some], loops])
+    target = np.concatenate([case.target[some], loops])
+    weight = np.concatenate([weights, np.ones(3, weights.dtype)])
+    return Case(case.name, source, target, weight, case.directed)
+
+
+@pytest.mark.parametrize("case", [thinned(case) for case in CASES], ids=lambda case: case.name)
+def test_components_have_the_oracles_bytes_in_every_way(
+    case: Case, cluster: Client, tmp_path: Path
+) -> None:
+    graph = case.build(tmp_path / "g.zarr", shards=SHARDS)
+    one_shard = case.build(tmp_path / "one.zarr", shards=1)
+    light = case.build(tmp_path / "light.zarr", shards=2, rows="light")
+    expected = oracle_components(case)
+    assert columns(og.components(graph)) == expected
+    assert columns(og.components(one_shard)) == expected
+    assert columns(og.components(light)) == expected
+    assert columns(og.components(graph, exchange="local")) == expected
+    assert columns(og.components(graph, client=cluster)) == expected
+    assert columns(og.components(graph, client=cluster, exchange="scheduler")) == expected
+    ways: list[dict[str, Any]] = [
+        {},
+        {"exchange": "local"},
+        {"client": cluster},
+        {"client": cluster, "exchange": "scheduler"},
+    ]
+    identities = set()
+    for way in ways:
+        stored = og.components(graph, out=tmp_path / "r.zarr", overwrite=True, **way)
+        assert columns(stored) == expected
+        identities.add(stored.columns.manifest.sha256)
+    assert len(identities) == 1
+    edges = (case.source, case.target)
+    verdict = og.validate(stored, edges, directed=case.directed)
+    assert verdict.components == stored.count == len(set(stored.component.tolist()))
+
+
 def slowly(coroutine: Any, pause_s: float) -> Generator[Any, Any, Any]:
     """The same coroutine, with a rest before every superstep so that a kill falls inside."""
     request = next(coroutine)
@@ -149,7 +200,7 @@ def slowly(coroutine: Any, pause_s: float) -> Generator[Any, Any, Any]:
 class MakeSlowRanks:
     """`MakeRanks` whose ranks rest in every superstep."""
 
-    make: MakeRanks
+    make: MakeRanks  # or its like for another algorithm
     pause_s: float
 
     def __call__(self, shards: Sequence[int]) -> tuple[dict[int, Any], Any]:
@@ -180,6 +231,39 @@ def test_a_killed_worker_changes_no_byte(kernel: str, tmp_path: Path) -> None:
         assert killed
         assert set(client.run(os.getpid).values()) != set(pids)
     assert columns_from_parts(graph, task, tmp_path) == columns(expected)
+
+
+def test_a_killed_worker_changes_no_component(tmp_path: Path) -> None:
+    source = og.Kronecker(15, edge_factor=1)
+    graph = og.build(source, tmp_path / "g.zarr", shards=32)
+    expected = og.components(graph)
+    task = SearchTask(str(graph.path), graph.identity, "components", -1, None)
+    make = MakeSlowRanks(MakeComponents(task, -1), 0.02)
+    with local_cluster(4) as client:
+        pid = next(iter(client.run(os.getpid).values()))
+        killed: list[int] = []
+
+        def kill_one(superstep: int, _: tuple[int, ...]) -> None:
+            if superstep >= 1 and not killed:
+                killed.append(pid)
+                os.kill(pid, signal.SIGKILL)
+
+        scheduler.run(client, make, 32, finish=WriteLabels(str(tmp_path)), on_progress=kill_one)
+        assert killed
+    assert expected.count > 1000
+    label = dict(zip(expected.vertex.tolist(), expected.component.tolist(), strict=True))
+    original_of = graph.original_of()
+    named: dict[int, set[int]] = {}
+    for shard in range(graph.shards):
+        labels = np.load(tmp_path / f"{shard}-label.npy")
+        blocks = range(shard * 1024, graph.rows, graph.shards * 1024)
+        owned = [row for first in blocks for row in range(first, min(first + 1024, graph.rows))]
+        for row, representative in zip(owned, labels.tolist(), strict=True):
+            assert representative <= row
+            named.setdefault(representative, set()).add(label[int(original_of[row])])
+    # One component for each representative, and one representative for each component.
+    assert all(len(names) == 1 for names in named.values())
+    assert len(set.union(*named.values())) == len(named)
 
 
 def columns_from_parts(graph: og.Graph, task: SearchTask, folder: Path) -> dict[str, bytes]:

@@ -85,9 +85,9 @@ MOMENTS = {
     "counting": (BUILD, "count_ids", "kill"),
     "renumbered": (BUILD, "named_space", "kill after"),
     "sorting runs": (BUILD, "write_run", "kill"),
-    "merging": (WEAVE, "merge_bucket", "kill"),
+    "merging": (WEAVE, "merge_buckets", "kill"),
     "writing offsets": (WEAVE, "write_offsets", "kill"),
-    "writing chunks": (WEAVE, "write_strip_chunk", "kill"),
+    "writing chunks": (WEAVE, "write_strips", "kill"),
     "writing metadata": (COMMIT, "_write_durably", "kill"),
     "manifest written": (COMMIT, "_sync_folders", "kill before"),
     "before the rename": (COMMIT, "_move_into_place", "kill before"),
@@ -196,7 +196,7 @@ def test_only_one_of_many_starters_writes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [RuntimeError("broken"), KeyboardInterrupt()])
 @pytest.mark.parametrize(
-    "function", ["stage_unit", "count_ids", "write_run", "merge_bucket", "write_strip_chunk"]
+    "function", ["stage_unit", "count_ids", "write_run", "merge_buckets", "write_strips"]
 )
 def test_an_error_leaves_nothing(
     error: BaseException, function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

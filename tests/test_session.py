@@ -158,6 +158,20 @@ def test_a_search_does_not_wait_for_workers_that_are_gone(
                 waiting.result(timeout=30)
 
 
+def test_a_worker_that_restarts_is_waited_for() -> None:
+    """Between a worker's end and its return there is none: that is no loss of the cluster."""
+    with local_cluster(1) as client, ThreadPoolExecutor(1) as thread:
+        place = places.OnCluster(client)
+        client.cluster.scale(0)
+        while client.scheduler_info(n_workers=-1)["workers"]:
+            time.sleep(0.05)
+        waiting = thread.submit(place.call, abs, -3)
+        time.sleep(0.5)
+        assert not waiting.done()
+        client.cluster.scale(1)
+        assert waiting.result(timeout=30) == 3
+
+
 def test_gapped_ids_keep_to_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids are written in several runs where they do not fit at once; the store is the same."""
     random = np.random.default_rng(1)
@@ -171,11 +185,14 @@ def test_graph500_on_ranks_where_no_worker_holds_the_graph(
     tmp_path: Path, cluster: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ooc_graph.session import graph500 as job
+    from ooc_graph.session import graph500_searches
+    from ooc_graph.session.graph500_run import Graph500Options
     from ooc_graph.types import NoProgress
 
-    monkeypatch.setattr(job, "choose_exchange", lambda *_: "scheduler")
-    monkeypatch.setattr(job, "warm_up", lambda *_: pytest.fail("the whole graph was loaded"))
-    options = job.Graph500Options(scale=11, searches=2, shards=4)
+    whole = "the whole graph was loaded"
+    monkeypatch.setattr(graph500_searches, "choose_exchange", lambda *_: "scheduler")
+    monkeypatch.setattr(graph500_searches, "warm_up", lambda *_: pytest.fail(whole))
+    options = Graph500Options(scale=11, searches=2, shards=4)
     outcome = job.graph500(
         options,
         tmp_path,

@@ -1,16 +1,16 @@
-"""Results of single-source searches, by original id."""
+"""Results, by original id."""
 
 from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ooc_graph.errors import UsageError
-from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
+from ooc_graph.errors import NotAStoreError, UsageError
+from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.layout.stored import Stored
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
@@ -20,41 +20,49 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """A search tree by original id.
+    """What an algorithm found out about every vertex.
 
     Parameters
     ----------
     root
-        Original id the search began at.
+        Original id the search began at; None where an algorithm has no root.
     elapsed_s
         Seconds of the search alone, as Graph500 times it; None when opened from a store.
     columns
         The arrays, or the store that they are read from.
     """
 
-    root: int
+    root: int | None
     elapsed_s: float | None
     columns: dict[str, AnyArray] | Stored
 
     kernel = ""
-    measure = ""
+    # Columns by the names that cuGraph gives them.
+    _frame_names: ClassVar[dict[str, str]] = {}
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
         """Open a stored result; as the class that its kernel has when called on `Result`."""
         stored = Stored.open(path, "result")
-        kind = {"bfs": BfsResult, "sssp": SsspResult}[stored.attributes["kernel"]]
+        name = stored.attributes["kernel"]
+        kinds: list[Any] = [BfsResult, SsspResult, ComponentsResult]
+        kind = {one.kernel: one for one in kinds}.get(name)
+        if kind is None:
+            raise NotAStoreError(f"{path}: holds a result of {name}, unknown to this version")
         if not issubclass(kind, cls):
-            raise UsageError(f"{path}: holds a result of {kind.kernel}, not of {cls.kernel}")
-        return kind(int(stored.attributes["root"]), None, stored)  # type: ignore[return-value]
+            wanted = cls.kernel or "a search"
+            raise UsageError(f"{path}: holds a result of {kind.kernel}, not of {wanted}")
+        opened: Self = kind(stored.attributes.get("root"), None, stored)
+        return opened
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} root={self.root}>"
+        at = "" if self.root is None else f" root={self.root}"
+        return f"<{type(self).__name__}{at}>"
 
     @property
-    def names(self) -> tuple[str, str, str]:
+    def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
-        return VERTEX, PARENT, self.measure
+        return tuple(self._frame_names.values())
 
     def read(self, name: str) -> AnyArray:
         """One column in host memory."""
@@ -66,16 +74,6 @@ class Result:
     def vertex(self) -> IntArray:
         """Original ids, ascending: int64 (vertices,)."""
         return self.read(VERTEX)
-
-    @property
-    def parent(self) -> IntArray:
-        """Original id of each vertex's parent; the root's is itself, -1 unreached: int64."""
-        return self.read(PARENT)
-
-    @property
-    def reached(self) -> AnyArray:
-        """Whether the search reached each vertex: bool (vertices,)."""
-        return self.parent >= 0
 
     def to_zarr(self) -> Any:
         """The stored result as a read-only Zarr group."""
@@ -93,32 +91,55 @@ class Result:
     def to_dask_dataframe(self) -> Any:
         """All columns as a Dask DataFrame with the column names of `to_frame`."""
         dd = _import("dask.dataframe")
-        columns = [self.to_dask_array(name) for name in (VERTEX, self.measure, PARENT)]
-        names = ["vertex", "distance", "predecessor"]
         series = [
-            dd.from_dask_array(column, columns=name)
-            for column, name in zip(columns, names, strict=True)
+            dd.from_dask_array(self.to_dask_array(column), columns=name)
+            for name, column in self._frame_names.items()
         ]
         return dd.concat(series, axis=1)
 
     def to_frame(self) -> pd.DataFrame:
-        """Pandas frame with cuGraph's columns ``vertex, distance, predecessor``.
+        """Pandas frame with the names that cuGraph gives the columns.
 
-        For BFS ``distance`` is the level. Unreached vertices have predecessor -1, and the
-        distance that this package stores (level -1, +inf, or the largest int64).
+        Searches: ``vertex, distance, predecessor``. For BFS ``distance`` is the level. Unreached
+        vertices have predecessor -1, and the distance that this package stores (level -1, +inf,
+        or the largest int64). Components: ``vertex, labels``.
         """
         import pandas as pd  # noqa: PLC0415
 
-        data = {"vertex": self.vertex, "distance": self.read(self.measure)}
-        return pd.DataFrame({**data, "predecessor": self.parent})
+        return pd.DataFrame({name: self.read(column) for name, column in self._frame_names.items()})
 
 
 @dataclass(frozen=True, repr=False)
-class BfsResult(Result):
+class TreeResult(Result):
+    """Tree of a single-source search."""
+
+    root: int
+
+    measure = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return VERTEX, PARENT, self.measure
+
+    @property
+    def parent(self) -> IntArray:
+        """Original id of each vertex's parent; the root's is itself, -1 unreached: int64."""
+        return self.read(PARENT)
+
+    @property
+    def reached(self) -> AnyArray:
+        """Whether the search reached each vertex: bool (vertices,)."""
+        return self.parent >= 0
+
+
+@dataclass(frozen=True, repr=False)
+class BfsResult(TreeResult):
     """Breadth-first search tree."""
 
     kernel = "bfs"
     measure = LEVEL
+    _frame_names = {"vertex": VERTEX, "distance": LEVEL, "predecessor": PARENT}  # noqa: RUF012
 
     @property
     def level(self) -> AnyArray:
@@ -127,11 +148,12 @@ class BfsResult(Result):
 
 
 @dataclass(frozen=True, repr=False)
-class SsspResult(Result):
+class SsspResult(TreeResult):
     """Single-source shortest paths."""
 
     kernel = "sssp"
     measure = DISTANCE
+    _frame_names = {"vertex": VERTEX, "distance": DISTANCE, "predecessor": PARENT}  # noqa: RUF012
 
     @property
     def distance(self) -> AnyArray:
@@ -140,6 +162,26 @@ class SsspResult(Result):
         Unreached vertices of integer graphs have the largest int64.
         """
         return self.read(DISTANCE)
+
+
+@dataclass(frozen=True, repr=False)
+class ComponentsResult(Result):
+    """Weakly connected components; `elapsed_s` is the time until they are known by internal id."""
+
+    kernel = "components"
+    _frame_names = {"vertex": VERTEX, "labels": COMPONENT}  # noqa: RUF012
+
+    @property
+    def component(self) -> IntArray:
+        """Smallest original id of each vertex's component: int64 (vertices,)."""
+        return self.read(COMPONENT)
+
+    @property
+    def count(self) -> int:
+        """Number of components."""
+        if isinstance(self.columns, Stored):
+            return int(self.columns.attributes["components"])
+        return int(np.count_nonzero(self.component == self.vertex))
 
 
 def _import(name: str) -> Any:
@@ -153,6 +195,11 @@ def result_attributes(kernel: str, root: int, graph: str, dtype: np.dtype[Any]) 
     if kernel == "sssp" and dtype.kind == "i":
         unreached = INT64_UNREACHED
     return {"kernel": kernel, "root": root, "graph_sha256": graph, "unreached": unreached}
+
+
+def components_attributes(count: int, graph: str) -> dict[str, Any]:
+    """Canonical attributes of a stored result of so many components."""
+    return {"kernel": "components", "components": count, "graph_sha256": graph}
 
 
 def _lazy_column(stored: Stored, name: str) -> Any:

@@ -135,6 +135,8 @@ class ArraySource:
     ----------
     source, target, weight
         Vectors of one length, in host memory.
+    id_range
+        First id and number of the vertices, where that was said; reading does not check it.
     """
 
     source: AnyArray
@@ -144,7 +146,7 @@ class ArraySource:
     weight_dtype: np.dtype[Any] | None
     rereadable: bool = field(default=True, init=False)
     in_memory: bool = field(default=True, init=False)
-    id_range: tuple[int, int] | None = field(default=None, init=False)
+    id_range: tuple[int, int] | None = None
 
     @property
     def weighted(self) -> bool:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ooc_graph.types import DEAL_BLOCK_BITS, AnyArray, IntArray
+from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, IntArray
 
 _BLOCK_BITS = np.uint64(DEAL_BLOCK_BITS)
+_IN_BLOCK = np.uint64(DEAL_BLOCK - 1)
 
 
 @njit(cache=True, nogil=True)
@@ -47,6 +48,13 @@ def _place_of(row: Any, base: Any) -> Any:
     return min(np.uint64(row), base + (np.uint64(row) >> _BLOCK_BITS))
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _local(internal: Any, shift: Any) -> Any:
+    """Row number inside its shard, as `Dealing.local_of` has it for 2**shift shards."""
+    block = np.uint64(internal) >> _BLOCK_BITS
+    return ((block >> shift) << _BLOCK_BITS) | (np.uint64(internal) & _IN_BLOCK)
+
+
 @njit(cache=True, nogil=True)
 def count_buckets(
     u: AnyArray, v: AnyArray, both: bool, table: AnyArray, base: Any, counts: IntArray
@@ -79,6 +87,8 @@ def scatter_arcs(
     both: bool,
     table: AnyArray,
     base: Any,
+    shift: Any,
+    first: IntArray,
     cursor: IntArray,
     rows: AnyArray,
     neighbors: AnyArray,
@@ -86,8 +96,16 @@ def scatter_arcs(
 ) -> None:
     """Write the arcs that `count_buckets` counted to their buckets' next places.
 
-    ``cursor`` holds each bucket's next index and is advanced. ``weight`` and ``weights`` have
-    length 0 where there are none.
+    Parameters
+    ----------
+    shift, first
+        log2 (uint64) of the number of shards, and each bucket's first row inside its shard.
+    cursor
+        Each bucket's next index, advanced.
+    rows
+        Receives rows counted from their bucket's first.
+    weight, weights
+        Length 0 where there are none.
     """
     weighted = len(weight) > 0
     for i in range(len(u)):
@@ -97,13 +115,15 @@ def scatter_arcs(
         bucket = table[_place_of(row, base)]
         place = cursor[bucket]
         cursor[bucket] = place + 1
-        rows[place], neighbors[place] = row, neighbor
+        rows[place] = np.int64(_local(row, shift)) - first[bucket]
+        neighbors[place] = neighbor
         if weighted:
             weights[place] = weight[i]
         if both:
             bucket = table[_place_of(neighbor, base)]
             place = cursor[bucket]
             cursor[bucket] = place + 1
-            rows[place], neighbors[place] = neighbor, row
+            rows[place] = np.int64(_local(neighbor, shift)) - first[bucket]
+            neighbors[place] = row
             if weighted:
                 weights[place] = weight[i]

@@ -7,19 +7,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels import interface
-from ooc_graph.kernels.bfs_pull import EXAMINED, FOUND, FOUND_ARCS, pull_part
-from ooc_graph.kernels.bfs_push import push_alone, push_part, settle
+from ooc_graph.kernels.bfs_list import parents_from_levels, search_list
+from ooc_graph.kernels.bfs_pull import (
+    BEGIN,
+    DEPTH,
+    END,
+    EXAMINED,
+    FOUND,
+    FOUND_ARCS,
+    SETTLED,
+    pull_part,
+)
+from ooc_graph.kernels.bfs_push import push_alone, push_part, settle, settle_part
 from ooc_graph.kernels.bitmap import Words, members, put_all
 from ooc_graph.kernels.compiled import kernel
 from ooc_graph.kernels.interface import PULL, PUSH
-from ooc_graph.kernels.team import CHUNK, FIRST_FREE, LINE, OPERATION, barrier
+from ooc_graph.kernels.team import CHUNK, OPERATION, barrier
 from ooc_graph.types import AnyArray
 
 DONE = 2
-BEGIN, END, DEPTH = FIRST_FREE + 3 * LINE, FIRST_FREE + 4 * LINE, FIRST_FREE + 5 * LINE
-"""Words of the control array: the frontier is ``queue[BEGIN:END]``; level of what comes next."""
 ALONE_ARCS = 8192
 """A frontier with no more arcs than this is pushed by one thread: a barrier costs more."""
+
+FROM_FOUND, FROM_VISITED, FROM_QUEUE = 0, 1, 2
+"""Where the frontier stands: what a pull found; all visited since the push; in the queue alone."""
 
 choose_direction = kernel(interface.choose_direction)
 
@@ -35,7 +46,8 @@ class Course(NamedTuple):
 class Scratch(NamedTuple):
     """Room that one search needs: never read before written, except ``never``.
 
-    ``never`` is the bitmap of rows that can not be claimed: no in-arcs, or past the last row.
+    ``queue`` has one entry more than rows. ``never`` is the bitmap of rows that can not be claimed:
+    no in-arcs, or past the last row.
     """
 
     queue: AnyArray
@@ -56,40 +68,92 @@ def _reset(thread: int, threads: int, tree: Any, scratch: Any) -> None:
 
 
 @kernel
-def _claim_root(out: Any, tree: Any, queue: Any, root: int) -> Any:
-    tree.parent[root] = root
-    queue[0] = root
-    return settle(out, tree, queue, 0, 1, 0)
-
-
-@kernel
-def _fill_frontier(tree: Any, scratch: Any, in_bits: bool, begin: int, end: int) -> None:
+def _fill_frontier(tree: Any, scratch: Any, source: int, begin: int, end: int) -> None:
     """Bring the frontier into ``scratch.frontier`` for a level that pulls."""
-    if in_bits:
+    if source == FROM_FOUND:
         for index in range(len(tree.found)):
             scratch.frontier[index] = tree.found[index]
+    elif source == FROM_VISITED:
+        for index in range(len(tree.found)):
+            scratch.frontier[index] = tree.visited[index] & ~scratch.frontier[index]
     else:
         scratch.frontier[:] = 0
         put_all(scratch.frontier, scratch.queue[begin:], end - begin)
 
 
 @kernel
-def _plan(
-    control: Any, out: Any, tree: Any, scratch: Any, course: Any, unvisited: int, direction: int
-) -> int:
-    """Close the level that ends here, run small ones alone, and say what all threads do next.
+def _keep_visited(tree: Any, scratch: Any) -> None:
+    """Keep what is visited before a push, for `FROM_VISITED`."""
+    for index in range(len(tree.visited)):
+        scratch.frontier[index] = tree.visited[index]
 
-    ``direction`` is that of the level that ends. Called by thread 0 while the others wait;
-    returns the arcs not visited yet.
+
+@kernel
+def _start(
+    thread: int, threads: int, control: Any, out: Any, tree: Any, scratch: Any, root: int
+) -> int:
+    """Forget the search before, claim the root; return the arcs not visited yet."""
+    _reset(thread, threads, tree, scratch)
+    if barrier(control, threads) and thread == 0:
+        tree.parent[root] = root
+        scratch.queue[0] = root
+        control[FOUND_ARCS] = settle(out, tree, scratch.queue, 0, 1, 0)
+        control[FOUND], control[BEGIN], control[END] = 1, 0, 1
+    return len(out.neighbors)
+
+
+@kernel
+def _start_listed(
+    thread: int,
+    threads: int,
+    control: Any,
+    out: Any,
+    into: Any,
+    tree: Any,
+    scratch: Any,
+    course: Any,
+    root: int,
+    widest: int,
+) -> Any:
+    """Search from a list on one thread as far as that goes; return the arcs not visited yet.
+
+    Nothing of it waits for the other threads, which may still be waking up.
     """
-    queue, rows, in_bits = scratch.queue, len(tree.parent), direction == PULL
+    unvisited = np.int64(0)
+    if thread == 0:
+        unvisited = search_list(control, out, tree, scratch.queue, course, root, widest)
+    if barrier(control, threads):
+        parents_from_levels(control, into, tree, scratch.never)
+        barrier(control, threads)
+    return unvisited
+
+
+@kernel
+def _push(thread: int, threads: int, control: Any, out: Any, tree: Any, scratch: Any) -> None:
+    """Push with all threads, and make what is new the frontier."""
+    queue, begin, end = scratch.queue, control[BEGIN], control[END]
+    push_part(control, out, tree, queue, scratch.buffers[thread], begin, end)
+    if not barrier(control, threads):
+        return
+    count = control[FOUND]
+    settle_part(control, out, tree, queue, end, end + count)
+    if thread == 0:
+        control[BEGIN], control[END] = end, end + count
+
+
+@kernel
+def _plan(
+    control: Any, out: Any, tree: Any, scratch: Any, course: Any, unvisited: int, source: int
+) -> int:
+    """Run small levels alone, and say what all threads do next.
+
+    ``source`` says where the frontier stands. Called by thread 0 while the others wait; returns
+    the arcs not visited yet.
+    """
+    queue, rows = scratch.queue, len(tree.parent)
+    direction = PULL if source == FROM_FOUND else PUSH
     begin, end, depth = control[BEGIN], control[END], control[DEPTH]
     count, arcs = control[FOUND], control[FOUND_ARCS]
-    if direction == PUSH and depth > 0:
-        arcs = settle(out, tree, queue, end, end + count, depth)
-        begin, end = end, end + count
-    if depth > 0:
-        course.arcs[depth - 1] = control[EXAMINED]
     while True:
         course.vertices[depth], course.arcs[depth] = count, 0
         course.direction[depth] = direction
@@ -98,21 +162,25 @@ def _plan(
             control[DEPTH], control[OPERATION] = depth, DONE
             return unvisited
         chosen = choose_direction(direction, count, arcs, unvisited, rows)
-        if chosen == PUSH and in_bits:
-            begin, end, in_bits = 0, members(tree.found, queue), False
+        if chosen == PUSH and source == FROM_FOUND:
+            begin, end, source = 0, members(tree.found, queue), FROM_QUEUE
         course.direction[depth] = chosen
         direction = chosen
+        depth += 1
         if chosen == PULL or arcs > ALONE_ARCS:
             break
         tail, examined = push_alone(out, tree, queue, begin, end)
-        course.arcs[depth] = examined
-        depth += 1
+        source = FROM_QUEUE
+        course.arcs[depth - 1] = examined
         begin, end, count = end, tail, tail - end
         arcs = settle(out, tree, queue, begin, end, depth)
     if direction == PULL:
-        _fill_frontier(tree, scratch, in_bits, begin, end)
-    control[BEGIN], control[END], control[DEPTH] = begin, end, depth + 1
-    control[FOUND] = control[FOUND_ARCS] = control[EXAMINED] = control[CHUNK] = 0
+        _fill_frontier(tree, scratch, source, begin, end)
+    else:
+        _keep_visited(tree, scratch)
+    control[BEGIN], control[END], control[DEPTH] = begin, end, depth
+    control[FOUND] = control[FOUND_ARCS] = control[EXAMINED] = 0
+    control[CHUNK] = control[SETTLED] = 0
     control[OPERATION] = direction
     return unvisited
 
@@ -128,32 +196,31 @@ def search(
     scratch: Any,
     course: Any,
     root: int,
+    widest: int,
 ) -> None:
-    """Search from ``root``; word `DEPTH` of the control array ends as the number of levels."""
-    _reset(thread, threads, tree, scratch)
-    if not barrier(control, threads):
-        return
-    direction, unvisited = PUSH, np.int64(len(out.neighbors))
-    if thread == 0:
-        control[FOUND_ARCS] = _claim_root(out, tree, scratch.queue, root)
-        control[FOUND], control[BEGIN], control[END] = 1, 0, 1
+    """Search from ``root``; word `DEPTH` of the control array ends as the number of levels.
+
+    ``widest`` is the most out-arcs of a row where the search starts from a list, else 0.
+    """
+    source = FROM_QUEUE
+    if widest > 0:
+        unvisited = _start_listed(
+            thread, threads, control, out, into, tree, scratch, course, root, widest
+        )
+    else:
+        unvisited = _start(thread, threads, control, out, tree, scratch, root)
     while True:
         if thread == 0:
-            unvisited = _plan(control, out, tree, scratch, course, unvisited, direction)
+            unvisited = _plan(control, out, tree, scratch, course, unvisited, source)
         if not barrier(control, threads) or control[OPERATION] == DONE:
             return
-        direction = control[OPERATION]
-        if direction == PULL:
+        if control[OPERATION] == PULL:
+            source = FROM_FOUND
             pull_part(control, into, tree, out.offsets, scratch.frontier, control[DEPTH])
         else:
-            push_part(
-                control,
-                out,
-                tree,
-                scratch.queue,
-                scratch.buffers[thread],
-                control[BEGIN],
-                control[END],
-            )
+            source = FROM_VISITED
+            _push(thread, threads, control, out, tree, scratch)
         if not barrier(control, threads):
             return
+        if thread == 0:
+            course.arcs[control[DEPTH] - 1] = control[EXAMINED]

@@ -6,14 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.bfs_pull import EXAMINED, FOUND
-from ooc_graph.kernels.bitmap import has, put
+from ooc_graph.kernels.bfs_pull import DEPTH, EXAMINED, FOUND, FOUND_ARCS, SETTLED
+from ooc_graph.kernels.bitmap import LOW, ONE, SIX, has
 from ooc_graph.kernels.compiled import kernel
-from ooc_graph.kernels.team import CHUNK, atomic_add, atomic_umin
+from ooc_graph.kernels.team import CHUNK, atomic_add, atomic_or, atomic_umin
 from ooc_graph.types import AnyArray
 
 CHUNK_ROWS = 16
 """Frontier vertices that a thread takes at once."""
+CHUNK_SETTLED = 512
+"""New vertices that a thread settles at once."""
 BUFFER = 512
 """New vertices that a thread gathers before it claims room in the common queue."""
 
@@ -26,22 +28,24 @@ class OutRows(NamedTuple):
 
 
 @kernel
-def push_alone(out: Any, tree: Any, queue: Any, begin: int, end: int) -> tuple[int, int]:
+def push_alone(out: Any, tree: Any, queue: Any, begin: int, end: int) -> tuple[int, Any]:
     """Push ``queue[begin:end]`` on one thread; new vertices go to ``queue[end:]``.
 
     Returns the end of the new vertices and the arcs examined. Parents are set; `settle` does
     the rest.
     """
-    tail, examined, none = end, 0, np.uint64(len(tree.parent))
+    tail, examined, none = end, np.int64(0), np.uint64(len(tree.parent))
     for index in range(begin, end):
-        u = np.int64(queue[index])
-        examined += out.offsets[u + 1] - out.offsets[u]
-        for position in range(out.offsets[u], out.offsets[u + 1]):
-            v = np.int64(out.neighbors[position])
+        u = np.uint64(queue[index])
+        position, stop = np.uint64(out.offsets[u]), np.uint64(out.offsets[u + ONE])
+        examined += np.int64(stop - position)
+        while position < stop:
+            v = np.uint64(out.neighbors[position])
+            position += ONE
             if has(tree.visited, v):
                 continue
             old = np.uint64(tree.parent[v])
-            if np.uint64(u) < old:
+            if u < old:
                 tree.parent[v] = u
                 if old >= none:
                     queue[tail] = v
@@ -54,11 +58,30 @@ def settle(out: Any, tree: Any, queue: Any, begin: int, end: int, depth: int) ->
     """Mark new vertices visited at ``depth``; return their out-arcs. One thread."""
     arcs = 0
     for index in range(begin, end):
-        v = np.int64(queue[index])
-        put(tree.visited, v)
+        v = np.uint64(queue[index])
+        tree.visited[v >> SIX] |= ONE << (v & LOW)
         tree.level[v] = depth
-        arcs += out.offsets[v + 1] - out.offsets[v]
+        arcs += out.offsets[v + ONE] - out.offsets[v]
     return arcs
+
+
+@kernel
+def settle_part(control: Any, out: Any, tree: Any, queue: Any, begin: int, end: int) -> None:
+    """As `settle`, by all threads: word `FOUND_ARCS` counts the arcs.
+
+    The depth is in word `DEPTH`. Word `SETTLED` must be 0 at the start.
+    """
+    arcs, depth = 0, control[DEPTH]
+    while True:
+        first = begin + atomic_add(control, SETTLED, CHUNK_SETTLED)
+        if first >= end:
+            break
+        for index in range(first, min(first + CHUNK_SETTLED, end)):
+            v = np.uint64(queue[index])
+            atomic_or(tree.visited, v >> SIX, ONE << (v & LOW))
+            tree.level[v] = depth
+            arcs += out.offsets[v + ONE] - out.offsets[v]
+    atomic_add(control, FOUND_ARCS, arcs)
 
 
 @kernel
@@ -77,17 +100,19 @@ def push_part(
     New vertices go to ``queue[end:]`` in any order, word `FOUND` counts them; ``buffer`` is this
     thread's own. Word `CHUNK` must be 0 at the start.
     """
-    count, examined, none = 0, 0, np.uint64(len(tree.parent))
+    count, examined, none = 0, np.int64(0), np.uint64(len(tree.parent))
     while True:
         first = begin + atomic_add(control, CHUNK, CHUNK_ROWS)
         if first >= end:
             break
         for index in range(first, min(first + CHUNK_ROWS, end)):
-            u = np.int64(queue[index])
-            examined += out.offsets[u + 1] - out.offsets[u]
-            for position in range(out.offsets[u], out.offsets[u + 1]):
-                v = np.int64(out.neighbors[position])
-                if has(tree.visited, v) or np.uint64(tree.parent[v]) <= np.uint64(u):
+            u = np.uint64(queue[index])
+            position, stop = np.uint64(out.offsets[u]), np.uint64(out.offsets[u + ONE])
+            examined += np.int64(stop - position)
+            while position < stop:
+                v = np.uint64(out.neighbors[position])
+                position += ONE
+                if has(tree.visited, v) or np.uint64(tree.parent[v]) <= u:
                     continue
                 if np.uint64(atomic_umin(tree.parent, v, u)) >= none:
                     buffer[count] = v

@@ -14,6 +14,7 @@ from ooc_graph.kernels.compiled import instruction, kernel
 WORD_BITS = 64
 ONE = np.uint64(1)
 LOW = np.uint64(63)
+SIX = np.uint64(6)
 
 Words = NDArray[np.uint64]
 
@@ -40,10 +41,22 @@ def lowest_bit(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
     return types.int64(types.uint64), generate
 
 
+@instruction
+def count_bits(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
+    """Number of set bits of a uint64, as int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), generate
+
+
 @kernel
 def has(words: Any, vertex: int) -> bool:
     """Tell whether ``vertex`` is in the set."""
-    return bool((words[vertex >> 6] >> (np.uint64(vertex) & LOW)) & ONE)
+    # Unsigned, so that numba need not check whether the index is negative.
+    place = np.uint64(vertex)
+    return bool((words[place >> SIX] >> (place & LOW)) & ONE)
 
 
 @kernel

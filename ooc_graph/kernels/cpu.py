@@ -9,9 +9,15 @@ import numpy as np
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.bfs_rank import CpuBfsRank, CpuBfsShared
 from ooc_graph.kernels.bfs_search import CpuBfsSearch, into_rows, never_claimed, out_rows
+from ooc_graph.kernels.components_rank import CpuComponentsRank, CpuComponentsShared
+from ooc_graph.kernels.components_search import CpuComponentsSearch
+from ooc_graph.kernels.edges_list import GroupedEdges
+from ooc_graph.kernels.edges_search import CpuEdgesBfs, CpuEdgesSssp
+from ooc_graph.kernels.interface import SsspSearch
 from ooc_graph.kernels.sssp_rank import CpuSsspRank
 from ooc_graph.kernels.sssp_search import CpuSsspSearch, headed_rows, light_rows
 from ooc_graph.kernels.sssp_shared import CpuSsspShared
+from ooc_graph.kernels.sssp_short_rows import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.team import Team
 from ooc_graph.types import Dealing, Rows, Shard
 
@@ -49,10 +55,13 @@ class CpuDevice:
         """Frontier and visited vertices of all ranks, one of it in a process."""
         return CpuBfsShared(vertices, shards)
 
-    def sssp(self, shard: Shard) -> CpuSsspSearch:
+    def sssp(self, shard: Shard) -> SsspSearch:
         """SSSP on a whole graph (light-first rows)."""
         _require_whole(shard.dealing)
-        return CpuSsspSearch(*_light_rows(shard), shard.tuples, self._team)
+        out, into = _light_rows(shard)
+        if suits_near_far(out, shard.tuples):
+            return CpuNearFarSearch(out, into, shard.tuples, self._team)
+        return CpuSsspSearch(out, into, shard.tuples, self._team)
 
     def sssp_rank(self, shard: Shard) -> CpuSsspRank:
         """SSSP steps on one shard (light-first rows)."""
@@ -64,6 +73,29 @@ class CpuDevice:
     def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> CpuSsspShared:
         """Everyone's distances, of ``dtype``, one of it in a process and search."""
         return CpuSsspShared(vertices, dtype)
+
+    def components(self, shard: Shard) -> CpuComponentsSearch:
+        """Weakly connected components of a whole graph (hub-first rows)."""
+        _require_whole(shard.dealing)
+        return CpuComponentsSearch(*_hub_rows(shard), self._team)
+
+    def components_rank(self, shard: Shard) -> CpuComponentsRank:
+        """Component steps on one shard (hub-first rows)."""
+        out, into = _hub_rows(shard)
+        linked = out_rows(out)
+        return CpuComponentsRank(shard.dealing, linked, linked if into is out else out_rows(into))
+
+    def components_shared(self, vertices: int) -> CpuComponentsShared:
+        """Everyone's labels, one of it in a process and search."""
+        return CpuComponentsShared(vertices)
+
+    def edges_bfs(self, edges: GroupedEdges, ids: np.dtype[Any]) -> CpuEdgesBfs:
+        """BFS on a whole graph as grouped edges; ``ids`` is the parents' type."""
+        return CpuEdgesBfs(edges, ids, self._team)
+
+    def edges_sssp(self, edges: GroupedEdges, ids: np.dtype[Any]) -> CpuEdgesSssp:
+        """SSSP on a whole graph as grouped edges; ``ids`` is the parents' type."""
+        return CpuEdgesSssp(edges, ids, self._team)
 
     def close(self) -> None:
         """End the threads."""

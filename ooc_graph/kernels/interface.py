@@ -17,7 +17,7 @@ from ooc_graph.types import AnyArray, Shard
 
 PUSH, PULL = 0, 1
 
-PULL_ABOVE = 24
+PULL_ABOVE = 16
 """Pull once the frontier holds more than one in this many of the arcs not yet visited."""
 PUSH_BELOW = 24
 """Push again once the frontier holds fewer than one in this many of the vertices."""
@@ -51,7 +51,44 @@ def choose_direction(
     return PULL if frontier * PUSH_BELOW > vertices else PUSH
 
 
-ENOUGH_PUSHED = 500
+SHORT_ROW = 32
+"""Most arcs of a row in a graph that is searched from a list while its frontier is small."""
+LIST_ARCS = 1 << 16
+"""A frontier with more arcs than this is for all threads together."""
+TEAM_ARCS = 1 << 18
+"""A graph with fewer rows and arcs than this is searched before a second thread is awake."""
+
+
+def rows_are_short(widest_out: int, widest_in: int) -> bool:
+    """Tell whether a BFS should start from a list on one thread, and find parents afterwards.
+
+    True of road networks and meshes. A list spends nothing on a level but its frontier and its
+    arcs; finding the parent of a hub afterwards could read a long row for one neighbour.
+
+    Parameters
+    ----------
+    widest_out, widest_in
+        Most out-arcs and most in-arcs of a row.
+    """
+    return max(widest_out, widest_in) <= SHORT_ROW
+
+
+def stays_listed(direction: int, frontier_arcs: int) -> bool:
+    """Tell whether a frontier is so small that one thread goes on from a list.
+
+    True while `choose_direction` says push, and a team would have too little to share out. An
+    upper bound of the frontier's arcs, taken off the unvisited ones, will do for both functions:
+    where that many arcs are pushed from a list, so are fewer.
+    """
+    return direction == PUSH and frontier_arcs <= LIST_ARCS
+
+
+def team_pays(vertices: int, arcs: int) -> bool:
+    """Tell whether a BFS takes long enough to wake the other threads for it."""
+    return vertices + arcs >= TEAM_ARCS
+
+
+ENOUGH_PUSHED = 1000
 """Pull once one in this many of the arcs has been examined by pushing."""
 
 
@@ -99,6 +136,30 @@ def adapt_step(step: float, examined: int, again: int) -> float:
     if again * 4 > examined:
         return step / 2
     if again * 16 < examined:
+        return step + step
+    return step
+
+
+NEAR_ROW = 64
+"""Longest row that near-far relaxes whole."""
+
+
+def near_far_pays(longest: int) -> bool:
+    """Tell whether relaxing whole rows is cheap, so that near-far needs no cursors: road networks.
+
+    It applies where `pull_pays` does not, to integer weights above zero.
+    """
+    return longest <= NEAR_ROW
+
+
+def adapt_near_step(step: float, examined: int, again: int) -> float:
+    """How far near-far's bound rises next time, as in `adapt_step`.
+
+    Only vertices that had left the queue count as improved ``again``, so the shares are smaller.
+    """
+    if again * 16 > examined:
+        return step / 2
+    if again * 64 < examined:
         return step + step
     return step
 

@@ -7,27 +7,18 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, IntArray
+from ooc_graph.types import AnyArray, IntArray
 
 _INSERTION = 32
-_BLOCK_BITS = np.uint64(DEAL_BLOCK_BITS)
-_IN_BLOCK = np.uint64(DEAL_BLOCK - 1)
-_DIGIT = np.uint64(255)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _local(internal: Any, shards_shift: Any) -> Any:
-    """Row number inside its shard, as `Dealing.local_of` has it for 2**shift shards."""
-    block = np.uint64(internal) >> _BLOCK_BITS
-    inside = np.uint64(internal) & _IN_BLOCK
-    return np.int64(((block >> np.uint64(shards_shift)) << _BLOCK_BITS) | inside)
+# Digits of a radix pass: wide ones save passes where a row is long enough to pay for its counts.
+_NARROW_BITS, _WIDE_BITS, _WIDE_ROW = np.uint64(8), np.uint64(11), 1 << 11
 
 
 @njit(cache=True, nogil=True)
-def count_rows(rows: AnyArray, shards_shift: int, first: int, counts: IntArray) -> None:
-    """Add each arc to ``counts[local row - first]``."""
+def count_rows(rows: AnyArray, counts: IntArray) -> None:
+    """Add each arc to ``counts[row]``."""
     for i in range(len(rows)):
-        counts[_local(rows[i], shards_shift) - first] += 1
+        counts[rows[i]] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -35,8 +26,6 @@ def scatter_rows(
     rows: AnyArray,
     neighbors: AnyArray,
     weights: AnyArray,
-    shards_shift: int,
-    first: int,
     cursor: IntArray,
     neighbors_out: AnyArray,
     weights_out: AnyArray,
@@ -44,7 +33,7 @@ def scatter_rows(
     """Bring arcs into row order; ``cursor`` holds each row's next place and is advanced."""
     weighted = len(weights) > 0
     for i in range(len(rows)):
-        row = _local(rows[i], shards_shift) - first
+        row = rows[i]
         place = cursor[row]
         cursor[row] = place + 1
         neighbors_out[place] = neighbors[i]
@@ -80,10 +69,11 @@ def _digit_pass(
     keys_out: AnyArray,
     payload_out: AnyArray,
 ) -> None:
-    """One stable counting pass on the eight bits above ``shift``."""
+    """One stable counting pass on the bits above ``shift``, as many as ``histogram`` has."""
     histogram[:] = 0
+    mask = np.uint64(len(histogram) - 1)
     for i in range(len(keys)):
-        histogram[(np.uint64(keys[i]) >> shift) & _DIGIT] += 1
+        histogram[(np.uint64(keys[i]) >> shift) & mask] += 1
     position = 0
     for digit in range(len(histogram)):
         count = histogram[digit]
@@ -91,7 +81,7 @@ def _digit_pass(
         position += count
     carry = len(payload) > 0
     for i in range(len(keys)):
-        digit = (np.uint64(keys[i]) >> shift) & _DIGIT
+        digit = (np.uint64(keys[i]) >> shift) & mask
         place = histogram[digit]
         histogram[digit] = place + 1
         keys_out[place] = keys[i]
@@ -108,19 +98,22 @@ def _radix(
     histogram: IntArray,
 ) -> None:
     """Stable least-significant-digit radix sort that skips digits which do not differ."""
+    bits = _WIDE_BITS if len(keys) > _WIDE_ROW else _NARROW_BITS
+    digits = np.uint64(1) << bits
+    counts = histogram[: np.int64(digits)]
     differ = np.uint64(0)
     for i in range(1, len(keys)):
         differ |= np.uint64(keys[i]) ^ np.uint64(keys[0])
     moved = False
     shift = np.uint64(0)
     while differ >> shift != 0:
-        if (differ >> shift) & _DIGIT != 0:
+        if (differ >> shift) & (digits - np.uint64(1)) != 0:
             if moved:
-                _digit_pass(spare_keys, spare_payload, shift, histogram, keys, payload)
+                _digit_pass(spare_keys, spare_payload, shift, counts, keys, payload)
             else:
-                _digit_pass(keys, payload, shift, histogram, spare_keys, spare_payload)
+                _digit_pass(keys, payload, shift, counts, spare_keys, spare_payload)
             moved = not moved
-        shift += np.uint64(8)
+        shift += bits
         if shift >= np.uint64(64):
             break
     if moved:
@@ -140,7 +133,7 @@ def sort_rows(offsets: IntArray, keys: AnyArray, payload: AnyArray) -> None:
         longest = max(longest, offsets[row + 1] - offsets[row])
     spare_keys = np.empty(longest, keys.dtype)
     spare_payload = np.empty(longest if carry else 0, payload.dtype)
-    histogram = np.empty(256, np.int64)
+    histogram = np.empty(1 << _WIDE_BITS, np.int64)
     for row in range(len(offsets) - 1):
         start, stop = offsets[row], offsets[row + 1]
         length = stop - start

@@ -7,18 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels import interface
-from ooc_graph.kernels.bitmap import Words, members
 from ooc_graph.kernels.compiled import kernel
 from ooc_graph.kernels.interface import PULL
 from ooc_graph.kernels.sssp_parents import (
     EXAMINED,
-    UNRESOLVED,
+    Lane,
     inner_parents,
     lost_by_overflow,
     parents_part,
-    resolve_plateaus,
 )
-from ooc_graph.kernels.sssp_pull import CHANGED, CHANGED_ARCS, REACHED, pull_part
+from ooc_graph.kernels.sssp_pull import CHANGED, REACHED, pull_part
 from ooc_graph.kernels.sssp_push import QUEUED, push_below, push_inner, push_rising
 from ooc_graph.kernels.team import CHUNK, FIRST_FREE, LINE, OPERATION, barrier
 from ooc_graph.types import AnyArray
@@ -34,27 +32,35 @@ finish_by_push = kernel(interface.finish_by_push)
 class Answer(NamedTuple):
     """Parents, and scratch of the passes that all threads run.
 
-    ``limits`` (4,): the distance up to which all is final, a lower bound of what may have
-    changed, the largest distance reached, the distance beyond the inner vertices. ``ranges``
-    (threads, 2): what each thread found in a pull pass.
+    ``parent`` (rows,) is the wave's queue until parents are looked for. ``limits`` (4,): the
+    distance up to which all is final, a lower bound of what may have changed, the largest
+    distance reached, the distance beyond the inner vertices. ``ranges`` (threads, 2): what each
+    thread found in a pull pass. ``left`` and ``best`` (threads, `CHUNK_ROWS`): each thread's
+    `Lane`.
     """
 
     parent: AnyArray
-    changed: Words
     limits: AnyArray
     ranges: AnyArray
+    left: AnyArray
+    best: AnyArray
 
 
 FINAL, FLOOR, HIGH, BEYOND = range(4)
 
 
 @kernel
-def _reset(thread: int, threads: int, wave: Any, parent: Any) -> None:
+def _reset(thread: int, threads: int, wave: Any) -> None:
     rows = len(wave.distance)
     begin, end = rows * thread // threads, rows * (thread + 1) // threads
     wave.distance[begin:end] = wave.top[0]
-    wave.marks[begin:end] = 0
-    parent[begin:end] = parent.dtype.type(-1)
+    wave.taken[begin:end] = 0
+
+
+@kernel
+def _forget_parents(thread: int, threads: int, parent: Any) -> None:
+    rows = len(parent)
+    parent[rows * thread // threads : rows * (thread + 1) // threads] = parent.dtype.type(-1)
 
 
 @kernel
@@ -71,17 +77,25 @@ def _push(control: Any, out: Any, wave: Any, answer: Any, root: int, may_pull: b
 @kernel
 def _finish(control: Any, out: Any, wave: Any, answer: Any) -> None:
     """Push from what the last pull pass changed, to the end."""
-    wave.marks[:] = 0
-    count = members(answer.changed, wave.queue)
+    count = control[CHANGED]
+    wave.taken[:] = 0
     for index in range(count):
-        u = np.int64(wave.queue[index])
-        wave.marks[u] = QUEUED
-        wave.taken[u] = 0
+        wave.taken[np.int64(wave.queue[index])] = QUEUED
     # If the pass reached no new vertex, none will be: nothing beyond the farthest is of use.
     bound = answer.limits[HIGH] if control[REACHED] == 0 else wave.top[0]
     _, _, examined, _ = push_below(out, wave, count, 0, bound, len(wave.first))
     control[FINISHED] = examined
     control[OPERATION] = PARENTS
+
+
+@kernel
+def _arcs_of(out: Any, queue: Any, count: int) -> int:
+    """Arcs of the rows ``queue[:count]``."""
+    arcs = 0
+    for index in range(count):
+        u = np.int64(queue[index])
+        arcs += out.offsets[u + 1] - out.offsets[u]
+    return arcs
 
 
 @kernel
@@ -99,10 +113,11 @@ def _plan_after_pull(control: Any, out: Any, wave: Any, answer: Any) -> None:
     limits[FLOOR] = low
     if changed == 0:
         control[OPERATION] = PARENTS
-    elif not first and finish_by_push(control[CHANGED_ARCS], pulled, len(wave.distance)):
-        _finish(control, out, wave, answer)
-    control[CHUNK] = control[CHANGED] = control[CHANGED_ARCS] = 0
-    control[EXAMINED] = control[REACHED] = 0
+    elif not first:
+        arcs = _arcs_of(out, wave.queue, changed)
+        if finish_by_push(arcs, pulled, len(wave.distance)):
+            _finish(control, out, wave, answer)
+    control[CHUNK] = control[CHANGED] = control[EXAMINED] = control[REACHED] = 0
     ranges[:, 0] = wave.top[0]
 
 
@@ -129,12 +144,13 @@ def search(
 ) -> None:
     """Search from ``root``; the control array ends with the arcs examined by phase.
 
-    Its word `UNRESOLVED` ends with the reached vertices that found no parent, which are none.
+    Its word `UNRESOLVED` counts the rows on plateaus, which are in ``pending`` and have no parent.
     """
-    _reset(thread, threads, wave, answer.parent)
+    _reset(thread, threads, wave)
     if not barrier(control, threads):
         return
     top, limits = wave.top[0], answer.limits
+    lane = Lane(answer.left[thread], answer.best[thread])
     if thread == 0:
         _push(control, out, wave, answer, root, may_pull)
     while True:
@@ -145,17 +161,20 @@ def search(
         pull_part(
             control,
             into,
-            out.offsets,
             wave.distance,
-            answer.changed,
+            wave.queue,
             limits[FINAL],
             limits[FLOOR],
             answer.ranges[thread],
+            lane,
         )
         if not barrier(control, threads):
             return
         if thread == 0:
             _plan_after_pull(control, out, wave, answer)
+    _forget_parents(thread, threads, answer.parent)
+    if not barrier(control, threads):
+        return
     if thread == 0:
         control[CHUNK] = 0
         control[EXAMINED] = inner_parents(out, wave, answer.parent, control[INNER])
@@ -166,12 +185,9 @@ def search(
         into,
         wave.distance,
         answer.parent,
-        answer.changed,
+        wave.pending,
         root,
         limits[BEYOND],
         top,
+        lane,
     )
-    if not barrier(control, threads) or thread != 0:
-        return
-    if control[UNRESOLVED] > 0:
-        control[UNRESOLVED] = resolve_plateaus(out, into, wave, answer.parent, answer.changed)

@@ -8,18 +8,31 @@ id among the plateau neighbours that are nearest, in hops, to a vertex that has 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.bitmap import ONE, WORD_BITS, drop, has, members
+from ooc_graph.kernels.bitmap import drop, has, put, put_all
 from ooc_graph.kernels.compiled import kernel
-from ooc_graph.kernels.sssp_push import QUEUED, arc_of, path_sum
+from ooc_graph.kernels.sssp_push import HEADS, arc_of, path_sum
 from ooc_graph.kernels.team import CHUNK, FIRST_FREE, LINE, atomic_add
+from ooc_graph.types import AnyArray
 
 EXAMINED, UNRESOLVED = FIRST_FREE + 4 * LINE, FIRST_FREE + 5 * LINE
 """Words of the control array: arcs examined, rows left on plateaus."""
-CHUNK_WORDS = 16
+CHUNK_ROWS = 1024
+"""Rows that a thread takes at once."""
+
+
+class Lane(NamedTuple):
+    """Scratch of one thread for the rows of one chunk, (`CHUNK_ROWS`,) each.
+
+    ``left`` lists the places, in the chunk, of rows that are still being looked at; ``best``
+    holds a distance for each row.
+    """
+
+    left: AnyArray
+    best: AnyArray
 
 
 @kernel
@@ -82,78 +95,138 @@ def inner_parents(out: Any, wave: Any, parent: Any, inner: int) -> int:
 
 
 @kernel
+def _offer(distance: Any, parent: Any, row: int, u: int, weight: Any, near: Any, top: Any) -> Any:
+    """Take neighbour ``u`` as the row's parent if it is a better one; the parent's distance."""
+    at, away, rival = distance[row], distance[u], np.int64(parent[row])
+    nearer = (away < near) | ((away == near) & (u < rival))
+    if nearer & (away < at) & (path_sum(away, weight, top) == at):
+        parent[row] = u
+        return away
+    return near
+
+
+@kernel
+def _offer_heads(
+    into: Any, distance: Any, parent: Any, base: int, count: int, floor: Any, top: Any, lane: Any
+) -> tuple[int, int]:
+    """Look for parents along the heads, as `sssp_pull` looks for distances."""
+    examined = 0
+    for column in range(HEADS):
+        neighbors, weights = into.head_neighbors[column], into.head_weights[column]
+        following = into.head_weights[min(column + 1, HEADS - 1)]
+        kept = 0
+        for index in range(count):
+            place = np.int64(lane.left[index])
+            row = base + place
+            u = np.int64(neighbors[row])
+            lane.best[place] = _offer(distance, parent, row, u, weights[row], lane.best[place], top)
+            examined += u != row
+            lane.left[kept] = place
+            kept += path_sum(floor, following[row], top) <= distance[row]
+        count = kept
+    return count, examined
+
+
+@kernel
+def _offer_tails(
+    into: Any, distance: Any, parent: Any, base: int, count: int, floor: Any, top: Any, lane: Any
+) -> int:
+    """Go on along the tails of rows; arcs examined."""
+    examined = 0
+    for index in range(count):
+        place = np.int64(lane.left[index])
+        row = base + place
+        at, near = distance[row], lane.best[place]
+        position, end = into.offsets[row] + HEADS, into.offsets[row + 1]
+        while position < end:
+            weight = into.weights[position]
+            if path_sum(floor, weight, top) > at:
+                break
+            u = np.int64(into.neighbors[position])
+            near = _offer(distance, parent, row, u, weight, near, top)
+            position += 1
+            examined += 1
+    return examined
+
+
+@kernel
 def parents_part(
     control: Any,
     into: Any,
     distance: Any,
     parent: Any,
-    unresolved: Any,
+    lacking: Any,
     root: int,
     floor: Any,
     top: Any,
+    lane: Any,
 ) -> None:
     """Find parents chunk after chunk; all threads call it. Word `CHUNK` must be 0 at the start.
 
     Rows that have a parent already (not all ones) keep it; ``floor`` is a lower bound of the
-    distances of all that has not been offered as parent. ``unresolved`` becomes the bitmap of
-    reached rows on plateaus.
+    distances of all that has not been offered as parent. ``lacking`` lists the reached rows on
+    plateaus, as many as the word `UNRESOLVED` says.
     """
-    rows, words = len(distance), len(unresolved)
+    rows, examined = len(distance), 0
     none = parent.dtype.type(-1)
-    examined, left = 0, 0
+    lightest = into.head_weights[0]
     while True:
-        begin = atomic_add(control, CHUNK, CHUNK_WORDS)
-        if begin >= words:
+        base = atomic_add(control, CHUNK, CHUNK_ROWS)
+        if base >= rows:
             break
-        for index in range(begin, min(begin + CHUNK_WORDS, words)):
-            bits = np.uint64(0)
-            for row in range(index * WORD_BITS, min((index + 1) * WORD_BITS, rows)):
-                at = distance[row]
-                if row == root:
-                    parent[row] = row
-                elif at < top and parent[row] == none:
-                    found, looked = parent_of_row(into, distance, row, at, floor, top)
-                    examined += looked
-                    if found >= 0:
-                        parent[row] = found
-                    else:
-                        bits |= ONE << np.uint64(row & 63)
-                        left += 1
-            unresolved[index] = bits
+        end = min(base + CHUNK_ROWS, rows)
+        if base <= root < end:
+            parent[root] = root
+        count = 0
+        for row in range(base, end):
+            at = distance[row]
+            lane.best[row - base] = at
+            lane.left[count] = row - base
+            wanted = (at < top) & (parent[row] == none)
+            count += wanted & (path_sum(floor, lightest[row], top) <= at)
+        count, looked = _offer_heads(into, distance, parent, base, count, floor, top, lane)
+        examined += looked
+        examined += _offer_tails(into, distance, parent, base, count, floor, top, lane)
+        for row in range(base, end):
+            if (parent[row] == none) & (distance[row] < top):
+                lacking[atomic_add(control, UNRESOLVED, 1)] = row
     atomic_add(control, EXAMINED, examined)
-    atomic_add(control, UNRESOLVED, left)
 
 
 @kernel
-def _next_to(out: Any, wave: Any, unresolved: Any, found: int) -> int:
-    """List unresolved rows beside ``queue[:found]`` in ``pending``, each once."""
+def _next_to(out: Any, wave: Any, unresolved: Any, listed: Any, found: int) -> int:
+    """List unresolved rows beside ``taken[:found]`` in ``pending``, each once."""
     count, top = 0, wave.top[0]
     for index in range(found):
-        u = np.int64(wave.queue[index])
+        u = np.int64(wave.taken[index])
         at = wave.distance[u]
         for position in range(out.offsets[u], out.offsets[u + 1]):
             if path_sum(at, out.weights[position], top) > at:
                 break
             v = np.int64(out.neighbors[position])
-            if wave.distance[v] == at and has(unresolved, v) and wave.marks[v] == 0:
-                wave.marks[v] = QUEUED
+            if wave.distance[v] == at and has(unresolved, v) and not has(listed, v):
+                put(listed, v)
                 wave.pending[count] = v
                 count += 1
     for index in range(count):
-        wave.marks[np.int64(wave.pending[index])] = 0
+        drop(listed, np.int64(wave.pending[index]))
     return count
 
 
 @kernel
-def resolve_plateaus(out: Any, into: Any, wave: Any, parent: Any, unresolved: Any) -> Any:
-    """Give the rows on plateaus their parents, hop by hop; one thread.
+def resolve_plateaus(
+    out: Any, into: Any, wave: Any, parent: Any, count: int, unresolved: Any, listed: Any
+) -> int:
+    """Give the rows on plateaus, ``pending[:count]``, their parents, hop by hop; one thread.
 
     Returns how many rows found none: above zero only where out- and in-arcs contradict each other.
 
-    Uses the wave's queue and pending list as scratch; the marks are wiped.
+    Parameters
+    ----------
+    unresolved, listed
+        Scratch bitmaps of zeros. The wave's ``taken`` and ``pending`` are scratch, too.
     """
-    wave.marks[:] = 0
-    count = members(unresolved, wave.pending)
+    put_all(unresolved, wave.pending, count)
     left = count
     while count > 0:
         found = 0
@@ -163,12 +236,12 @@ def resolve_plateaus(out: Any, into: Any, wave: Any, parent: Any, unresolved: An
             u = plateau_parent(into, wave.distance, unresolved, v, at, wave.top[0])
             if u >= 0:
                 parent[v] = u
-                wave.queue[found] = v
+                wave.taken[found] = v
                 found += 1
         for index in range(found):
-            drop(unresolved, np.int64(wave.queue[index]))
+            drop(unresolved, np.int64(wave.taken[index]))
         left -= found
-        count = _next_to(out, wave, unresolved, found)
+        count = _next_to(out, wave, unresolved, listed, found)
     return left
 
 

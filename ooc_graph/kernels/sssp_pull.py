@@ -16,16 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.bitmap import ONE, WORD_BITS
 from ooc_graph.kernels.compiled import kernel
-from ooc_graph.kernels.sssp_parents import EXAMINED
-from ooc_graph.kernels.sssp_push import arc_of, path_sum
+from ooc_graph.kernels.sssp_parents import CHUNK_ROWS, EXAMINED
+from ooc_graph.kernels.sssp_push import HEADS, arc_of, path_sum
 from ooc_graph.kernels.team import CHUNK, FIRST_FREE, LINE, atomic_add
 
-CHANGED, CHANGED_ARCS, REACHED = (FIRST_FREE + k * LINE for k in range(3))
-"""Words of the control array: improved rows, their out-arcs, rows reached for the first time."""
-CHUNK_WORDS = 16
-"""Bitmap words that a thread takes at once: 1,024 rows."""
+CHANGED, REACHED = (FIRST_FREE + k * LINE for k in range(2))
+"""Words of the control array: improved rows, and those of them reached for the first time."""
 
 
 @kernel
@@ -45,49 +42,117 @@ def pull_row(
 
 
 @kernel
+def _look_at_heads(
+    into: Any, distance: Any, base: int, count: int, floor: Any, top: Any, lane: Any
+) -> tuple[int, int]:
+    """Best candidates along the heads of the rows ``base + lane.left[:count]``.
+
+    First arcs of all rows, then second arcs of those that go on, and so on: no look-up waits for
+    another, and no branch depends on one. Returns how many rows go on beyond the heads (first in
+    ``lane.left``) and the arcs examined.
+    """
+    examined = 0
+    for column in range(HEADS):
+        neighbors, weights = into.head_neighbors[column], into.head_weights[column]
+        following = into.head_weights[min(column + 1, HEADS - 1)]
+        kept = 0
+        for index in range(count):
+            place = np.int64(lane.left[index])
+            row = base + place
+            neighbor = np.int64(neighbors[row])
+            candidate = path_sum(distance[neighbor], weights[row], top)
+            best = min(lane.best[place], candidate)
+            lane.best[place] = best
+            examined += neighbor != row
+            lane.left[kept] = place
+            kept += path_sum(floor, following[row], top) < best
+        count = kept
+    return count, examined
+
+
+@kernel
+def _look_beyond(
+    into: Any, distance: Any, base: int, count: int, floor: Any, top: Any, lane: Any
+) -> int:
+    """Go on along the tails of rows; arcs examined."""
+    examined = 0
+    for index in range(count):
+        place = np.int64(lane.left[index])
+        row = base + place
+        best = lane.best[place]
+        position, end = into.offsets[row] + HEADS, into.offsets[row + 1]
+        while position < end:
+            weight = into.weights[position]
+            if path_sum(floor, weight, top) >= best:
+                break
+            best = min(best, path_sum(distance[np.int64(into.neighbors[position])], weight, top))
+            position += 1
+            examined += 1
+        lane.best[place] = best
+    return examined
+
+
+@kernel
+def _keep(
+    control: Any, distance: Any, queue: Any, base: int, end: int, lane: Any, top: Any
+) -> tuple[Any, int]:
+    """Write what improved back and list it; smallest of it, and how many were unreached."""
+    low, count, reached = top, 0, 0
+    for row in range(base, end):
+        before, best = distance[row], lane.best[row - base]
+        lane.left[count] = row - base
+        if best < before:
+            distance[row] = best
+            low = min(low, best)
+            count += 1
+            reached += before == top
+    place = atomic_add(control, CHANGED, count)
+    for index in range(count):
+        queue[place + index] = base + lane.left[index]
+    return low, reached
+
+
+@kernel
 def pull_part(
     control: Any,
     into: Any,
-    out_offsets: Any,
     distance: Any,
-    changed: Any,
+    queue: Any,
     final: Any,
     floor: Any,
     range_: Any,
+    lane: Any,
 ) -> None:
     """Pull chunk after chunk of the rows with a distance above ``final``; all threads call it.
 
-    ``changed`` becomes the bitmap of improved rows; ``range_`` (2,), this thread's own, the
-    smallest improved distance and the largest of all reached. Threads read distances that others
-    improve meanwhile: the fixed point does not depend on it. Word `CHUNK` must be 0 at the start.
+    ``queue`` lists the improved rows, in any order; ``range_`` (2,), this thread's own, becomes
+    the smallest improved distance and the largest of all reached. Threads read distances that
+    others improve meanwhile: the fixed point does not depend on it. Word `CHUNK` must be 0 at the
+    start.
     """
-    rows, words, top = len(distance), len(changed), range_[0]
+    rows, top = len(distance), range_[0]
     low, high = top, final
-    count, arcs, examined, reached = 0, 0, 0, 0
+    examined, reached = 0, 0
+    lightest = into.head_weights[0]
     while True:
-        begin = atomic_add(control, CHUNK, CHUNK_WORDS)
-        if begin >= words:
+        base = atomic_add(control, CHUNK, CHUNK_ROWS)
+        if base >= rows:
             break
-        for index in range(begin, min(begin + CHUNK_WORDS, words)):
-            bits = np.uint64(0)
-            for row in range(index * WORD_BITS, min((index + 1) * WORD_BITS, rows)):
-                before = distance[row]
-                best = before
-                if before > final:
-                    best, looked = pull_row(into, distance, row, before, floor, top)
-                    examined += looked
-                    if best < before:
-                        distance[row] = best
-                        bits |= ONE << np.uint64(row & 63)
-                        low = min(low, best)
-                        count += 1
-                        arcs += out_offsets[row + 1] - out_offsets[row]
-                        reached += before == top
-                if best < top:
-                    high = max(high, best)
-            changed[index] = bits
+        end, count = min(base + CHUNK_ROWS, rows), 0
+        for row in range(base, end):
+            at = distance[row]
+            lane.best[row - base] = at
+            lane.left[count] = row - base
+            count += (at > final) & (path_sum(floor, lightest[row], top) < at)
+        if count > 0:
+            count, looked = _look_at_heads(into, distance, base, count, floor, top, lane)
+            examined += looked
+            examined += _look_beyond(into, distance, base, count, floor, top, lane)
+            least, new = _keep(control, distance, queue, base, end, lane, top)
+            low = min(low, least)
+            reached += new
+        for place in range(end - base):
+            high = max(high, lane.best[place] if lane.best[place] < top else final)
     range_[0], range_[1] = low, high
-    atomic_add(control, CHANGED, count)
-    atomic_add(control, CHANGED_ARCS, arcs)
     atomic_add(control, EXAMINED, examined)
     atomic_add(control, REACHED, reached)

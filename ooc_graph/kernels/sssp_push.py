@@ -26,18 +26,24 @@ push_is_enough = kernel(interface.push_is_enough)
 
 
 class LightRows(NamedTuple):
-    """Rows whose arcs ascend by weight, ties by id; offsets as int64."""
+    """Rows whose arcs ascend by weight, ties by id; offsets as int64.
+
+    ``lightest`` (rows,) holds each row's first weight, the largest number of its dtype for a row
+    without arcs: whether a row has anything to push is seen without touching the row.
+    """
 
     offsets: AnyArray
     neighbors: AnyArray
     weights: AnyArray
+    lightest: AnyArray
 
 
 class HeadedRows(NamedTuple):
-    """Rows to pull along: the first `HEADS` arcs of each also stand in arrays (rows, HEADS).
+    """Rows to pull along: the first `HEADS` arcs of each also stand in arrays (HEADS, rows).
 
-    A pull looks at little else, and reads these one after the other; what stands there beyond
-    the end of a shorter row is never read.
+    A pull looks at little else, and reads these one after the other, the first arcs of many rows
+    before any second. Where a row has no such arc stands an arc to itself with the largest
+    weight: nobody gets nearer along it.
     """
 
     offsets: AnyArray
@@ -54,24 +60,23 @@ HEADS = 4
 def arc_of(into: Any, row: int, begin: int, index: int) -> tuple[Any, Any]:
     """Neighbour and weight of arc ``index`` of a row that begins at ``begin``."""
     if index < HEADS:
-        return np.int64(into.head_neighbors[row, index]), into.head_weights[row, index]
+        return np.int64(into.head_neighbors[index, row]), into.head_weights[index, row]
     return np.int64(into.neighbors[begin + index]), into.weights[begin + index]
 
 
 class Wave(NamedTuple):
     """State of a push over (rows,) vertices.
 
-    ``taken`` counts the arcs of a row that were relaxed since its distance improved last.
-    ``queue`` is a ring, every vertex at most once in it (`QUEUED` in ``marks``); ``pending``
-    lists the rows that wait above the bound (`WAITING`). ``first`` holds the vertices reached
-    first, as far as there is room. ``top`` and ``bound`` are arrays (1,) of the distances'
-    dtype: the distance of what is not reached, and scratch; ``step`` (1,) float64 says how far
-    the bound rises.
+    ``taken`` counts, in all but its two lowest bits, the arcs of a row that were relaxed since
+    its distance improved last. ``queue`` is a ring, every vertex at most once in it (bit `QUEUED`
+    of ``taken``); ``pending`` lists the rows that wait above the bound (bit `WAITING`). ``first``
+    holds the vertices reached first, as far as there is room. ``top`` and ``bound`` are arrays
+    (1,) of the distances' dtype: the distance of what is not reached, and scratch; ``step`` (1,)
+    float64 says how far the bound rises.
     """
 
     distance: AnyArray
     taken: AnyArray
-    marks: AnyArray
     queue: AnyArray
     pending: AnyArray
     first: AnyArray
@@ -80,7 +85,7 @@ class Wave(NamedTuple):
     step: AnyArray
 
 
-QUEUED, WAITING = np.uint8(1), np.uint8(2)
+QUEUED, WAITING, FLAG_BITS = 1, 2, 2
 
 
 @kernel
@@ -109,7 +114,7 @@ def push_below(
         Rows pending now, vertices reached now, arcs examined, and improvements of vertices that
         had been reached before (work done again).
     """
-    distance, taken, marks, queue = wave.distance, wave.taken, wave.marks, wave.queue
+    distance, taken, queue = wave.distance, wave.taken, wave.queue
     top, room, notes = wave.top[0], len(wave.queue), len(wave.first)
     head, tail = 0, 0 if count == room else count
     examined, again = 0, 0
@@ -117,9 +122,9 @@ def push_below(
         u = np.int64(queue[head])
         head = 0 if head + 1 == room else head + 1
         count -= 1
-        marks[u] &= ~QUEUED
+        waiting: Any = np.int64(taken[u]) & WAITING
         at, begin, end = distance[u], out.offsets[u], out.offsets[u + 1]
-        position = begin + np.int64(taken[u])
+        position = begin + (np.int64(taken[u]) >> FLAG_BITS)
         examined -= position
         while position < end:
             candidate = path_sum(at, out.weights[position], top)
@@ -136,19 +141,40 @@ def push_below(
                 else:
                     again += 1
                 distance[v] = candidate
-                taken[v] = 0
-                if not marks[v] & QUEUED:
-                    marks[v] |= QUEUED
-                    queue[tail] = v
-                    tail = 0 if tail + 1 == room else tail + 1
-                    count += 1
+                flags: Any = np.int64(taken[v]) & (QUEUED | WAITING)
+                if path_sum(candidate, out.lightest[v], top) <= bound:
+                    if not flags & QUEUED:
+                        flags |= QUEUED
+                        queue[tail] = v
+                        tail = 0 if tail + 1 == room else tail + 1
+                        count += 1
+                elif flags == 0:
+                    # Its row stays untouched, which would cost more than all of this loop.
+                    flags = WAITING
+                    wave.pending[pending] = v
+                    pending += 1
+                taken[v] = flags
         examined += position
-        taken[u] = position - begin
-        if position < end and not marks[u] & WAITING:
-            marks[u] |= WAITING
+        if position < end and not waiting:
+            waiting = WAITING
             wave.pending[pending] = u
             pending += 1
+        taken[u] = ((position - begin) << FLAG_BITS) | waiting
     return pending, reached, examined, again
+
+
+@kernel
+def _next_candidate(out: Any, wave: Any, u: int) -> tuple[Any, bool]:
+    """Candidate along the first arc of a row that was not taken yet, and whether there is one."""
+    taken, top = np.int64(wave.taken[u]) >> FLAG_BITS, wave.top[0]
+    if taken == 0:
+        candidate = path_sum(wave.distance[u], out.lightest[u], top)
+        if candidate < top:
+            return candidate, out.offsets[u] < out.offsets[u + 1]
+    position = out.offsets[u] + taken
+    if position == out.offsets[u + 1]:
+        return top, False
+    return path_sum(wave.distance[u], out.weights[position], top), True
 
 
 @kernel
@@ -156,10 +182,8 @@ def smallest_pending(out: Any, wave: Any, pending: int) -> Any:
     """Smallest candidate not yet taken, ``top`` if there is none."""
     smallest = wave.top[0]
     for index in range(pending):
-        u = np.int64(wave.pending[index])
-        position = out.offsets[u] + np.int64(wave.taken[u])
-        if position < out.offsets[u + 1]:
-            candidate = path_sum(wave.distance[u], out.weights[position], wave.top[0])
+        candidate, left = _next_candidate(out, wave, np.int64(wave.pending[index]))
+        if left:
             smallest = min(smallest, candidate)
     return smallest
 
@@ -173,11 +197,12 @@ def take_pending(out: Any, wave: Any, pending: int, bound: Any) -> tuple[int, in
     count, kept = 0, 0
     for index in range(pending):
         u = np.int64(wave.pending[index])
-        position = out.offsets[u] + np.int64(wave.taken[u])
-        if position == out.offsets[u + 1]:
-            wave.marks[u] &= ~WAITING
-        elif path_sum(wave.distance[u], out.weights[position], wave.top[0]) <= bound:
-            wave.marks[u] = QUEUED
+        candidate, left = _next_candidate(out, wave, u)
+        word = np.int64(wave.taken[u])
+        if not left:
+            wave.taken[u] = word - WAITING
+        elif candidate <= bound:
+            wave.taken[u] = word - WAITING + QUEUED
             wave.queue[count] = u
             count += 1
         else:
@@ -199,8 +224,7 @@ def raised(scratch: Any, smallest: Any, step: float, top: Any) -> Any:
 @kernel
 def start_wave(wave: Any, root: int) -> None:
     """Queue the root at distance 0; everything else is unreached and unmarked."""
-    wave.distance[root], wave.taken[root] = 0, 0
-    wave.queue[0], wave.marks[root] = root, QUEUED
+    wave.distance[root], wave.taken[root], wave.queue[0] = 0, QUEUED, root
     wave.first[0] = root
 
 
@@ -222,7 +246,8 @@ def push_inner(out: Any, wave: Any, inner: int) -> int:
     for index in range(inner):
         u = np.int64(wave.first[index])
         at = wave.distance[u]
-        for position in range(out.offsets[u] + np.int64(wave.taken[u]), out.offsets[u + 1]):
+        begin = out.offsets[u] + (np.int64(wave.taken[u]) >> FLAG_BITS)
+        for position in range(begin, out.offsets[u + 1]):
             candidate = path_sum(at, out.weights[position], wave.top[0])
             v = np.int64(out.neighbors[position])
             wave.distance[v] = min(wave.distance[v], candidate)

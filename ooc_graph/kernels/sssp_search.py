@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -25,14 +26,18 @@ from ooc_graph.kernels.sssp_fused import (
     overflowed,
     search,
 )
-from ooc_graph.kernels.sssp_parents import EXAMINED, UNRESOLVED
-from ooc_graph.kernels.sssp_push import HEADS, HeadedRows, LightRows, Wave
+from ooc_graph.kernels.sssp_parents import CHUNK_ROWS, EXAMINED, UNRESOLVED, resolve_plateaus
+from ooc_graph.kernels.sssp_push import FLAG_BITS, HEADS, HeadedRows, LightRows, Wave
 from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import Team, new_control
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray, Rows
 
 SAMPLED_ROWS = 4096
 """At most this many of the first 1 % of the rows are looked at to choose a strategy."""
+
+
+MOST_FIRST = 4096
+"""Vertices that are pushed whole, with all of their arcs, are among this many reached first."""
 
 
 def distance_dtype(weights: AnyArray) -> np.dtype[np.generic]:
@@ -43,24 +48,36 @@ def distance_dtype(weights: AnyArray) -> np.dtype[np.generic]:
 def light_rows(rows: Rows) -> LightRows:
     """Rows with offsets as int64, which uint64 would turn to float in a sum."""
     assert rows.weights is not None
-    return LightRows(rows.offsets.view(np.int64), rows.neighbors, rows.weights)
+    offsets, dtype = rows.offsets.view(np.int64), rows.weights.dtype
+    lightest = np.full(len(offsets) - 1, _heaviest_of(dtype), dtype)
+    _copy_heads(offsets, 0, [(rows.weights, lightest)])
+    return LightRows(offsets, rows.neighbors, rows.weights, lightest)
 
 
 def headed_rows(rows: LightRows) -> HeadedRows:
     """The same rows with their heads copied to the front."""
-    arcs = len(rows.neighbors)
-    shape = len(rows.offsets) - 1, HEADS
-    if not arcs:
-        return HeadedRows(
-            *rows, np.zeros(shape, rows.neighbors.dtype), np.zeros(shape, rows.weights.dtype)
-        )
+    shape = HEADS, len(rows.offsets) - 1
     neighbors = np.empty(shape, rows.neighbors.dtype)
-    weights = np.empty(shape, rows.weights.dtype)
+    neighbors[:] = np.arange(shape[1])
+    weights = np.full(shape, _heaviest_of(rows.weights.dtype), rows.weights.dtype)
     for column in range(HEADS):
-        position = np.minimum(rows.offsets[:-1] + column, arcs - 1)
-        np.take(rows.neighbors, position, out=neighbors[:, column])
-        np.take(rows.weights, position, out=weights[:, column])
-    return HeadedRows(*rows, neighbors, weights)
+        pairs = [(rows.neighbors, neighbors[column]), (rows.weights, weights[column])]
+        _copy_heads(rows.offsets, column, pairs)
+    return HeadedRows(rows.offsets, rows.neighbors, rows.weights, neighbors, weights)
+
+
+def _copy_heads(offsets: IntArray, column: int, pairs: Sequence[tuple[AnyArray, AnyArray]]) -> None:
+    """Copy arc number ``column`` of each row that has so many, from arcs to rows."""
+    position = offsets[:-1] + column
+    longer = np.flatnonzero(position < offsets[1:])
+    position = position[longer]
+    for arcs, heads in pairs:
+        heads[longer] = arcs[position]
+
+
+def _heaviest_of(dtype: np.dtype[Any]) -> Any:
+    """Largest number of a weights' dtype: +inf, or the largest integer."""
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
 @dataclass(frozen=True)
@@ -74,8 +91,9 @@ class Survey:
     step: float
 
 
-def survey(rows: LightRows, tuples: AnyArray) -> Survey:
+def survey(rows: LightRows | Rows, tuples: AnyArray) -> Survey:
     """Look at the first 1 % of the rows (`SAMPLED_ROWS` at most for the weights)."""
+    assert rows.weights is not None
     first = max(1, len(tuples) // 100)
     sampled = min(SAMPLED_ROWS, first, len(tuples))
     begin, end = rows.offsets[:sampled], rows.offsets[1 : sampled + 1]
@@ -92,8 +110,18 @@ def survey(rows: LightRows, tuples: AnyArray) -> Survey:
     )
 
 
+def may_pull(found: Survey) -> bool:
+    """`pull_pays` of what a survey found."""
+    return pull_pays(
+        found.head_tuples / max(found.tuples, 1), found.spread_rows / max(found.sampled_rows, 1)
+    )
+
+
 class CpuSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
+
+    Beside the rows, their heads and the answer it holds 8 bytes a vertex (32-bit ids, rows below
+    2**30 arcs), and a quarter of a byte more while plateaus are resolved.
 
     Parameters
     ----------
@@ -108,32 +136,36 @@ class CpuSsspSearch:
     def __init__(self, out: Rows, into: Rows, tuples: AnyArray, team: Team) -> None:
         self._out = light_rows(out)
         self._into = headed_rows(self._out if into is out else light_rows(into))
+        if into is out:
+            # The same numbers: one copy is enough.
+            self._out = self._out._replace(lightest=self._into.head_weights[0])
         self._team = team
         rows, ids = len(out.offsets) - 1, out.neighbors.dtype
         dtype = distance_dtype(self._out.weights)
         top = unreached(dtype)
         found = survey(self._out, tuples)
-        self._may_pull = pull_pays(
-            found.head_tuples / max(found.tuples, 1), found.spread_rows / max(found.sampled_rows, 1)
-        )
+        self._may_pull = may_pull(found)
         self._step = found.step
         longest = int(np.diff(self._out.offsets).max(initial=0))
+        parent = np.empty(rows, ids)
+        first = min(MOST_FIRST, max(1, len(self._out.neighbors) // ENOUGH_PUSHED))
         self._wave = Wave(
             np.empty(rows, dtype),
-            np.empty(rows, np.uint32 if longest < 2**32 else np.uint64),
-            np.empty(rows, np.uint8),
+            np.empty(rows, np.uint32 if longest >> (32 - FLAG_BITS) == 0 else np.uint64),
+            # Nobody has a parent before all distances are final.
+            parent,
             np.empty(rows, ids),
-            np.empty(rows, ids),
-            np.empty(max(1, len(self._out.neighbors) // ENOUGH_PUSHED), ids),
+            np.empty(first, ids),
             top,
             np.zeros(1, dtype),
             np.zeros(1, np.float64),
         )
         self._answer = Answer(
-            np.empty(rows, ids),
-            np.empty(words_for(rows), np.uint64),
+            parent,
             np.zeros(4, dtype),
             np.empty((team.threads, 2), dtype),
+            np.empty((team.threads, CHUNK_ROWS), np.int32),
+            np.empty((team.threads, CHUNK_ROWS), dtype),
         )
         self._heaviest = self._out.weights.max(initial=0)
         self._may_overflow = sums_may_overflow(self._heaviest, rows, dtype)
@@ -161,6 +193,7 @@ class CpuSsspSearch:
             self._may_pull,
             root,
         )
+        self._resolve_plateaus(control)
         self._require_whole(control)
         elapsed_s = perf_counter() - start
         phase_arcs = {
@@ -170,6 +203,15 @@ class CpuSsspSearch:
             "parents": int(control[EXAMINED]),
         }
         return SsspTree(self._answer.parent, self._wave.distance, elapsed_s, phase_arcs)
+
+    def _resolve_plateaus(self, control: IntArray) -> None:
+        """Find the parents that ways of weight zero lead to; rare, so its bitmaps are not kept."""
+        count = int(control[UNRESOLVED])
+        if count:
+            bitmaps = (np.zeros(words_for(len(self._answer.parent)), np.uint64) for _ in range(2))
+            control[UNRESOLVED] = resolve_plateaus(
+                self._out, self._into, self._wave, self._answer.parent, count, *bitmaps
+            )
 
     def _require_whole(self, control: IntArray) -> None:
         """Refuse an answer in which reached vertices lack a distance or a parent."""

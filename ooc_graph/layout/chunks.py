@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 import google_crc32c
 import numpy as np
 
 from ooc_graph.errors import CorruptStoreError
+from ooc_graph.layout.blocks import BLOCK_BYTES, BlockWriter, byte_view
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
 from ooc_graph.types import AnyArray
-
-_libc = ctypes.CDLL(None)
-_WRITE = 2  # SYNC_FILE_RANGE_WRITE
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ class FileEntry:
 def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArray]) -> FileEntry:
     """Write one chunk file from consecutive pieces of its elements.
 
-    The system is told to begin bringing it to the disk; the commit waits for that.
+    It goes to the disk at once; the commit waits for that.
 
     Parameters
     ----------
@@ -69,27 +65,25 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     path = store / spec.chunk_path(index)
     path.parent.mkdir(parents=True, exist_ok=True)
     digest, crc, sidecar = hashlib.sha256(), 0, _Sidecar()
-    with path.open("wb", buffering=0) as file:
+    with BlockWriter(path) as writer:
         written = 0
         for part in _padded(spec, index, parts):
-            data = byte_view(np.ascontiguousarray(part))
-            write_all(file.fileno(), data)
-            digest.update(data)
-            crc = google_crc32c.extend(crc, part)
-            sidecar.add(data)
-            written += len(data)
+            whole = np.ascontiguousarray(part).view(np.uint8)
+            # By blocks, so that one is on its way to the disk while the next is hashed.
+            for start in range(0, len(whole), BLOCK_BYTES):
+                block = whole[start : start + BLOCK_BYTES]
+                data = byte_view(block)
+                writer.write(data)
+                digest.update(data)
+                crc = google_crc32c.extend(crc, block)
+                sidecar.add(data)
+            written += len(whole)
         tail = struct.pack("<I", crc)
-        write_all(file.fileno(), memoryview(tail))
+        writer.write(memoryview(tail))
         digest.update(tail)
-        start_writing_back(file.fileno())
     return FileEntry(
         spec.chunk_path(index), written + CRC_BYTES, digest.hexdigest(), crc, sidecar.finish()
     )
-
-
-def byte_view(data: AnyArray) -> memoryview:
-    """The bytes of a contiguous array, without a copy."""
-    return memoryview(cast(Any, data)).cast("B")
 
 
 def _padded(spec: ArraySpec, index: int, parts: Iterable[AnyArray]) -> Iterable[AnyArray]:
@@ -105,19 +99,6 @@ def _padded(spec: ArraySpec, index: int, parts: Iterable[AnyArray]) -> Iterable[
         raise ValueError(f"{spec.path}: chunk {index} was given {count} of {stop - start} elements")
     if count < spec.chunk:
         yield np.zeros(spec.chunk - count, spec.dtype)
-
-
-def start_writing_back(descriptor: int) -> None:
-    """Let the disk work while the next chunk is computed; a hint, ignored where unknown."""
-    if hasattr(_libc, "sync_file_range"):
-        _libc.sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(0), _WRITE)
-
-
-def write_all(descriptor: int, data: memoryview) -> None:
-    """Write all of ``data`` where the file stands, however often it takes."""
-    done = 0
-    while done < len(data):
-        done += os.write(descriptor, data[done:])
 
 
 class _Sidecar:
@@ -187,22 +168,6 @@ def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected
             f"the file ends in {stored:08x}, the manifest says {expected:08x}); restore the file "
             "or build the store again"
         )
-
-
-def read_at(descriptor: int, data: memoryview, offset: int) -> None:
-    """Fill ``data`` from a file's offset on.
-
-    Raises
-    ------
-    OSError
-        If the file ends before.
-    """
-    done = 0
-    while done < len(data):
-        got = os.preadv(descriptor, [data[done:]], offset + done)
-        if got == 0:
-            raise OSError("a temporary file ended early; was it changed by something else?")
-        done += got
 
 
 def _read_all(descriptor: int, buffers: list[memoryview]) -> int:

@@ -242,7 +242,8 @@ def _write_durably(path: Path, content: bytes) -> None:
 
 def _sync_file(path: Path) -> None:
     with path.open("rb") as file:
-        os.fdatasync(file.fileno())
+        # Not every system has the cheaper call.
+        getattr(os, "fdatasync", os.fsync)(file.fileno())
 
 
 def _sync_folders(root: Path) -> None:

@@ -25,6 +25,7 @@ OUT, IN = "out", "in"
 HUB, LIGHT = "hub", "light"
 
 VERTEX, PARENT, LEVEL, DISTANCE = "vertex", "parent", "level", "distance"
+COMPONENT = "component"
 
 
 def rows_path(shard: int, side: str, order: str) -> str:

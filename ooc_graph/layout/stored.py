@@ -63,6 +63,16 @@ class Stored:
         document = json.loads((folder / "zarr.json").read_bytes())
         return cls(folder, manifest, document["attributes"][ATTRIBUTES_KEY])
 
+    @property
+    def identity(self) -> str:
+        """SHA-256 over the manifest."""
+        return self.manifest.sha256
+
+    @property
+    def content_sha256(self) -> str:
+        """The same: the manifest has the hashes of all files."""
+        return self.manifest.sha256
+
     def __contains__(self, array: str) -> bool:
         return f"{array}/zarr.json" in self.manifest.files
 

@@ -11,21 +11,31 @@ from typing import Any, cast
 
 from distributed import Client
 
-from ooc_graph.answers.result import BfsResult, Result, SsspResult
+from ooc_graph.answers.result import (
+    BfsResult,
+    ComponentsResult,
+    Result,
+    SsspResult,
+    TreeResult,
+)
 from ooc_graph.edges import open_source
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import UsageError
 from ooc_graph.report.host import host_facts, package_versions
+from ooc_graph.session.components import components as find_components
 from ooc_graph.session.machine import cores, parse_bytes
 from ooc_graph.session.place import place_for
 from ooc_graph.session.search import search
 from ooc_graph.shards.build import BuildOptions, BuildReport
 from ooc_graph.shards.build import build as build_store
+from ooc_graph.shards.in_memory import MemoryGraph
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import EdgeBlock, NoProgress, Progress
 from ooc_graph.validate import (
     BfsAnswer,
     BfsValidator,
+    ComponentsAnswer,
+    ComponentsValidator,
     SsspAnswer,
     SsspValidator,
     Verdict,
@@ -151,6 +161,7 @@ def bfs(
     out: str | Path | None = None,
     client: Client | None = None,
     exchange: str = "auto",
+    method: str = "rows",
     memory_limit: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -160,7 +171,7 @@ def bfs(
     Parameters
     ----------
     graph
-        A built graph, or its path.
+        A built graph, or its path; or a graph in memory (`from_edges`).
     source
         Original id to begin at.
     out
@@ -170,6 +181,9 @@ def bfs(
     exchange
         ``auto``: one worker where the graph fits it, else ``scheduler``, the ranks of all
         workers; ``local``: all ranks in one process.
+    method
+        ``rows``; ``edges``: a list of edges, each once, in less memory and on one rank. The
+        answer is the same.
     memory_limit
         Bytes for all processes of the search together.
     overwrite
@@ -188,7 +202,9 @@ def bfs(
     ----------
     S. Beamer, K. Asanović, D. Patterson, "Direction-optimizing breadth-first search", SC 2012.
     """
-    result = _search(graph, "bfs", source, out, client, exchange, memory_limit, overwrite, progress)
+    result = _search(
+        graph, "bfs", source, out, client, exchange, method, memory_limit, overwrite, progress
+    )
     return cast(BfsResult, result)
 
 
@@ -199,6 +215,7 @@ def sssp(
     out: str | Path | None = None,
     client: Client | None = None,
     exchange: str = "auto",
+    method: str = "rows",
     memory_limit: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -211,7 +228,7 @@ def sssp(
     Distances are float32 or float64 as the weights are, or exact int64.
     """
     result = _search(
-        graph, "sssp", source, out, client, exchange, memory_limit, overwrite, progress
+        graph, "sssp", source, out, client, exchange, method, memory_limit, overwrite, progress
     )
     return cast(SsspResult, result)
 
@@ -223,14 +240,55 @@ def _search(
     out: str | Path | None,
     client: Client | None,
     exchange: str,
+    method: str,
     memory_limit: str | int | None,
     overwrite: bool,
     progress: Progress | None,
-) -> Result:
+) -> TreeResult:
     return search(
-        graph if isinstance(graph, Graph) else Graph.open(graph),
+        _opened(graph, client),
         kernel,
         source,
+        place=place_for(client, parse_bytes(memory_limit)),
+        progress=progress or NoProgress(),
+        out=None if out is None else Path(out),
+        exchange=exchange,
+        method=method,
+        overwrite=overwrite,
+    )
+
+
+def _opened(graph: Graph | str | Path, client: Client | None) -> Graph:
+    if isinstance(graph, MemoryGraph) and client is not None:
+        raise UsageError(
+            "a graph in memory is searched in this process alone; leave client= out, or make a "
+            "store of the edges with build()"
+        )
+    return graph if isinstance(graph, Graph) else Graph.open(graph)
+
+
+def components(
+    graph: Graph | str | Path,
+    *,
+    out: str | Path | None = None,
+    client: Client | None = None,
+    exchange: str = "auto",
+    memory_limit: str | int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> ComponentsResult:
+    """Weakly connected components: the smallest original id in the component of each vertex.
+
+    Arcs of directed graphs are taken as edges. Vertices without edges are components of their
+    own. Parameters and errors are those of `bfs`, which has a source besides.
+
+    References
+    ----------
+    M. Sutton, T. Ben-Nun, A. Barak, "Optimizing parallel graph connectivity computation via
+    subgraph sampling", IPDPS 2018.
+    """
+    return find_components(
+        _opened(graph, client),
         place=place_for(client, parse_bytes(memory_limit)),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
@@ -240,7 +298,10 @@ def _search(
 
 
 def validate(result: Result | str | Path, edges: Any, **options: Any) -> Verdict:
-    """Check an answer against the edges it should follow from, by Graph500's rules.
+    """Check an answer against the edges it should follow from.
+
+    Trees are held against Graph500's rules; components against those of
+    `ooc_graph.validate.components`.
 
     Parameters
     ----------
@@ -272,8 +333,10 @@ def validate(result: Result | str | Path, edges: Any, **options: Any) -> Verdict
 
 
 def validator_of(results: Sequence[Result], directed: bool) -> Any:
-    """Validator of some results of one kernel on one graph."""
+    """Validator of some results of one kernel on one graph; of components, one result."""
     vertices = VertexIndex.ascending(results[0].vertex)
+    if isinstance(results[0], ComponentsResult):
+        return ComponentsValidator(ComponentsAnswer(results[0].component, vertices))
     if isinstance(results[0], BfsResult):
         levels = [r for r in results if isinstance(r, BfsResult)]
         return BfsValidator(

@@ -17,7 +17,7 @@ from distributed.comm.registry import get_backend
 from distributed.security import Security
 
 from ooc_graph.errors import ClusterLostError, UsageError
-from ooc_graph.session.machine import cores
+from ooc_graph.session.machine import KEPT_BYTES, cores
 
 _CONNECT_S = 30
 
@@ -34,8 +34,8 @@ _CONFIGURATION = {
     "distributed.scheduler.worker-saturation": float("inf"),
     "distributed.admin.large-graph-warning-threshold": "1GB",
     "distributed.nanny.pre-spawn-environ": {
-        "MALLOC_TRIM_THRESHOLD_": 16 << 20,
-        "MALLOC_MMAP_THRESHOLD_": 16 << 20,
+        "MALLOC_TRIM_THRESHOLD_": KEPT_BYTES,
+        "MALLOC_MMAP_THRESHOLD_": KEPT_BYTES,
         "OMP_NUM_THREADS": 1,
         "MKL_NUM_THREADS": 1,
         "OPENBLAS_NUM_THREADS": 1,
@@ -64,6 +64,20 @@ def local_cluster(workers: int = 1) -> Iterator[Client]:
         folder = stack.enter_context(
             tempfile.TemporaryDirectory(prefix="ooc-graph-", ignore_cleanup_errors=True)
         )
+        client = _started(stack, workers, folder)
+        with _loss_named("the local cluster"):
+            yield client
+
+
+def _started(stack: ExitStack, workers: int, folder: str) -> Client:
+    """Client of a new local cluster; the stack closes both.
+
+    Raises
+    ------
+    ClusterLostError
+        If it is not there in Dask's time.
+    """
+    try:
         cluster = stack.enter_context(
             LocalCluster(
                 n_workers=workers,
@@ -77,24 +91,34 @@ def local_cluster(workers: int = 1) -> Iterator[Client]:
                 silence_logs=logging.CRITICAL,
             )
         )
-        client = stack.enter_context(Client(cluster))
-        with _loss_named("the local cluster"):
-            yield client
+        client: Client = stack.enter_context(Client(cluster))
+    except (TimeoutError, CommClosedError, RuntimeError) as error:
+        raise ClusterLostError(
+            f"the local cluster of {workers} worker(s) did not start ({_words(error)}); run the "
+            "command again, with fewer --workers if the machine is busy"
+        ) from error
+    return client
 
 
 @contextmanager
-def joined_cluster(address: str, security: Security | None = None) -> Iterator[Client]:
+def joined_cluster(address: str, tls: str | None = None) -> Iterator[Client]:
     """A cluster that somebody else runs.
+
+    Parameters
+    ----------
+    address
+        Of its scheduler.
+    tls
+        See `tls_security`.
 
     Raises
     ------
     UsageError
-        If the address cannot be one.
+        If the address cannot be one, or lacks certificates.
     ClusterLostError
         If no scheduler answers there, or the cluster is lost while it is used.
     """
-    if address.startswith("tls://") and security is None:
-        raise UsageError(f"--scheduler {address}: give the certificates too, --tls CA,CERT,KEY")
+    security = tls_security(address, tls)
     try:
         # Before a client is made: one that fails half made complains when it is collected.
         get_backend(parse_address(address, strict=True)[0])
@@ -120,19 +144,38 @@ def _loss_named(cluster: str) -> Iterator[None]:
         yield
     except (KilledWorker, CancelledError, CommClosedError, TimeoutError) as error:
         raise ClusterLostError(
-            f"{cluster} lost its scheduler or too many workers ({error}); run the command again"
+            f"{cluster} lost its scheduler or too many workers ({_words(error)}); run the "
+            "command again"
         ) from error
 
 
-def security(files: str | None) -> Security | None:
-    """TLS of a cluster from "CA,CERT,KEY".
+def _words(error: BaseException) -> str:
+    """What an error says; its name where it says nothing, as some timeouts do."""
+    return str(error) or type(error).__name__
+
+
+def tls_security(address: str | None, files: str | None) -> Security | None:
+    """TLS towards a scheduler, from the options ``--scheduler`` and ``--tls``.
+
+    Parameters
+    ----------
+    address
+        Of the scheduler; None where there is none to join.
+    files
+        ``CA,CERT,KEY``: three files with the authority's certificate, one's own and its key.
+
+    Returns
+    -------
+    What ``distributed.Client`` takes; None without files.
 
     Raises
     ------
     UsageError
-        If it is not three files.
+        If it is not three files, or there are none for an address that begins with ``tls://``.
     """
     if files is None:
+        if (address or "").startswith("tls://"):
+            raise UsageError(f"--scheduler {address}: give the certificates too, --tls CA,CERT,KEY")
         return None
     names = files.split(",")
     if len(names) != 3 or not all(Path(name).is_file() for name in names):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from rich.console import Console
@@ -32,8 +33,14 @@ def print_table(facts: dict[str, Any]) -> None:
         for key, text in _rows(name, value):
             table.add_row(key.replace("_", " "), text)
     console = Console(highlight=False)
-    # A file or pipe has no width: nothing is cut there.
-    (console if console.is_terminal else Console(highlight=False, width=_WIDE)).print(table)
+    if console.is_terminal:
+        console.print(table)
+        return
+    # A file or pipe has no width: nothing is cut there, and nothing is padded.
+    wide = Console(highlight=False, width=_WIDE)
+    with wide.capture() as captured:
+        wide.print(table)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def _rows(name: str, value: Any) -> list[tuple[str, str]]:

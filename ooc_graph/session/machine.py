@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 
@@ -14,6 +15,10 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SHARE = 0.8
 
+KEPT_BYTES = 16 << 20
+"""Freed memory of at least this size goes back to the system at once (glibc)."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
 
 def cores() -> int:
     """Cores that this process may run on."""
@@ -23,6 +28,18 @@ def cores() -> int:
 def default_limit_bytes() -> int:
     """Most of the memory that is free now, within the limits of the control group."""
     return int(min(psutil.virtual_memory().available, MEMORY_LIMIT) * _SHARE)
+
+
+def return_freed_memory() -> None:
+    """Have this process's C library give freed memory back, where it is glibc.
+
+    By itself it keeps what was freed once larger and larger arrays have come and gone, and a
+    build in this process would hold more than its limit.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):
+        library.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
+        library.mallopt(_M_MMAP_THRESHOLD, KEPT_BYTES)
 
 
 def parse_bytes(text: str | int | None) -> int | None:

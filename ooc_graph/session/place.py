@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Protocol, TypeVar
 
 from distributed import Client
 
 from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.session import resident
-from ooc_graph.session.machine import cores, default_limit_bytes
+from ooc_graph.session.machine import cores, default_limit_bytes, return_freed_memory
 from ooc_graph.shards.plan import BuildBudget
-from ooc_graph.shards.workforce import CHECK_S, Workforce
+from ooc_graph.shards.workforce import CHECK_S, POLL_S, Workforce
 
 Done = TypeVar("Done")
 
@@ -91,6 +91,7 @@ class Here:
     @contextmanager
     def workforce(self) -> Iterator[Workforce]:
         """Threads, one for each core."""
+        return_freed_memory()
         with ThreadPoolExecutor(cores(), thread_name_prefix="ooc-graph") as executor:
             budget = BuildBudget(self.limit_bytes, 1, cores())
             yield Workforce(executor, budget, lambda function: function())
@@ -115,7 +116,9 @@ class OnCluster:
         if client.asynchronous:
             raise UsageError("give a synchronous Dask client (asynchronous=False)")
         self.client: Client = client
+        self._patience_s = 0.0
         workers = self._workers()
+        self._patience_s = _WORKER_WAIT_S
         self._limits = {
             address: limit_bytes // len(workers) if limit_bytes else _brought(worker)
             for address, worker in workers.items()
@@ -123,10 +126,15 @@ class OnCluster:
         self.limit_bytes = sum(self._limits.values())
 
     def _workers(self) -> dict[str, Any]:
-        workers: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
-        if not workers:
-            raise ClusterLostError("the Dask cluster has no workers; start some and try again")
-        return workers
+        """Workers that there are; once there were some, none may mean that one restarts."""
+        begun = monotonic()
+        while True:
+            workers: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+            if workers:
+                return workers
+            if monotonic() - begun >= self._patience_s:
+                raise ClusterLostError("the Dask cluster has no workers; start some and try again")
+            sleep(POLL_S)
 
     @property
     def processes(self) -> int:

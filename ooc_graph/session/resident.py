@@ -17,11 +17,13 @@ from ooc_graph.exchange.resident import PLUGIN_NAME
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import HUB, LIGHT
+from ooc_graph.session.edges_method import EDGES, ROWS, load_search
 from ooc_graph.session.machine import cores
 from ooc_graph.session.warmup import warm
+from ooc_graph.shards.in_memory import find_graph
 from ooc_graph.shards.load import Graph
 
-ORDER_OF = {"bfs": HUB, "sssp": LIGHT}
+ORDER_OF = {"bfs": HUB, "sssp": LIGHT, "components": HUB}
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Searcher:
     Parameters
     ----------
     kernel
-        ``bfs`` or ``sssp``.
+        ``bfs``, ``sssp`` or ``components``.
     search
         The device's search.
     graph, ids, tuples
@@ -46,7 +48,7 @@ class Searcher:
 
 
 _lock = threading.RLock()
-_held: dict[tuple[str, str, str], Searcher] = {}
+_held: dict[tuple[str, str, str, str], Searcher] = {}
 _device: list[CpuDevice] = []
 
 
@@ -67,14 +69,14 @@ def device() -> CpuDevice:
 
 
 @contextmanager
-def searcher(path: str, identity: str, kernel: str) -> Iterator[Searcher]:
+def searcher(path: str, identity: str, kernel: str, method: str = ROWS) -> Iterator[Searcher]:
     """Exclusive use of a resident graph; loads it, in place of what was held before."""
     with _lock:
-        key = (path, identity, kernel)
+        key = (path, identity, kernel, method)
         if key not in _held:
             release()
             release_ranks()
-            _held[key] = _load(path, identity, kernel)
+            _held[key] = _load(path, identity, kernel, method)
         yield _held[key]
 
 
@@ -139,14 +141,15 @@ def open_same(path: str, identity: str) -> Graph:
     UsageError
         If another store stands there by now.
     """
-    graph = Graph.open(path)
+    graph = find_graph(path) or Graph.open(path)
     _refuse_replaced(graph.path, graph.identity, identity)
     return graph
 
 
 def require_same(path: Path, identity: str) -> None:
     """Refuse a store that is not the one that was opened; reads the manifest alone."""
-    _refuse_replaced(path, Manifest.load(path).sha256, identity)
+    held = find_graph(path)
+    _refuse_replaced(path, held.identity if held else Manifest.load(path).sha256, identity)
 
 
 def _refuse_replaced(path: Path, found: str, wanted: str) -> None:
@@ -160,9 +163,12 @@ def load_ids(graph: Graph) -> Ids:
     return Ids(graph.internal_of(), graph.original_of(), graph.first_id, originals)
 
 
-def _load(path: str, identity: str, kernel: str) -> Searcher:
+def _load(path: str, identity: str, kernel: str, method: str) -> Searcher:
     graph = open_same(path, identity)
+    if method == EDGES:
+        search = load_search(graph, kernel, device())
+        return Searcher(kernel, search, graph, load_ids(graph), graph.tuples())
     warm(kernel, graph, device(), ranks=False)
     shard = graph.load(ORDER_OF[kernel])
-    search = device().bfs(shard) if kernel == "bfs" else device().sssp(shard)
+    search = getattr(device(), kernel)(shard)
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.result import BfsResult, Result, SsspResult, result_attributes
+from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.exchange import local, scheduler
@@ -21,7 +21,7 @@ from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.session import resident
+from ooc_graph.session import edges_method, resident
 from ooc_graph.session.place import Place
 from ooc_graph.session.warmup import warm
 from ooc_graph.shards.load import Graph
@@ -34,7 +34,7 @@ EXCHANGES = ("auto", "local", "scheduler")
 
 # Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
 # pieces. Measured peaks are below it.
-_STATE_BYTES = {"bfs": 48, "sssp": 96}
+_STATE_BYTES = {"bfs": 48, "sssp": 96, "components": 40}
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,9 @@ def search(
     progress: Progress,
     out: Path | None = None,
     exchange: str = "auto",
+    method: str = edges_method.ROWS,
     overwrite: bool = False,
-) -> Result:
+) -> TreeResult:
     """Search from one vertex and give the answer, or write it.
 
     Raises
@@ -127,17 +128,21 @@ def search(
     graph.require(resident.ORDER_OF[kernel])
     root = _as_id(root)
     graph.position_of(root)
-    chosen = choose_exchange(graph, kernel, exchange, place)
+    edges_method.require_method(method)
+    if method == edges_method.EDGES:
+        chosen = edges_method.choose_one(graph, kernel, exchange, place.process_limit_bytes)
+    else:
+        chosen = choose_exchange(graph, kernel, exchange, place)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
     with writing as store, progress.stage(f"{kernel} from {root}"):
-        task = SearchTask(str(graph.path), graph.identity, kernel, root, _folder(store))
+        task = SearchTask(str(graph.path), graph.identity, kernel, root, _folder(store), method)
         written = _carry_out(graph, task, chosen, place)
         if store is not None:
             dtype = _measure(graph, kernel)
-            attributes = result_attributes(kernel, root, graph.identity, dtype)
+            attributes = result_attributes(kernel, root, graph.content_sha256, dtype)
             store.commit("result", attributes, written.specs, written.entries)
     if out is not None:
-        return replace(Result.open(out), elapsed_s=written.course.elapsed_s)
+        return replace(TreeResult.open(out), elapsed_s=written.course.elapsed_s)
     kind = BfsResult if kernel == "bfs" else SsspResult
     return kind(root, written.course.elapsed_s, dict(written.columns or {}))
 
@@ -201,6 +206,7 @@ class SearchTask:
     kernel: str
     root: int
     folder: str | None
+    method: str = edges_method.ROWS
 
 
 def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Written:
@@ -227,7 +233,7 @@ def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Wri
 
 def search_whole(task: SearchTask) -> Written:
     """One rank with the whole graph; runs on the worker that holds it."""
-    with resident.searcher(task.path, task.identity, task.kernel) as held:
+    with resident.searcher(task.path, task.identity, task.kernel, task.method) as held:
         tree, course = run_search(held, task.root)
         return _written(task, tree, held.ids, course)
 
@@ -285,8 +291,7 @@ class MakeRanks:
 
     def _rank(self, graph: Graph, shard: int) -> Any:
         rows = graph.load(resident.ORDER_OF[self.task.kernel], shard)
-        device = resident.device()
-        return device.bfs_rank(rows) if self.task.kernel == "bfs" else device.sssp_rank(rows)
+        return getattr(resident.device(), f"{self.task.kernel}_rank")(rows)
 
     def _coroutines(self, graph: Graph, ranks: dict[int, Any]) -> tuple[dict[int, Any], Any]:
         device = resident.device()

@@ -11,6 +11,7 @@ from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse.bfs import bfs
+from ooc_graph.traverse.components import components
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import Dealing, Rows, Shard
 
@@ -30,7 +31,8 @@ def warm(kernel: str, graph: Graph, device: CpuDevice, *, ranks: bool) -> None:
         return
     tiny = _pair(graph)
     if not ranks:
-        (device.bfs(tiny) if kernel == "bfs" else device.sssp(tiny)).run(0)
+        root = () if kernel == "components" else (0,)
+        getattr(device, kernel)(tiny).run(*root)
     else:
         coroutine, shared = _ranks(kernel, graph, device, tiny)
         local.run([coroutine], shared, 1)
@@ -42,6 +44,9 @@ def _ranks(kernel: str, graph: Graph, device: Any, tiny: Shard) -> tuple[Any, An
     if kernel == "bfs":
         shared = device.bfs_shared(2, 1)
         return bfs(device.bfs_rank(tiny), 0, shared), shared
+    if kernel == "components":
+        shared = device.components_shared(2)
+        return components(device.components_rank(tiny), shared), shared
     dtype = graph.weight_dtype or np.dtype(np.float32)
     shared = device.sssp_shared(2, dtype if dtype.kind == "f" else np.dtype(np.int64))
     return sssp(device.sssp_rank(tiny), 0, shared), shared

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,50 +10,48 @@ import numpy as np
 
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.shards.merge import MergeTask
+from ooc_graph.shards.merge import LENGTHS, MergeTask, piece_name
+from ooc_graph.shards.pieces import Pieces
 from ooc_graph.types import AnyArray, IntArray
-
-_READ_ELEMENTS = 1 << 18
 
 
 @dataclass(frozen=True)
 class Strip:
-    """An array of the store that is the concatenation of pieces.
+    """One chunk of an array of the store that is the concatenation of pieces.
 
     Parameters
     ----------
-    spec
-        The array.
-    pieces
-        Files in order.
+    spec, index
+        The array and the chunk.
+    names
+        Pieces in order, those that the chunk needs.
     first
         int64 (pieces + 1,): element at which each piece begins.
     """
 
     spec: ArraySpec
-    pieces: tuple[str, ...]
+    index: int
+    names: tuple[str, ...]
     first: IntArray
 
 
-def write_strip_chunk(store: str, strip: Strip, index: int) -> FileEntry:
-    """Write one chunk of a strip."""
-    return write_chunk(Path(store), strip.spec, index, _read(strip, *strip.spec.bounds(index)))
+def write_strips(
+    store: str, pieces: Pieces, strips: Sequence[Strip], used: Sequence[str]
+) -> list[FileEntry]:
+    """Forget the pieces that were ``used`` up before; then write some chunks."""
+    pieces.remove(used)
+    return [
+        write_chunk(Path(store), strip.spec, strip.index, _read(pieces, strip)) for strip in strips
+    ]
 
 
-def _read(strip: Strip, start: int, stop: int) -> Iterator[AnyArray]:
-    dtype = strip.spec.dtype
-    number = int(np.searchsorted(strip.first, start, "right")) - 1
-    while start < stop:
-        until = min(stop, int(strip.first[number + 1]))
-        with Path(strip.pieces[number]).open("rb", buffering=0) as file:
-            file.seek((start - int(strip.first[number])) * dtype.itemsize)
-            while start < until:
-                data = np.fromfile(file, dtype, min(until - start, _READ_ELEMENTS))
-                if not len(data):
-                    raise OSError(f"{strip.pieces[number]}: ended early while it was assembled")
-                yield data
-                start += len(data)
-        number += 1
+def _read(pieces: Pieces, strip: Strip) -> Iterator[AnyArray]:
+    start, stop = strip.spec.bounds(strip.index)
+    for number, name in enumerate(strip.names):
+        first, end = strip.first[number : number + 2].tolist()
+        low, high = max(start, first), min(stop, end)
+        if low < high:
+            yield from pieces.read(name, strip.spec.dtype, low - first, high - first)
 
 
 def write_offsets(
@@ -84,11 +82,10 @@ def _offsets_of(task: MergeTask, side: str, numbers: IntArray) -> AnyArray:
     offsets = np.zeros(int(buckets.rows[numbers].sum()) + 1, np.uint64)
     done = 0
     for number in numbers.tolist():
-        narrow = int(buckets.arcs[number]) < 1 << 32
-        path = task.piece(side, number, "lengths")
-        lengths = np.fromfile(path, np.uint32 if narrow else np.uint64)
-        mine = offsets[1 + done : 1 + done + len(lengths)]
-        np.cumsum(lengths, out=mine, dtype=np.uint64)
+        dtype, rows = task.length_dtype(number), int(buckets.rows[number])
+        parts = task.pieces.read(piece_name(side, number, LENGTHS), dtype, 0, rows)
+        mine = offsets[1 + done : 1 + done + rows]
+        np.cumsum(np.concatenate([*parts]), out=mine, dtype=np.uint64)
         mine += offsets[done]
-        done += len(lengths)
+        done += rows
     return offsets

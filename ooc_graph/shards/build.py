@@ -2,7 +2,8 @@
 
 Stages: (stage the input) -> degrees -> renumber -> runs -> merge and write -> commit. Every task
 is a function of files and writes files of its own, so any worker can do any task, and a task that
-is done twice writes the same bytes.
+is done twice writes the same bytes. The exception are merged pieces, which wait in memory where one
+process does all: if it is lost, the merge begins again in files.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ooc_graph.layout.names import FORMAT_VERSION, HUB, LIGHT, id_dtype, shards_
 from ooc_graph.shards import plan
 from ooc_graph.shards.degrees import Counted, count_ids, count_units
 from ooc_graph.shards.merge import MergeTask
+from ooc_graph.shards.pieces import PieceLostError, Pieces
 from ooc_graph.shards.renumber import Renumbered, dense_space, named_space
 from ooc_graph.shards.runs import RunTask, write_run
 from ooc_graph.shards.staged import StagedSource, column_dtype, stage_unit
@@ -85,11 +87,20 @@ class BuildOptions:
         Number of virtual shards (a power of two), or None: by the size of the graph.
     overwrite
         Replace an existing store.
+
+    Raises
+    ------
+    UsageError
+        If the number of shards cannot be one.
     """
 
     rows: str | None = None
     shards: int | None = None
     overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if self.shards is not None and (self.shards < 1 or self.shards & (self.shards - 1)):
+            raise UsageError(f"--shards {self.shards}: give a power of two")
 
     def orders(self, weighted: bool) -> tuple[str, ...]:
         """Row orders to store."""
@@ -129,8 +140,6 @@ def build(
     DiskFullError
         Nothing of this store is kept.
     """
-    if options.shards is not None and (options.shards < 1 or options.shards & (options.shards - 1)):
-        raise UsageError(f"--shards {options.shards}: give a power of two")
     report = BuildReport()
     with partial_store(out, "graph", overwrite=options.overwrite) as partial:
         try:
@@ -233,15 +242,15 @@ class _Build:
         units = list(source.units(_STAGE_EDGES))
         slots = self.workforce.budget.slots
         if source.id_range is not None:
-            slots = min(slots, self._dense_slots(4 * source.id_range[1]))
+            slots = min(slots, self._dense_slots(source.id_range[1]))
         return [units[i::slots] for i in range(slots) if units[i::slots]] or [[]]
 
-    def _dense_slots(self, table: int) -> int:
+    def _dense_slots(self, vertices: int) -> int:
         budget = self.workforce.budget
         # Renumbering takes so much in one process: refuse now what cannot be done then.
-        plan.BuildBudget(budget.limit_bytes, 1, 1).slot_bytes(plan.RENUMBER_TABLES * table)
+        plan.BuildBudget(budget.limit_bytes, 1, 1).slot_bytes(plan.RENUMBER_BYTES * vertices)
         left = budget.limit_bytes - budget.processes * plan.RESERVE_BYTES
-        return max(1, left // max(1, table + plan.LEAST_SLOT_BYTES))
+        return max(1, left // (plan.COUNTED_BYTES * vertices + plan.LEAST_SLOT_BYTES))
 
     def _renumber(self, source: EdgeSource, counted: list[Counted]) -> Renumbered:
         paths = [path for part in counted for path in part.paths]
@@ -269,11 +278,12 @@ class _Build:
         arcs = int(tuples.sum(dtype=np.int64))
         capacity = plan.bucket_arcs(slot, arc_bytes, weight_bytes, arcs)
         shards = self.options.shards or shards_for(arcs)
+        buckets = plan.plan_buckets(tuples, shards, capacity)
         task = RunTask(
             source,
             vertices.space,
             vertices.internal_of,
-            plan.plan_buckets(tuples, shards, capacity).save(self.partial.spill / "buckets.npz"),
+            buckets.save(self.partial.spill / "buckets.npz"),
             str(self._folder("runs")),
             ids,
             dtype,
@@ -298,16 +308,40 @@ class _Build:
     ) -> tuple[MergeTask, Woven]:
         runs, shards, capacity = planned
         self.workforce.everywhere(forget_tables)
+        orders = self.options.orders(runs.source.weighted)
+        folder = str(self._folder("pieces"))
         task = MergeTask(
             runs,
             shards,
             vertices.kept,
             capacity,
-            self.options.orders(runs.source.weighted),
-            str(self._folder("pieces")),
+            orders,
+            Pieces(folder, self._buffer_bytes(runs, len(orders), capacity, vertices.kept)),
         )
         with self.report.timed("merge and write"):
-            return task, Loom(task, self.partial.folder, self.workforce, self.progress).run()
+            try:
+                return task, self._weave(task)
+            except PieceLostError:
+                # The process that held them is gone; the runs are still there.
+                self.workforce.everywhere(forget_tables)
+                task = replace(task, pieces=Pieces(folder, 0))
+                return task, self._weave(task)
+
+    def _weave(self, task: MergeTask) -> Woven:
+        return Loom(task, self.partial.folder, self.workforce, self.progress).run()
+
+    def _buffer_bytes(self, runs: RunTask, orders: int, capacity: int, vertices: int) -> int:
+        """Size of the buffers in which pieces wait; 0 if they wait in files."""
+        weight_bytes = runs.weight_dtype.itemsize if runs.weight_dtype else 0
+        id_bytes = runs.id_dtype.itemsize
+        budget = self.workforce.budget
+        fit = budget.pieces_fit(
+            budget.slot_bytes(0),
+            orders * id_bytes + weight_bytes,
+            vertices,
+            plan.LENGTH_BYTES * len(runs.sides) * vertices,
+        )
+        return capacity * max(id_bytes, weight_bytes) if fit else 0
 
     def _commit(
         self,

@@ -81,13 +81,14 @@ def count_units(
 ) -> Counted:
     """Count the tuples of some units at every vertex of a dense range of ids."""
     first, count = id_range
-    degree = np.zeros(count, np.uint32)
+    degree, low = np.zeros(count, np.uint32), np.zeros(count, np.uint8)
     edges, loops, weights, clock = 0, 0, _Weights(), _Clock()
     for unit in units:
         for block in clock.blocks(source, unit):
-            loops += count_dense(block.source, block.target, first, degree)
+            loops += count_dense(block.source, block.target, first, low, degree)
             edges += len(block)
             weights.add(block.weight)
+    degree += low
     np.save(path, degree)
     return Counted((path,), edges, loops, weights.lightest, weights.heaviest, clock.read_s)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ooc_graph.errors import NegativeWeightError, UnknownVertexError, UsageError
 from ooc_graph.kernels.rows import sort_rows
+from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import (
     HUB,
     IN,
@@ -26,6 +27,35 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, IntArray, Rows, Shard
 
 
+class Arrays(Protocol):
+    """Where the arrays of a graph are: `Stored`, or memory (`ooc_graph.shards.in_memory`)."""
+
+    @property
+    def path(self) -> Path:
+        """Folder of the store, or a name of the same form."""
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Canonical attributes."""
+
+    @property
+    def identity(self) -> str:
+        """What no other graph has that can stand at this path."""
+
+    @property
+    def content_sha256(self) -> str:
+        """Hash over everything that the graph holds."""
+
+    def spec(self, array: str) -> ArraySpec:
+        """Length and dtype of an array."""
+
+    def chunk(self, spec: ArraySpec, index: int) -> AnyArray:
+        """Elements of one chunk."""
+
+    def read(self, array: str) -> AnyArray:
+        """Whole array in host memory."""
+
+
 @dataclass(frozen=True)
 class Graph:
     """A built graph: opened in a moment, read when it is searched.
@@ -33,10 +63,10 @@ class Graph:
     Parameters
     ----------
     stored
-        The store, checked as `Stored.open` does.
+        The store, checked as `Stored.open` does; or a graph's arrays in memory.
     """
 
-    stored: Stored
+    stored: Arrays
 
     @classmethod
     def open(cls, path: str | Path) -> Graph:
@@ -70,8 +100,13 @@ class Graph:
 
     @property
     def identity(self) -> str:
-        """SHA-256 over the manifest: equal for stores of equal content."""
-        return self.stored.manifest.sha256
+        """Of stores, SHA-256 over the manifest: equal for stores of equal content."""
+        return self.stored.identity
+
+    @property
+    def content_sha256(self) -> str:
+        """Hash over everything that the graph holds; of stores, over the manifest."""
+        return self.stored.content_sha256
 
     @property
     def directed(self) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +19,12 @@ from ooc_graph.kernels.rows import (
     sort_rows,
 )
 from ooc_graph.layout.names import HUB, LIGHT
+from ooc_graph.shards.pieces import Pieces
 from ooc_graph.shards.runs import RunTask, bucket_parts, read_bucket
 from ooc_graph.shards.scratch import borrow
 from ooc_graph.types import AnyArray, IntArray
+
+LENGTHS = "lengths"
 
 _folding = threading.Lock()
 
@@ -41,8 +45,8 @@ class MergeTask:
         Arcs of a bucket that are sorted in memory; above it a bucket is a single row.
     orders
         Row orders to write: ``hub``, ``light`` or both.
-    folder
-        Where pieces are written.
+    pieces
+        Where merged buckets wait for their chunks.
     """
 
     runs: RunTask
@@ -50,24 +54,41 @@ class MergeTask:
     vertices: int
     capacity: int
     orders: tuple[str, ...]
-    folder: str
+    pieces: Pieces
 
-    def piece(self, side: str, bucket: int, column: str) -> Path:
-        """File with one column of one merged bucket."""
-        return Path(self.folder) / f"{bucket:06d}-{side}-{column}"
+    def length_dtype(self, bucket: int) -> np.dtype[Any]:
+        """Type of the lengths of a bucket's rows."""
+        return np.dtype(np.uint32 if int(self.runs.buckets.arcs[bucket]) < 1 << 32 else np.uint64)
 
 
-def merge_bucket(task: MergeTask, side: str, bucket: int) -> int:
-    """Write the pieces of one bucket; returns the arcs it keeps."""
+def piece_name(side: str, bucket: int, column: str) -> str:
+    """Name of one column of one merged bucket."""
+    return f"{bucket:06d}-{side}-{column}"
+
+
+def merge_buckets(
+    task: MergeTask, side: str, numbers: Sequence[int], used: Sequence[str]
+) -> list[int]:
+    """Make the pieces of some buckets, after forgetting those that were ``used`` up.
+
+    Returns
+    -------
+    Arcs that each bucket keeps.
+    """
+    task.pieces.remove(used)
+    return [_merge_bucket(task, side, bucket) for bucket in numbers]
+
+
+def _merge_bucket(task: MergeTask, side: str, bucket: int) -> int:
     arcs = int(task.runs.buckets.arcs[bucket])
     huge = arcs > task.capacity and int(task.runs.buckets.rows[bucket]) == 1
     merged = _fold(task, side, bucket) if huge else _sort(task, side, bucket)
     kept, neighbors, weights = merged
-    kept.astype(np.uint32 if arcs < 1 << 32 else np.uint64).tofile(
-        task.piece(side, bucket, "lengths")
-    )
+    lengths = kept.astype(task.length_dtype(bucket))
+    # They wait until all of the shard is merged.
+    task.pieces.write(piece_name(side, bucket, LENGTHS), lengths, lasting=True)
     if HUB in task.orders:
-        neighbors.tofile(task.piece(side, bucket, "hub"))
+        task.pieces.write(piece_name(side, bucket, HUB), neighbors)
     if LIGHT in task.orders:
         _write_light(task, side, bucket, kept, neighbors, weights)
     return len(neighbors)
@@ -85,8 +106,9 @@ def _write_light(
     offsets = _offsets(kept)
     keys = as_keys(weights)
     sort_rows(offsets, keys, neighbors)
-    neighbors.tofile(task.piece(side, bucket, "light"))
-    from_keys(keys, weights.dtype).tofile(task.piece(side, bucket, "weights"))
+    task.pieces.write(piece_name(side, bucket, LIGHT), neighbors)
+    weights = from_keys(keys, weights.dtype)
+    task.pieces.write(piece_name(side, bucket, "weights"), weights)
 
 
 def _sort(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, AnyArray]:
@@ -99,16 +121,14 @@ def _sort(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, 
 
 def _grouped(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, AnyArray]:
     """Arcs of a bucket in row order."""
-    buckets, shift = task.runs.buckets, task.shards.bit_length() - 1
-    first, rows = int(buckets.first[bucket]), int(buckets.rows[bucket])
     arcs = read_bucket(task.runs, side, bucket)
-    counts = np.zeros(rows, np.int64)
-    count_rows(arcs.rows, shift, first, counts)
+    counts = np.zeros(int(task.runs.buckets.rows[bucket]), np.int64)
+    count_rows(arcs.rows, counts)
     offsets = _offsets(counts)
     neighbors = borrow("ordered neighbors", len(arcs.neighbors), arcs.neighbors.dtype)
     weights = borrow("ordered weights", len(arcs.weights), arcs.weights.dtype)
     cursor = offsets[:-1].copy()
-    scatter_rows(arcs.rows, arcs.neighbors, arcs.weights, shift, first, cursor, neighbors, weights)
+    scatter_rows(arcs.rows, arcs.neighbors, arcs.weights, cursor, neighbors, weights)
     return offsets, neighbors, weights
 
 

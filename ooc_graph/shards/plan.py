@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +18,25 @@ MOST_SLOT_BYTES = 96 << 20
 # A bucket that fits the cache sorts fastest; many buckets make scattered writes slow.
 CACHED_ARCS = 1 << 20
 MOST_BUCKETS = 512
+# Rows of a bucket are numbered in 16 bits, unless so many buckets would be needed for that.
+NARROW_ROWS = 1 << 16
 # Renumbering holds 24.4 bytes a vertex at its peak (measured): six tables of 4 bytes, and some.
-RENUMBER_TABLES = 6
+RENUMBER_BYTES = 24
+# A task of the first pass counts in a table of 4 bytes and one of 1 byte a vertex.
+COUNTED_BYTES = 5
 # Offsets, counts, cursor and lengths of a row while its bucket is merged.
 ROW_BYTES = 40
+# The length of a row that waits in memory for the offsets.
+LENGTH_BYTES = 4
 # Ids with gaps: an id and its count, once as they are and once merged, and what is merged in.
 COUNTED_ID_BYTES = 50
 BLOCK_EDGES = 1 << 16
+# Neighbouring buckets are merged by one task, up to so many arcs, but in so many tasks at least.
+GROUP_ARCS = 4 << 20
+GROUPS_PER_SLOT = 8
+# Arcs that wait in memory for their chunks; a buffer for them may be filled to a quarter only.
+WAITING_ARCS = 32 << 20
+BUFFER_SLACK = 4
 
 
 @dataclass(frozen=True)
@@ -62,6 +75,26 @@ class BuildBudget:
                 "--memory-limit or use fewer workers"
             )
         return min(left, MOST_SLOT_BYTES)
+
+    def pieces_fit(
+        self, slot_bytes: int, piece_bytes: int, longest_row: int, lasting_bytes: int
+    ) -> bool:
+        """Whether merged buckets may wait in memory for their chunks.
+
+        Parameters
+        ----------
+        slot_bytes
+            What each slot merges with.
+        piece_bytes
+            Bytes of an arc in all row orders.
+        longest_row
+            Arcs that a single row may have.
+        lasting_bytes
+            Bytes of what waits until the end: the lengths of all rows.
+        """
+        left = self.limit_bytes - RESERVE_BYTES - self.slots * slot_bytes - lasting_bytes
+        waiting = max(WAITING_ARCS, longest_row)
+        return self.processes == 1 and left >= BUFFER_SLACK * waiting * piece_bytes
 
 
 def run_edges(slot_bytes: int, arc_bytes: int, weight_bytes: int) -> int:
@@ -104,6 +137,8 @@ class Buckets:
     table, base
         Bucket of every row, for `ooc_graph.kernels.arcs`: uint32, of each of the first rows,
         whose blocks are cut row by row, and then of each dealing block; and where they part.
+    shift
+        log2 of the number of shards.
     """
 
     shard: IntArray
@@ -112,9 +147,16 @@ class Buckets:
     arcs: IntArray
     table: AnyArray
     base: np.uint64
+    shift: np.uint64
 
     def __len__(self) -> int:
         return len(self.shard)
+
+    @property
+    def row_dtype(self) -> np.dtype[Any]:
+        """Type of row numbers that count from a bucket's first row."""
+        most = int(self.rows.max(initial=1)) - 1
+        return np.dtype(np.uint16) if most < NARROW_ROWS else np.min_scalar_type(most)
 
     def save(self, path: Path) -> str:
         """Write them where every task finds them."""
@@ -126,7 +168,8 @@ class Buckets:
         """Read back what `save` wrote."""
         with np.load(path) as stored:
             columns = {field.name: stored[field.name] for field in fields(cls)}
-        return cls(**{**columns, "base": np.uint64(columns["base"])})
+        scalars = {name: np.uint64(columns[name]) for name in ("base", "shift")}
+        return cls(**{**columns, **scalars})
 
 
 def plan_buckets(tuples: AnyArray, shards: int, capacity: int) -> Buckets:
@@ -150,13 +193,16 @@ def plan_buckets(tuples: AnyArray, shards: int, capacity: int) -> Buckets:
     of_hub = np.zeros(hub_blocks * DEAL_BLOCK, np.uint32)
     of_block = np.zeros(blocks, np.uint32)
     found: list[tuple[int, int, int, int]] = []
+    few = len(tuples) <= NARROW_ROWS * MOST_BUCKETS // 2
+    most = np.array([capacity, NARROW_ROWS if few else len(tuples)])
     for shard in range(shards):
         mine = np.arange(shard, blocks, shards)
         atoms, lengths, sizes = _atoms(tuples, sums, mine, hub_blocks)
-        _cut(found, shard, atoms, lengths, sizes, capacity, of_hub, of_block)
+        _cut(found, shard, atoms, np.stack([sizes, lengths]), most, of_hub, of_block)
     owner, first, rows, arcs = np.array(found, np.int64).reshape(-1, 4).T.copy()
     table = np.concatenate([of_hub, of_block[hub_blocks:]])
-    return Buckets(owner, first, rows, arcs, table, np.uint64(hub_blocks * (DEAL_BLOCK - 1)))
+    base = np.uint64(hub_blocks * (DEAL_BLOCK - 1))
+    return Buckets(owner, first, rows, arcs, table, base, np.uint64(shards.bit_length() - 1))
 
 
 def _atoms(
@@ -179,19 +225,23 @@ def _cut(
     found: list[tuple[int, int, int, int]],
     shard: int,
     atoms: IntArray,
-    lengths: IntArray,
     sizes: IntArray,
-    capacity: int,
+    most: IntArray,
     of_hub: AnyArray,
     of_block: AnyArray,
 ) -> None:
-    arcs, first, start = np.cumsum(sizes), 0, 0
+    """Cut one shard; ``sizes`` are arcs and rows of its atoms, ``most`` what a bucket may have."""
+    sums = np.cumsum(sizes, axis=1)
+    before, start = np.zeros(2, np.int64), 0
     while start < len(atoms):
-        before = int(arcs[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(arcs, before + capacity, "right")))
+        stops = [
+            np.searchsorted(column, bound, "right")
+            for column, bound in zip(sums, before + most, strict=True)
+        ]
+        stop = max(start + 1, int(min(stops)))
         taken = atoms[start:stop]
         of_hub[taken[taken >= 0]] = len(found)
         of_block[-taken[taken < 0] - 1] = len(found)
-        rows = int(lengths[start:stop].sum())
-        found.append((shard, first, rows, int(arcs[stop - 1]) - before))
-        first, start = first + rows, stop
+        arcs, rows = sums[:, stop - 1] - before
+        found.append((shard, int(before[1]), int(rows), int(arcs)))
+        before, start = sums[:, stop - 1], stop

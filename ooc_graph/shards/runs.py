@@ -11,7 +11,7 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.kernels.arcs import count_buckets, scatter_arcs
-from ooc_graph.layout.chunks import byte_view, read_at, write_all
+from ooc_graph.layout.blocks import byte_view, read_at, write_all
 from ooc_graph.layout.names import IN, OUT
 from ooc_graph.shards.plan import BLOCK_EDGES, Buckets
 from ooc_graph.shards.scratch import borrow
@@ -32,7 +32,7 @@ class RunTask:
     folder
         Where runs are written.
     id_dtype, weight_dtype
-        dtypes of rows and neighbours, and of weights (None: none are stored).
+        dtypes of neighbours and of weights (None: none are stored).
     """
 
     source: EdgeSource
@@ -56,7 +56,7 @@ class RunTask:
 
 @dataclass(frozen=True)
 class Columns:
-    """Arcs of a bucket: row, neighbour and weight (length 0 where there are none)."""
+    """Arcs of a bucket: row from its first, neighbour, weight (length 0 where there are none)."""
 
     rows: AnyArray
     neighbors: AnyArray
@@ -96,10 +96,11 @@ def _write(task: RunTask, name: str, u: AnyArray, v: AnyArray, w: AnyArray) -> N
     count_buckets(u, v, both, buckets.table, buckets.base, counts)
     offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
     arcs = int(offsets[-1])
-    rows, neighbors = borrow("rows", arcs, u.dtype), borrow("neighbors", arcs, u.dtype)
+    rows, neighbors = borrow("rows", arcs, buckets.row_dtype), borrow("neighbors", arcs, u.dtype)
     weights = borrow("weights", arcs if len(w) else 0, w.dtype)
     cursor = offsets[:-1].copy()
-    scatter_arcs(u, v, w, both, buckets.table, buckets.base, cursor, rows, neighbors, weights)
+    where = (buckets.table, buckets.base, buckets.shift, buckets.first)
+    scatter_arcs(u, v, w, both, *where, cursor, rows, neighbors, weights)
     with (Path(task.folder) / f"{name}.run").open("wb", buffering=0) as file:
         for column in (offsets, rows, neighbors, weights):
             write_all(file.fileno(), byte_view(column))
@@ -133,7 +134,7 @@ def _runs(task: RunTask, side: str) -> list[Path]:
 def _columns(task: RunTask, arcs: int) -> Columns:
     weighted = task.weight_dtype is not None
     return Columns(
-        borrow("rows", arcs, task.id_dtype),
+        borrow("rows", arcs, task.buckets.row_dtype),
         borrow("neighbors", arcs, task.id_dtype),
         borrow("weights", arcs if weighted else 0, task.weight_dtype or np.float32),
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
-from ooc_graph.layout.chunks import byte_view, read_at
+from ooc_graph.layout.blocks import byte_view, read_at
 from ooc_graph.shards.plan import BLOCK_EDGES
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.arcs import translate_dense, translate_sorted
+from ooc_graph.shards.pieces import forget_pieces
 from ooc_graph.shards.plan import Buckets
 from ooc_graph.shards.scratch import give_back
 from ooc_graph.types import AnyArray, IntArray
@@ -81,8 +82,9 @@ def load_buckets(path: str) -> Buckets:
 
 
 def forget_tables() -> None:
-    """Give the memory of tables and buffers back; no task may be at work."""
+    """Give the memory of tables, buffers and pieces back; no task may be at work."""
     give_back()
+    forget_pieces()
     with _lock:
         _loaded.clear()
         _buckets.clear()

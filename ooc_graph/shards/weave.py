@@ -3,6 +3,9 @@
 Buckets are merged in store order. As soon as all buckets before some element of an array are
 merged, the chunks up to it are written, and the pieces they were made from are removed: while
 later buckets are sorted, the system brings earlier chunks to the disk.
+
+Several buckets, or several chunks, go into a task: a scheduler takes milliseconds of a core for
+each of them.
 """
 
 from __future__ import annotations
@@ -19,12 +22,14 @@ import numpy as np
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CHUNK_BYTES, LIGHT, rows_path
-from ooc_graph.shards.assemble import Strip, write_offsets, write_strip_chunk
-from ooc_graph.shards.merge import MergeTask, merge_bucket
+from ooc_graph.shards.assemble import Strip, write_offsets, write_strips
+from ooc_graph.shards.merge import LENGTHS, MergeTask, merge_buckets, piece_name
+from ooc_graph.shards.plan import GROUP_ARCS, GROUPS_PER_SLOT, WAITING_ARCS
 from ooc_graph.shards.workforce import CHECK_S, Workforce, stop_all
 from ooc_graph.types import IntArray, Progress
 
-_FUNCTIONS = (merge_bucket.__name__, write_strip_chunk.__name__, write_offsets.__name__)
+_FUNCTIONS = (merge_buckets.__name__, write_strips.__name__, write_offsets.__name__)
+_CHUNKS_A_TASK = 8
 
 Job = tuple[Callable[..., Any], tuple[Any, ...], Callable[[Any], None]]
 
@@ -55,6 +60,7 @@ class _Side:
     columns: list[_Column]
     offsets: tuple[str, ...]
     first: list[int] = field(default_factory=lambda: [0])
+    forgotten: int = 0
     kept: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -90,8 +96,12 @@ class Loom:
         self._task, self._store = task, str(store)
         self._workforce, self._progress = workforce, progress
         self._woven = Woven(arcs=dict.fromkeys(task.runs.sides, 0))
-        self._writes: deque[Job] = deque()
+        self._chunks: deque[tuple[Strip, Callable[[FileEntry], None]]] = deque()
+        self._offsets: deque[Job] = deque()
         self._running: dict[Future[Any], Callable[[Any], None]] = {}
+        self._writing, self._merged_all = 0, False
+        self._used: list[str] = []
+        self._unwritten: dict[tuple[str, int], int] = {}
 
     def run(self) -> Woven:
         """Merge and write everything."""
@@ -112,18 +122,49 @@ class Loom:
         return self._woven
 
     def _fill(self, merges: Iterator[Job]) -> bool:
-        """Keep every slot busy, with writing first; False when nothing is left to begin."""
-        window = 2 * self._workforce.budget.slots + 2
+        """Keep every slot busy; False when nothing can begin.
+
+        Writing goes first, on half of the slots: the disk is never without work, and no more
+        threads wait for it than can be helped.
+        """
+        window = self._workforce.budget.slots + 1
         while len(self._running) < window:
-            job = self._writes.popleft() if self._writes else next(merges, None)
-            if job is None and self._writes:
-                # On its way to the end, the iterator came by sides without any bucket.
-                continue
+            # The last merge may leave something to write: sides without any bucket.
+            job = self._write() or self._merge(merges) or self._write()
             if job is None:
                 return False
             function, arguments, then = job
             self._running[self._workforce.executor.submit(function, *arguments)] = then
         return True
+
+    def _write(self) -> Job | None:
+        if self._offsets:
+            return self._offsets.popleft()
+        writers = max(1, self._workforce.budget.slots // 2)
+        if not self._chunks or (self._writing >= writers and not self._merged_all):
+            return None
+        count = min(_CHUNKS_A_TASK, -(-len(self._chunks) // writers))
+        strips, thens = zip(*(self._chunks.popleft() for _ in range(count)), strict=True)
+        self._writing += 1
+
+        def then(entries: list[FileEntry]) -> None:
+            self._writing -= 1
+            for entry, each in zip(entries, thens, strict=True):
+                each(entry)
+
+        return write_strips, (self._store, self._task.pieces, strips, self._take_used()), then
+
+    def _merge(self, merges: Iterator[Job]) -> Job | None:
+        # Pieces must not pile up in memory; a merge alone always goes ahead.
+        if self._running and sum(self._unwritten.values()) >= WAITING_ARCS:
+            return None
+        job = next(merges, None)
+        self._merged_all = job is None
+        return job
+
+    def _take_used(self) -> list[str]:
+        used, self._used = self._used, []
+        return used
 
     def _merges(self) -> Iterator[Job]:
         buckets = self._task.runs.buckets
@@ -133,8 +174,24 @@ class Loom:
                 mine = self._side(shard, side, numbers)
                 if mine.complete:
                     self._finish(mine)
-                for number in numbers.tolist():
-                    yield merge_bucket, (self._task, side, number), self._merged(mine, number)
+                for group in self._groups(numbers):
+                    for number in group:
+                        self._unwritten[side, number] = int(buckets.arcs[number])
+                    arguments = (self._task, side, group, self._take_used())
+                    yield merge_buckets, arguments, self._merged(mine, group)
+
+    def _groups(self, numbers: IntArray) -> Iterator[list[int]]:
+        """Neighbouring buckets, as many as make a task of useful length."""
+        arcs, slots = self._task.runs.buckets.arcs, self._workforce.budget.slots
+        most = min(GROUP_ARCS, int(arcs.sum()) // (GROUPS_PER_SLOT * slots))
+        group: list[int] = []
+        for number in numbers.tolist():
+            if group and int(arcs[[*group, number]].sum()) > most:
+                yield group
+                group = []
+            group.append(number)
+        if group:
+            yield group
 
     def _side(self, shard: int, side: str, numbers: IntArray) -> _Side:
         runs, columns = self._task.runs, []
@@ -146,10 +203,11 @@ class Loom:
         offsets = tuple(f"{rows_path(shard, side, o)}/offsets" for o in self._task.orders)
         return _Side(side, numbers, columns, offsets)
 
-    def _merged(self, side: _Side, number: int) -> Callable[[int], None]:
-        def then(arcs: int) -> None:
-            self._advance(1)
-            side.kept[number] = arcs
+    def _merged(self, side: _Side, numbers: list[int]) -> Callable[[list[int]], None]:
+        def then(arcs: list[int]) -> None:
+            self._advance(len(numbers))
+            for number, kept in zip(numbers, arcs, strict=True):
+                side.kept[number] = self._unwritten[side.side, number] = kept
             while not side.complete and side.numbers[len(side.first) - 1] in side.kept:
                 side.first.append(side.first[-1] + side.kept[side.numbers[len(side.first) - 1]])
             for column in side.columns:
@@ -164,15 +222,14 @@ class Loom:
         """Queue the next chunk of an array that is at least ``length`` elements long."""
         index = column.asked
         column.asked += 1
-        spec = ArraySpec(column.path, length, column.dtype)
-        strip = self._strip(side, column, spec, index)
+        strip = self._strip(side, column, ArraySpec(column.path, length, column.dtype), index)
 
         def then(entry: FileEntry) -> None:
             self._woven.entries.append(entry)
             column.done.add(index)
             self._remove_used(side, column)
 
-        self._writes.append((write_strip_chunk, (self._store, strip, index), then))
+        self._chunks.append((strip, then))
 
     def _strip(self, side: _Side, column: _Column, spec: ArraySpec, index: int) -> Strip:
         """Only the pieces that the chunk needs."""
@@ -180,11 +237,11 @@ class Loom:
         first = np.array(side.first)
         low = int(np.searchsorted(first, start, "right")) - 1
         high = int(np.searchsorted(first, stop, "left"))
-        pieces = [
-            str(self._task.piece(side.side, number, column.piece))
+        names = [
+            piece_name(side.side, number, column.piece)
             for number in side.numbers[low:high].tolist()
         ]
-        return Strip(spec, tuple(pieces), first[low : high + 1])
+        return Strip(spec, index, tuple(names), first[low : high + 1])
 
     def _remove_used(self, side: _Side, column: _Column) -> None:
         written = 0
@@ -195,8 +252,15 @@ class Loom:
             and side.first[column.removed + 1] <= written * column.full
         ):
             number = int(side.numbers[column.removed])
-            self._task.piece(side.side, number, column.piece).unlink(missing_ok=True)
+            self._used.append(piece_name(side.side, number, column.piece))
             column.removed += 1
+        self._forget_written(side)
+
+    def _forget_written(self, side: _Side) -> None:
+        removed = min(column.removed for column in side.columns)
+        for number in side.numbers[side.forgotten : removed].tolist():
+            del self._unwritten[side.side, number]
+        side.forgotten = removed
 
     def _finish(self, side: _Side) -> None:
         """All buckets of a side are merged: write what is left of it."""
@@ -212,5 +276,6 @@ class Loom:
         def then(written: tuple[tuple[ArraySpec, ...], list[FileEntry]]) -> None:
             self._woven.specs.extend(written[0])
             self._woven.entries.extend(written[1])
+            self._used.extend(piece_name(side.side, n, LENGTHS) for n in side.numbers.tolist())
 
-        self._writes.append((write_offsets, arguments, then))
+        self._offsets.append((write_offsets, arguments, then))

@@ -14,11 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_graph.answers.export as export_module
+from ooc_graph.answers import components as component_answers
 from ooc_graph.answers import scatter
 from ooc_graph.answers.export import export
-from ooc_graph.answers.result import BfsResult, Result, SsspResult, result_attributes
+from ooc_graph.answers.result import (
+    BfsResult,
+    ComponentsResult,
+    Result,
+    SsspResult,
+    TreeResult,
+    components_attributes,
+    result_attributes,
+)
 from ooc_graph.answers.scatter import Ids, Tree, columns_of, write_columns
-from ooc_graph.errors import DiskFullError, OutputExistsError, UsageError
+from ooc_graph.errors import DiskFullError, NotAStoreError, OutputExistsError, UsageError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.stored import Stored
 from ooc_graph.types import INT64_UNREACHED
@@ -258,6 +267,81 @@ def test_an_export_that_fails_keeps_the_old_file(
     assert caught.value.exit_code == 75
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 40), st.integers(0, 99), st.booleans(), st.booleans(), st.sampled_from([1, 3, 7])
+)
+def test_components_by_original_id(
+    tmp_path_factory: pytest.TempPathFactory,
+    size: int,
+    seed: int,
+    gapped: bool,
+    wide: bool,
+    piece: int,
+) -> None:
+    """In memory and stored: the smallest id of all that share a label, lonely ones their own."""
+    lonely = seed % 2 == 0
+    _, ids, _ = made_up("bfs", "int32", size, seed, gapped=gapped, wide=wide, lonely=lonely)
+    rows = len(ids.original_of)
+    rng = np.random.default_rng(seed)
+    label = np.minimum(rng.integers(0, max(1, rows), rows), np.arange(rows))
+    while (label[label] != label).any():
+        label = label[label]
+    originals = ids.original_ids(0, size).tolist()
+    want = dict(zip(originals, originals, strict=True))
+    for one in set(label.tolist()):
+        members = ids.original_of[label == one].tolist()
+        want |= dict.fromkeys(members, min(members))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(component_answers, "_PIECE", piece)
+        columns = component_answers.ComponentColumns(
+            label.astype(np.uint64 if wide else np.uint32), ids
+        )
+        in_place = component_answers.columns_of_components(columns)
+        path = tmp_path_factory.mktemp("components") / "r.zarr"
+        with partial_store(path, "result", overwrite=False) as store:
+            specs, entries = component_answers.write_components(columns, store.folder)
+            attributes = components_attributes(columns.count(), "0" * 64)
+            store.commit("result", attributes, specs, entries)
+    stored = Result.open(path)
+    assert isinstance(stored, ComponentsResult)
+    for result in (ComponentsResult(None, 0.5, in_place), stored):
+        assert result.names == ("vertex", "component")
+        assert dict(zip(result.vertex.tolist(), result.component.tolist(), strict=True)) == want
+        assert result.vertex.tolist() == originals
+        assert result.component.dtype == np.int64
+        assert result.count == len(set(want.values()))
+        frame = result.to_frame()
+        assert list(frame.columns) == ["vertex", "labels"]
+        assert frame["labels"].tolist() == list(want.values())
+
+
+def test_components_as_dask_zarr_and_repr(tmp_path: Path) -> None:
+    _, ids, _ = made_up("bfs", "int32", 9, 1, gapped=True, wide=False, lonely=False)
+    label = np.zeros(len(ids.original_of), np.uint32)
+    columns = component_answers.ComponentColumns(label, ids)
+    with partial_store(tmp_path / "r.zarr", "result", overwrite=False) as store:
+        specs, entries = component_answers.write_components(columns, store.folder)
+        attributes = components_attributes(columns.count(), "0" * 64)
+        store.commit("result", attributes, specs, entries)
+    result = ComponentsResult.open(tmp_path / "r.zarr")
+    assert repr(result) == "<ComponentsResult>"
+    assert result.to_zarr()["component"][:].tolist() == result.component.tolist()
+    frame = result.to_dask_dataframe().compute()
+    assert frame["labels"].tolist() == result.component.tolist()
+    with pytest.raises(UsageError, match="holds a result of components, not of bfs"):
+        BfsResult.open(tmp_path / "r.zarr")
+    with pytest.raises(UsageError, match="holds a result of components, not of a search"):
+        TreeResult.open(tmp_path / "r.zarr")
+
+
+def test_a_result_of_an_algorithm_of_later_versions(tmp_path: Path) -> None:
+    with partial_store(tmp_path / "r.zarr", "result", overwrite=False) as store:
+        store.commit("result", {"kernel": "coloring"}, [], [])
+    with pytest.raises(NotAStoreError, match="result of coloring, unknown to this version"):
+        Result.open(tmp_path / "r.zarr")
 
 
 def test_opening_as_the_wrong_kind(tmp_path: Path) -> None:

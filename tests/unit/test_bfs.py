@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 from ooc_graph.errors import UsageError
 from ooc_graph.exchange import local
 from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.interface import PULL, PUSH, BfsTree, choose_direction
+from ooc_graph.kernels.interface import (
+    LIST_ARCS,
+    PULL,
+    PUSH,
+    SHORT_ROW,
+    BfsTree,
+    choose_direction,
+    rows_are_short,
+    stays_listed,
+    team_pays,
+)
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.types import Dealing, Rows, Shard
 from tests import oracles
@@ -135,6 +145,70 @@ def test_copy_outlives_the_next_run():
     assert live.level[50] == 0
 
 
+def regular(vertices: int, degree: int, *, directed: bool, seed: int) -> Arcs:
+    """About ``degree`` random arcs a vertex and no hubs: levels that widen fast."""
+    random = np.random.default_rng(seed)
+    source = np.tile(np.arange(vertices), degree)
+    target = random.permutation(source)
+    return arcs_of(source, target, np.ones(len(source), "f4"), directed=directed)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("directed", [False, True])
+def test_short_rows_begin_on_a_list_and_go_on_with_bitmaps(threads, directed):
+    arcs = regular(60_000, 6, directed=directed, seed=11)
+    assert np.bincount(arcs.source).max() <= SHORT_ROW
+    assert np.bincount(arcs.target).max() <= SHORT_ROW
+    tree = DEVICES[threads].bfs(arcs.shards(1)[0]).run(7)
+    check(tree, arcs, 7)
+    assert PULL in tree.level_direction
+    assert (tree.level_arcs[tree.level_direction == PUSH] > 0).all()
+    same(ranked(arcs, 4, 7), tree)
+
+
+def test_a_list_too_wide_for_one_thread_is_pushed_by_all():
+    """A level above `LIST_ARCS` that still pushes: wide, yet a small part of the graph."""
+    whole = regular(400_000, 3, directed=False, seed=2)
+    part = whole.shards(1)[0]
+    plain = DEVICES[1].bfs(part)
+    plain._widest = 0
+    tree = plain.run(5)
+    pushed = tree.level_arcs[tree.level_direction == PUSH]
+    assert (pushed > LIST_ARCS).any()
+    for device in DEVICES.values():
+        same(device.bfs(part).run(5), tree)
+
+
+def test_a_symmetric_digraph_is_searched_along_one_set_of_rows():
+    arcs = grid(80, "float32")
+    both = replace(arcs, directed=True)
+    search = DEVICES[2].bfs(both.shards(1)[0])
+    assert search._into.neighbors is search._out.neighbors
+    same(search.run(9), DEVICES[1].bfs(arcs.shards(1)[0]).run(9))
+    one_way = replace(both, source=arcs.source[1:], target=arcs.target[1:], weight=arcs.weight[1:])
+    search = DEVICES[2].bfs(one_way.shards(1)[0])
+    assert search._into.neighbors is not search._out.neighbors
+    check(search.run(9), one_way, 9)
+
+
+def test_a_list_starts_again_at_its_front():
+    """A grid of more rows than `MOVE_TO_FRONT` on one list, from a corner and from its middle."""
+    arcs = grid(300, "float32")
+    search = DEVICES[1].bfs(arcs.shards(1)[0])
+    for root in (arcs.vertices - 1, arcs.vertices // 2, 0):
+        tree = search.run(root)
+        assert set(tree.level_direction.tolist()) == {PUSH}
+        check(tree, arcs, root)
+
+
+def test_small_graphs_do_not_wake_other_threads():
+    device = CpuDevice(2)
+    arcs = grid(20, "float32")
+    search = device.bfs(arcs.shards(1)[0])
+    device._team.launch = None  # type: ignore[assignment, method-assign]
+    check(search.run(3), arcs, 3)
+
+
 @pytest.mark.parametrize("directed", [False, True])
 def test_light_rows_alone_are_refused(directed):
     whole = grid(5, "float32").shards(1)[0]
@@ -164,3 +238,24 @@ def test_direction_is_pulled_through_the_middle():
     assert choose_direction(PUSH, 900, 200_000, 800_000, 50_000) == PULL
     assert choose_direction(PULL, 30_000, 300_000, 100_000, 50_000) == PULL
     assert choose_direction(PULL, 40, 60, 50, 50_000) == PUSH
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**8), st.integers(0, 10**8), st.integers(0, 10**8))
+def test_an_upper_bound_of_the_arcs_is_enough_to_stay_on_the_list(frontier, arcs, more, rest):
+    """If the bound stays, with the surplus taken off the unvisited arcs, so does the count."""
+    vertices, left = 10**6, arcs + more + rest
+    bound = arcs + more
+    direction = choose_direction(PUSH, frontier, bound, left - bound, vertices)
+    if stays_listed(direction, bound):
+        assert stays_listed(choose_direction(PUSH, frontier, arcs, left - arcs, vertices), arcs)
+
+
+def test_lists_are_for_short_rows_and_small_frontiers():
+    assert rows_are_short(8, SHORT_ROW)
+    assert not rows_are_short(8, SHORT_ROW + 1)
+    assert not rows_are_short(SHORT_ROW + 1, 8)
+    assert stays_listed(PUSH, LIST_ARCS)
+    assert not stays_listed(PUSH, LIST_ARCS + 1)
+    assert not stays_listed(PULL, 1)
+    assert team_pays(200_000, 600_000)
+    assert not team_pays(4_000, 180_000)

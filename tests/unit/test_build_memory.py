@@ -61,12 +61,8 @@ def measure(
     """Bytes when idle and at the peak, of the process and its Dask workers if there are any."""
     arguments = [str(scale), str(workers), limit, rows, ids, str(tmp_path)]
     command = [sys.executable, "-c", CHILD, *arguments]
-    # As the command's own workers: freed memory goes back to the system at once.
-    environment = {
-        **os.environ,
-        "MALLOC_TRIM_THRESHOLD_": "65536",
-        "MALLOC_MMAP_THRESHOLD_": "1048576",
-    }
+    # As a program of the user's has it: nothing set for the C library's allocator.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found: dict[str, int] = json.loads(done.stdout.splitlines()[-1])

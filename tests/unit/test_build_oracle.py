@@ -88,6 +88,9 @@ class ListSource:
 def small_steps(**sizes: int) -> Iterator[pytest.MonkeyPatch]:
     """Forced sizes: run (tuples), bucket (arcs), block, unit (tuples), chunk (bytes), buffer.
 
+    Also narrow (rows of a bucket that are numbered in 16 bits), group (arcs that one task merges)
+    and waiting (arcs in memory on their way to chunks; 0: they wait in files).
+
     Nothing is brought to the disk meanwhile: hundreds of small files would take minutes.
     """
     with pytest.MonkeyPatch.context() as patch:
@@ -105,6 +108,14 @@ def small_steps(**sizes: int) -> Iterator[pytest.MonkeyPatch]:
         if chunk := sizes.get("chunk"):
             for module in (names, weave):
                 patch.setattr(module, "CHUNK_BYTES", chunk)
+        if narrow := sizes.get("narrow"):
+            patch.setattr(plan, "NARROW_ROWS", narrow)
+        if group := sizes.get("group"):
+            patch.setattr(weave, "GROUP_ARCS", group)
+            patch.setattr(weave, "GROUPS_PER_SLOT", 1)
+        if (waiting := sizes.get("waiting")) is not None:
+            patch.setattr(plan.BuildBudget, "pieces_fit", lambda *_: waiting > 0)
+            patch.setattr(weave, "WAITING_ARCS", waiting or plan.WAITING_ARCS)
         if buffer := sizes.get("buffer"):
             patch.setattr(degrees, "_LEAST_BUFFER", buffer)
         yield patch
@@ -298,6 +309,9 @@ SIZES = st.fixed_dictionaries(
         "unit": st.sampled_from([1, 5, 1000]),
         "chunk": st.sampled_from([8, 24, 1 << 20]),
         "buffer": st.sampled_from([1, 4, 1000]),
+        "narrow": st.sampled_from([1, 2000, 1 << 16]),
+        "group": st.sampled_from([1, 10, 1 << 20]),
+        "waiting": st.sampled_from([0, 1, 20, 1 << 20]),
     }
 )
 UNHURRIED = settings(

@@ -1,0 +1,110 @@
+"""What a device offers to `traverse.components`; no implementation here, and no numba."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from ooc_graph.types import AnyArray, Shard
+
+OUT, IN = 0, 1
+"""Sides of a rank's rows: out-arcs, in-arcs."""
+
+SAMPLED = 2
+"""First neighbours of each row that are linked before the most common component is looked for."""
+
+EVERY_ROW = -1
+"""In place of the vertex whose component is left out: no row is left out."""
+
+
+@dataclass(frozen=True)
+class ComponentLabels:
+    """Weakly connected components on the rows of one rank, in host memory.
+
+    The array belongs to the search and changes with its next run; `copy` gives one to keep.
+
+    Parameters
+    ----------
+    label
+        uint32 or uint64 (rows,): smallest internal id of the row's component.
+    elapsed_s
+        Seconds of the search alone; 0.0 where an exchange did the timing.
+    phase_arcs
+        Arcs examined in ``sample`` (the first neighbours of all rows) and ``rest`` (those of
+        rows outside the most common component).
+    """
+
+    label: AnyArray
+    elapsed_s: float
+    phase_arcs: dict[str, int]
+
+    def copy(self) -> ComponentLabels:
+        """Same answer in an array of its own."""
+        return replace(self, label=self.label.copy())
+
+
+class ComponentsSearch(Protocol):
+    """Components of a graph that one rank holds whole."""
+
+    def run(self) -> ComponentLabels:
+        """Find them."""
+        ...
+
+
+class ComponentsShared(Protocol):
+    """Everyone's labels, one of it in a process; `merge` alone changes it.
+
+    A payload of two arrays unites components: labels, and smaller labels they are joined to.
+    """
+
+    def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+        """Take every rank's pairs."""
+        ...
+
+    def most_common(self) -> int:
+        """Vertex of the component that most of an even sample of the vertices is in."""
+        ...
+
+
+class ComponentsRank(Protocol):
+    """Steps on the rows of one shard."""
+
+    vertices: int
+    arcs: int
+    directed: bool
+
+    def begin(self, side: int, first: int, last: int | None, common: int) -> None:
+        """Begin a pass over the neighbours ``first:last`` of each row of a side.
+
+        Rows in the component of vertex ``common`` are left out (`EVERY_ROW`: none).
+        """
+        ...
+
+    def step(self, shared: ComponentsShared) -> tuple[tuple[AnyArray, AnyArray], int, bool]:
+        """Go on with the pass: pairs of labels that arcs join; arcs examined; whether it ended.
+
+        Never more pairs than a quarter as many as rows (or a few thousand), so that what is in
+        flight stays small.
+        """
+        ...
+
+    def answer(self, shared: ComponentsShared, phase_arcs: dict[str, int]) -> ComponentLabels:
+        """Answer for the own rows."""
+        ...
+
+
+class ComponentsDevice(Protocol):
+    """Makes searches and ranks, as `interface.Device` does for BFS and SSSP."""
+
+    def components(self, shard: Shard) -> ComponentsSearch:
+        """Components of a whole graph."""
+        ...
+
+    def components_rank(self, shard: Shard) -> ComponentsRank:
+        """Component steps on one shard."""
+        ...
+
+    def components_shared(self, vertices: int) -> ComponentsShared:
+        """Labels that the ranks of one process share."""
+        ...

@@ -1,0 +1,174 @@
+"""Components of a graph: on one rank that holds it whole, or on the ranks of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.answers.components import ComponentColumns, columns_of_components, write_components
+from ooc_graph.answers.result import ComponentsResult, components_attributes
+from ooc_graph.errors import UsageError
+from ooc_graph.exchange import local, scheduler
+from ooc_graph.kernels.components_interface import ComponentLabels
+from ooc_graph.layout.commit import partial_store
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.session import resident
+from ooc_graph.session.place import Place
+from ooc_graph.session.search import Course, MakeRanks, SearchTask, Written, choose_exchange
+from ooc_graph.shards.load import Graph
+from ooc_graph.traverse.components import components as algorithm
+from ooc_graph.types import AnyArray, Dealing, Progress
+
+KERNEL = "components"
+_NO_ROOT = -1
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """An answer as it comes back: written or as columns, and the number of components."""
+
+    written: Written
+    count: int
+
+
+def components(
+    graph: Graph,
+    *,
+    place: Place,
+    progress: Progress,
+    out: Path | None = None,
+    exchange: str = "auto",
+    overwrite: bool = False,
+) -> ComponentsResult:
+    """Find the weakly connected components and give the answer, or write it.
+
+    Raises
+    ------
+    UsageError, MemoryBudgetError, OutputExistsError
+        Before anything is written.
+    CorruptStoreError
+        If a chunk is not as the manifest says; nothing is written then either.
+    """
+    resident.require_same(graph.path, graph.identity)
+    chosen = choose_exchange(graph, KERNEL, exchange, place)
+    writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
+    with writing as store, progress.stage(KERNEL):
+        folder = None if store is None else str(store.folder)
+        task = SearchTask(str(graph.path), graph.identity, KERNEL, _NO_ROOT, folder)
+        labelled = _carry_out(graph, task, chosen, place)
+        written = labelled.written
+        if store is not None:
+            attributes = components_attributes(labelled.count, graph.content_sha256)
+            store.commit("result", attributes, written.specs, written.entries)
+    if out is not None:
+        return replace(ComponentsResult.open(out), elapsed_s=written.course.elapsed_s)
+    return ComponentsResult(None, written.course.elapsed_s, dict(written.columns or {}))
+
+
+def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Labelled:
+    if graph.rows == 0:
+        return place.call(label_without_arcs, task)
+    if chosen == "one":
+        return place.call(label_whole, task)
+    if chosen == "local":
+        return place.call(label_locally, task)
+    if place.client is None:
+        raise UsageError("the scheduler exchange needs a Dask client")
+    make = MakeComponents(task, _NO_ROOT)
+    if task.folder is None:
+        parts, _ = scheduler.run(place.client, make, graph.shards, threads=place.threads)
+        return _joined(task, graph, parts)
+    finish = WriteLabels(str(Path(task.folder) / "spill"))
+    courses, _ = scheduler.run(
+        place.client, make, graph.shards, finish=finish, threads=place.threads
+    )
+    return place.call(_gather, task, courses)
+
+
+def label_without_arcs(task: SearchTask) -> Labelled:
+    """Where there are no arcs every vertex is its own component."""
+    graph = resident.open_same(task.path, task.identity)
+    none = ComponentLabels(np.empty(0, id_dtype(0)), 0.0, {})
+    return _deliver(task, resident.load_ids(graph), none.label, _course(none))
+
+
+def label_whole(task: SearchTask) -> Labelled:
+    """One rank with the whole graph; runs on the worker that holds it."""
+    with resident.searcher(task.path, task.identity, task.kernel) as held:
+        found = held.search.run()
+        return _deliver(task, held.ids, found.label, _course(found))
+
+
+def label_locally(task: SearchTask) -> Labelled:
+    """All ranks in this process, through the exchange that is the oracle of the others."""
+    graph = resident.open_same(task.path, task.identity)
+    make = MakeComponents(task, _NO_ROOT)
+    coroutines, shared = make.build(range(graph.shards), resident.Ranks({}))
+    parts, _ = local.run([coroutines[s] for s in range(graph.shards)], shared, graph.shards)
+    return _joined(task, graph, parts)
+
+
+@dataclass(frozen=True)
+class MakeComponents(MakeRanks):
+    """Makes a worker's coroutines; the shards it loads stay on the worker for the next search."""
+
+    def _coroutines(self, graph: Graph, ranks: dict[int, Any]) -> tuple[dict[int, Any], Any]:
+        shared = resident.device().components_shared(graph.rows)
+        return {shard: algorithm(rank, shared) for shard, rank in ranks.items()}, shared
+
+
+@dataclass(frozen=True)
+class WriteLabels:
+    """Writes a rank's labels where the gathering task finds them."""
+
+    folder: str
+
+    def __call__(self, shard: int, found: ComponentLabels) -> Course:
+        """Write them; only the course travels."""
+        np.save(Path(self.folder) / f"{shard}-label.npy", found.label)
+        return _course(found)
+
+
+def _gather(task: SearchTask, courses: Sequence[Course]) -> Labelled:
+    """Bring the parts together, in original order, in the partial store."""
+    graph, parts = resident.open_same(task.path, task.identity), Path(task.folder or "") / "spill"
+    label = np.empty(graph.rows, id_dtype(graph.rows))
+    for shard in range(graph.shards):
+        label[_owned(graph, shard)] = np.load(parts / f"{shard}-label.npy")
+    return _deliver(task, resident.load_ids(graph), label, _slowest(courses))
+
+
+def _joined(task: SearchTask, graph: Graph, parts: Sequence[ComponentLabels]) -> Labelled:
+    label = np.empty(graph.rows, id_dtype(graph.rows))
+    for shard, part in enumerate(parts):
+        label[_owned(graph, shard)] = part.label
+    courses = [_course(part) for part in parts]
+    return _deliver(task, resident.load_ids(graph), label, _slowest(courses))
+
+
+def _owned(graph: Graph, shard: int) -> AnyArray:
+    dealing = Dealing(graph.rows, graph.shards, shard)
+    return dealing.internal_of(np.arange(dealing.rows))
+
+
+def _course(found: ComponentLabels) -> Course:
+    phases = tuple((None, arcs, phase) for phase, arcs in found.phase_arcs.items())
+    return Course(found.elapsed_s, phases)
+
+
+def _slowest(courses: Sequence[Course]) -> Course:
+    """The ranks agree on everything but the clock."""
+    return replace(courses[0], elapsed_s=max(course.elapsed_s for course in courses))
+
+
+def _deliver(task: SearchTask, ids: Any, label: AnyArray, course: Course) -> Labelled:
+    columns = ComponentColumns(label, ids)
+    if task.folder is None:
+        return Labelled(Written(course, columns=columns_of_components(columns)), columns.count())
+    specs, entries = write_components(columns, Path(task.folder))
+    return Labelled(Written(course, tuple(specs), tuple(entries)), columns.count())

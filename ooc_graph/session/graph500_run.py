@@ -1,0 +1,87 @@
+"""What one run of Graph500 is told, what it has at hand, and what it says of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from ooc_graph.errors import UsageError
+from ooc_graph.report.data import Stage
+from ooc_graph.session.place import Place
+from ooc_graph.session.search import KERNELS, Course
+from ooc_graph.shards.build import BuildOptions
+from ooc_graph.types import Progress
+from ooc_graph.validate import Verdict
+
+
+@dataclass(frozen=True)
+class Graph500Options:
+    """What to run.
+
+    Parameters
+    ----------
+    scale, edge_factor, seeds
+        The graph.
+    searches
+        Search keys per kernel; Graph500 has 64.
+    kernels
+        ``bfs``, ``sssp`` or both.
+    validate
+        Whether every answer is checked (a run counts as Graph500 only if it is).
+    shards
+        As for a build.
+    """
+
+    scale: int
+    edge_factor: int = 16
+    seeds: tuple[int, int] = (2, 3)
+    searches: int = 64
+    kernels: tuple[str, ...] = KERNELS
+    validate: bool = True
+    shards: int | None = None
+
+    def __post_init__(self) -> None:
+        unknown = [kernel for kernel in self.kernels if kernel not in KERNELS]
+        if unknown or not self.kernels or len(set(self.kernels)) < len(self.kernels):
+            raise UsageError(f"--kernels {','.join(self.kernels)}: choose bfs, sssp or bfs,sssp")
+        if self.searches < 1:
+            raise UsageError(f"--searches {self.searches}: give at least 1")
+        self.building()
+
+    def building(self, *, overwrite: bool = False) -> BuildOptions:
+        """Options of the build."""
+        return BuildOptions(shards=self.shards, overwrite=overwrite)
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a batch of searches says of one key."""
+
+    root: int
+    course: Course
+    verdict: Verdict | None
+    validate_s: float
+    edges: int
+    reached: int
+
+
+@dataclass
+class Run:
+    """A run under way: what it is told, where it works, and how long its stages took."""
+
+    options: Graph500Options
+    folder: Path
+    place: Place
+    progress: Progress
+    begun: float = field(default_factory=perf_counter)
+    stages: list[Stage] = field(default_factory=list)
+
+    def timed(self, name: str, function: Callable[[], Any]) -> Any:
+        """Call a function as a stage of the run."""
+        start = perf_counter() - self.begun
+        result = function()
+        self.stages.append(Stage(name, start, perf_counter() - self.begun))
+        return result

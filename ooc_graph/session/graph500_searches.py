@@ -1,0 +1,167 @@
+"""The searches of Graph500, each from its key, and the validation of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.answers.scatter import columns_of
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.errors import UsageError
+from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
+from ooc_graph.session import resident
+from ooc_graph.session.api import check_edges, validator_of
+from ooc_graph.session.graph500_run import Run, Searched
+from ooc_graph.session.machine import cores
+from ooc_graph.session.place import Place
+from ooc_graph.session.search import (
+    Course,
+    choose_exchange,
+    resident_bytes,
+    run_search,
+    search,
+)
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import IntArray, NoProgress
+from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
+
+_ANSWER_BYTES = 40
+_MOST_BATCH = 16
+_SURELY_ENOUGH_SCALE, _SURELY_ENOUGH_KEYS = 12, 64
+_MOST_COUNTED_SCALE = 20
+
+
+def refuse_few_keys(source: Kronecker, searches: int) -> None:
+    """Refuse a graph too small to have so many vertices with an arc.
+
+    Graph500's draw of search keys gives up on such graphs and takes isolated vertices, from
+    which there is nothing to time. From scale 12 on there are always enough for 64.
+    """
+    if source.scale >= _SURELY_ENOUGH_SCALE and searches <= _SURELY_ENOUGH_KEYS:
+        return
+    if source.scale > _MOST_COUNTED_SCALE:
+        return
+    u, v, _ = source.block(0, source.edges)
+    usable = len(np.unique(np.concatenate([u[u != v], v[u != v]])))
+    if usable < searches:
+        raise UsageError(
+            f"scale {source.scale} has {usable} vertices with an arc, which is fewer than "
+            f"{searches} searches; give a smaller --searches or a larger --scale"
+        )
+
+
+def search_all(
+    run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
+) -> list[Searched]:
+    """Search from all keys, timed, and validate: on one worker in batches, else key by key."""
+    if choose_exchange(graph, kernel, "auto", run.place) == "one":
+        task = BatchTask(str(graph.path), graph.identity, kernel, source, run.options.validate)
+        with run.progress.stage(f"{kernel}: loading, warming up"):
+            run.timed(f"{kernel} warm-up", lambda: run.place.call(warm_up, task, int(keys[0])))
+        size = _batch(graph, kernel, run.place)
+        batches = [keys[start : start + size] for start in range(0, len(keys), size)]
+        search: Callable[[IntArray], list[Searched]] = partial(run.place.call, search_batch, task)
+    else:
+        batches = list(keys.reshape(-1, 1))
+        search = partial(_search_with_ranks, run, graph, source, kernel)
+        run.timed(f"{kernel} warm-up", lambda: search(keys[:1]))
+    found: list[Searched] = []
+
+    def all_batches() -> None:
+        with run.progress.stage(f"{kernel}: searching, validating", len(keys), "searches") as bar:
+            for batch in batches:
+                found.extend(search(batch))
+                bar.advance(len(batch))
+
+    run.timed(f"{kernel} searches", all_batches)
+    return found
+
+
+def _batch(graph: Graph, kernel: str, place: Place) -> int:
+    """Answers held at a time, in what the graph leaves of the worker's memory."""
+    left = place.process_limit_bytes - resident_bytes(graph, kernel)
+    return int(min(_MOST_BATCH, max(1, left // (graph.vertices * _ANSWER_BYTES))))
+
+
+def _search_with_ranks(
+    run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
+) -> list[Searched]:
+    """One search on the ranks of all workers; the answer is validated here."""
+    (key,) = keys.tolist()
+    result = search(
+        graph, kernel, key, place=run.place, progress=NoProgress(), exchange="scheduler"
+    )
+    reached = result.reached
+    internal = graph.internal_of()[reached]
+    edges = int(graph.tuples()[internal[internal >= 0]].sum(dtype=np.int64)) // 2
+    course = Course(result.elapsed_s or 0.0, ())
+    one = Searched(key, course, None, 0.0, edges, int(np.count_nonzero(reached)))
+    if not run.options.validate:
+        return [one]
+    begun = perf_counter()
+    (verdict,) = check_edges(validator_of([result], source.directed), source, cores())
+    return [replace(one, verdict=verdict, validate_s=perf_counter() - begun)]
+
+
+def search_keys(graph: Graph, source: Kronecker, count: int) -> IntArray:
+    """Graph500's search keys: drawn at random, vertices without an arc left out."""
+    internal_of = graph.internal_of()
+    return source.search_keys(count, degree=lambda ids: internal_of[ids] >= 0)
+
+
+@dataclass(frozen=True)
+class BatchTask:
+    """A batch of searches as it travels to the worker."""
+
+    path: str
+    identity: str
+    kernel: str
+    source: Kronecker
+    validate: bool
+
+
+def warm_up(task: BatchTask, key: int) -> None:
+    """Load the graph, compile, and search once untimed, as the reference does."""
+    with resident.searcher(task.path, task.identity, task.kernel) as held:
+        run_search(held, key)
+
+
+def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
+    """Search from each key and validate the answers in one pass over the edges."""
+    with resident.searcher(task.path, task.identity, task.kernel) as held:
+        found: list[Searched] = []
+        answers = _answers(held, keys, found)
+        if not task.validate:
+            for _ in answers:
+                pass
+            return found
+        kind: Any = BfsValidator if task.kernel == "bfs" else SsspValidator
+        validator = kind(answers, directed=False)
+        begun = perf_counter()
+        verdicts = check_edges(validator, task.source, resident.threads_here())
+        each = (perf_counter() - begun) / len(keys)
+        return [
+            replace(one, verdict=verdict, validate_s=each)
+            for one, verdict in zip(found, verdicts, strict=True)
+        ]
+
+
+def _answers(held: resident.Searcher, keys: IntArray, found: list[Searched]) -> Iterator[Any]:
+    """Search as the answers are asked for; what is known of each goes to ``found``."""
+    graph = held.graph
+    vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)
+    for key in keys.tolist():
+        tree, course = run_search(held, key)
+        reached = tree.parent != np.iinfo(tree.parent.dtype).max
+        edges = int(held.tuples[reached].sum(dtype=np.int64)) // 2
+        found.append(Searched(key, course, None, 0.0, edges, int(np.count_nonzero(reached))))
+        columns = columns_of(tree, held.ids)
+        if held.kernel == "bfs":
+            yield BfsAnswer(key, columns[PARENT], columns[LEVEL], vertices)
+        else:
+            yield SsspAnswer(key, columns[PARENT], columns[DISTANCE], vertices)

@@ -1,0 +1,128 @@
+"""Bring a stored graph into memory as grouped edges, chunk by chunk: no rows beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from ooc_graph.kernels.edges_grouping import PIECE_EDGES, Stretch, band_marks, bands_for, grouped
+from ooc_graph.kernels.edges_list import GroupedEdges, segments_for
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import HUB, LIGHT, OUT, rows_path
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import AnyArray
+
+CELL_BYTES = 24
+"""Three counts of each band of each group of edges while they are placed."""
+PIECE_BYTES = 64
+"""A piece in the table of pieces, and what that is made from."""
+SAMPLED_WEIGHTS = 1 << 16
+"""Weights that are looked at to choose where bands begin."""
+
+
+def load_edges(graph: Graph, *, weighted: bool) -> GroupedEdges:
+    """Read the out-arcs of all shards twice, to count and to place them, every chunk checked.
+
+    The peak is the result, one shard's offsets and two chunks.
+
+    Raises
+    ------
+    UsageError, NegativeWeightError
+        ``weighted``, and the store holds no weights, or negative ones.
+    CorruptStoreError
+        Names file and chunk.
+    """
+    graph.require(LIGHT if weighted else HUB)
+    return grouped(
+        graph.rows,
+        partial(_stretches, graph, weighted),
+        _marks(graph, weighted),
+        directed=graph.directed,
+        weighted=weighted,
+    )
+
+
+def edge_list_bytes(graph: Graph, *, weighted: bool) -> int:
+    """Bytes of the edges of a graph, grouped, without the table of pieces."""
+    weight = graph.weight_dtype
+    itemsize = weight.itemsize if weighted and weight is not None else 0
+    return _edges(graph) * (np.dtype(np.uint32).itemsize + itemsize)
+
+
+def grouping_bytes(graph: Graph, *, weighted: bool) -> int:
+    """Bytes of the table of pieces and of what it is made from; grows with groups."""
+    edges, segments = _edges(graph), segments_for(graph.rows)
+    bands = bands_for(edges, segments, directed=graph.directed) if weighted else 1
+    cells = segments * segments * bands
+    return CELL_BYTES * cells + PIECE_BYTES * (min(cells, edges) + edges // PIECE_EDGES)
+
+
+def _edges(graph: Graph) -> int:
+    arcs = int(graph.attributes["arcs"][OUT])
+    return arcs if graph.directed else arcs // 2
+
+
+def _marks(graph: Graph, weighted: bool) -> AnyArray:
+    """Where bands begin, from weights of whole rows at even distances in the first chunk."""
+    if not weighted:
+        return np.empty(0, np.float32)
+    bands = bands_for(_edges(graph), segments_for(graph.rows), directed=graph.directed)
+    paths = (f"{_group_path(graph, shard, weighted)}/weights" for shard in range(graph.shards))
+    # The first rows of a directed graph may all be without out-arcs.
+    spec = next(spec for spec in map(graph.stored.spec, paths) if spec.length)
+    first = graph.stored.chunk(spec, 0)
+    return band_marks(first[:: max(1, len(first) // SAMPLED_WEIGHTS)], bands)
+
+
+def _group_path(graph: Graph, shard: int, weighted: bool) -> str:
+    # Any order of a row will do; hub-first rows are there to be read without weights.
+    hub = not weighted and HUB in graph.attributes["row_orders"]
+    return rows_path(shard, OUT, HUB if hub else LIGHT)
+
+
+def _stretches(graph: Graph, weighted: bool) -> Iterator[Stretch]:
+    """All out-arcs, shard by shard, in stretches that lie in one chunk of every column."""
+    stored, no_weights = graph.stored, np.empty(0, np.float32)
+    for shard in range(graph.shards):
+        group = _group_path(graph, shard, weighted)
+        offsets = stored.read(f"{group}/offsets").view(np.int64)
+        neighbors = _Cursor(graph, stored.spec(f"{group}/neighbors"))
+        weights = _Cursor(graph, stored.spec(f"{group}/weights")) if weighted else None
+        first, arcs = 0, int(offsets[-1])
+        while first < arcs:
+            stop = (
+                neighbors.stop(first)
+                if weights is None
+                else min(neighbors.stop(first), weights.stop(first))
+            )
+            yield Stretch(
+                graph.shards,
+                shard,
+                offsets,
+                first,
+                neighbors.take(first, stop),
+                no_weights if weights is None else weights.take(first, stop),
+            )
+            first = stop
+
+
+class _Cursor:
+    """Reads a column in order and holds one chunk of it."""
+
+    def __init__(self, graph: Graph, spec: ArraySpec) -> None:
+        self._stored, self._spec = graph.stored, spec
+        self._index, self._chunk = -1, np.empty(0, spec.dtype)
+
+    def stop(self, first: int) -> int:
+        """End of the chunk that element ``first`` lies in."""
+        return self._spec.bounds(first // self._spec.chunk)[1]
+
+    def take(self, first: int, stop: int) -> AnyArray:
+        """Elements of one chunk."""
+        index = first // self._spec.chunk
+        if index != self._index:
+            self._index, self._chunk = index, self._stored.chunk(self._spec, index)
+        begin = self._spec.bounds(index)[0]
+        return self._chunk[first - begin : stop - begin]

@@ -1,0 +1,182 @@
+"""Edges in memory -> a searchable graph in memory, of the same arrays as a store would give."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.edges.interface import EdgeSource
+from ooc_graph.errors import UsageError
+from ooc_graph.kernels.rows import sort_rows
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import (
+    IN,
+    INTERNAL_OF,
+    LIGHT,
+    ORIGINAL_OF,
+    ORIGINALS,
+    OUT,
+    TUPLES,
+    id_dtype,
+    rows_path,
+)
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.memory_rows import Plan, make_rows
+from ooc_graph.shards.memory_vertices import Vertices, number_vertices
+from ooc_graph.shards.plan import plan_buckets
+from ooc_graph.types import AnyArray, Rows
+
+# Queues for all buckets stay in a core's cache, and a bucket in the cache that cores share.
+BUCKET_ARCS = 1 << 19
+MOST_BUCKETS = 1 << 9
+
+_graphs: weakref.WeakValueDictionary[str, MemoryGraph] = weakref.WeakValueDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class HeldArrays:
+    """The arrays of a graph, by the names that they have in a store."""
+
+    path: Path
+    attributes: dict[str, Any]
+    arrays: dict[str, AnyArray] = field(repr=False)
+
+    @property
+    def identity(self) -> str:
+        """Name of this graph among all that this process ever had."""
+        return self.path.name
+
+    @cached_property
+    def content_sha256(self) -> str:
+        """SHA-256 over attributes and arrays."""
+        digest = hashlib.sha256(json.dumps(self.attributes, sort_keys=True).encode())
+        for name, array in sorted(self.arrays.items()):
+            digest.update(f"{name} {array.dtype.name} {len(array)}\n".encode())
+            digest.update(array.data)
+        return digest.hexdigest()
+
+    def spec(self, array: str) -> ArraySpec:
+        """Length and type of an array."""
+        held = self.arrays[array]
+        return ArraySpec(array, len(held), held.dtype)
+
+    def chunk(self, spec: ArraySpec, index: int) -> AnyArray:
+        """Elements of what would be a chunk; no copy."""
+        return self.arrays[spec.path][slice(*spec.bounds(index))]
+
+    def read(self, array: str) -> AnyArray:
+        """The array itself; no copy."""
+        return self.arrays[array]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MemoryGraph(Graph):
+    """A graph whose arrays are in this process's memory."""
+
+    def _side(self, side: str, order: str, shard: int | None) -> Rows:
+        rows = super()._rows(side, self._kept(order), order, shard)
+        if self._kept(order) == order:
+            return rows
+        # Only light rows are there: BFS gets a copy of them, ordered by id.
+        neighbors = rows.neighbors.copy()
+        sort_rows(rows.offsets.astype(np.int64), neighbors, np.empty(0, np.uint32))
+        return Rows(rows.offsets, neighbors)
+
+    def _kept(self, order: str) -> str:
+        return order if order in self.attributes["row_orders"] else LIGHT
+
+
+def find_graph(path: str | Path) -> MemoryGraph | None:
+    """The graph in memory that a path names, if it names one."""
+    return _graphs.get(str(path))
+
+
+def build_in_memory(source: EdgeSource, orders: tuple[str, ...], threads: int) -> MemoryGraph:
+    """Sort edges into rows by threads of this process; nothing is written."""
+    with ThreadPoolExecutor(threads, thread_name_prefix="ooc-graph") as executor:
+        vertices = number_vertices(source, executor, threads)
+        plan = _plan(source, vertices, orders, executor, threads)
+        sides = (OUT, IN) if source.directed else (OUT,)
+        rows = {side: make_rows(plan, side) for side in sides}
+    return _graph(source, vertices, plan, rows)
+
+
+def _plan(
+    source: EdgeSource,
+    vertices: Vertices,
+    orders: tuple[str, ...],
+    executor: ThreadPoolExecutor,
+    threads: int,
+) -> Plan:
+    kept, arcs = len(vertices.tuples), int(vertices.tuples.sum(dtype=np.int64))
+    buckets = plan_buckets(vertices.tuples, 1, max(BUCKET_ARCS, arcs // MOST_BUCKETS))
+    if int(vertices.tuples.max(initial=0)) >= 1 << 32:
+        raise UsageError("a vertex has 2^32 edges or more; make a store of them with build()")
+    ids = id_dtype(kept)
+    dtype = _weight_dtype(source, vertices) if LIGHT in orders else None
+    return Plan(
+        source, vertices.tables, vertices.tuples, buckets, ids, dtype, orders, executor, threads
+    )
+
+
+def _weight_dtype(source: EdgeSource, vertices: Vertices) -> np.dtype[Any] | None:
+    """As the build has it: integers take 32 bits where all of them fit."""
+    if source.weight_dtype is None or source.weight_dtype.kind == "f":
+        return source.weight_dtype
+    narrow = np.iinfo(np.int32)
+    total = vertices.total
+    fit = narrow.min <= (total.lightest or 0) and (total.heaviest or 0) <= narrow.max
+    return np.dtype(np.int32 if fit else np.int64)
+
+
+def _graph(
+    source: EdgeSource, vertices: Vertices, plan: Plan, rows: dict[str, dict[str, Rows]]
+) -> MemoryGraph:
+    arrays = {
+        ORIGINAL_OF: vertices.original_of,
+        INTERNAL_OF: vertices.internal_of,
+        TUPLES: vertices.tuples,
+    }
+    if vertices.originals is not None:
+        arrays[ORIGINALS] = vertices.originals
+    for side, orders in rows.items():
+        for order, found in orders.items():
+            group = rows_path(0, side, order)
+            arrays[f"{group}/offsets"] = found.offsets
+            arrays[f"{group}/neighbors"] = found.neighbors
+            if found.weights is not None:
+                arrays[f"{group}/weights"] = found.weights
+    arcs = {side: int(next(iter(orders.values())).offsets[-1]) for side, orders in rows.items()}
+    path = Path("in memory") / uuid.uuid4().hex
+    graph = MemoryGraph(HeldArrays(path, _attributes(source, vertices, plan, arcs), arrays))
+    _graphs[str(path)] = graph
+    return graph
+
+
+def _attributes(
+    source: EdgeSource, vertices: Vertices, plan: Plan, arcs: dict[str, int]
+) -> dict[str, Any]:
+    weighted = plan.weight_dtype is not None
+    return {
+        "directed": source.directed,
+        "weighted": weighted,
+        "weight_dtype": plan.weight_dtype.name if plan.weight_dtype is not None else None,
+        "lightest": vertices.total.lightest if weighted else None,
+        "vertices": len(vertices.internal_of),
+        "rows": plan.kept,
+        "first_id": vertices.first_id,
+        "edges": vertices.total.edges,
+        "self_loops": vertices.total.loops,
+        "arcs": arcs,
+        "shards": 1,
+        "row_orders": list(plan.orders),
+    }

@@ -1,0 +1,294 @@
+"""Edges in memory -> rows in memory, in place: second and third pass of `in_memory`.
+
+The arcs wait for their sorting in the very arrays that will hold the rows: neighbours where hub
+rows will be, row numbers where light rows will be, weights where weights will be. A bucket is
+sorted in the cache of a thread and then written to its final place, which never lies behind the
+places that it was read from, because duplicates only make rows shorter.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.edges.interface import EdgeSource
+from ooc_graph.kernels.arcs import count_buckets
+from ooc_graph.kernels.bucket_sort import sort_by_weight, sort_strips, split_strips
+from ooc_graph.kernels.partition import QUEUE_ARCS, queue_arcs, write_queues
+from ooc_graph.kernels.rows import as_keys, drop_duplicates, from_keys
+from ooc_graph.layout.names import HUB, IN, LIGHT
+from ooc_graph.shards.memory_vertices import BLOCK_EDGES, SharedBlocks, in_threads
+from ooc_graph.shards.plan import Buckets
+from ooc_graph.shards.tables import Tables
+from ooc_graph.types import AnyArray, IntArray, Rows
+
+# Two strips of scratch stay in a core's own cache.
+STRIP_ARCS = 1 << 15
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What both passes need to know.
+
+    Parameters
+    ----------
+    source, tables
+        Edges, and who is which internal id.
+    tuples, buckets
+        Tuples at each row, and ranges of rows that are partitioned together.
+    id_dtype, weight_dtype
+        Types of neighbours and of weights (None: none are kept).
+    orders
+        Row orders.
+    executor, threads
+        Who works.
+    """
+
+    source: EdgeSource
+    tables: Tables
+    tuples: AnyArray
+    buckets: Buckets
+    id_dtype: np.dtype[Any]
+    weight_dtype: np.dtype[Any] | None
+    orders: tuple[str, ...]
+    executor: Executor
+    threads: int
+
+    @property
+    def kept(self) -> int:
+        """Rows."""
+        return len(self.tuples)
+
+    @property
+    def key_dtype(self) -> np.dtype[Any]:
+        """Unsigned type of a weight's size."""
+        return np.dtype(f"u{self.weight_dtype.itemsize if self.weight_dtype else 4}")
+
+
+@dataclass(frozen=True)
+class _Arrays:
+    """Final arrays, and the columns that arcs wait in, which are the same memory."""
+
+    hub: AnyArray | None
+    light: AnyArray | None
+    keys: AnyArray
+    rows: AnyArray
+
+    @property
+    def neighbors(self) -> AnyArray:
+        """Where neighbours wait."""
+        kept = self.light if self.hub is None else self.hub
+        assert kept is not None
+        return kept
+
+
+def make_rows(plan: Plan, side: str) -> dict[str, Rows]:
+    """Rows of one side in every order that is wanted."""
+    counts = _counts(plan, side)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    arrays = _allocate(plan, int(starts[-1]))
+    _partition(plan, side, starts[:-1].copy(), arrays)
+    return _Sorting(plan, starts, arrays).run()
+
+
+def _allocate(plan: Plan, arcs: int) -> _Arrays:
+    hub = np.empty(arcs, plan.id_dtype) if HUB in plan.orders else None
+    light = np.empty(arcs, plan.id_dtype) if LIGHT in plan.orders else None
+    keys = np.empty(arcs if light is not None else 0, plan.key_dtype)
+    apart = hub is None or light is None
+    rows = np.empty(arcs, plan.buckets.row_dtype) if apart else light
+    assert rows is not None
+    return _Arrays(hub, light, keys, rows)
+
+
+class _Translated:
+    """A thread's blocks as internal ids and keys, each block in the memory of the last one."""
+
+    def __init__(self, plan: Plan, side: str, blocks: SharedBlocks) -> None:
+        self._plan, self._blocks, self._swap = plan, blocks, side == IN
+        self._ends = np.empty((2, BLOCK_EDGES), plan.id_dtype)
+        self._keys = np.empty(BLOCK_EDGES if plan.weight_dtype else 0, plan.key_dtype)
+
+    def __iter__(self) -> Any:
+        dtype = self._plan.weight_dtype
+        for _, block in self._blocks:
+            u, v = self._ends[:, : len(block)]
+            self._plan.tables.translate(block.source, u)
+            self._plan.tables.translate(block.target, v)
+            keys = self._keys[: len(block)]
+            if dtype is not None and block.weight is not None:
+                weights = keys.view(dtype)
+                # Adding zero makes minus zero plus zero: equal weights get equal keys.
+                zero = block.weight.dtype.type(0)
+                np.add(block.weight, zero, out=weights, casting="same_kind")
+                keys = as_keys(weights)
+            yield (v, u, keys) if self._swap else (u, v, keys)
+
+
+def _counts(plan: Plan, side: str) -> IntArray:
+    """Arcs of every bucket, duplicates included."""
+    buckets = plan.buckets
+    if not plan.source.directed:
+        # A tuple is an arc at both of its ends, so the sums of the plan are exact.
+        return buckets.arcs
+    blocks = SharedBlocks(plan.source)
+
+    def count(_thread: int) -> IntArray:
+        counts = np.zeros((2, len(buckets)), np.int64)
+        for u, v, _ in _Translated(plan, side, blocks):
+            count_buckets(u, v, False, buckets.table, buckets.base, counts)
+        summed: IntArray = counts.sum(axis=0)
+        return summed
+
+    total: IntArray = np.sum(in_threads(plan.executor, plan.threads, count), axis=0)
+    return total
+
+
+def _partition(plan: Plan, side: str, cursor: IntArray, arrays: _Arrays) -> None:
+    """Bring all arcs to their buckets."""
+    if not len(arrays.neighbors):
+        return
+    buckets, blocks = plan.buckets, SharedBlocks(plan.source)
+    both = not plan.source.directed
+    table = buckets.table.astype(np.min_scalar_type(len(buckets)))
+    where = (table, buckets.base, buckets.first.astype(plan.id_dtype))
+    columns = (arrays.rows, arrays.neighbors, arrays.keys)
+
+    def work(_thread: int) -> None:
+        filled = np.zeros(len(buckets), np.uint32)
+        used = [column for column in columns if len(column)]
+        widest = np.result_type(*used)
+        queues = np.empty((len(buckets), QUEUE_ARCS * len(used)), widest)
+        for u, v, keys in _Translated(plan, side, blocks):
+            queue_arcs(u, v, keys, both, *where, filled, queues, cursor, *columns)
+        write_queues(filled, queues, cursor, *columns)
+
+    in_threads(plan.executor, plan.threads, work)
+
+
+class _Sorting:
+    """Sorts buckets by threads, in order as far as their final places go."""
+
+    def __init__(self, plan: Plan, starts: IntArray, arrays: _Arrays) -> None:
+        self._plan, self._starts, self._arrays = plan, starts.tolist(), arrays
+        self._offsets = np.empty(plan.kept + 1, np.uint64)
+        self._offsets[0] = 0
+        self._bits = max(1, (plan.kept - 1).bit_length())
+        self._turn = threading.Condition()
+        self._next, self._placed, self._end = 0, 0, 0
+        self._failed = False
+
+    def run(self) -> dict[str, Rows]:
+        """Sort all buckets; the arrays are cut to what is left of them."""
+        in_threads(self._plan.executor, self._plan.threads, self._work)
+        arrays, kept = self._arrays, self._end
+        for array in (arrays.hub, arrays.light, arrays.keys):
+            if array is not None and len(array):
+                array.resize(kept, refcheck=False)
+        rows = {}
+        if arrays.hub is not None:
+            rows[HUB] = Rows(self._offsets, arrays.hub)
+        if arrays.light is not None and self._plan.weight_dtype is not None:
+            weights = arrays.keys.view(self._plan.weight_dtype)
+            rows[LIGHT] = Rows(self._offsets, arrays.light, weights)
+        return rows
+
+    def _work(self, _thread: int) -> None:
+        scratch = _Scratch()
+        try:
+            while (bucket := self._take()) is not None:
+                self._bucket(bucket, scratch)
+        except BaseException:
+            with self._turn:
+                self._failed = True
+                self._turn.notify_all()
+            raise
+
+    def _take(self) -> int | None:
+        with self._turn:
+            if self._next == len(self._plan.buckets):
+                return None
+            self._next += 1
+            return self._next - 1
+
+    def _bucket(self, bucket: int, scratch: _Scratch) -> None:
+        part = slice(self._starts[bucket], self._starts[bucket + 1])
+        arrays, tuples = self._arrays, self._tuples_of(bucket)
+        columns = arrays.rows[part], arrays.neighbors[part], arrays.keys[part]
+        split = scratch.like("split", columns, part.stop - part.start)
+        strips = np.empty(int(self._plan.buckets.arcs[bucket]) // STRIP_ARCS + 2, np.int64)
+        offsets = np.empty(len(tuples) + 1, np.int64)
+        strip_of = np.empty(len(tuples), np.uint32)
+        largest = split_strips(*columns, tuples, STRIP_ARCS, strip_of, strips, offsets, *split)
+        spare = [*scratch.like("a", columns, largest), *scratch.like("b", columns, largest)]
+        sort_strips(strips, offsets, self._bits, *split, *spare)
+        _, neighbors, keys = split
+        lengths = np.empty(len(tuples), np.int64)
+        kept = drop_duplicates(offsets, neighbors, keys, lengths)
+        merged = neighbors[:kept], keys[:kept]
+        start = self._place(bucket, kept)
+        self._write(bucket, start, strips, lengths, merged, spare)
+
+    def _tuples_of(self, bucket: int) -> AnyArray:
+        first = int(self._plan.buckets.first[bucket])
+        return self._plan.tuples[first : first + int(self._plan.buckets.rows[bucket])]
+
+    def _place(self, bucket: int, kept: int) -> int:
+        """First place of a bucket, known when all before it have been sorted."""
+        with self._turn:
+            self._turn.wait_for(lambda: self._placed == bucket or self._failed)
+            if self._failed:
+                raise RuntimeError("another thread failed")
+            start = self._end
+            self._end += kept
+            self._placed += 1
+            self._turn.notify_all()
+            return start
+
+    def _write(
+        self,
+        bucket: int,
+        start: int,
+        strips: IntArray,
+        lengths: IntArray,
+        merged: tuple[AnyArray, AnyArray],
+        spare: list[AnyArray],
+    ) -> None:
+        arrays, row = self._arrays, int(self._plan.buckets.first[bucket])
+        stop = start + len(merged[0])
+        offsets = self._offsets[row + 1 : row + 1 + len(lengths)]
+        np.cumsum(lengths, out=offsets.view(np.int64))
+        offsets += np.uint64(start)
+        if arrays.hub is not None:
+            arrays.hub[start:stop] = merged[0]
+        if arrays.light is not None and self._plan.weight_dtype is not None:
+            keys = arrays.keys[start:stop]
+            out = (*spare, arrays.light[start:stop], keys)
+            sort_by_weight(strips, lengths, *merged, *out)
+            from_keys(keys, self._plan.weight_dtype)
+
+
+class _Scratch:
+    """Columns of a thread, as large as the largest that it asked for."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, int], AnyArray] = {}
+
+    def like(self, name: str, columns: Sequence[AnyArray], length: int) -> list[AnyArray]:
+        """Uninitialised columns of the same types; those of no length stay so."""
+        return [
+            self._one((name, i), length if len(column) else 0, column.dtype)
+            for i, column in enumerate(columns)
+        ]
+
+    def _one(self, key: tuple[str, int], length: int, dtype: np.dtype[Any]) -> AnyArray:
+        held = self._held.get(key)
+        if held is None or len(held) < length:
+            self._held.pop(key, None)
+            held = self._held[key] = np.empty(length, dtype)
+        return held[:length]

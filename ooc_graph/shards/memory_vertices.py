@@ -1,0 +1,231 @@
+"""Edges in memory -> who is which internal id, nothing written: first pass of `in_memory`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.edges.interface import EdgeSource, Unit
+from ooc_graph.errors import InputError
+from ooc_graph.kernels.degrees import falling_order
+from ooc_graph.kernels.partition import count_spanned, id_extent
+from ooc_graph.layout.names import internal_dtype
+from ooc_graph.shards.degrees import CountedIds
+from ooc_graph.shards.tables import Tables, VertexSpace
+from ooc_graph.types import AnyArray, EdgeBlock, IntArray
+
+UNIT_EDGES = 1 << 20
+BLOCK_EDGES = 1 << 15
+# Ids that leave more than so many places free for every tuple are looked up, not indexed.
+_SPAN_PER_TUPLE = 8
+_LEAST_SPAN = 1 << 16
+
+
+class SharedBlocks:
+    """The blocks of a source, dealt to threads in units; every thread iterates on its own."""
+
+    def __init__(self, source: EdgeSource) -> None:
+        self._source, self._lock = source, threading.Lock()
+        self._units = iter(source.units(UNIT_EDGES))
+
+    def _unit(self) -> Unit | None:
+        with self._lock:
+            return next(self._units, None)
+
+    def __iter__(self) -> Iterator[tuple[int, EdgeBlock]]:
+        """Number of a block's first tuple, and the block."""
+        while (unit := self._unit()) is not None:
+            first = unit.start
+            for block in self._source.read(unit, BLOCK_EDGES):
+                yield first, block
+                first += len(block)
+
+
+def in_threads(executor: Executor, threads: int, work: Callable[[int], Any]) -> list[Any]:
+    """``work(0) ... work(threads - 1)`` side by side."""
+    return list(executor.map(work, range(threads)))
+
+
+@dataclass
+class Tally:
+    """What a thread, or all of them, counted.
+
+    Parameters
+    ----------
+    edges, loops
+        Tuples, and self-loops among them.
+    lightest, heaviest
+        Range of the weights, or None where there are none.
+    """
+
+    edges: int = 0
+    loops: int = 0
+    lightest: Any = None
+    heaviest: Any = None
+
+    def add(self, block: EdgeBlock, loops: int) -> None:
+        """Take in a block that has so many self-loops."""
+        self.edges += len(block)
+        self.loops += loops
+        if block.weight is not None and len(block.weight):
+            # Of two equal zeros, -0.0 and 0.0, a minimum gives either.
+            low, high = block.weight.min().item() + 0, block.weight.max().item() + 0
+            self.lightest = low if self.lightest is None else min(self.lightest, low)
+            self.heaviest = high if self.heaviest is None else max(self.heaviest, high)
+
+    @staticmethod
+    def sum(parts: Sequence[Tally]) -> Tally:
+        """All threads together."""
+        low = [part.lightest for part in parts if part.lightest is not None]
+        high = [part.heaviest for part in parts if part.heaviest is not None]
+        return Tally(
+            sum(part.edges for part in parts),
+            sum(part.loops for part in parts),
+            min(low, default=None),
+            max(high, default=None),
+        )
+
+
+@dataclass(frozen=True)
+class Vertices:
+    """The vertices of edges in memory.
+
+    Parameters
+    ----------
+    tables
+        Original to internal ids, for the second pass.
+    columns
+        ``internal_of`` (by position), ``original_of`` and ``originals`` (None where dense).
+    first_id
+        First original id where ids are dense, else None.
+    tuples
+        uint32 or uint64 (rows,): tuples at each internal id.
+    total
+        Counts over all edges.
+    """
+
+    tables: Tables
+    internal_of: AnyArray
+    original_of: IntArray
+    originals: IntArray | None
+    first_id: int | None
+    tuples: AnyArray
+    total: Tally
+
+
+def number_vertices(source: EdgeSource, executor: Executor, threads: int) -> Vertices:
+    """Count tuples and rank the vertices by them.
+
+    Raises
+    ------
+    InputError
+        If an id lies outside the declared range, or there are no edges and no range.
+    """
+    if source.id_range is not None:
+        return _spanned(source, *source.id_range, True, executor, threads)
+    first, last = _extent(source, executor, threads)
+    if last - first < max(_LEAST_SPAN, _SPAN_PER_TUPLE * (source.edges or 0)):
+        return _spanned(source, first, last - first + 1, False, executor, threads)
+    return _named(source, executor, threads)
+
+
+def _extent(source: EdgeSource, executor: Executor, threads: int) -> tuple[int, int]:
+    blocks = SharedBlocks(source)
+
+    def look(_thread: int) -> list[tuple[int, int]]:
+        return [id_extent(b.source, b.target) for _, b in blocks if len(b)]
+
+    found = [pair for part in in_threads(executor, threads, look) for pair in part]
+    if not found:
+        raise InputError("the input has no edges", advice="nothing was built")
+    return min(low for low, _ in found), max(high for _, high in found)
+
+
+def _spanned(
+    source: EdgeSource, first: int, count: int, declared: bool, executor: Executor, threads: int
+) -> Vertices:
+    """Ids that are places in a table: ``first`` to ``first + count - 1``."""
+    looped = np.zeros(0 if declared else count, np.uint8)
+    total, degree = _count_spanned(source, first, looped, count, executor, threads)
+    order = falling_order(degree)
+    internal_of = _ranks(order, count)
+    original_of = order.astype(np.int64)
+    original_of += first
+    names: tuple[AnyArray, IntArray | None, int | None] = internal_of, None, first
+    if not declared:
+        looped |= degree > 0
+        if not looped.all():
+            seen = np.flatnonzero(looped)
+            names = internal_of[seen], seen + first, None
+    tables = Tables(VertexSpace(first, count), internal_of, None)
+    return Vertices(tables, names[0], original_of, *names[1:], degree[order], total)
+
+
+def _count_spanned(
+    source: EdgeSource, first: int, looped: AnyArray, count: int, executor: Executor, threads: int
+) -> tuple[Tally, AnyArray]:
+    """Tuples at each place, uint32 (count,); ``looped`` is marked where a self-loop is."""
+    blocks = SharedBlocks(source)
+
+    def tally(_thread: int) -> tuple[Tally, AnyArray, AnyArray]:
+        mine, low, high = Tally(), np.zeros(count, np.uint8), np.zeros(count, np.uint32)
+        for number, block in blocks:
+            loops = count_spanned(block.source, block.target, first, low, high, looped)
+            if loops < 0:
+                _refuse_outside(block, -1 - loops, number, first, count)
+            mine.add(block, loops)
+        return mine, low, high
+
+    parts = in_threads(executor, threads, tally)
+    degree = parts[0][2]
+    for _, _, high in parts[1:]:
+        degree += high
+    for _, low, _ in parts:
+        degree += low
+    return Tally.sum([part[0] for part in parts]), degree
+
+
+def _ranks(order: AnyArray, count: int) -> AnyArray:
+    """Internal id of each of ``count`` positions, -1 where it has none."""
+    internal_of = np.full(count, -1, internal_dtype(len(order)))
+    internal_of[order] = np.arange(len(order), dtype=internal_of.dtype)
+    return internal_of
+
+
+def _refuse_outside(block: EdgeBlock, at: int, number: int, first: int, count: int) -> None:
+    ends = int(block.source[at]), int(block.target[at])
+    raise InputError(
+        f"edge {number + at:,} joins {ends[0]} and {ends[1]}",
+        advice=f"the vertices were said to be {first} to {first + count - 1}",
+    )
+
+
+def _named(source: EdgeSource, executor: Executor, threads: int) -> Vertices:
+    """Ids with gaps too wide for a table: sorted, and looked up by bisection."""
+    blocks = SharedBlocks(source)
+
+    def count(_thread: int) -> tuple[Tally, CountedIds]:
+        mine, found = Tally(), CountedIds()
+        for _, block in blocks:
+            mine.add(block, found.add_edges(block))
+        found.settle()
+        return mine, found
+
+    parts = in_threads(executor, threads, count)
+    found = parts[0][1]
+    for _, other in parts[1:]:
+        found.merge(other.ids, other.counts)
+    ids, order = found.ids, falling_order(found.counts)
+    internal_of, tuples = _ranks(order, len(ids)), found.counts[order]
+    if int(tuples.max(initial=0)) < 1 << 32:
+        tuples = tuples.astype(np.uint32)
+    first, dense = int(ids[0]), int(ids[-1]) - int(ids[0]) == len(ids) - 1
+    tables = Tables(VertexSpace(first, len(ids)), internal_of, ids)
+    names: tuple[IntArray | None, int | None] = (None, first) if dense else (ids, None)
+    total = Tally.sum([tally for tally, _ in parts])
+    return Vertices(tables, internal_of, ids[order], *names, tuples, total)

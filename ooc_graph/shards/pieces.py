@@ -1,0 +1,118 @@
+"""Merged buckets on their way to the chunks they fill: in files, or in memory where that is ample.
+
+Memory is right where one process does all and has more than the sorting takes: the pieces are
+gone before the system would have brought files of them to the disk, and pages of files that are
+written and read once cost more time than the sorting.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.types import AnyArray
+
+_READ_ELEMENTS = 1 << 18
+# Pieces smaller than this part of a buffer do not take a whole one.
+_SMALL_PART = 4
+
+_lock = threading.Lock()
+_held: dict[str, tuple[AnyArray, AnyArray]] = {}
+_spare: list[AnyArray] = []
+
+
+class PieceLostError(Exception):
+    """The process that held a piece in memory is gone."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Where the pieces of a build are.
+
+    Parameters
+    ----------
+    folder
+        For their files; names them in memory, too.
+    buffer_bytes
+        0: files. Else memory, in buffers of this size that are used again; pieces that would fill
+        less than a quarter of one, are larger, or stay long have memory of their own size.
+    """
+
+    folder: str
+    buffer_bytes: int
+
+    def write(self, name: str, data: AnyArray, *, lasting: bool = False) -> None:
+        """Keep a copy of ``data``; ``lasting``: for so long that no buffer is used again."""
+        if not self.buffer_bytes:
+            data.tofile(Path(self.folder) / name)
+            return
+        buffer = _take(data.nbytes, 0 if lasting else self.buffer_bytes)
+        copy = buffer[: data.nbytes].view(data.dtype)
+        copy[:] = data
+        self.remove([name])
+        with _lock:
+            _held[self._key(name)] = buffer, copy
+
+    def read(self, name: str, dtype: np.dtype[Any], start: int, stop: int) -> Iterator[AnyArray]:
+        """Yield elements ``start`` to ``stop - 1`` in order, some at a time.
+
+        Raises
+        ------
+        PieceLostError
+            If it was in the memory of a process that ended.
+        OSError
+            If the file ends early.
+        """
+        if self.buffer_bytes:
+            with _lock:
+                held = _held.get(self._key(name))
+            if held is None:
+                raise PieceLostError(name)
+            yield held[1][start:stop]
+            return
+        path = Path(self.folder) / name
+        with path.open("rb", buffering=0) as file:
+            file.seek(start * dtype.itemsize)
+            while start < stop:
+                data = np.fromfile(file, dtype, min(stop - start, _READ_ELEMENTS))
+                if not len(data):
+                    raise OSError(f"{path}: ended early while it was assembled")
+                yield data
+                start += len(data)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Forget pieces that are used up."""
+        for name in names:
+            if self.buffer_bytes:
+                with _lock:
+                    held = _held.pop(self._key(name), None)
+                    if held is not None and len(held[0]) == self.buffer_bytes:
+                        _spare.append(held[0])
+            else:
+                (Path(self.folder) / name).unlink(missing_ok=True)
+
+    def _key(self, name: str) -> str:
+        return f"{self.folder}/{name}"
+
+
+def forget_pieces() -> None:
+    """Free all pieces and buffers of this process."""
+    with _lock:
+        _held.clear()
+        _spare.clear()
+
+
+def _take(size_bytes: int, buffer_bytes: int) -> AnyArray:
+    """Memory for so much: a buffer, used again if there is one, or as large as what it is for."""
+    if not buffer_bytes // _SMALL_PART <= size_bytes <= buffer_bytes:
+        return np.empty(size_bytes, np.uint8)
+    with _lock:
+        for position, buffer in enumerate(_spare):
+            if len(buffer) == buffer_bytes:
+                return _spare.pop(position)
+    return np.empty(buffer_bytes, np.uint8)

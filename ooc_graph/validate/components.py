@@ -1,0 +1,190 @@
+"""Rules for weakly connected components, from the edges and the answer alone.
+
+Every label is a vertex, labels itself and is the smallest with that label; both ends of every edge
+have one label; and no label is shared by vertices that no edges join. The last is checked by a
+union-find over the edges, which shares nothing with the search: together the rules leave one
+answer that is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from copy import copy
+from dataclasses import dataclass
+
+import numpy as np
+
+from ooc_graph.errors import UsageError, ValidationFailedError
+from ooc_graph.types import EdgeBlock, IntArray
+from ooc_graph.validate import component_loops
+from ooc_graph.validate.verdict import RULE_KNOWN, Verdict
+from ooc_graph.validate.vertices import VertexIndex
+
+RULE_LABEL = "label is a vertex"
+RULE_OWN_LABEL = "label of a label"
+RULE_SMALLEST = "smallest label"
+RULE_ENDS = "labels of an edge"
+RULE_JOINED = "no components merged"
+
+NONE = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True)
+class ComponentsAnswer:
+    """Components by vertex.
+
+    Parameters
+    ----------
+    component
+        int64 (V,): smallest original id of each vertex's component, by position.
+    vertices
+        The V vertices.
+    """
+
+    component: IntArray
+    vertices: VertexIndex
+
+    def __post_init__(self) -> None:
+        if self.component.shape != (self.vertices.count,) or self.component.dtype != np.int64:
+            raise UsageError(
+                f"components are int64, one for each of {self.vertices.count} vertices; got "
+                f"{self.component.dtype} of shape {self.component.shape}"
+            )
+
+
+@dataclass(frozen=True)
+class ComponentsVerdict(Verdict):
+    """What the rules say about components.
+
+    ``root`` is -1: there is none. ``reached`` counts all vertices, ``edges`` the tuples that are
+    no self-loops.
+
+    Parameters
+    ----------
+    components
+        Components that the edges make of the vertices; 0 where a rule that needs no edges is
+        broken.
+    """
+
+    components: int = 0
+
+    def raise_if_failed(self) -> None:
+        """Raise `ValidationFailedError` naming rule and culprit unless the answer holds."""
+        if not self.ok:
+            raise ValidationFailedError(f"the components break rule '{self.rule}': {self.message}")
+
+
+class ComponentsValidator:
+    """Checks components in one pass over the edges.
+
+    Memory: two positions a vertex (4 bytes each below 2**31 vertices), and one more for each
+    further fork; nothing that grows with the edges.
+
+    Parameters
+    ----------
+    answer
+        The components.
+    """
+
+    def __init__(self, answer: ComponentsAnswer) -> None:
+        self.answer, self.vertices = answer, answer.vertices
+        self._label = self.vertices.positions(answer.component)
+        self._before = self._label_problem()
+        self._clear()
+
+    def _clear(self) -> None:
+        """Forget all edges."""
+        self._above = np.arange(self.vertices.count, dtype=self.vertices.position_dtype)
+        self._broken = np.full(2, NONE, np.int64)
+        self._unknown, self._tuples = NONE, 0
+
+    def _label_problem(self) -> tuple[str, str] | None:
+        """Rule and message of the first rule that needs no edges and is broken."""
+        component, label = self.answer.component, self._label
+        if (strange := _first(label < 0)) is not None:
+            return RULE_LABEL, self._of(strange) + ", which is no vertex"
+        if (other := _first(label[label] != label)) is not None:
+            owner = int(label[other])
+            return RULE_OWN_LABEL, (
+                f"{self._of(other)}, and vertex {component[other]} itself has {component[owner]}"
+            )
+        if (larger := _first(label > np.arange(len(label)))) is not None:
+            return RULE_SMALLEST, self._of(larger) + ", which is larger"
+        return None
+
+    def _of(self, position: int) -> str:
+        vertex = self.vertices.id_of(position)
+        return f"vertex {vertex} has component {self.answer.component[position]}"
+
+    def fork(self) -> ComponentsValidator:
+        """Return a validator of the same answer that has seen no edges, for another thread."""
+        twin = copy(self)
+        twin._clear()
+        return twin
+
+    def block(self, edges: EdgeBlock) -> None:
+        """Check one block of tuples; every tuple of the input must be given exactly once."""
+        source = self.vertices.positions(edges.source)
+        target = self.vertices.positions(edges.target)
+        for ids, positions in ((edges.source, source), (edges.target, target)):
+            if len(ids) and positions.min() < 0:
+                self._unknown = min(self._unknown, int(ids[positions < 0].min()))
+        component_loops.unite(self._above, source, target)
+        self._tuples += component_loops.first_parted(self._label, source, target, self._broken)
+
+    def merge(self, other: ComponentsValidator) -> None:
+        """Take in what another validator of the same answer saw."""
+        everyone = np.arange(self.vertices.count, dtype=self._above.dtype)
+        component_loops.unite(self._above, everyone, other._above)
+        self._unknown = min(self._unknown, other._unknown)
+        self._tuples += other._tuples
+        if tuple(other._broken) < tuple(self._broken):
+            self._broken = other._broken
+
+    def finish(self) -> list[ComponentsVerdict]:
+        """Outcome, after all edges have been seen."""
+        if self._before is not None:
+            return [ComponentsVerdict(-1, False, *self._before)]
+        rule, message = self._edge_problem() or ("", "")
+        roots = np.count_nonzero(self._above == np.arange(self.vertices.count))
+        return [
+            ComponentsVerdict(
+                -1, not rule, rule, message, self.vertices.count, self._tuples, int(roots)
+            )
+        ]
+
+    def _edge_problem(self) -> tuple[str, str] | None:
+        if self._unknown != NONE:
+            return RULE_KNOWN, f"an edge names vertex {self._unknown}, the answer does not"
+        if self._broken[0] != NONE:
+            u, v = (int(end) for end in self._broken)
+            names = self.vertices.id_of(u), self.vertices.id_of(v)
+            return RULE_ENDS, f"edge {names}: {self._of(u)}, and {self._of(v)}"
+        if (apart := component_loops.first_not_joined(self._above, self._label)) >= 0:
+            return RULE_JOINED, self._of(apart) + ", and no edges join the two"
+        return None
+
+
+def _first(broken: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> int | None:
+    """Place of the first True."""
+    place = int(np.argmax(broken)) if len(broken) else 0
+    return place if len(broken) and broken[place] else None
+
+
+def validate_components(
+    answer: ComponentsAnswer, blocks: Iterable[EdgeBlock] | Callable[[], Iterable[EdgeBlock]]
+) -> ComponentsVerdict:
+    """Check components against the input.
+
+    Parameters
+    ----------
+    answer
+        The components.
+    blocks
+        All tuples of the input, each once, or a function that returns them. Read once.
+    """
+    validator = ComponentsValidator(answer)
+    for block in blocks() if callable(blocks) else blocks:
+        validator.block(block)
+    (verdict,) = validator.finish()
+    return verdict

@@ -1,0 +1,120 @@
+"""SSSP by near-far on short rows: against Dijkstra, and against the general search's bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ooc_graph.kernels import sssp_short_rows
+from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.sssp_search import CpuSsspSearch
+from ooc_graph.kernels.sssp_short_rows import CpuNearFarSearch
+from ooc_graph.kernels.team import Team
+from tests.strategies import Arcs, arcs_of, grid, small_arcs
+from tests.unit.test_sssp import check, same
+
+DEVICES = {threads: CpuDevice(threads) for threads in (1, 2, 3)}
+
+
+def positive(arcs: Arcs) -> Arcs:
+    return replace(arcs, weight=np.maximum(arcs.weight, 1))
+
+
+def near_far(arcs: Arcs, threads: int) -> CpuNearFarSearch:
+    """Search by near-far, also where the device would choose to pull."""
+    shard = arcs.shards(1)[0]
+    into = shard.into_light if arcs.directed else shard.out_light
+    return CpuNearFarSearch(shard.out_light, into, shard.tuples, Team(threads))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_small_graphs(dtype):
+    @settings(max_examples=60, deadline=None)
+    @given(small_arcs(dtype), st.data())
+    def run(arcs, data):
+        arcs = positive(arcs)
+        search = near_far(arcs, 1)
+        for root in data.draw(st.lists(st.integers(0, arcs.vertices - 1), min_size=1)):
+            check(search.run(root), arcs, root)
+
+    run()
+
+
+@pytest.mark.parametrize("heaviest", [1, 3, 255])
+def test_grids_by_teams(monkeypatch, heaviest):
+    """Few different weights make many ways of the same length, and parents to choose from."""
+    monkeypatch.setattr(sssp_short_rows, "PUSHERS", 3)
+    arcs = grid(130, "int32")
+    arcs = replace(arcs, weight=np.clip(arcs.weight, 1, heaviest))
+    searches = {t: device.sssp(arcs.shards(1)[0]) for t, device in DEVICES.items()}
+    assert all(isinstance(search, CpuNearFarSearch) for search in searches.values())
+    for root in (0, arcs.vertices // 2, arcs.vertices - 1):
+        tree = searches[1].run(root)
+        check(tree, arcs, root)
+        same(searches[2].run(root), tree)
+        same(searches[3].run(root), tree)
+        assert tree.phase_arcs["push"] >= len(arcs.source)
+        assert tree.phase_arcs["parents"] == 0
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("queue", "listed"), [(1, 0), (1, 5), (40, 0), (40, 5)])
+def test_queue_and_lists_may_be_full(monkeypatch, threads, queue, listed):
+    monkeypatch.setattr(sssp_short_rows, "PUSHERS", 3)
+    arcs = positive(grid(40, "int32"))
+    search, roomy = near_far(arcs, threads), near_far(arcs, 1)
+    state = search._state
+    assert state.near.shape[0] == threads
+    search._state = state._replace(near=state.near[:, :queue], far=state.far[:, :, :listed])
+    for root in (123, arcs.vertices - 1):
+        same(search.run(root), roomy.run(root))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("last", [2**31 - 5, 2**31 - 4, 2**32 - 2])
+def test_around_the_largest_32_bit_distance(directed, last):
+    """Lengths past 32 bits are found the general way, whatever came before."""
+    weight = np.array([2, 2**31, last, 7], np.int64)
+    arcs = arcs_of([0, 1, 2, 3], [1, 2, 3, 4], weight, directed=directed)
+    search = near_far(arcs, 1)
+    for root in range(arcs.vertices):
+        check(search.run(root), arcs, root)
+
+
+def test_distances_as_long_as_32_bits_allow():
+    """2^32 - 2 - heaviest is the farthest vertex whose arcs are sure to fit."""
+    weight = np.array([2**31 - 1, 2**31 - 1, 1], np.int64)
+    for last, general in ((0, False), (2**31, True)):
+        weight[2] = max(last, 1)
+        arcs = arcs_of([0, 1, 2], [1, 2, 3], weight, directed=True)
+        search = near_far(arcs, 1)
+        for root in range(arcs.vertices):
+            check(search.run(root), arcs, root)
+        assert (search._general is not None) >= general
+
+
+@pytest.mark.parametrize(
+    ("weight", "reason"),
+    [
+        (np.zeros(5, np.int32), "weights of zero make plateaus"),
+        (np.ones(5, np.float32), "rounding absorbs small floats"),
+        (np.full(5, 2**32, np.int64), "weights of more than 32 bits"),
+    ],
+)
+def test_what_does_not_suit_is_searched_the_general_way(weight, reason):
+    arcs = arcs_of(np.arange(5), np.arange(1, 6), weight, directed=False)
+    shard = arcs.shards(1)[0]
+    assert isinstance(DEVICES[1].sssp(shard), CpuSsspSearch), reason
+    check(DEVICES[1].sssp(shard).run(2), arcs, 2)
+
+
+def test_long_rows_and_wide_ids_are_searched_the_general_way():
+    star = arcs_of(np.zeros(65, int), np.arange(1, 66), np.arange(1, 66), directed=False)
+    assert isinstance(DEVICES[1].sssp(star.shards(1)[0]), CpuSsspSearch)
+    path = arcs_of(np.arange(5), np.arange(1, 6), np.arange(1, 6), directed=False)
+    assert isinstance(DEVICES[1].sssp(path.shards(1, "uint64")[0]), CpuSsspSearch)
+    assert isinstance(DEVICES[1].sssp(path.shards(1)[0]), CpuNearFarSearch)
