@@ -1,0 +1,227 @@
+"""Ours against networkit, igraph, SciPy and GraphBLAS on the same graphs, in the same run.
+
+    python benchmarks/peers.py [--scales 18-22] [--data DIR] [--numbering degree] [--small]
+
+Graph500's graphs of the given scales, and the road and social graphs of the shared data. On each
+graph the libraries search from the same sources in turn, ours first; a library whose search takes
+--slow-s or longer takes the first --peer-searches sources only. Before anybody is timed, the
+answers from one source are compared (from a second one afterwards). A library that is not
+installed is left out, and the run says so.
+
+Ours: the search alone, parents and levels or distances by internal id, on all cores; the time
+with the scatter to original order stands beside it. Others: their own call, levels or distances
+without paths, on deduplicated edges in the numbering of the input (--numbering degree: with hubs
+first, which is ours). TEPS count input tuples in the component, and their mean is harmonic; the
+ratio is of harmonic means over the sources that the other library searched. Memory is that of a
+process of its own (peers_memory.py). Appends to records/peers.jsonl; draws records/peers.svg.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from peers_adapters import PEERS, Peer
+from peers_graphs import FILES, SMALL_FILES, Case, data_folder, from_file, kronecker
+from peers_memory import HAS_PEAK, measure
+from peers_ours import OUR_NAMES, Ours
+from peers_picture import draw
+from peers_timing import Timed, alternate, figures_of
+from rich.console import Console
+from rich.table import Table
+
+import ooc_graph as og
+from ooc_graph.report.records import append_record
+from ooc_graph.session.edges_method import EDGES, ROWS
+
+FOLDER = Path(__file__).resolve().parent / "records"
+MEMORY_SEARCHES = 2
+MEBI = 1 << 20
+
+
+def scales_of(text: str) -> list[int]:
+    """``18-22``, ``20,22`` or both; empty: none."""
+    scales: list[int] = []
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        scales.extend(range(int(first), int(last or first) + 1))
+    return scales
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scales", type=scales_of, default=None, help="18-22, or 20,22")
+    parser.add_argument("--data", type=Path, default=data_folder(), help="shared graphs")
+    parser.add_argument("--no-data", action="store_true", help="Graph500's graphs alone")
+    parser.add_argument("--searches", type=int, default=None, help="sources per graph (64)")
+    parser.add_argument("--peer-searches", type=int, default=8, help="of a slow library")
+    parser.add_argument("--slow-s", type=float, default=0.5, help="slow is what takes as long")
+    parser.add_argument("--numbering", choices=("original", "degree"), default="original")
+    parser.add_argument("--edges", action="store_true", help="our method 'edges' as well")
+    parser.add_argument("--no-memory", action="store_true")
+    parser.add_argument("--folder", type=Path, default=None, help="for the stores")
+    parser.add_argument("--small", action="store_true", help="scale 10 and tiny graphs, no record")
+    parser.add_argument("--records", type=Path, default=None)
+    parser.add_argument("--picture", type=Path, default=None)
+    options = parser.parse_args()
+    if options.scales is None:
+        options.scales = [10] if options.small else list(range(18, 23))
+    options.searches = options.searches or (4 if options.small else 64)
+    if not options.small:
+        options.records = options.records or FOLDER / "peers.jsonl"
+        options.picture = options.picture or FOLDER / "peers.svg"
+    return options
+
+
+def cases(options: argparse.Namespace, console: Console) -> Iterator[Case]:
+    """The graphs, each made when its turn comes."""
+    for scale in options.scales:
+        yield kronecker(scale, options.searches)
+    if options.no_data:
+        return
+    for named in SMALL_FILES if options.small else FILES:
+        if (options.data / named.file).exists():
+            yield from_file(named, options.data, options.searches)
+        else:
+            console.print(f"{named.name}: left out, {named.file} is not in the data folder")
+
+
+def compare_on(
+    case: Case, kinds: list[type[Peer]], options: argparse.Namespace, scratch: Path
+) -> Iterator[dict[str, Any]]:
+    """Records of one graph, one for each kernel."""
+    og.build(case.source, scratch / "graph.zarr", overwrite=True)
+    methods = (ROWS, EDGES) if options.edges else (ROWS,)
+    own = [Ours(scratch / "graph.zarr", method) for method in methods]
+    ours = own[0]
+    if not np.array_equal(ours.vertices(), case.ids):
+        raise SystemExit(f"{case.name}: the built graph has other vertices than the input")
+    edges, number = case.by_degree() if options.numbering == "degree" else (case.edges, None)
+    memory = {} if options.no_memory or not HAS_PEAK else memory_of(case, own, kinds, scratch)
+    peers = [kind() for kind in kinds]
+    for library in (*own, *peers):
+        library.build(edges)
+    for kernel in ours.kernels:
+        for method in own:
+            method.drop()
+            method.load(kernel)
+        turns = [Timed(method) for method in own]
+        turns += [Timed(peer, number) for peer in peers if kernel in peer.kernels]
+        load = os.getloadavg()[0]
+        within = alternate(kernel, case, turns, lambda s: few_if_slow(s, options))
+        yield {
+            "benchmark": "peers",
+            "parameters": {
+                "graph": case.name,
+                "kind": case.kind,
+                "kernel": kernel,
+                "numbering": options.numbering,
+                "vertices": case.edges.vertices,
+                "edges": len(case.edges.u),
+                "directed": case.edges.directed,
+                "load_average_before": load,
+            },
+            "figures": {
+                turn.adapter.name: figures_of(
+                    turn, turns[0], within, ours.arcs, memory.get((turn.adapter.name, kernel))
+                )
+                for turn in turns
+            },
+        }
+
+
+def few_if_slow(first_s: float, options: argparse.Namespace) -> int:
+    """Searches of a library whose first one took so long."""
+    slow = first_s >= options.slow_s
+    return int(min(options.searches, options.peer_searches) if slow else options.searches)
+
+
+def memory_of(
+    case: Case, own: list[Ours], kinds: list[type[Peer]], scratch: Path
+) -> dict[tuple[str, str], dict[str, int]]:
+    """Memory of every library and kernel, each library in a process of its own."""
+    case.edges.save(scratch)
+    sources = case.sources[:MEMORY_SEARCHES].tolist()
+    # Ours has rows of its own for each kernel; the others search one graph.
+    kernels_here = own[0].kernels
+    jobs = [(ours.name, [kernel]) for ours in own for kernel in kernels_here]
+    shared = [(k.name, [name for name in kernels_here if name in k.kernels]) for k in kinds]
+    found = {}
+    for name, kernels in jobs + shared:
+        got = measure(name, kernels, scratch, sources)
+        for kernel in kernels:
+            search = got["search_bytes"][kernel]
+            found[name, kernel] = {
+                "graph_bytes": got["graph_bytes"],
+                "search_bytes": search,
+                "search_bytes_a_vertex": search / case.edges.vertices,
+            }
+    return found
+
+
+def table_of(record: dict[str, Any]) -> Table:
+    """One graph and kernel, a row for each library."""
+    parameters = record["parameters"]
+    title = (
+        f"{parameters['graph']}, {parameters['kernel'].upper()}: {parameters['vertices']:,} "
+        f"vertices, {parameters['edges']:,} edges"
+    )
+    table = Table(title=title, title_justify="left")
+    table.add_column("library")
+    for heading in (
+        "searches", "median ms", "with scatter", "MTEPS", "times ours", "arcs examined",
+        "build s", "graph MiB", "search B/vertex",
+    ):  # fmt: skip
+        table.add_column(heading, justify="right")
+    for name, row in record["figures"].items():
+        memory = row["memory"] or {}
+        table.add_row(
+            f"{name} {row['version']}",
+            str(row["searches"]),
+            _shown(row["median_s"], 1e3, 3),
+            _shown(row.get("median_published_s"), 1e3, 3),
+            _shown(row["harmonic_mean_teps"], 1e-6, 1),
+            "" if name == OUR_NAMES[ROWS] else _shown(row["ours_is_faster_by"], 1, 1),
+            _shown(row.get("arcs_share"), 100, 1, " %"),
+            _shown(row["build_s"], 1, 2),
+            _shown(memory.get("graph_bytes"), 1 / MEBI, 1),
+            _shown(memory.get("search_bytes_a_vertex"), 1, 1),
+        )
+    return table
+
+
+def _shown(value: float | None, factor: float, digits: int, unit: str = "") -> str:
+    return "-" if value is None else f"{value * factor:,.{digits}f}{unit}"
+
+
+def main() -> None:
+    options = arguments()
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    kinds = [kind for kind in PEERS if kind.installed()]
+    for kind in PEERS:
+        if kind not in kinds:
+            console.print(f"{kind.name}: left out, {kind.package} is not installed")
+    begun = datetime.now(UTC).isoformat(timespec="seconds")
+    records = []
+    for case in cases(options, console):
+        with tempfile.TemporaryDirectory(dir=options.folder, prefix="peers-benchmark-") as scratch:
+            for record in compare_on(case, kinds, options, Path(scratch)):
+                console.print(table_of(record))
+                record["parameters"]["run"] = begun
+                if options.records:
+                    append_record(options.records, record)
+                records.append(record)
+    if options.picture and records:
+        draw(records, options.picture)
+        console.print(f"picture: {options.picture}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""Graphs of the comparison: edges in memory as every library is given them, and sources.
+
+Nothing of the package's build is used to read, deduplicate or count: the libraries get their edges
+by this path and ours by its own, so that equal answers say something.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from ooc_graph import Kronecker, open_source
+from ooc_graph.edges.interface import EdgeSource
+from ooc_graph.types import AnyArray, IntArray
+
+UNIT_EDGES, BLOCK_EDGES = 1 << 22, 1 << 18
+_RANDOM_SEED = 20
+
+
+@dataclass(frozen=True)
+class Edges:
+    """A simple graph on the vertices 0 … vertices - 1: no self-loops, the lightest of duplicates.
+
+    Parameters
+    ----------
+    vertices
+        Their number, isolated ones included.
+    directed
+        False: each edge stands here once.
+    u, v
+        int64 (edges,), in host memory.
+    w
+        float32, float64 or int64 (edges,), or None.
+    """
+
+    vertices: int
+    directed: bool
+    u: IntArray
+    v: IntArray
+    w: AnyArray | None
+
+    def both_ways(self) -> tuple[IntArray, IntArray, AnyArray | None]:
+        """Arcs: as the edges where these are directed, else each edge in both directions."""
+        if self.directed:
+            return self.u, self.v, self.w
+        u, v = np.concatenate([self.u, self.v]), np.concatenate([self.v, self.u])
+        return u, v, None if self.w is None else np.concatenate([self.w, self.w])
+
+    def save(self, folder: Path) -> None:
+        """Leave the edges in a folder, for another process."""
+        facts = {"vertices": self.vertices, "directed": self.directed}
+        (folder / "edges.json").write_text(json.dumps(facts))
+        for name in ("u", "v", "w"):
+            if (column := getattr(self, name)) is not None:
+                np.save(folder / f"{name}.npy", column)
+
+    @classmethod
+    def load(cls, folder: Path) -> Edges:
+        """The edges that `save` left."""
+        facts = json.loads((folder / "edges.json").read_text())
+        weights = folder / "w.npy"
+        return cls(
+            facts["vertices"],
+            facts["directed"],
+            np.load(folder / "u.npy"),
+            np.load(folder / "v.npy"),
+            np.load(weights) if weights.exists() else None,
+        )
+
+
+@dataclass(frozen=True)
+class Case:
+    """A graph to be compared on.
+
+    Parameters
+    ----------
+    name, kind
+        Kind is ``kronecker``, ``road``, ``social`` or ``p2p``.
+    source
+        What the package builds from.
+    edges
+        The same graph for the others.
+    ids
+        Original ids, ascending: vertex i here is ``ids[i]`` there; int64 (vertices,).
+    tuples
+        Input tuples at each vertex (of directed graphs: leading away), self-loops not counted.
+    sources
+        Vertices to search from.
+    """
+
+    name: str
+    kind: str
+    source: EdgeSource
+    edges: Edges
+    ids: IntArray
+    tuples: IntArray
+    sources: IntArray
+
+    def edges_within(self, reached: NDArray[np.bool_]) -> int:
+        """Input tuples in what a search reached: what TEPS counts (duplicates, not self-loops)."""
+        total = int(self.tuples[reached].sum())
+        return total if self.edges.directed else total // 2
+
+    def by_degree(self) -> tuple[Edges, IntArray]:
+        """The edges renumbered with hubs first, and each vertex's new number."""
+        number = np.empty(len(self.tuples), np.int64)
+        number[np.argsort(-self.tuples, kind="stable")] = np.arange(len(self.tuples))
+        edges = self.edges
+        return replace(edges, u=number[edges.u], v=number[edges.v]), number
+
+
+@dataclass(frozen=True)
+class Named:
+    """A graph among the shared data; `options` are those of `open_source`."""
+
+    name: str
+    kind: str
+    file: str
+    options: dict[str, Any]
+
+
+# A network listed both ways is read as what it is, undirected.
+FILES = (
+    Named("road NY", "road", "dimacs9-road/USA-road-d.NY.gr.gz", {}),
+    Named("road BAY", "road", "dimacs9-topology/BAY.pace.gr.gz", {}),
+    Named("email-Enron", "social", "snap/email-Enron.txt.gz", {"directed": False}),
+    Named("ego-Facebook", "social", "snap/facebook_combined.txt.gz", {"directed": False}),
+    Named("p2p-31", "p2p", "libgrape-lite/p2p-31.e.gz", {"directed": False}),
+)
+SMALL_FILES = (
+    Named("road Rome", "road", "dimacs9-road/rome99.gr", {}),
+    Named("ego-Facebook", "social", "snap/facebook_combined.txt.gz", {"directed": False}),
+)
+
+
+def data_folder() -> Path:
+    """Where the shared graphs are looked for: OOC_GRAPH_SHARED, else beside the repository."""
+    named = os.environ.get("OOC_GRAPH_SHARED")
+    shared = Path(named) if named else Path(__file__).resolve().parents[2] / "shared"
+    return shared / "data"
+
+
+def kronecker(scale: int, searches: int) -> Case:
+    """Graph500's graph, with its search keys."""
+    source = Kronecker(scale)
+    u, v, w = source.block(0, source.edges)
+    edges, tuples = _simple(u, v, w, source.vertices, directed=False)
+    keys = source.search_keys(searches, degree=tuples)
+    ids = np.arange(source.vertices)
+    return Case(f"Kronecker {scale}", "kronecker", source, edges, ids, tuples, keys)
+
+
+def from_file(named: Named, folder: Path, searches: int) -> Case:
+    """A graph of the shared data, with sources drawn from its largest component."""
+    source = open_source(folder / named.file, **named.options)
+    u, v, w = _read(source)
+    ids = _ids(source, u, v)
+    places = np.searchsorted(ids, u), np.searchsorted(ids, v)
+    edges, tuples = _simple(*places, w, len(ids), directed=source.directed)
+    return Case(
+        named.name, named.kind, source, edges, ids, tuples, _sources(edges, tuples, searches)
+    )
+
+
+def _read(source: EdgeSource) -> tuple[IntArray, IntArray, AnyArray | None]:
+    blocks = [
+        block for unit in source.units(UNIT_EDGES) for block in source.read(unit, BLOCK_EDGES)
+    ]
+    u = np.concatenate([block.source for block in blocks])
+    v = np.concatenate([block.target for block in blocks])
+    weights = [block.weight for block in blocks if block.weight is not None]
+    return u, v, np.concatenate(weights) if weights else None
+
+
+def _ids(source: EdgeSource, u: IntArray, v: IntArray) -> IntArray:
+    """All original ids: those declared, else those listed or named by the edges."""
+    if source.id_range is not None:
+        first, count = source.id_range
+        return np.arange(first, first + count)
+    return np.unique(np.concatenate([u, v, *source.vertex_blocks()]))
+
+
+def _simple(
+    u: IntArray, v: IntArray, w: AnyArray | None, vertices: int, *, directed: bool
+) -> tuple[Edges, IntArray]:
+    """Edges without self-loops, the lightest of duplicates; tuples at each vertex before."""
+    proper = u != v
+    u, v, w = u[proper], v[proper], None if w is None else w[proper]
+    tuples = np.bincount(u, minlength=vertices)
+    if not directed:
+        tuples += np.bincount(v, minlength=vertices)
+        u, v = np.minimum(u, v), np.maximum(u, v)
+    key = u * vertices + v
+    if w is None:
+        key = np.unique(key)
+    else:
+        order = np.argsort(key)
+        key, w = key[order], w[order]
+        first = np.flatnonzero(np.diff(key, prepend=-1))
+        key, w = key[first], np.minimum.reduceat(w, first)
+    u, v = np.divmod(key, vertices)
+    return Edges(vertices, directed, u, v, w), tuples
+
+
+def _sources(edges: Edges, tuples: IntArray, searches: int) -> IntArray:
+    """Vertices of the largest (strong) component that some arc leaves, drawn at random."""
+    ones = np.ones(len(edges.u), np.int8)
+    matrix = coo_array((ones, (edges.u, edges.v)), shape=(edges.vertices, edges.vertices))
+    _, label = connected_components(matrix.tocsr(), directed=edges.directed, connection="strong")
+    usable = np.flatnonzero((label == np.argmax(np.bincount(label))) & (tuples > 0))
+    generator = np.random.default_rng(_RANDOM_SEED)
+    return generator.choice(usable, min(searches, len(usable)), replace=False)

@@ -1,0 +1,125 @@
+"""Memory of one library's graph and searches, in a process that has nothing else in it.
+
+    python benchmarks/peers_memory.py NAME KERNELS FOLDER SOURCES
+
+Started by peers.py, which leaves the edges, or for ours the store, in FOLDER; prints one JSON
+object: bytes of the graph, and for each kernel the peak above it during the searches, which holds
+the library's answer. The libraries have searched a tiny graph before, so that code is not counted.
+The system keeps the peak (VmHWM, set back through clear_refs); Linux alone has it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from peers_adapters import PEERS, Adapter, Peer
+from peers_graphs import Edges
+from peers_ours import OUR_NAMES, Ours
+
+HAS_PEAK = Path("/proc/self/clear_refs").exists()
+_SET_PEAK_BACK = "5"
+
+
+def measure(
+    name: str, kernels: Sequence[str], folder: Path, sources: Sequence[int]
+) -> dict[str, Any]:
+    """Run this file in a process of its own; its figures."""
+    words = [name, ",".join(kernels), str(folder), ",".join(map(str, sources))]
+    done = subprocess.run(
+        [sys.executable, __file__, *words], check=True, stdout=subprocess.PIPE, text=True
+    )
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def of_peer(peer: Peer, kernels: Sequence[str], folder: Path, sources: Sequence[int]) -> Any:
+    """Build and search with one of the other libraries."""
+    _rehearse(peer, kernels, weighted=(folder / "w.npy").exists())
+    before = _resident_bytes()
+    edges = Edges.load(folder)
+    peer.build(edges)
+    del edges
+    graph = _resident_bytes() - before
+    return {
+        "graph_bytes": graph,
+        "search_bytes": {
+            kernel: _peak_bytes(peer, kernel, sources) - before - graph for kernel in kernels
+        },
+    }
+
+
+def of_ours(method: str, kernel: str, folder: Path, sources: Sequence[int]) -> Any:
+    """Load and search; the graph is what was stored, all that is made of it is the search's."""
+    ours = Ours(folder / "graph.zarr", method, publish=False)
+    graph = ours.graph_bytes(kernel)
+    # Once for the code that it brings into memory.
+    ours.load(kernel)
+    getattr(ours, kernel)(sources[0])
+    ours.drop()
+    before = _resident_bytes()
+    ours.load(kernel)
+    return {
+        "graph_bytes": graph,
+        "search_bytes": {kernel: _peak_bytes(ours, kernel, sources) - before - graph},
+    }
+
+
+def _rehearse(peer: Peer, kernels: Sequence[str], *, weighted: bool) -> None:
+    u = np.arange(3)
+    peer.build(Edges(4, False, u, u + 1, np.ones(3, np.float32) if weighted else None))
+    for kernel in kernels:
+        getattr(peer, kernel)(0)
+
+
+def _peak_bytes(adapter: Adapter, kernel: str, sources: Sequence[int]) -> int:
+    """Most memory of this process during the searches."""
+    _resident_bytes()
+    Path("/proc/self/clear_refs").write_text(_SET_PEAK_BACK)
+    for source in sources:
+        getattr(adapter, kernel)(source)
+    return _status_bytes("VmHWM")
+
+
+def _resident_bytes() -> int:
+    """Memory of this process now, once what is free is given back."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    return _status_bytes("VmRSS")
+
+
+def _status_bytes(field: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"/proc/self/status has no {field}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("name")
+    parser.add_argument("kernels")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("sources")
+    options = parser.parse_args()
+    kernels, sources = options.kernels.split(","), [int(s) for s in options.sources.split(",")]
+    methods = [method for method, name in OUR_NAMES.items() if name == options.name]
+    if methods:
+        (kernel,) = kernels
+        figures = of_ours(methods[0], kernel, options.folder, sources)
+    else:
+        (kind,) = [kind for kind in PEERS if kind.name == options.name]
+        figures = of_peer(kind(), kernels, options.folder, sources)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Bars of how many times faster ours is, by graph, library and kernel.
+
+    python benchmarks/peers_picture.py [--records PATH] [--run TIME] [--out PATH]
+
+Draws the records of one run again: the newest, or the one that began at TIME.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from ooc_graph.report.records import read_records
+
+FOLDER = Path(__file__).resolve().parent / "records"
+OURS = "ooc-graph"
+# Okabe and Ito's colours, told apart by colour-blind readers.
+COLOURS = {
+    "networkit": "#0072B2",
+    "igraph": "#E69F00",
+    "SciPy": "#009E73",
+    "GraphBLAS": "#CC79A7",
+    "ooc-graph edges": "#56B4E9",
+}
+INK, GRID = "#333333", "#d9d9d9"
+BAR_INCH, GAP_BARS, TOP_INCH = 0.155, 0.8, 1.25
+
+
+def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
+    """Write the picture; the ending of the name says what kind of file."""
+    kernels = [k for k in ("bfs", "sssp") if any(r["parameters"]["kernel"] == k for r in records)]
+    panels = [[r for r in records if r["parameters"]["kernel"] == k] for k in kernels]
+    most = max(sum(len(r["figures"]) - 1 + GAP_BARS for r in panel) for panel in panels)
+    figure = Figure(figsize=(5.2 * len(kernels), TOP_INCH + BAR_INCH * max(most, 6)))
+    with mpl.rc_context({"svg.hashsalt": "peers", "svg.fonttype": "none", "font.size": 8}):
+        axes = figure.subplots(1, len(kernels), squeeze=False)[0]
+        for axis, kernel, panel in zip(axes, kernels, panels, strict=True):
+            _panel(axis, panel, most)
+            axis.set_title(kernel.upper(), loc="left", fontsize=10, color=INK)
+        _legend(figure, records)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        figure.savefig(path, metadata=metadata, dpi=130, facecolor="white", bbox_inches="tight")
+
+
+def _panel(axis: Axes, records: Sequence[dict[str, Any]], bars: float) -> None:
+    """One kernel's bars, as wide as those of the panel that has the most."""
+    place, ticks, names = 0.0, [], []
+    for record in records:
+        peers = [(n, row) for n, row in record["figures"].items() if n != OURS]
+        ticks.append(place + (len(peers) - 1) / 2)
+        own_ms = record["figures"][OURS]["median_s"] * 1e3
+        names.append(f"{record['parameters']['graph']}\nours {_milliseconds(own_ms)}")
+        for name, row in peers:
+            ratio = row["ours_is_faster_by"]
+            axis.barh(place, ratio - 1, left=1, height=0.9, color=COLOURS[name])
+            axis.annotate(
+                f"{_times(ratio)}  ({_milliseconds(row['median_s'] * 1e3)})",
+                (max(ratio, 1), place), (3, 0), textcoords="offset points",
+                va="center", fontsize=7, color=INK,
+            )  # fmt: skip
+            place += 1
+        place += GAP_BARS
+    axis.set_xscale("log")
+    axis.set_yticks(ticks, names)
+    axis.set_ylim(bars, -1)
+    low, high = axis.get_xlim()
+    axis.set_xlim(min(low, 0.8), max(high, 2) * 4)  # room for the figures beside the bars
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _times(value)))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.set_xlabel("times faster than the library (harmonic mean of TEPS)", color=INK)
+    axis.axvline(1, color=INK, linewidth=0.8)
+    axis.grid(axis="x", color=GRID, linewidth=0.6)
+    axis.set_axisbelow(True)
+    axis.tick_params(which="both", length=0, colors=INK)
+    for side in axis.spines.values():
+        side.set_visible(False)
+
+
+def _legend(figure: Figure, records: Sequence[dict[str, Any]]) -> None:
+    shown: dict[str, str] = {}
+    for record in records:
+        for name, row in record["figures"].items():
+            shown[name] = f"{name} {row['version']}"
+    handles = [
+        mpl.patches.Patch(color=COLOURS[name], label=label)
+        for name, label in shown.items()
+        if name != OURS
+    ]
+    figure.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0.02, 1.0), ncols=5, frameon=False,
+        title=f"{shown[OURS]} against (median time in brackets)", alignment="left",
+    )  # fmt: skip
+    figure.tight_layout()
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f}x" if ratio >= 10 else f"{ratio:.2g}x"
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:,.0f} ms" if value >= 10 else f"{value:.2g} ms"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--records", type=Path, default=FOLDER / "peers.jsonl")
+    parser.add_argument("--run", default=None, help="the run's beginning, as recorded")
+    parser.add_argument("--out", type=Path, default=FOLDER / "peers.svg")
+    options = parser.parse_args()
+    records = list(read_records(options.records))
+    run = options.run or records[-1]["parameters"]["run"]
+    draw([r for r in records if r["parameters"]["run"] == run], options.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Searches of all libraries in turn on one graph, their answers compared, figures of each.
+
+References
+----------
+Graph500 benchmark specification 3.0: edges of the component over time, harmonic mean over the
+sources.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from peers_adapters import Adapter, Search
+from peers_graphs import Case
+
+from ooc_graph.report.statistics import teps_statistics
+from ooc_graph.types import AnyArray, IntArray
+
+# Sums of rounded weights: each step of a path adds half a unit in the last place at most.
+FLOAT_TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
+
+
+# OpenMP's threads spin for a while after their work; they should not do it in another's time.
+SETTLE_S = 0.02
+
+
+class WrongAnswerError(Exception):
+    """Two libraries do not agree on an answer; nobody is timed on a wrong one."""
+
+
+@dataclass
+class Timed:
+    """Searches of one library, in the order of the sources.
+
+    Parameters
+    ----------
+    adapter
+        The library.
+    numbering
+        The library's number of each vertex, or None where it has the graph's own.
+    """
+
+    adapter: Adapter
+    numbering: IntArray | None = None
+    times_s: list[float] = field(default_factory=list)
+    published_s: list[float] = field(default_factory=list)
+    arcs: list[int] = field(default_factory=list)
+
+    def search(self, kernel: str, vertex: int) -> Search:
+        """One search from a vertex of the graph."""
+        source = vertex if self.numbering is None else int(self.numbering[vertex])
+        search: Search = getattr(self.adapter, kernel)(source)
+        return search
+
+    def answer(self, search: Search) -> AnyArray:
+        """The answer in the graph's own numbering."""
+        given = search.answer()
+        return given if self.numbering is None else given[self.numbering]
+
+    def keep(self, search: Search) -> None:
+        """Count a search among the timed ones."""
+        self.times_s.append(search.elapsed_s)
+        if search.published_s is not None:
+            self.published_s.append(search.published_s)
+        if search.arcs is not None:
+            self.arcs.append(search.arcs)
+
+
+def alternate(
+    kernel: str, case: Case, turns: list[Timed], count_of: Callable[[float], int]
+) -> list[int]:
+    """Search from every source with every library in turn, after one untimed search of each.
+
+    Parameters
+    ----------
+    turns
+        The first is ours: its answers are the others' measure, and say what was reached.
+    count_of
+        How many searches a library does, given the seconds of its untimed one.
+
+    Returns
+    -------
+    list of int
+        Edges within what each source reaches.
+
+    Raises
+    ------
+    WrongAnswerError
+        The answers from the first source, or from the second, differ.
+    """
+    sources = case.sources.tolist()
+    counts = [count_of(first) for first in compare(kernel, case, turns, sources[0])]
+    edges = []
+    for number, source in enumerate(sources[: counts[0]]):
+        for turn, count in zip(turns, counts, strict=True):
+            if number >= count:
+                continue
+            time.sleep(SETTLE_S)
+            search = turn.search(kernel, source)
+            turn.keep(search)
+            if turn is turns[0]:
+                edges.append(case.edges_within(_reached(kernel, turn.answer(search))))
+    if len(sources) > 1:
+        compare(kernel, case, turns, sources[1])
+    return edges
+
+
+def compare(kernel: str, case: Case, turns: list[Timed], source: int) -> list[float]:
+    """Seconds of one search of each library, whose answers are equal.
+
+    Raises
+    ------
+    WrongAnswerError
+        They are not.
+    """
+    times_s = []
+    expected: AnyArray | None = None
+    for turn in turns:
+        search = turn.search(kernel, source)
+        answer = turn.answer(search)
+        expected = answer if expected is None else expected
+        if (wrong := _differing(expected, answer, tolerance_of(kernel, case))).size:
+            vertex = int(wrong[0])
+            raise WrongAnswerError(
+                f"{case.name}, {kernel} from {case.ids[source]}: {turns[0].adapter.name} has "
+                f"{expected[vertex]} at vertex {case.ids[vertex]}, {turn.adapter.name} "
+                f"{answer[vertex]}; {wrong.size:,} vertices differ"
+            )
+        times_s.append(search.elapsed_s)
+    return times_s
+
+
+def tolerance_of(kernel: str, case: Case) -> float:
+    """Relative difference that rounding explains: none for levels and integer weights."""
+    if kernel == "bfs" or case.edges.w is None:
+        return 0.0
+    return FLOAT_TOLERANCE.get(case.edges.w.dtype, 0.0)
+
+
+def _differing(expected: AnyArray, answer: AnyArray, tolerance: float) -> IntArray:
+    return np.flatnonzero(~np.isclose(answer, expected, rtol=tolerance, atol=tolerance * 1e-2))
+
+
+def _reached(kernel: str, answer: AnyArray) -> AnyArray:
+    return answer >= 0 if kernel == "bfs" else np.isfinite(answer)
+
+
+def figures_of(
+    turn: Timed, ours: Timed, edges: list[int], arcs: int, memory: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Figures of one library; its ratio is of harmonic means over the sources that it searched."""
+    count = len(turn.times_s)
+    rate = teps_statistics(turn.times_s, edges[:count]).harmonic_mean
+    own_rate = teps_statistics(ours.times_s[:count], edges[:count]).harmonic_mean
+    figures: dict[str, Any] = {
+        "version": turn.adapter.version,
+        "searches": count,
+        "median_s": statistics.median(turn.times_s),
+        "harmonic_mean_teps": rate,
+        "ours_is_faster_by": own_rate / rate,
+        "build_s": turn.adapter.build_s,
+        "memory": memory,
+        "times_s": turn.times_s,
+    }
+    if turn.published_s:
+        figures["median_published_s"] = statistics.median(turn.published_s)
+    if turn.arcs:
+        figures["arcs_share"] = statistics.mean(turn.arcs) / arcs
+    return figures

@@ -1,0 +1,201 @@
+"""The comparison with other libraries: it runs, and it times nobody on a wrong answer."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, dijkstra
+
+from tests.command_line import REPOSITORY, script
+
+BENCHMARKS = REPOSITORY / "benchmarks"
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Modules of the benchmark by name; they import each other as a script's neighbours."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module
+
+
+@pytest.mark.slow
+def test_small_run(tmp_path: Path) -> None:
+    pytest.importorskip("networkit", reason="the extra 'bench' is not installed")
+    records, picture = tmp_path / "peers.jsonl", tmp_path / "peers.svg"
+    ended = script(
+        BENCHMARKS / "peers.py",
+        *("--small", "--no-data", "--folder", tmp_path, "--records", records),
+        *("--picture", picture),
+    )
+    assert ended.code == 0, ended.err
+    found = [json.loads(line) for line in records.read_text().splitlines()]
+    assert [record["parameters"]["kernel"] for record in found] == ["bfs", "sssp"]
+    for record in found:
+        check_figures(record["figures"])
+        assert record["parameters"]["graph"] == "Kronecker 10"
+    assert "networkit" in ended.out
+    drawn = picture.read_text()
+    assert "networkit" in drawn
+    assert "Kronecker 10" in drawn
+    assert not list(tmp_path.glob("peers-benchmark-*"))
+
+
+def check_figures(figures: dict[str, Any]) -> None:
+    ours, peer = figures["ooc-graph"], figures["networkit"]
+    assert 0 < ours["arcs_share"] < 1
+    assert ours["median_published_s"] >= ours["median_s"]
+    assert peer["build_s"] > 0
+    for row in figures.values():
+        assert row["searches"] == len(row["times_s"]) == 4
+        assert row["median_s"] == statistics.median(row["times_s"])
+    ratio = ours["harmonic_mean_teps"] / peer["harmonic_mean_teps"]
+    assert peer["ours_is_faster_by"] == pytest.approx(ratio)
+    if peer["memory"] is not None:
+        # Each undirected edge is kept from both ends.
+        assert peer["memory"]["graph_bytes"] > 2 * 4 * 10_551
+
+
+def test_absent_graphs_are_named(tmp_path: Path) -> None:
+    ended = script(
+        BENCHMARKS / "peers.py",
+        *("--small", "--scales", "", "--data", tmp_path, "--folder", tmp_path),
+    )
+    assert ended.code == 0, ended.err
+    assert "road Rome: left out" in ended.out
+
+
+def test_simple_edges_are_the_lightest(module: Any) -> None:
+    graphs = module("peers_graphs")
+    u, v = np.array([2, 0, 1, 3, 1]), np.array([0, 2, 1, 1, 3])
+    w = np.array([0.5, 0.25, 0.125, 2, 3], np.float32)
+    edges, tuples = graphs._simple(u, v, w, 5, directed=False)
+    assert (edges.u.tolist(), edges.v.tolist(), edges.w.tolist()) == ([0, 1], [2, 3], [0.25, 2])
+    assert tuples.tolist() == [2, 2, 2, 2, 0]
+    edges, tuples = graphs._simple(u, v, w, 5, directed=True)
+    assert (edges.u.tolist(), edges.v.tolist()) == ([0, 1, 2, 3], [2, 3, 0, 1])
+    assert tuples.tolist() == [1, 1, 1, 1, 0]
+
+
+def test_edges_survive_a_folder(module: Any, tmp_path: Path) -> None:
+    graphs = module("peers_graphs")
+    edges = random_case(graphs, directed=True).edges
+    edges.save(tmp_path)
+    again = graphs.Edges.load(tmp_path)
+    assert (again.vertices, again.directed) == (edges.vertices, True)
+    for name in "uvw":
+        assert np.array_equal(getattr(again, name), getattr(edges, name))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_levels_from_predecessors(module: Any, directed: bool) -> None:
+    edges = random_case(module("peers_graphs"), directed=directed).edges
+    matrix = matrix_of(edges)
+    for source in range(0, edges.vertices, 7):
+        order, predecessor = breadth_first_order(matrix, source)
+        expected = dijkstra(matrix, indices=source, unweighted=True)
+        expected[np.isinf(expected)] = -1
+        got = module("peers_adapters").levels_of(order, predecessor)
+        assert np.array_equal(got, expected)
+
+
+@pytest.mark.parametrize("name", ["Networkit", "Igraph", "Scipy", "Graphblas"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_adapters_agree(module: Any, name: str, directed: bool) -> None:
+    adapters = module("peers_adapters")
+    kind = getattr(adapters, name)
+    pytest.importorskip(kind.module, reason="the extra 'bench' is not installed")
+    case = random_case(module("peers_graphs"), directed=directed)
+    peer = kind()
+    peer.build(case.edges)
+    matrix = matrix_of(case.edges)
+    for source in range(0, case.edges.vertices, 11):
+        for kernel in peer.kernels:
+            expected = dijkstra(matrix, indices=source, unweighted=kernel == "bfs")
+            if kernel == "bfs":
+                expected[np.isinf(expected)] = -1
+            search = getattr(peer, kernel)(source)
+            assert search.elapsed_s > 0
+            assert np.allclose(search.answer(), expected, rtol=1e-12)
+
+
+def test_wrong_answers_are_not_timed(module: Any) -> None:
+    timing = module("peers_timing")
+    case = random_case(module("peers_graphs"), directed=False)
+    honest, other = Fixed(module, case, wrong_at=None), Fixed(module, case, wrong_at=None)
+    turns = [timing.Timed(honest), timing.Timed(other)]
+    within = timing.alternate("bfs", case, turns, lambda _: 3)
+    assert within == [case.edges_within(honest.levels(s) >= 0) for s in case.sources[:3]]
+    assert len(turns[1].times_s) == 3
+    for wrong_at in case.sources[:2].tolist():
+        liar = Fixed(module, case, wrong_at=wrong_at)
+        with pytest.raises(timing.WrongAnswerError, match="1 vertices differ"):
+            timing.alternate("bfs", case, [timing.Timed(honest), timing.Timed(liar)], lambda _: 3)
+
+
+def test_ratio_is_over_the_sources_of_the_other(module: Any) -> None:
+    timing = module("peers_timing")
+    case = random_case(module("peers_graphs"), directed=False)
+    ours = timing.Timed(Fixed(module, case, None), times_s=[1.0, 2.0, 50.0])
+    peer = timing.Timed(Fixed(module, case, None), times_s=[4.0, 8.0])
+    figures = timing.figures_of(peer, ours, [100, 200, 10], 1000, None)
+    assert figures["ours_is_faster_by"] == pytest.approx(4)
+    assert figures["harmonic_mean_teps"] == pytest.approx(25)
+
+
+def test_hubs_first_numbering(module: Any) -> None:
+    case = random_case(module("peers_graphs"), directed=False)
+    edges, number = case.by_degree()
+    assert np.all(np.diff(case.tuples[np.argsort(number)]) <= 0)
+    assert np.array_equal(number[case.edges.u], edges.u)
+    turn = module("peers_timing").Timed(Numbered(module, edges), number)
+    answer = turn.answer(turn.search("bfs", 5))
+    assert np.array_equal(answer, Fixed(module, case, None).levels(5))
+
+
+class Fixed:
+    """A library that knows the levels, or is wrong about one vertex from one source."""
+
+    name, version, kernels, build_s = "fixed", "1", ("bfs",), None
+
+    def __init__(self, module: Any, case: Any, wrong_at: int | None) -> None:
+        self._search = module("peers_adapters").Search
+        self._matrix, self._wrong_at = matrix_of(case.edges), wrong_at
+
+    def levels(self, source: int) -> np.ndarray[Any, Any]:
+        level = dijkstra(self._matrix, indices=source, unweighted=True)
+        level[np.isinf(level)] = -1
+        return level.astype(np.int64)
+
+    def bfs(self, source: int) -> Any:
+        level = self.levels(source)
+        level[0] += source == self._wrong_at
+        return self._search(0.5, lambda: level)
+
+
+class Numbered(Fixed):
+    """The same on edges in another numbering."""
+
+    def __init__(self, module: Any, edges: Any) -> None:
+        self._search = module("peers_adapters").Search
+        self._matrix, self._wrong_at = matrix_of(edges), None
+
+
+def random_case(graphs: Any, *, directed: bool) -> Any:
+    """A sparse graph of 60 vertices, not all of them connected."""
+    generator = np.random.default_rng(3)
+    u, v = generator.integers(0, 60, (2, 90))
+    edges, tuples = graphs._simple(u, v, generator.random(90), 60, directed=directed)
+    sources = np.flatnonzero(tuples)[:5]
+    return graphs.Case("random", "random", None, edges, np.arange(60), tuples, sources)
+
+
+def matrix_of(edges: Any) -> Any:
+    u, v, w = edges.both_ways()
+    return csr_array((w, (u, v)), shape=(edges.vertices, edges.vertices))
