@@ -119,9 +119,15 @@ def test_options_that_are_named_exist() -> None:
         for option in (*parameter.opts, *parameter.secondary_opts)
     }
     for page in (README, *(ROOT / "docs").glob("*.md")):
-        named = re.findall(r"`[^`\n]*?(--[a-z][a-z-]*)", page.read_text())
-        unknown = set(named) - known - {"--help"}
-        assert not unknown, f"{page.name}: {unknown}"
+        for code in re.findall(r"`([^`\n]+)`", page.read_text()):
+            script = re.search(r"benchmarks/\w+\.py", code)
+            options = (
+                set(re.findall(r"(--[a-z][a-z-]*)", (ROOT / script[0]).read_text()))
+                if script
+                else known
+            )
+            unknown = set(re.findall(r"(--[a-z][a-z-]*)", code)) - options - {"--help"}
+            assert not unknown, f"{page.name}: {unknown} in {code}"
 
 
 def test_every_format_is_described() -> None:
