@@ -15,6 +15,7 @@
 #ifndef LEVEL
 #define LEVEL u8
 #endif
+#define HUB_QUADS ((u32)HUB_WORDS / 4)
 #define UNREACHED ((LEVEL)~(LEVEL)0)
 #define LAST_LEVEL ((u32)((sizeof(LEVEL) == 1) ? 253u : 0x7FFFFFFEu))
 
@@ -61,14 +62,15 @@ struct Slot {
 
 struct State {
     Barrier barrier;
-    u32 levels;
-    u32 overflow;
+    u32 levels;   // levels that have vertices
+    u32 overflow; // there are more than LEVEL can tell: the answer is not whole
     Slot slot[4];
 };
 
+// What a level cost, by the number of the level that it found.
 struct Course {
     u64 found, pushed, examined, elapsed;
-    u32 direction, pad;
+    u64 direction;
 };
 
 struct Graph {
@@ -81,7 +83,7 @@ struct Graph {
     const uint4* heads;       // second to fifth (longer1,), then sixth to ninth (longer5,)
     const u32* head_original; // original ids of `head`
     u32 longer1, longer5;     // rows from these on have no second, no sixth neighbour
-    const u32* original_of;
+    const u32* original_of;   // null: parents are given as internal ids, and `head_original` is `head`
 };
 
 struct Search {
@@ -103,6 +105,11 @@ struct Front {
 struct Tally {
     u64 found, examined;
 };
+
+// What an internal id is called in the answer.
+__device__ __forceinline__ u32 name_of(const Graph& g, u32 vertex) {
+    return g.original_of ? __ldg(g.original_of + vertex) : vertex;
+}
 
 __device__ __forceinline__ u64 out_degree(const Graph& g, u32 vertex) {
     return __ldg(g.out_offsets + vertex + 1) - __ldg(g.out_offsets + vertex);
@@ -180,7 +187,7 @@ __device__ __noinline__ void settle_level(const Graph g, const Search s, u32 hea
 
 // Parents that a push left as internal ids become original ids.
 __device__ __forceinline__ void convert(const Graph& g, const Search& s, u32 vertex) {
-    s.parent[vertex] = __ldg(g.original_of + __ldcg(s.parent + vertex));
+    s.parent[vertex] = name_of(g, __ldcg(s.parent + vertex));
 }
 
 __device__ __noinline__ void convert_queue(const Graph g, const Search s, u32 begin, u32 end) {
@@ -276,6 +283,9 @@ struct Room {
     u16 rows[UNIT * 128];
     u32 got[UNIT * 4];
 };
+#ifdef ROOM_BYTES
+static_assert(sizeof(Room) == ROOM_BYTES, "the caller sizes shared memory by it");
+#endif
 
 // First neighbours of a quad's open rows, a row a lane and word.
 struct Heads {
@@ -390,7 +400,7 @@ __device__ __forceinline__ void pull_kept(const Graph& g, const Search& s, const
         claimed = NONE;
         if (member != NONE) {
             claimed = v;
-            parent = __ldg(g.original_of + member);
+            parent = name_of(g, member);
             atomicOr(room.got + ((v - base) >> 5), bit_of(v));
         }
         v = next_v;
@@ -497,7 +507,7 @@ __device__ __noinline__ Tally pull_open(const Graph g, const Search s, const Fro
             if (rest != NONE) member = found;
         }
         if (member != NONE) {
-            set_found(s, v, level, __ldg(g.original_of + member));
+            set_found(s, v, level, name_of(g, member));
             atomicOr(s.visited + (v >> 5), bit_of(v));
             atomicOr(next + (v >> 5), bit_of(v));
             tally.found++;
@@ -545,7 +555,7 @@ __device__ __noinline__ Tally claim_long(const Graph g, const Search s, u32* nex
         if (item & NONE) continue; // one claim a row
         u32 v = (u32)(item >> 32), member = __ldcg(s.parent + v);
         if (member == NONE) continue;
-        set_found(s, v, level, __ldg(g.original_of + member));
+        set_found(s, v, level, name_of(g, member));
         atomicOr(s.visited + (v >> 5), bit_of(v));
         atomicOr(next + (v >> 5), bit_of(v));
         tally.found++;
@@ -582,13 +592,13 @@ struct Plan {
 
 extern "C" __global__ void __launch_bounds__(1024, 1)
     bfs_search(u32 rows, u32 quads, u64 arcs, const u64* out_offsets, const u32* out_neighbors, const u64* in_offsets,
-               const u32* in_neighbors, const u32* head, const uint4* heads, const u32* head_original,
-               u32 longer1, u32 longer5, const u32* original_of, u32* parent, LEVEL* level, u32* visited, u32* fronts, u32* queue, u32* starts,
-               u64* stretches, u32* open, State* state, Course* course, u32 course_levels, u32 root) {
+               const u32* in_neighbors, const u32* head, const uint4* heads, const u32* head_original, u32 longer1,
+               u32 longer5, const u32* original_of, u32* parent, LEVEL* level, u32* visited, u32* fronts, u32* queue,
+               u32* starts, u64* stretches, u32* open, State* state, Course* course, u32 course_levels, u32 root) {
     extern __shared__ uint4 shared[];
     __shared__ u64 scratch[32];
     u32* hubs = (u32*)shared;
-    Room& room = ((Room*)(hubs + HUB_WORDS))[threadIdx.x / 32];
+    Room& room = ((Room*)(hubs + HUB_QUADS * 4))[threadIdx.x / 32];
     const Graph g = {rows, quads, out_offsets, out_neighbors, in_offsets, in_neighbors, head, heads, head_original,
                      longer1, longer5, original_of};
     const Search s = {parent, level, visited, {queue, starts}, stretches};
@@ -610,13 +620,16 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         ((uint4*)visited)[q] = make_uint4(words[0], words[1], words[2], words[3]);
     }
     clear(fronts, 3 * quads);
+#ifdef COUNT
+    for (u32 k = thread; k < course_levels; k += threads) course[k].examined = 0;
+#endif
     if (chief) {
         for (int k = 0; k < 4; k++) state->slot[k] = Slot{};
         state->overflow = 0;
         queue[0] = root;
         starts[0] = 0;
-        set_found(s, root, 0, original_of[root]);
-        course[0] = Course{1, 0, 0, 0, PUSH, 0};
+        set_found(s, root, 0, name_of(g, root));
+        course[0].found = 1;
     }
     grid_barrier(&state->barrier, goal);
 
@@ -662,9 +675,9 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 p.dirty |= 1u << p.cur;
             }
         } else {
-            const Front look = {hubs, front, p.few ? 0u : HUB_WORDS};
+            const Front look = {hubs, front, p.few ? 0u : HUB_QUADS * 4};
             if (!p.few)
-                for (u32 i = threadIdx.x; i < min(HUB_WORDS / 4, quads); i += blockDim.x)
+                for (u32 i = threadIdx.x; i < min(HUB_QUADS, quads); i += blockDim.x)
                     shared[i] = __ldcg((const uint4*)front + i);
             __syncthreads();
             if (p.internal) convert_front(g, s, front);

@@ -13,10 +13,12 @@
 
 // Pull once one in this many of the arcs has been examined by pushing.
 #ifndef ENOUGH_PUSHED
-#define ENOUGH_PUSHED 1000
+#define ENOUGH_PUSHED 2000
 #endif
-// Quads (128 rows) that a warp takes at a time.
+// Quads (128 rows) that a warp takes at a time: 1, 2 or 4, as shared memory allows.
+#ifndef UNIT
 #define UNIT 4u
+#endif
 // Arcs of a row that a warp relaxes before the rest is cut into stretches for others.
 #ifndef STRETCH
 #define STRETCH 64u
@@ -32,12 +34,12 @@ struct Slot {
     u32 stretches;
     u32 least;   // complement of the smallest distance
     u32 most;    // largest distance
-    u32 pad;
 };
 
 struct State {
     Barrier barrier;
     u32 passes, rounds, raises, inner;
+    u64 unresolved; // reached rows that no neighbour gives a parent: out- and in-rows differ
     u64 phase[4]; // arcs examined: push, pull, finish, parents
     u64 stamp[8];
     Slot slot[4];
@@ -48,6 +50,8 @@ struct Graph {
     const u64* out_offsets;
     const u32* out_neighbors;
     const float* out_weights;
+    const float* lightest; // first out-weight of row v at v << lightest_shift; infinite where none is
+    u32 lightest_shift;
     const u64* in_offsets;
     const u32* in_neighbors;
     const float* in_weights;
@@ -57,7 +61,7 @@ struct Graph {
     const uint4* pair2;   // (longer3,): fourth and fifth
     u32 longer1, longer3; // rows from these on have no second, no fourth arc
     u32 hubs;             // rows below are long: a warp each looks at them (a multiple of a unit)
-    const u32* original_of;
+    const u32* original_of; // null: parents are given as internal ids
 };
 
 struct Search {
@@ -77,6 +81,11 @@ struct Tally {
 
 __device__ __forceinline__ u32 sum_of(u32 distance, float weight) {
     return __float_as_uint(__fadd_rn(__uint_as_float(distance), weight));
+}
+
+// What an internal id is called in the answer.
+__device__ __forceinline__ u32 name_of(const Graph& g, u32 vertex) {
+    return g.original_of ? __ldg(g.original_of + vertex) : vertex;
 }
 
 __device__ __forceinline__ u64 out_degree(const Graph& g, u32 vertex) {
@@ -122,7 +131,7 @@ __device__ __forceinline__ void improve(const Graph& g, const Search& s, Slot* s
             fresh = before == UNREACHED;
             if (!fresh) tally.again++;
             else if (wave.note) tally.arcs += out_degree(g, to);
-            if (sum_of(candidate, __uint_as_float(__ldg(&g.head[to].y))) <= wave.bound)
+            if (sum_of(candidate, __ldg(g.lightest + ((u64)to << g.lightest_shift))) <= wave.bound)
                 wakes = !(atomicOr(wave.next_marks + (to >> 5), bit_of(to)) & bit_of(to));
         }
     }
@@ -246,18 +255,15 @@ __device__ __noinline__ void enter_inner(const Graph g, const Search s, Slot* sl
 }
 
 // Relaxes what the inner vertices left above the bound, waking nobody.
-__device__ __noinline__ u64 push_inner(const Graph g, const Search s, u32 count, u32 arcs) {
-    u64 examined = 0;
+__device__ __noinline__ void push_inner(const Graph g, const Search s, u32 count, u32 arcs) {
     over_arcs(s.queue, 0, count, arcs, [&](u32 entry, u32 k) {
         if (entry == NONE) return;
         const u32 u = __ldcg(s.queue.rows + entry), d = __ldcg(s.distance + u);
         const u64 at = __ldg(g.out_offsets + u) + relaxed_arcs(s, u, d) + k;
         if (at >= __ldg(g.out_offsets + u + 1)) return;
         const u32 v = __ldg(g.out_neighbors + at), candidate = sum_of(d, __ldg(g.out_weights + at));
-        examined++;
         if (__ldcg(s.distance + v) > candidate) atomicMin(s.distance + v, candidate);
     });
-    return examined;
 }
 
 // A warp's room in shared memory: rows of a unit that go on, counted from its first, what they have
@@ -268,6 +274,9 @@ struct Room {
     u32 parent[UNIT * 128];
     u32 got[32];
 };
+#ifdef ROOM_BYTES
+static_assert(sizeof(Room) == ROOM_BYTES, "the caller sizes shared memory by it");
+#endif
 
 struct Pulled {
     u64 examined, arcs;
@@ -286,6 +295,11 @@ __device__ __forceinline__ bool pull_pair(const Search& s, uint4 pair, u32 floor
 
 // One pass over the rows farther than `final`. No arc of weight w helps a row at `best` unless
 // floor + w < best, and rows ascend by weight.
+//
+// A row's distance is written by its own warp alone, by a plain 32-bit store, while other warps
+// read it. That race is wanted: they see the old distance or the new one, and both are lengths of
+// real paths. Who saw the old one is looked at again, for a pass that changed anything is followed
+// by another, or by a push from what it changed.
 __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 final, u32 floor, bool count_arcs,
                                           Room& room, Pulled& sum) {
     const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
@@ -422,25 +436,22 @@ __device__ __noinline__ void list_marked(const Graph g, const Search s, Slot* sl
 }
 
 // One of three steps by which the inner vertices offer themselves as parents along all their arcs:
-// forget, take the nearest (ties: the smallest id), tell who it was. Returns the arcs gone through.
-__device__ __noinline__ u64 offer_inner(const Graph g, const Search s, u32 count, u32 arcs, u32 step) {
-    u64 examined = 0;
+// forget, take the nearest (ties: the smallest id), tell who it was.
+__device__ __noinline__ void offer_inner(const Graph g, const Search s, u32 count, u32 arcs, u32 step) {
     over_arcs(s.queue, 0, count, arcs, [&](u32 entry, u32 k) {
         if (entry == NONE) return;
         const u32 u = __ldcg(s.queue.rows + entry), d = __ldcg(s.distance + u);
         const u64 at = __ldg(g.out_offsets + u) + k, key = (u64)d << 32 | u;
         if (at >= __ldg(g.out_offsets + u + 1)) return;
         const u32 v = __ldg(g.out_neighbors + at), away = __ldcg(s.distance + v);
-        examined++;
         if (d >= away || sum_of(d, __ldg(g.out_weights + at)) != away) return;
         if (step == 0) s.record[v] = ~0ull;
         if (step == 1) atomicMin(s.record + v, key);
         if (step == 2 && __ldcg(s.record + v) == key) {
-            s.parent[v] = __ldg(g.original_of + u);
+            s.parent[v] = name_of(g, u);
             atomicOr(s.resolved + (v >> 5), bit_of(v));
         }
     });
-    return examined;
 }
 
 // Takes neighbour u along an arc of weight w as the parent of a row at `at`, if it is a better one.
@@ -485,7 +496,7 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
         }
         for (int step = 16; step; step >>= 1) best = min(best, __shfl_xor_sync(FULL, best, step));
         if (v == root) best = v;
-        if (lane == 0) s.parent[v] = best == ~0ull ? NONE : __ldg(g.original_of + (u32)best);
+        if (lane == 0) s.parent[v] = best == ~0ull ? NONE : name_of(g, (u32)best);
         append(s.queue.rows, &slot->count, 0, lane == 0 && at < UNREACHED && best == ~0ull, v);
     }
     for (u32 unit = g.hubs / (UNIT * 128) + warp; unit * UNIT < g.quads; unit += warps) {
@@ -528,7 +539,7 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
                 kept += __popc(waiting);
                 if (at[j] != NONE && !goes) {
                     if (v == root) parent[j] = v;
-                    s.parent[v] = parent[j] == NONE ? NONE : __ldg(g.original_of + parent[j]);
+                    s.parent[v] = parent[j] == NONE ? NONE : name_of(g, parent[j]);
                 }
                 append(s.queue.rows, &slot->count, 0, at[j] < UNREACHED && !goes && parent[j] == NONE, v);
             }
@@ -556,7 +567,7 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
                         examined++;
                     }
                 }
-                s.parent[v] = parent == NONE ? NONE : __ldg(g.original_of + parent);
+                s.parent[v] = parent == NONE ? NONE : name_of(g, parent);
             }
             append(s.queue.rows, &slot->count, 0, v != NONE && parent == NONE, v);
             v = next_v;
@@ -577,7 +588,7 @@ __device__ __noinline__ u32 plateau_step(const Graph g, const Search s, u32 coun
         if (apply) {
             const u64 parent = __ldcg(s.record + v);
             if (parent == ~0ull) continue;
-            s.parent[v] = __ldg(g.original_of + (u32)parent);
+            s.parent[v] = name_of(g, (u32)parent);
             atomicAnd(s.marks + (v >> 5), ~bit_of(v));
             found++;
             continue;
@@ -605,15 +616,16 @@ __device__ __forceinline__ u32 block_max(u32 value, u32* scratch) {
 
 extern "C" __global__ void __launch_bounds__(1024, 1)
     sssp_search(u32 rows, u32 quads, u64 arcs, const u64* out_offsets, const u32* out_neighbors,
-                const float* out_weights, const u64* in_offsets, const u32* in_neighbors, const float* in_weights,
-                const uint2* head, const float* second, const uint4* pair, const uint4* pair2, u32 longer1, u32 longer3,
-                u32 hubs, const u32* original_of, u32* parent, u32* distance, u64* record, u32* marks, u32* resolved, u32* queue,
-                u32* starts, u64* stretches, u32 stretch_room, State* state, float step, u32 root) {
+                const float* out_weights, const float* lightest, u32 lightest_shift, const u64* in_offsets,
+                const u32* in_neighbors, const float* in_weights, const uint2* head, const float* second,
+                const uint4* pair, const uint4* pair2, u32 longer1, u32 longer3, u32 hubs, const u32* original_of,
+                u32* parent, u32* distance, u64* record, u32* marks, u32* resolved, u32* queue, u32* starts,
+                u64* stretches, u32 stretch_room, State* state, float step, u32 may_pull, u32 root) {
     extern __shared__ uint4 shared[];
     __shared__ u64 scratch[32];
     Room& room = ((Room*)shared)[threadIdx.x / 32];
-    const Graph g = {rows, quads, out_offsets, out_neighbors, out_weights, in_offsets, in_neighbors, in_weights,
-                     head, second, pair, pair2, longer1, longer3, hubs, original_of};
+    const Graph g = {rows, quads, out_offsets, out_neighbors, out_weights, lightest, lightest_shift, in_offsets,
+                     in_neighbors, in_weights, head, second, pair, pair2, longer1, longer3, hubs, original_of};
     const Search s = {parent, distance, record, marks, resolved, {queue, starts}, stretches, stretch_room};
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     const bool chief = thread == 0;
@@ -706,7 +718,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             growing = false;
         }
         settled = smallest == UNREACHED;
-        if (settled || examined * ENOUGH_PUSHED >= arcs) break;
+        if (settled || (may_pull && examined * ENOUGH_PUSHED >= arcs)) break;
         bound = max(smallest, __float_as_uint(__fadd_rn(__uint_as_float(smallest), step)));
         raises++;
         next_slot();
@@ -810,6 +822,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         state->rounds = rounds;
         state->raises = raises;
         state->inner = inner;
+        state->unresolved = unresolved;
         STAMP(6);
     }
     leave_grid(&state->barrier);

@@ -1,0 +1,114 @@
+"""CUDA sources compile for every architecture, on machines without a GPU too."""
+
+from __future__ import annotations
+
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ooc_graph.errors import DeviceError
+from ooc_graph.kernels import cuda_bfs, cuda_modules, cuda_sssp
+from tests.nvrtc import compile_cuda, need_nvrtc
+
+# Compute capability, and shared memory that a block may have there (CUDA Programming Guide).
+ARCHITECTURES = {80: 163, 90: 227, 100: 227}
+SMALL = 99 << 10  # as on 8.6, 8.9 and 12.0
+
+
+def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
+    """What the package compiles on a device with so much shared memory."""
+    bytes_, ints = cuda_bfs.BYTE_LEVELS, cuda_bfs.INT_LEVELS
+    return [
+        ("bfs.cu", cuda_bfs.constants(shared_bytes, bytes_, count_arcs=False)),
+        ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=True)),
+        ("sssp.cu", cuda_sssp.constants(shared_bytes)),
+        ("rows.cu", {"ID": "u32"}),
+        ("rows.cu", {"ID": "u64"}),
+        ("heads.cu", {}),
+        ("kronecker.cu", {}),
+    ]
+
+
+def compiled(name: str, constants: dict[str, int | str], capability: int) -> tuple[str, bytes]:
+    options = [*cuda_modules.OPTIONS, *cuda_modules.definitions(constants)]
+    return compile_cuda(cuda_modules.source(name), name, [*options, f"-arch=sm_{capability}"])
+
+
+def test_every_source_has_a_variant() -> None:
+    names = {path.name for path in cuda_modules.SOURCES.glob("*.cu")}
+    assert names == {name for name, _ in variants(SMALL)}
+
+
+@pytest.mark.parametrize("capability", ARCHITECTURES)
+def test_sources_compile_without_a_word(capability: int) -> None:
+    need_nvrtc()
+    wanted = variants(ARCHITECTURES[capability] << 10)
+    if capability == min(ARCHITECTURES):
+        wanted += [("bfs.cu", {"TRACE": 1}), ("sssp.cu", {"TRACE": 1})]
+        wanted += [v for v in variants(SMALL) if v[0] in {"bfs.cu", "sssp.cu"}]
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda v: (v, compiled(*v, capability)), wanted))
+    for variant, (log, code) in done:
+        assert log == "", variant
+        assert code[:4] == b"\x7fELF", variant
+
+
+def test_errors_name_our_files_and_lines() -> None:
+    need_nvrtc()
+    lines = (cuda_modules.SOURCES / "bfs.cu").read_text().splitlines()
+    line = next(i for i, text in enumerate(lines, 1) if text.startswith("struct Slot"))
+    header = (cuda_modules.SOURCES / "queue.cuh").read_text().splitlines()
+    queue = next(i for i, text in enumerate(header, 1) if text.startswith("struct Queue"))
+    text = cuda_modules.source("bfs.cu").replace("struct Slot", "strict Slot")
+    text = text.replace("struct Queue", "strict Queue")
+    log, code = compile_cuda(text, "bfs.cu", list(cuda_modules.OPTIONS))
+    assert not code
+    assert f"ooc_graph/kernels/cuda/bfs.cu({line}): error" in log
+    assert f"ooc_graph/kernels/cuda/queue.cuh({queue}): error" in log
+
+
+def test_headers_stand_in_the_text_once() -> None:
+    text = cuda_modules.source("sssp.cu")
+    assert "#include" not in text
+    assert "#pragma once" not in text
+    assert text.count("struct Barrier {") == 1
+    assert text.count("struct Queue {") == 1
+    assert len(re.findall("^#line", text, re.MULTILINE)) == 5
+
+
+def test_too_little_shared_memory_is_said() -> None:
+    with pytest.raises(DeviceError, match="65536 bytes of shared memory"):
+        cuda_bfs.constants(64 << 10, cuda_bfs.BYTE_LEVELS, count_arcs=False)
+    with pytest.raises(DeviceError, match="32768 bytes of shared memory"):
+        cuda_sssp.constants(32 << 10)
+
+
+def test_missing_cupy_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(DeviceError, match=r"pip install 'ooc-graph\[cuda13\]'") as caught:
+        cuda_modules.cuda()
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value)
+
+
+class NoDriver:
+    """Stands in for a CuPy on a machine without a device."""
+
+    class cuda:  # noqa: N801
+        class runtime:  # noqa: N801
+            CUDARuntimeError = OSError
+
+            @staticmethod
+            def getDeviceCount() -> int:
+                raise OSError("cudaErrorNoDevice")
+
+
+def test_missing_device_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", NoDriver())
+    with pytest.raises(DeviceError, match="no CUDA device can be used: cudaErrorNoDevice"):
+        cuda_modules.cuda()
+    monkeypatch.setattr(NoDriver.cuda.runtime, "getDeviceCount", lambda: 0)
+    with pytest.raises(DeviceError, match="CUDA_VISIBLE_DEVICES"):
+        cuda_modules.cuda()
