@@ -67,11 +67,14 @@ class DeviceSsspTree:
         float32 (rows,): +inf where unreached.
     elapsed_s
         Seconds on the device, by events, all initialisation included.
+    phase_arcs
+        Arcs examined, as in `SsspTree`.
     """
 
     parent: Any
     distance: Any
     elapsed_s: float
+    phase_arcs: dict[str, int]
 
 
 class CudaSsspSearch:
@@ -120,7 +123,8 @@ class CudaSsspSearch:
 
     def _survey(self, tuples: Any) -> None:
         found = _survey(self._out, tuples)
-        self._may_pull, self._step = may_pull(found), found.step
+        self._may_pull = may_pull(found)
+        self._step = min(found.step, float(np.finfo(np.float32).max))
         # Rows fall by tuples, and a warp's share begins at a multiple of what it takes at a time.
         self._hubs = int((tuples > LONG_ROW).sum()) // (QUAD_ROWS * _UNITS[0]) * QUAD_ROWS
         self._hubs *= _UNITS[0]
@@ -162,9 +166,9 @@ class CudaSsspSearch:
 
     def run_on_device(self, root: int) -> DeviceSsspTree:
         """Search from internal id ``root``; the answer stays on the device. Raises as `run`."""
-        _, elapsed_s = self._run(root, self._original_of)
+        phase_arcs, elapsed_s = self._run(root, self._original_of)
         distance = self._distance[: self._out.rows].view(np.float32)
-        return DeviceSsspTree(self._parent, distance, elapsed_s)
+        return DeviceSsspTree(self._parent, distance, elapsed_s, phase_arcs)
 
     def _run(self, root: int, original_of: Any) -> tuple[dict[str, int], float]:
         require_root(root, self._out.rows)

@@ -96,8 +96,8 @@ def test_missing_cupy_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> Non
 class NoDriver:
     """Stands in for a CuPy on a machine without a device."""
 
-    class cuda:  # noqa: N801
-        class runtime:  # noqa: N801
+    class cuda:
+        class runtime:
             CUDARuntimeError = OSError
 
             @staticmethod
