@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -184,7 +186,7 @@ class CudaBfsSearch:
         require_root(root, self._out.rows)
         elapsed_s = 0.0
         while True:
-            elapsed_s += seconds_of(lambda: self._launch(root, original_of))
+            elapsed_s += seconds_of(self._launch(root, original_of))
             levels, overflow = (int(word) for word in self._state[2:4].get())
             if overflow:
                 self._use(INT_LEVELS, FIRST_COURSE[INT_LEVELS])
@@ -193,7 +195,8 @@ class CudaBfsSearch:
             else:
                 return levels, elapsed_s
 
-    def _launch(self, root: int, original_of: Any) -> None:
+    def _launch(self, root: int, original_of: Any) -> Callable[[], None]:
+        """What launches a search, with all arguments ready."""
         out, into, heads = self._out, self._into, self._heads
         named = (heads.head, NULL) if original_of is None else (heads.head_original, original_of)
         arguments = (
@@ -205,7 +208,8 @@ class CudaBfsSearch:
             *(self._stretches, self._open, self._state, self._course),
             *(np.uint32(len(self._course)), np.uint32(root)),
         )
-        self._search((self._blocks,), (_BLOCK,), arguments, shared_mem=self._shared)
+        grid = (self._blocks,), (_BLOCK,)
+        return partial(self._search, *grid, arguments, shared_mem=self._shared)
 
 
 _COURSE_HOST = np.dtype([(name, np.int64) for name in _COURSE.names or ()])

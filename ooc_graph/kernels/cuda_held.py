@@ -136,7 +136,7 @@ def extents(rows: DeviceRows, lane_arcs: int, stretch: int) -> Extents:
 
 
 def seconds_of(launch: Callable[[], None]) -> float:
-    """Seconds that the current stream takes for a launch, by events; waits for its end."""
+    """Seconds from here until the current stream is through with a launch, by events; waits."""
     events = cuda().cuda
     begin, end = events.Event(), events.Event()
     begin.record()

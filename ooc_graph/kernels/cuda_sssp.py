@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -172,7 +174,7 @@ class CudaSsspSearch:
 
     def _run(self, root: int, original_of: Any) -> tuple[dict[str, int], float]:
         require_root(root, self._out.rows)
-        elapsed_s = seconds_of(lambda: self._launch(root, original_of))
+        elapsed_s = seconds_of(self._launch(root, original_of))
         counts = self._state[_COUNTS].get().view(np.uint64)
         if self._may_overflow and self._overflowed():
             raise overflow_error(np.dtype(np.float32))
@@ -188,7 +190,8 @@ class CudaSsspSearch:
         look((blocks_for(rows.rows * 32, 4096),), (THREADS,), arguments)
         return bool(lost[0])
 
-    def _launch(self, root: int, original_of: Any) -> None:
+    def _launch(self, root: int, original_of: Any) -> Callable[[], None]:
+        """What launches a search, with all arguments ready."""
         out, into, heads = self._out, self._into, self._heads
         arguments = (
             *(np.uint32(out.rows), np.uint32(out.quads), np.uint64(out.arcs)),
@@ -202,7 +205,8 @@ class CudaSsspSearch:
             *(self._queue, self._starts, self._stretches, np.uint32(STRETCH_ROOM), self._state),
             *(np.float32(self._step), np.uint32(self._may_pull), np.uint32(root)),
         )
-        self._search((self._blocks,), (_BLOCK,), arguments, shared_mem=self._shared)
+        grid = (self._blocks,), (_BLOCK,)
+        return partial(self._search, *grid, arguments, shared_mem=self._shared)
 
 
 class _Heads:

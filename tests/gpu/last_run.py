@@ -1,14 +1,23 @@
-"""What was last tested on a GPU, and whether that is still what stands here."""
+"""What was last tested on a GPU, and whether that is still what stands here.
+
+    python -m tests.gpu.last_run
+
+says which device there is, or ends with an error where there is none.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import platform
+import sys
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from ooc_graph.errors import DeviceError
+from ooc_graph.kernels.cuda_modules import cuda
 
 ROOT = Path(__file__).parents[2]
 LAST_RUN = Path(__file__).with_name("last_run.json")
@@ -45,8 +54,7 @@ def write(part: str, found: dict[str, Any], path: Path = LAST_RUN) -> None:
 
 def circumstances() -> dict[str, Any]:
     """Date, device and versions."""
-    import cupy
-
+    cupy = cuda()
     device = cupy.cuda.Device().id
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -59,3 +67,14 @@ def circumstances() -> dict[str, Any]:
         "numba": metadata.version("numba"),
         "python": platform.python_version(),
     }
+
+
+def main() -> None:
+    try:
+        sys.stdout.write(f"testing on {circumstances()['device']}\n")
+    except DeviceError as error:
+        sys.exit(f"nothing was tested: {error}")
+
+
+if __name__ == "__main__":
+    main()

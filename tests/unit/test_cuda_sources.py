@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
+import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from ooc_graph.errors import DeviceError
 from ooc_graph.kernels import cuda_bfs, cuda_modules, cuda_sssp
+from tests.gpu import last_run
 from tests.nvrtc import compile_cuda, need_nvrtc
 
 # Compute capability, and shared memory that a block may have there (CUDA Programming Guide).
@@ -57,25 +59,23 @@ def test_sources_compile_without_a_word(capability: int) -> None:
 
 def test_errors_name_our_files_and_lines() -> None:
     need_nvrtc()
-    lines = (cuda_modules.SOURCES / "bfs.cu").read_text().splitlines()
-    line = next(i for i, text in enumerate(lines, 1) if text.startswith("struct Slot"))
-    header = (cuda_modules.SOURCES / "queue.cuh").read_text().splitlines()
-    queue = next(i for i, text in enumerate(header, 1) if text.startswith("struct Queue"))
-    text = cuda_modules.source("bfs.cu").replace("struct Slot", "strict Slot")
-    text = text.replace("struct Queue", "strict Queue")
+    text, expected = cuda_modules.source("bfs.cu"), []
+    for name, word in (("bfs.cu", "Plan"), ("bfs_graph.cuh", "Course"), ("queue.cuh", "Queue")):
+        lines = (cuda_modules.SOURCES / name).read_text().splitlines()
+        line = next(i for i, found in enumerate(lines, 1) if found.startswith(f"struct {word} "))
+        text = text.replace(f"struct {word} ", f"strict {word} ")
+        expected.append(f"ooc_graph/kernels/cuda/{name}({line}): error")
     log, code = compile_cuda(text, "bfs.cu", list(cuda_modules.OPTIONS))
     assert not code
-    assert f"ooc_graph/kernels/cuda/bfs.cu({line}): error" in log
-    assert f"ooc_graph/kernels/cuda/queue.cuh({queue}): error" in log
+    assert [place for place in expected if place not in log] == []
 
 
 def test_headers_stand_in_the_text_once() -> None:
     text = cuda_modules.source("sssp.cu")
     assert "#include" not in text
     assert "#pragma once" not in text
-    assert text.count("struct Barrier {") == 1
-    assert text.count("struct Queue {") == 1
-    assert len(re.findall("^#line", text, re.MULTILINE)) == 5
+    for struct in ("Barrier", "Queue", "Room"):
+        assert text.count(f"struct {struct} {{") == 1
 
 
 def test_too_little_shared_memory_is_said() -> None:
@@ -112,3 +112,14 @@ def test_missing_device_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(NoDriver.cuda.runtime, "getDeviceCount", lambda: 0)
     with pytest.raises(DeviceError, match="CUDA_VISIBLE_DEVICES"):
         cuda_modules.cuda()
+
+
+def test_changed_sources_are_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kept = tmp_path / "last_run.json"
+    monkeypatch.setattr(last_run, "circumstances", lambda: {"device": "none"})
+    last_run.write("tests", {"passed": 1}, kept)
+    last_run.write("sanitizer", {"tools": {}}, kept)
+    assert json.loads(kept.read_text()).keys() == {"sources_sha256", "tests", "sanitizer"}
+    monkeypatch.setattr(last_run, "HASHED", last_run.HASHED[1:])
+    last_run.write("tests", {"passed": 2}, kept)
+    assert json.loads(kept.read_text()).keys() == {"sources_sha256", "tests"}
