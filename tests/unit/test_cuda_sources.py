@@ -114,6 +114,24 @@ def test_missing_device_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> N
         cuda_modules.cuda()
 
 
+AGAIN = (
+    "GPU code or GPU tests have changed since they last ran on a GPU. On a machine that has one: "
+    "OOC_GRAPH_GPU_RECORD=1 make gpu-test, then .venv/bin/python -m tests.gpu.sanitize; "
+    "commit tests/gpu/last_run.json"
+)
+
+
+def test_what_stands_here_was_tested_on_a_gpu() -> None:
+    record = last_run.read()
+    assert record.get("sources_sha256") == last_run.sources_sha256(), AGAIN
+    assert record["tests"]["exit_status"] == 0, AGAIN
+    assert record["tests"]["failed"] == record["tests"]["skipped"] == 0, AGAIN
+    assert record["tests"]["passed"] > 200, AGAIN
+    tools = record["sanitizer"]["tools"]
+    assert tools.keys() == {"memcheck", "racecheck", "synccheck", "initcheck"}, AGAIN
+    assert {found["errors"] for found in tools.values()} == {0}, AGAIN
+
+
 def test_changed_sources_are_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kept = tmp_path / "last_run.json"
     monkeypatch.setattr(last_run, "circumstances", lambda: {"device": "none"})
