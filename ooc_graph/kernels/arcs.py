@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ooc_graph.kernels.compiled import inlined, kernel
 from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, IntArray
 
 _BLOCK_BITS = np.uint64(DEAL_BLOCK_BITS)
 _IN_BLOCK = np.uint64(DEAL_BLOCK - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def translate_dense(ids: IntArray, first: int, internal_of: AnyArray, out: AnyArray) -> None:
     """``out[i] = internal_of[ids[i] - first]``; isolated vertices become the largest id."""
     for i in range(len(ids)):
         out[i] = internal_of[ids[i] - first]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def translate_sorted(
     ids: IntArray, originals: IntArray, internal_of: AnyArray, out: AnyArray
 ) -> int:
@@ -38,7 +38,7 @@ def translate_sorted(
     return missing
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _place_of(row: Any, base: Any) -> Any:
     """Place of a row in the bucket table: rows first, then blocks of 1,024 rows.
 
@@ -48,14 +48,14 @@ def _place_of(row: Any, base: Any) -> Any:
     return min(np.uint64(row), base + (np.uint64(row) >> _BLOCK_BITS))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _local(internal: Any, shift: Any) -> Any:
     """Row number inside its shard, as `Dealing.local_of` has it for 2**shift shards."""
     block = np.uint64(internal) >> _BLOCK_BITS
     return ((block >> shift) << _BLOCK_BITS) | (np.uint64(internal) & _IN_BLOCK)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_buckets(
     u: AnyArray, v: AnyArray, both: bool, table: AnyArray, base: Any, counts: IntArray
 ) -> None:
@@ -79,7 +79,7 @@ def count_buckets(
             counts[1, table[_place_of(v[i], base)]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scatter_arcs(
     u: AnyArray,
     v: AnyArray,

@@ -20,7 +20,7 @@ from ooc_graph.kernels.bfs_pull import (
 )
 from ooc_graph.kernels.bfs_push import push_alone, push_part, settle, settle_part
 from ooc_graph.kernels.bitmap import Words, members, put_all
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.interface import PULL, PUSH
 from ooc_graph.kernels.team import CHUNK, OPERATION, barrier
 from ooc_graph.types import AnyArray
@@ -56,7 +56,7 @@ class Scratch(NamedTuple):
     never: Words
 
 
-@kernel
+@subroutine
 def _reset(thread: int, threads: int, tree: Any, scratch: Any) -> None:
     rows, words = len(tree.parent), len(tree.visited)
     begin, end = rows * thread // threads, rows * (thread + 1) // threads
@@ -67,7 +67,7 @@ def _reset(thread: int, threads: int, tree: Any, scratch: Any) -> None:
         tree.visited[index] = scratch.never[index]
 
 
-@kernel
+@subroutine
 def _fill_frontier(tree: Any, scratch: Any, source: int, begin: int, end: int) -> None:
     """Bring the frontier into ``scratch.frontier`` for a level that pulls."""
     if source == FROM_FOUND:
@@ -81,14 +81,14 @@ def _fill_frontier(tree: Any, scratch: Any, source: int, begin: int, end: int) -
         put_all(scratch.frontier, scratch.queue[begin:], end - begin)
 
 
-@kernel
+@subroutine
 def _keep_visited(tree: Any, scratch: Any) -> None:
     """Keep what is visited before a push, for `FROM_VISITED`."""
     for index in range(len(tree.visited)):
         scratch.frontier[index] = tree.visited[index]
 
 
-@kernel
+@subroutine
 def _start(
     thread: int, threads: int, control: Any, out: Any, tree: Any, scratch: Any, root: int
 ) -> int:
@@ -102,7 +102,7 @@ def _start(
     return len(out.neighbors)
 
 
-@kernel
+@subroutine
 def _start_listed(
     thread: int,
     threads: int,
@@ -128,7 +128,7 @@ def _start_listed(
     return unvisited
 
 
-@kernel
+@subroutine
 def _push(thread: int, threads: int, control: Any, out: Any, tree: Any, scratch: Any) -> None:
     """Push with all threads, and make what is new the frontier."""
     queue, begin, end = scratch.queue, control[BEGIN], control[END]
@@ -141,7 +141,7 @@ def _push(thread: int, threads: int, control: Any, out: Any, tree: Any, scratch:
         control[BEGIN], control[END] = end, end + count
 
 
-@kernel
+@subroutine
 def _plan(
     control: Any, out: Any, tree: Any, scratch: Any, course: Any, unvisited: int, source: int
 ) -> int:

@@ -1,4 +1,4 @@
-"""How this package's search kernels are compiled."""
+"""How this package's kernels are compiled."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 from numba import njit
 from numba.extending import intrinsic
 
+_OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
+
 
 def kernel(function: Callable[..., object]) -> Any:
     """Compile on first call for each signature; cached on disk; runs without the GIL.
@@ -16,8 +18,29 @@ def kernel(function: Callable[..., object]) -> Any:
     access, with atomics, which made a pass over the rows five times slower. So a kernel must not
     allocate; numba refuses to compile one that does.
     """
-    options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
-    return njit(**options)(function)
+    return njit(cache=True, **_OPTIONS)(function)
+
+
+def allocating_kernel(function: Callable[..., object]) -> Any:
+    """As a `kernel`, with reference counts: for the few that allocate their scratch memory."""
+    return njit(cache=True, **_OPTIONS | {"_nrt": True})(function)
+
+
+def subroutine(function: Callable[..., object]) -> Any:
+    """Compile as part of the kernels that call it; Python cannot call it.
+
+    What Python could call it through (a wrapper that takes each array out of its object) and an
+    entry in the cache of its own would take as long to compile as the function itself.
+    """
+    return njit(no_cpython_wrapper=True, **_OPTIONS)(function)
+
+
+def inlined(function: Callable[..., object]) -> Any:
+    """As a `subroutine`, its body put in place of the call before types are known.
+
+    So a caller's constant arguments are constants in it.
+    """
+    return njit(inline="always", **_OPTIONS)(function)
 
 
 def instruction(typing: Callable[..., object]) -> Any:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ooc_graph.kernels.compiled import inlined, kernel
 from ooc_graph.types import AnyArray, IntArray
 
 _DIGIT_BITS = 16
 _DIGITS = 1 << _DIGIT_BITS
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _add_one(low: AnyArray, degree: AnyArray, position: Any) -> None:
     count = np.uint8(low[position] + np.uint8(1))
     low[position] = count
@@ -21,7 +21,7 @@ def _add_one(low: AnyArray, degree: AnyArray, position: Any) -> None:
         degree[position] += np.uint32(256)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_dense(
     source: IntArray, target: IntArray, first: int, low: AnyArray, degree: AnyArray
 ) -> int:
@@ -48,7 +48,7 @@ def count_dense(
     return loops
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _falling_pass(
     degree: AnyArray, order: AnyArray, shift: int, histogram: IntArray, out: AnyArray
 ) -> None:
