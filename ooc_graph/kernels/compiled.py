@@ -8,7 +8,10 @@ from typing import Any
 from numba import njit
 from numba.extending import intrinsic
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
+
+def _compiled(function: Callable[..., object], **options: Any) -> Any:
+    jit: Any = njit
+    return jit(**{"nogil": True, "_nrt": False, "no_cfunc_wrapper": True} | options)(function)
 
 
 def kernel(function: Callable[..., object]) -> Any:
@@ -18,12 +21,12 @@ def kernel(function: Callable[..., object]) -> Any:
     access, with atomics, which made a pass over the rows five times slower. So a kernel must not
     allocate; numba refuses to compile one that does.
     """
-    return njit(cache=True, **_OPTIONS)(function)
+    return _compiled(function, cache=True)
 
 
 def allocating_kernel(function: Callable[..., object]) -> Any:
     """As a `kernel`, with reference counts: for the few that allocate their scratch memory."""
-    return njit(cache=True, **_OPTIONS | {"_nrt": True})(function)
+    return _compiled(function, cache=True, _nrt=True)
 
 
 def subroutine(function: Callable[..., object]) -> Any:
@@ -32,7 +35,7 @@ def subroutine(function: Callable[..., object]) -> Any:
     What Python could call it through (a wrapper that takes each array out of its object) and an
     entry in the cache of its own would take as long to compile as the function itself.
     """
-    return njit(no_cpython_wrapper=True, **_OPTIONS)(function)
+    return _compiled(function, no_cpython_wrapper=True)
 
 
 def inlined(function: Callable[..., object]) -> Any:
@@ -40,7 +43,7 @@ def inlined(function: Callable[..., object]) -> Any:
 
     So a caller's constant arguments are constants in it.
     """
-    return njit(inline="always", **_OPTIONS)(function)
+    return _compiled(function, inline="always")
 
 
 def instruction(typing: Callable[..., object]) -> Any:

@@ -15,11 +15,12 @@ from ooc_graph.answers.scatter import Ids
 from ooc_graph.errors import UsageError
 from ooc_graph.exchange.resident import PLUGIN_NAME
 from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.sssp_short_rows import CpuNearFarSearch
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.session.edges_method import EDGES, ROWS, load_search
 from ooc_graph.session.machine import cores
-from ooc_graph.session.warmup import warm
+from ooc_graph.session.warmup import SHORT_ROWS, warm
 from ooc_graph.shards.in_memory import find_graph
 from ooc_graph.shards.load import Graph
 
@@ -168,7 +169,12 @@ def _load(path: str, identity: str, kernel: str, method: str) -> Searcher:
     if method == EDGES:
         search = load_search(graph, kernel, device())
         return Searcher(kernel, search, graph, load_ids(graph), graph.tuples())
-    warm(kernel, graph, device(), ranks=False)
     shard = graph.load(ORDER_OF[kernel])
     search = getattr(device(), kernel)(shard)
+    warm(kernel, graph, device(), variant=variant_of(search))
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)
+
+
+def variant_of(search: Any) -> str:
+    """Which of a search's kernels it runs, as `warm` is told."""
+    return SHORT_ROWS if isinstance(search, CpuNearFarSearch) else ""

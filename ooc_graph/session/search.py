@@ -23,7 +23,7 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import edges_method, resident
 from ooc_graph.session.place import Place
-from ooc_graph.session.warmup import warm
+from ooc_graph.session.warmup import RANKS, warm
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
@@ -279,7 +279,7 @@ class MakeRanks:
         """As the call, with ranks that are taken from ``kept`` and go back there."""
         resident.release()
         graph = resident.open_same(self.task.path, self.task.identity)
-        warm(self.task.kernel, graph, resident.device(), ranks=True)
+        warm(self.task.kernel, graph, resident.device(), variant=RANKS)
         key = (self.task.path, self.task.identity, self.task.kernel)
         kept.keep_only(key, shards)
         ranks = {shard: kept.take(key, shard) or self._rank(graph, shard) for shard in shards}

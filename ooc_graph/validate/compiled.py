@@ -23,9 +23,11 @@ def compiled(function: Function) -> Function:
 
     Without reference counts, too, so a compiled loop must not allocate.
     """
-    return cast(Function, njit(cache=True, **_OPTIONS)(function))
+    jit: Any = njit
+    return cast(Function, jit(cache=True, **_OPTIONS)(function))
 
 
 def subroutine(function: Function) -> Function:
     """Compile as part of the loops that call it; Python cannot call it."""
-    return cast(Function, njit(no_cpython_wrapper=True, **_OPTIONS)(function))
+    jit: Any = njit
+    return cast(Function, jit(no_cpython_wrapper=True, **_OPTIONS)(function))
