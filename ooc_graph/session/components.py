@@ -13,7 +13,7 @@ import numpy as np
 from ooc_graph.answers.components import ComponentColumns, columns_of_components, write_components
 from ooc_graph.answers.result import ComponentsResult, components_attributes
 from ooc_graph.errors import UsageError
-from ooc_graph.exchange import local, scheduler
+from ooc_graph.exchange import local
 from ooc_graph.kernels.components_interface import ComponentLabels
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import id_dtype
@@ -79,6 +79,8 @@ def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Lab
         return place.call(label_locally, task)
     if place.client is None:
         raise UsageError("the scheduler exchange needs a Dask client")
+    from ooc_graph.exchange import scheduler  # noqa: PLC0415 (imports distributed)
+
     make = MakeComponents(task, _NO_ROOT)
     if task.folder is None:
         parts, _ = scheduler.run(place.client, make, graph.shards, threads=place.threads)

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-
-from distributed import Client
+from typing import TYPE_CHECKING
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.report.data import Stage
@@ -23,6 +22,9 @@ from ooc_graph.session.place import Place, place_for
 from ooc_graph.shards.build import BuildOptions, BuildReport
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Progress
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 def graph500(

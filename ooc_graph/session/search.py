@@ -16,7 +16,7 @@ import numpy as np
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.exchange import local, scheduler
+from ooc_graph.exchange import local
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.metadata import ArraySpec
@@ -219,6 +219,8 @@ def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Wri
         return place.call(search_locally, task)
     if place.client is None:
         raise UsageError("the scheduler exchange needs a Dask client")
+    from ooc_graph.exchange import scheduler  # noqa: PLC0415 (imports distributed)
+
     make = MakeRanks(task, internal)
     if task.folder is None:
         trees, _ = scheduler.run(place.client, make, graph.shards, threads=place.threads)
@@ -273,6 +275,8 @@ class MakeRanks:
 
     def __call__(self, shards: Sequence[int]) -> tuple[dict[int, Any], Any]:
         """Coroutines of these shards and what they share."""
+        from ooc_graph.exchange import scheduler  # noqa: PLC0415 (imports distributed)
+
         return self.build(shards, resident.Ranks(scheduler.worker_state()))
 
     def build(self, shards: Sequence[int], kept: resident.Ranks) -> tuple[dict[int, Any], Any]:
