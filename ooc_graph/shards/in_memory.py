@@ -16,7 +16,6 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.rows import sort_rows
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import (
     IN,
@@ -84,17 +83,9 @@ class HeldArrays:
 class MemoryGraph(Graph):
     """A graph whose arrays are in this process's memory."""
 
-    def _side(self, side: str, order: str, shard: int | None) -> Rows:
-        rows = super()._rows(side, self._kept(order), order, shard)
-        if self._kept(order) == order:
-            return rows
-        # Only light rows are there: BFS gets a copy of them, ordered by id.
-        neighbors = rows.neighbors.copy()
-        sort_rows(rows.offsets.astype(np.int64), neighbors, np.empty(0, np.uint32))
-        return Rows(rows.offsets, neighbors)
-
-    def _kept(self, order: str) -> str:
-        return order if order in self.attributes["row_orders"] else LIGHT
+    def _by_id(self, rows: Rows) -> Rows:
+        # What was "loaded" are the graph's own arrays: a copy of them is put in order.
+        return super()._by_id(Rows(rows.offsets, rows.neighbors.copy()))
 
 
 def find_graph(path: str | Path) -> MemoryGraph | None:
