@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial as bind
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -144,11 +145,12 @@ def build(
     """
     report = BuildReport()
     with partial_store(out, "graph", overwrite=options.overwrite) as partial:
+        work = _Build(partial, workforce, progress, report, options)
         try:
-            _Build(partial, workforce, progress, report, options).run(source)
+            work.run(source)
         finally:
-            forget_tables()
-            workforce.everywhere(forget_tables)
+            forget_tables(str(partial.spill))
+            work.forget()
     return report
 
 
@@ -163,6 +165,13 @@ class _Build:
     @property
     def executor(self) -> Executor:
         return self.workforce.executor
+
+    def forget(self) -> None:
+        """Have all processes of the workforce give memory back."""
+        # Another build of this process keeps its pieces. A worker may hold what a client that was
+        # killed has left, and gives back everything.
+        spill = None if self.workforce.remote else str(self.partial.spill)
+        self.workforce.everywhere(bind(forget_tables, spill))
 
     def run(self, source: EdgeSource) -> None:
         local = getattr(source, "in_memory", False)
@@ -310,7 +319,7 @@ class _Build:
         self, planned: tuple[RunTask, int, int], vertices: Renumbered
     ) -> tuple[MergeTask, Woven]:
         runs, shards, capacity = planned
-        self.workforce.everywhere(forget_tables)
+        self.forget()
         orders = self.options.orders(runs.source.weighted)
         folder = str(self._folder("pieces"))
         task = MergeTask(
@@ -326,7 +335,7 @@ class _Build:
                 return task, self._weave(task)
             except PieceLostError:
                 # The process that held them is gone; the runs are still there.
-                self.workforce.everywhere(forget_tables)
+                self.forget()
                 task = replace(task, pieces=Pieces(folder, 0))
                 return task, self._weave(task)
 
