@@ -39,7 +39,7 @@ def translate_sorted(
 
 
 @inlined
-def _place_of(row: Any, base: Any) -> Any:
+def place_of(row: Any, base: Any) -> Any:
     """Place of a row in the bucket table: rows first, then blocks of 1,024 rows.
 
     With ``base = 1023 * j`` the first 1,024 j rows have places of their own, and every later
@@ -66,7 +66,7 @@ def count_buckets(
     u, v
         Internal ids (m,): arcs u -> v with row u, and v -> u with row v if ``both``.
     table, base
-        Bucket by `_place_of`; ``base`` is uint64.
+        Bucket by `place_of`; ``base`` is uint64.
     counts
         int64 (2, buckets): apart for the two directions, so that additions need not wait.
     """
@@ -74,9 +74,9 @@ def count_buckets(
         # A vertex whose tuples are all self-loops has no row, hence no place in the table.
         if u[i] == v[i]:
             continue
-        counts[0, table[_place_of(u[i], base)]] += 1
+        counts[0, table[place_of(u[i], base)]] += 1
         if both:
-            counts[1, table[_place_of(v[i], base)]] += 1
+            counts[1, table[place_of(v[i], base)]] += 1
 
 
 @kernel
@@ -112,7 +112,7 @@ def scatter_arcs(
         row, neighbor = u[i], v[i]
         if row == neighbor:
             continue
-        bucket = table[_place_of(row, base)]
+        bucket = table[place_of(row, base)]
         place = cursor[bucket]
         cursor[bucket] = place + 1
         rows[place] = np.int64(_local(row, shift)) - first[bucket]
@@ -120,7 +120,7 @@ def scatter_arcs(
         if weighted:
             weights[place] = weight[i]
         if both:
-            bucket = table[_place_of(neighbor, base)]
+            bucket = table[place_of(neighbor, base)]
             place = cursor[bucket]
             cursor[bucket] = place + 1
             rows[place] = np.int64(_local(neighbor, shift)) - first[bucket]

@@ -14,7 +14,8 @@ _DIGITS = 1 << _DIGIT_BITS
 
 
 @inlined
-def _add_one(low: AnyArray, degree: AnyArray, position: Any) -> None:
+def add_one(low: AnyArray, degree: AnyArray, position: Any) -> None:
+    """Add one to the count at a position, which is ``low[position] + degree[position]``."""
     count = np.uint8(low[position] + np.uint8(1))
     low[position] = count
     if count == 0:
@@ -43,8 +44,8 @@ def count_dense(
         if u == v:
             loops += 1
         else:
-            _add_one(low, degree, u - first)
-            _add_one(low, degree, v - first)
+            add_one(low, degree, u - first)
+            add_one(low, degree, v - first)
     return loops
 
 

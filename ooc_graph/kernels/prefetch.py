@@ -7,9 +7,9 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.np.arrayobj import make_array
 
 from ooc_graph.kernels.compiled import instruction
+from ooc_graph.kernels.team import element_pointer
 
 
 @instruction
@@ -17,11 +17,8 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG00
     """Fetch the cache line of ``array[index]`` for reading, without waiting; any index will do."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array_type, byte, word = signature.args[0], ir.IntType(8).as_pointer(), ir.IntType(32)
-        view = make_array(array_type)(context, builder, args[0])
-        element = cgutils.get_item_pointer(
-            context, builder, array_type, view, [args[1]], wraparound=False
-        )
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        element = element_pointer(context, builder, signature.args[0], args[0], args[1])
         function = cgutils.get_or_insert_function(
             builder.module,
             ir.FunctionType(ir.VoidType(), [byte, word, word, word]),

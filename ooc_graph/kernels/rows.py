@@ -90,7 +90,7 @@ def _digit_pass(
 
 
 @subroutine
-def _radix(
+def radix_sort(
     keys: AnyArray,
     payload: AnyArray,
     spare_keys: AnyArray,
@@ -144,7 +144,7 @@ def sort_rows(offsets: IntArray, keys: AnyArray, payload: AnyArray) -> None:
             _insertion(keys[start:stop], mine)
         else:
             spare = spare_payload[:length] if carry else spare_payload[:0]
-            _radix(keys[start:stop], mine, spare_keys[:length], spare, histogram)
+            radix_sort(keys[start:stop], mine, spare_keys[:length], spare, histogram)
 
 
 @kernel

@@ -20,13 +20,8 @@ from ooc_graph.session.compile_parts import check_pair
 from ooc_graph.session.graph500_run import Run, Searched
 from ooc_graph.session.machine import cores
 from ooc_graph.session.place import Place
-from ooc_graph.session.search import (
-    Course,
-    choose_exchange,
-    resident_bytes,
-    run_search,
-    search,
-)
+from ooc_graph.session.search import choose_exchange, resident_bytes, run_search, search
+from ooc_graph.session.ways import Course
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray, NoProgress
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,14 +16,12 @@ import numpy as np
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.exchange import local
-from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.commit import Partial, partial_store
-from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import edges_method, resident
 from ooc_graph.session.place import Place
 from ooc_graph.session.warmup import RANKS, warm
+from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
@@ -35,45 +33,6 @@ EXCHANGES = ("auto", "local", "scheduler")
 # Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
 # pieces. Measured peaks are below it.
 _STATE_BYTES = {"bfs": 48, "sssp": 96, "components": 40}
-
-
-@dataclass(frozen=True)
-class Course:
-    """How a search went.
-
-    Parameters
-    ----------
-    elapsed_s
-        The search alone.
-    levels
-        (vertices, arcs examined, direction) per level or phase.
-    """
-
-    elapsed_s: float
-    levels: tuple[tuple[int | None, int, str], ...]
-
-
-@dataclass(frozen=True)
-class Written:
-    """An answer that was written into a partial store, or its columns."""
-
-    course: Course
-    specs: tuple[ArraySpec, ...] = ()
-    entries: tuple[FileEntry, ...] = ()
-    columns: Mapping[str, AnyArray] | None = None
-
-
-def course_of(kernel: str, tree: Any) -> Course:
-    """Course of a device's tree."""
-    if kernel == "sssp":
-        phases = tuple((None, arcs, phase) for phase, arcs in tree.phase_arcs.items())
-        return Course(tree.elapsed_s, phases)
-    columns = (tree.level_vertices, tree.level_arcs, tree.level_direction)
-    levels = zip(*(column.tolist() for column in columns), strict=True)
-    return Course(
-        tree.elapsed_s,
-        tuple((vertices, arcs, "pull" if way else "push") for vertices, arcs, way in levels),
-    )
 
 
 def run_search(held: resident.Searcher, root: int) -> tuple[Tree, Course]:
@@ -197,40 +156,12 @@ def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str
     )
 
 
-@dataclass(frozen=True)
-class SearchTask:
-    """A search as it travels to workers; ``folder`` is the partial store, or None."""
-
-    path: str
-    identity: str
-    kernel: str
-    root: int
-    folder: str | None
-    method: str = edges_method.ROWS
-
-
 def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Written:
     internal = graph.internal(task.root)
     if internal < 0:
         return place.call(answer_lonely, task)
-    if chosen == "one":
-        return place.call(search_whole, task)
-    if chosen == "local":
-        return place.call(search_locally, task)
-    if place.client is None:
-        raise UsageError("the scheduler exchange needs a Dask client")
-    from ooc_graph.exchange import scheduler  # noqa: PLC0415 (imports distributed)
-
-    make = MakeRanks(task, internal)
-    if task.folder is None:
-        trees, _ = scheduler.run(place.client, make, graph.shards, threads=place.threads)
-        return _deliver(task, graph, _joined(graph, task, trees))
-    parts = Path(task.folder) / "spill"
-    finish = WritePart(str(parts))
-    courses, _ = scheduler.run(
-        place.client, make, graph.shards, finish=finish, threads=place.threads
-    )
-    return place.call(_gather, task, courses)
+    ways = Ways(search_whole, _join, WritePart, _gather)
+    return ways.carry_out(graph, task, MakeRanks(task, internal), chosen, place)
 
 
 def search_whole(task: SearchTask) -> Written:
@@ -244,15 +175,6 @@ def answer_lonely(task: SearchTask) -> Written:
     """A root without arcs needs no rows."""
     graph = resident.open_same(task.path, task.identity)
     return _deliver(task, graph, (lonely_tree(graph, task.kernel, task.root), Course(0.0, ())))
-
-
-def search_locally(task: SearchTask) -> Written:
-    """All ranks in this process, through the exchange that is the oracle of the others."""
-    graph = resident.open_same(task.path, task.identity)
-    make = MakeRanks(task, graph.internal(task.root))
-    coroutines, shared = make.build(range(graph.shards), resident.Ranks({}))
-    trees, _ = local.run([coroutines[s] for s in range(graph.shards)], shared, graph.shards)
-    return _deliver(task, graph, _joined(graph, task, trees))
 
 
 def _deliver(task: SearchTask, graph: Graph, joined: tuple[Tree, Course]) -> Written:
@@ -338,24 +260,19 @@ class WritePart:
 
 def _gather(task: SearchTask, courses: Sequence[Course]) -> Written:
     """Bring the parts together, in original order, in the partial store."""
-    graph, parts = Graph.open(task.path), Path(task.folder or "") / "spill"
+    graph, parts = Graph.open(task.path), task.parts
     columns = [
         (np.load(parts / f"{s}-parent.npy"), np.load(parts / f"{s}-measure.npy"))
         for s in range(graph.shards)
     ]
     tree = _join_columns(graph, task, columns)
-    return _deliver(task, graph, (tree, _slowest(courses)))
+    return _deliver(task, graph, (tree, slowest(courses)))
 
 
-def _joined(graph: Graph, task: SearchTask, trees: Sequence[Any]) -> tuple[Tree, Course]:
+def _join(task: SearchTask, graph: Graph, trees: Sequence[Any]) -> Written:
     columns = [(t.parent, t.level if task.kernel == "bfs" else t.distance) for t in trees]
     courses = [course_of(task.kernel, tree) for tree in trees]
-    return _join_columns(graph, task, columns), _slowest(courses)
-
-
-def _slowest(courses: Sequence[Course]) -> Course:
-    """The ranks agree on everything but the clock."""
-    return replace(courses[0], elapsed_s=max(course.elapsed_s for course in courses))
+    return _deliver(task, graph, (_join_columns(graph, task, columns), slowest(courses)))
 
 
 def _join_columns(
@@ -363,7 +280,6 @@ def _join_columns(
 ) -> Tree:
     tree = lonely_tree(graph, task.kernel, task.root)
     for shard, (parent, measure) in enumerate(columns):
-        dealing = Dealing(graph.rows, graph.shards, shard)
-        mine = dealing.internal_of(np.arange(dealing.rows))
+        mine = Dealing(graph.rows, graph.shards, shard).owned()
         tree.parent[mine], tree.measure[mine] = parent, measure
     return tree
