@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ooc_graph.kernels import interface
-from ooc_graph.kernels.bfs_list import parents_from_levels, search_list
+from ooc_graph.kernels.bfs_list import leave_list
 from ooc_graph.kernels.bfs_pull import (
     BEGIN,
     DEPTH,
@@ -46,14 +44,16 @@ class Course(NamedTuple):
 class Scratch(NamedTuple):
     """Room that one search needs: never read before written, except ``never``.
 
-    ``queue`` has one entry more than rows. ``never`` is the bitmap of rows that can not be claimed:
-    no in-arcs, or past the last row.
+    ``queue`` has one entry more than rows, or as many more as a list needs; ``state`` is a byte a
+    row where the search starts from a list, else empty. ``never`` is the bitmap of rows that can
+    not be claimed: no in-arcs, or past the last row.
     """
 
     queue: AnyArray
     buffers: AnyArray
     frontier: Words
     never: Words
+    state: AnyArray
 
 
 @subroutine
@@ -100,32 +100,6 @@ def _start(
         control[FOUND_ARCS] = settle(out, tree, scratch.queue, 0, 1, 0)
         control[FOUND], control[BEGIN], control[END] = 1, 0, 1
     return len(out.neighbors)
-
-
-@subroutine
-def _start_listed(
-    thread: int,
-    threads: int,
-    control: Any,
-    out: Any,
-    into: Any,
-    tree: Any,
-    scratch: Any,
-    course: Any,
-    root: int,
-    widest: int,
-) -> Any:
-    """Search from a list on one thread as far as that goes; return the arcs not visited yet.
-
-    Nothing of it waits for the other threads, which may still be waking up.
-    """
-    unvisited = np.int64(0)
-    if thread == 0:
-        unvisited = search_list(control, out, tree, scratch.queue, course, root, widest)
-    if barrier(control, threads):
-        parents_from_levels(control, into, tree, scratch.never)
-        barrier(control, threads)
-    return unvisited
 
 
 @subroutine
@@ -196,17 +170,17 @@ def search(
     scratch: Any,
     course: Any,
     root: int,
-    widest: int,
+    listed: int,
 ) -> None:
     """Search from ``root``; word `DEPTH` of the control array ends as the number of levels.
 
-    ``widest`` is the most out-arcs of a row where the search starts from a list, else 0.
+    ``listed`` is what `search_list` returned, where that began the search, else -1.
     """
-    source = FROM_QUEUE
-    if widest > 0:
-        unvisited = _start_listed(
-            thread, threads, control, out, into, tree, scratch, course, root, widest
-        )
+    source, unvisited = FROM_QUEUE, listed
+    if listed >= 0:
+        leave_list(control, tree, scratch.state, scratch.never)
+        if not barrier(control, threads):
+            return
     else:
         unvisited = _start(thread, threads, control, out, tree, scratch, root)
     while True:

@@ -30,6 +30,8 @@ BEGIN, END, DEPTH = FIRST_FREE + 3 * LINE, FIRST_FREE + 4 * LINE, FIRST_FREE + 5
 """Words of the control array: the frontier is ``queue[BEGIN:END]``; level of what comes next."""
 SETTLED = FIRST_FREE + 6 * LINE
 """Word of the control array: new vertices that a thread has taken to settle."""
+REACHED = FIRST_FREE + 7 * LINE
+"""Word of the control array: vertices that a search from a list has reached."""
 CHUNK_WORDS = 64
 """Bitmap words that a thread takes at once: 4,096 rows."""
 BLOCK_WORDS = 8

@@ -16,6 +16,7 @@ import numpy as np
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
 from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.kernels.interface import FIXED_ROW_BYTES, may_fix_rows
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import edges_method, resident
@@ -120,7 +121,15 @@ def _folder(store: Partial | None) -> str | None:
 def resident_bytes(graph: Graph, kernel: str) -> int:
     """Memory of one rank that searches the whole graph."""
     rows = graph.resident_bytes(resident.ORDER_OF[kernel])
-    return rows + graph.rows * _STATE_BYTES[kernel]
+    return rows + _fixed_bytes(graph, kernel) + graph.rows * _STATE_BYTES[kernel]
+
+
+def _fixed_bytes(graph: Graph, kernel: str) -> int:
+    """Memory of the fixed places that short rows may get when one rank makes them resident."""
+    sides = 2 if graph.directed else 1
+    if kernel != "bfs" or not may_fix_rows(graph.rows * sides, graph.arcs):
+        return 0
+    return FIXED_ROW_BYTES * graph.rows * sides
 
 
 def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str:
@@ -141,7 +150,7 @@ def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str
         return wanted
     rows = graph.resident_bytes(resident.ORDER_OF[kernel])
     state = graph.rows * _STATE_BYTES[kernel]
-    needed, available = rows + state, place.process_limit_bytes
+    needed, available = resident_bytes(graph, kernel), place.process_limit_bytes
     if wanted == "auto" and needed <= available:
         return "one"
     if place.client is not None:
