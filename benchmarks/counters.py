@@ -35,10 +35,10 @@ ORDER_OF = {"bfs": "hub", "sssp": "light"}
 PROCESSOR = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": ""}
 CACHES = ("--D1=32768,8,64", "--LL=1048576,16,64")
 COUNTED = {
-    "I refs": "instructions",
-    "D refs": "data_references",
-    "D1 misses": "misses_32_kib",
-    "LLd misses": "misses_1_mib",
+    r"I\s+refs": "instructions",
+    r"D\s+refs": "data_references",
+    r"D1\s+misses": "misses_32_kib",
+    r"LLd\s+misses": "misses_1_mib",
 }
 
 
