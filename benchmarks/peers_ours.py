@@ -73,9 +73,9 @@ class Ours:
         if self._method == EDGES:
             search, tuples = load_search(self._graph, kernel, device), self._graph.tuples()
         else:
-            warm(kernel, self._graph, device, ranks=False)
             shard = self._graph.load(resident.ORDER_OF[kernel])
             search, tuples = getattr(device, kernel)(shard), shard.tuples
+            warm(kernel, self._graph, device, variant=resident.variant_of(search))
         ids = resident.load_ids(self._graph)
         self._held[kernel] = resident.Searcher(kernel, search, self._graph, ids, tuples)
 

@@ -24,8 +24,9 @@ from numba import njit
 
 import ooc_graph as og
 from ooc_graph.kernels import sssp_fused as fused
-from ooc_graph.kernels.sssp_parents import EXAMINED, Lane, inner_parents, parents_part
-from ooc_graph.kernels.sssp_pull import pull_part
+from ooc_graph.kernels import sssp_parents, sssp_pull
+from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.sssp_parents import EXAMINED, Lane
 from ooc_graph.kernels.sssp_search import CpuSsspSearch
 from ooc_graph.kernels.team import CHUNK, OPERATION, Team, new_control
 from ooc_graph.report.records import append_record
@@ -35,6 +36,14 @@ RECORDS = Path(__file__).parent / "records" / "phases.jsonl"
 SEQUENTIAL_BYTES = 1 << 28
 LOOK_UPS = 1 << 22
 REPEATS = 7
+
+# Parts of the search, made callable from Python.
+_reset, _push = kernel(fused._reset.py_func), kernel(fused._push.py_func)
+_plan_after_pull = kernel(fused._plan_after_pull.py_func)
+_forget_parents = kernel(fused._forget_parents.py_func)
+inner_parents = kernel(sssp_parents.inner_parents.py_func)
+parents_part = kernel(sssp_parents.parents_part.py_func)
+pull_part = kernel(sssp_pull.pull_part.py_func)
 
 
 @njit(nogil=True)
@@ -86,8 +95,8 @@ def search_by_phases(search: CpuSsspSearch, root: int, clock: Clock) -> None:
     control, limits = new_control(), answer.limits
     lane = Lane(answer.left[0], answer.best[0])
     wave.step[0] = search._step
-    clock.timed("reset", fused._reset, 0, 1, wave)
-    clock.timed("push", fused._push, control, out, wave, answer, root, search._may_pull)
+    clock.timed("reset", _reset, 0, 1, wave)
+    clock.timed("push", _push, control, out, wave, answer, root, search._may_pull)
     number = 0
     while control[OPERATION] != fused.PARENTS:
         number += 1
@@ -95,10 +104,10 @@ def search_by_phases(search: CpuSsspSearch, root: int, clock: Clock) -> None:
         phase = f"pull {number}"
         clock.timed(phase, pull_part, control, into, wave.distance, wave.queue, *where)
         clock.arcs[phase] += int(control[EXAMINED])
-        clock.timed("finish", fused._plan_after_pull, control, out, wave, answer)
+        clock.timed("finish", _plan_after_pull, control, out, wave, answer)
     clock.arcs["push"] += int(control[fused.PUSHED])
     clock.arcs["finish"] += int(control[fused.FINISHED])
-    clock.timed("reset", fused._forget_parents, 0, 1, answer.parent)
+    clock.timed("reset", _forget_parents, 0, 1, answer.parent)
     control[CHUNK] = control[EXAMINED] = 0
     inner = (out, wave, answer.parent, control[fused.INNER])
     clock.arcs["parents"] += clock.timed("parents", inner_parents, *inner)

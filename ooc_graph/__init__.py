@@ -24,6 +24,8 @@ In the order of the data:
     Every error has the exit code the command ends with.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from ooc_graph import errors
 from ooc_graph.answers.export import export
 from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspResult
@@ -31,9 +33,11 @@ from ooc_graph.edges import FORMATS, EdgeSource, open_source
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.session.api import bfs, build, components, sssp, validate
 from ooc_graph.session.api import open_graph as open  # noqa: A004 - og.open reads as it should
-from ooc_graph.session.cluster import tls_security
 from ooc_graph.session.in_memory import from_edges
 from ooc_graph.shards.load import Graph
+
+if TYPE_CHECKING:
+    from ooc_graph.session.cluster import tls_security
 
 __version__ = "0.1.0"
 
@@ -58,3 +62,12 @@ __all__ = [
     "tls_security",
     "validate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs ``distributed`` when it is asked for: that takes a third of a second."""
+    if name == "tls_security":
+        from ooc_graph.session.cluster import tls_security  # noqa: PLC0415
+
+        return tls_security
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

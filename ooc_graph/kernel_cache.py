@@ -21,12 +21,20 @@ _COMPILED_FROM = ("__init__.py", "types.py", "kernels/*.py", "validate/*.py")
 
 def source_hash() -> str:
     """Hash over the package's version and the sources of all compiled functions."""
-    here = Path(__file__).resolve().parent
     digest = hashlib.sha256(Path(__file__).read_bytes())
-    for pattern in _COMPILED_FROM:
-        for path in sorted(here.glob(pattern)):
-            digest.update(path.name.encode() + path.read_bytes())
+    for path in _sources():
+        digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def last_change() -> int:
+    """When the newest of those sources was written, in ns: numba compiles again after that."""
+    return max(path.stat().st_mtime_ns for path in _sources())
+
+
+def _sources() -> list[Path]:
+    here = Path(__file__).resolve().parent
+    return [path for pattern in _COMPILED_FROM for path in sorted(here.glob(pattern))]
 
 
 if not config.CACHE_DIR:

@@ -76,6 +76,10 @@ class Dealing:
         block = (local >> DEAL_BLOCK_BITS) * self.shards + self.shard
         return (block << DEAL_BLOCK_BITS) | (local & (DEAL_BLOCK - 1))
 
+    def owned(self) -> AnyArray:
+        """Internal id of every row of the shard: int64 (rows,)."""
+        return self.internal_of(np.arange(self.rows))
+
 
 def rows_of_shard(vertices: int, shards: int, shard: int) -> int:
     """Rows that shard ``shard`` of ``shards`` owns in a graph of ``vertices`` rows."""

@@ -36,7 +36,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *w
     monkeypatch.setattr(sys, "argv", ["ooc-graph", *map(str, words)])
     capsys.readouterr()
     try:
-        code = cli._main()
+        code = cli.run()
     finally:
         signal.signal(signal.SIGTERM, before)
     said = capsys.readouterr()

@@ -10,7 +10,6 @@ from ooc_graph.errors import InputError
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
 INT64_MAX = np.iinfo(np.int64).max
-WEIGHT_KINDS = ("float32", "float64", "int64")
 
 
 def checked_ids(values: AnyArray, what: str, path: str | None, row: int) -> IntArray:

@@ -12,7 +12,7 @@ from typing import Any
 from distributed import CancelledError, Client, Future, KilledWorker, wait
 
 from ooc_graph.errors import ClusterLostError, OocGraphError
-from ooc_graph.exchange.cluster import run_on_each, still_there, talking_to
+from ooc_graph.exchange.cluster import CLOSED, is_closed, run_on_each, still_there, talking_to
 from ooc_graph.exchange.handle import Aborted, Counts, Failed, Finish, Finished, Outcome, serve
 from ooc_graph.exchange.party import Plan
 from ooc_graph.exchange.ranks import Make
@@ -90,9 +90,10 @@ class Attempt:
         """
         with self._listening():
             try:
-                self._open()
-                self._submit(make, finish)
-                self._watch()
+                with talking_to(self._client):
+                    self._open()
+                    self._submit(make, finish)
+                    self._watch()
                 return self._finished()
             except BaseException:
                 with suppress(ClusterLostError):
@@ -128,6 +129,8 @@ class Attempt:
         """Wait until every task ended or its worker is gone; one failure ends them all."""
         deadline_s = float("inf")
         while self._pending and time.monotonic() < deadline_s:
+            if is_closed(self._client):
+                raise ClusterLostError(CLOSED)
             self._take_done()
             self._report()
             self._look_for_lost()
@@ -140,6 +143,11 @@ class Attempt:
             WAIT(list(self._pending), timeout=LOOK_UP_S, return_when="FIRST_COMPLETED")
         for future, address in list(self._pending.items()):
             if future.status == "pending":
+                continue
+            if future.status == "cancelled":
+                # Nothing to fetch, and a client that closes would leave the request unanswered.
+                self._lost[address] = f"{address}: its task was cancelled"
+                del self._pending[future]
                 continue
             try:
                 self._outcomes[address] = future.result(timeout=self._fetch_s)

@@ -8,11 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from distributed import Client
+from distributed import CancelledError, Client
 
-from ooc_graph.errors import ClusterLostError
+from ooc_graph.errors import ClusterLostError, OocGraphError
 
 LOOK_AGAIN_S = 0.2
+CLOSED = "the connection to the Dask scheduler is closed"
 
 
 def usable_workers(
@@ -47,10 +48,17 @@ def talking_to(client: Client) -> Iterator[None]:
     """Turn what a closed client raises, which can be anything, into ClusterLostError."""
     try:
         yield
-    except (OSError, RuntimeError, AttributeError) as error:
-        if client.status in ("closing", "closed"):
-            raise ClusterLostError("the connection to the Dask scheduler is closed") from error
+    except OocGraphError:
         raise
+    except (Exception, CancelledError) as error:
+        if is_closed(client):
+            raise ClusterLostError(CLOSED) from error
+        raise
+
+
+def is_closed(client: Client) -> bool:
+    """Whether the client's connection is gone or going."""
+    return client.status in ("closing", "closed")
 
 
 def _running(client: Client, wanted: Sequence[str] | None) -> list[str]:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ooc_graph.kernels.compiled import inlined, kernel
 from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, IntArray
 
 _BLOCK_BITS = np.uint64(DEAL_BLOCK_BITS)
 _IN_BLOCK = np.uint64(DEAL_BLOCK - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def translate_dense(ids: IntArray, first: int, internal_of: AnyArray, out: AnyArray) -> None:
     """``out[i] = internal_of[ids[i] - first]``; isolated vertices become the largest id."""
     for i in range(len(ids)):
         out[i] = internal_of[ids[i] - first]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def translate_sorted(
     ids: IntArray, originals: IntArray, internal_of: AnyArray, out: AnyArray
 ) -> int:
@@ -38,8 +38,8 @@ def translate_sorted(
     return missing
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _place_of(row: Any, base: Any) -> Any:
+@inlined
+def place_of(row: Any, base: Any) -> Any:
     """Place of a row in the bucket table: rows first, then blocks of 1,024 rows.
 
     With ``base = 1023 * j`` the first 1,024 j rows have places of their own, and every later
@@ -48,14 +48,14 @@ def _place_of(row: Any, base: Any) -> Any:
     return min(np.uint64(row), base + (np.uint64(row) >> _BLOCK_BITS))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _local(internal: Any, shift: Any) -> Any:
     """Row number inside its shard, as `Dealing.local_of` has it for 2**shift shards."""
     block = np.uint64(internal) >> _BLOCK_BITS
     return ((block >> shift) << _BLOCK_BITS) | (np.uint64(internal) & _IN_BLOCK)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_buckets(
     u: AnyArray, v: AnyArray, both: bool, table: AnyArray, base: Any, counts: IntArray
 ) -> None:
@@ -66,7 +66,7 @@ def count_buckets(
     u, v
         Internal ids (m,): arcs u -> v with row u, and v -> u with row v if ``both``.
     table, base
-        Bucket by `_place_of`; ``base`` is uint64.
+        Bucket by `place_of`; ``base`` is uint64.
     counts
         int64 (2, buckets): apart for the two directions, so that additions need not wait.
     """
@@ -74,12 +74,12 @@ def count_buckets(
         # A vertex whose tuples are all self-loops has no row, hence no place in the table.
         if u[i] == v[i]:
             continue
-        counts[0, table[_place_of(u[i], base)]] += 1
+        counts[0, table[place_of(u[i], base)]] += 1
         if both:
-            counts[1, table[_place_of(v[i], base)]] += 1
+            counts[1, table[place_of(v[i], base)]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scatter_arcs(
     u: AnyArray,
     v: AnyArray,
@@ -112,7 +112,7 @@ def scatter_arcs(
         row, neighbor = u[i], v[i]
         if row == neighbor:
             continue
-        bucket = table[_place_of(row, base)]
+        bucket = table[place_of(row, base)]
         place = cursor[bucket]
         cursor[bucket] = place + 1
         rows[place] = np.int64(_local(row, shift)) - first[bucket]
@@ -120,7 +120,7 @@ def scatter_arcs(
         if weighted:
             weights[place] = weight[i]
         if both:
-            bucket = table[_place_of(neighbor, base)]
+            bucket = table[place_of(neighbor, base)]
             place = cursor[bucket]
             cursor[bucket] = place + 1
             rows[place] = np.int64(_local(neighbor, shift)) - first[bucket]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ooc_graph.kernels import interface
-from ooc_graph.kernels.bfs_list import parents_from_levels, search_list
+from ooc_graph.kernels.bfs_list import leave_list
 from ooc_graph.kernels.bfs_pull import (
     BEGIN,
     DEPTH,
@@ -20,7 +18,7 @@ from ooc_graph.kernels.bfs_pull import (
 )
 from ooc_graph.kernels.bfs_push import push_alone, push_part, settle, settle_part
 from ooc_graph.kernels.bitmap import Words, members, put_all
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.interface import PULL, PUSH
 from ooc_graph.kernels.team import CHUNK, OPERATION, barrier
 from ooc_graph.types import AnyArray
@@ -46,17 +44,19 @@ class Course(NamedTuple):
 class Scratch(NamedTuple):
     """Room that one search needs: never read before written, except ``never``.
 
-    ``queue`` has one entry more than rows. ``never`` is the bitmap of rows that can not be claimed:
-    no in-arcs, or past the last row.
+    ``queue`` has one entry more than rows, or as many more as a list needs; ``state`` is a byte a
+    row where the search starts from a list, else empty. ``never`` is the bitmap of rows that can
+    not be claimed: no in-arcs, or past the last row.
     """
 
     queue: AnyArray
     buffers: AnyArray
     frontier: Words
     never: Words
+    state: AnyArray
 
 
-@kernel
+@subroutine
 def _reset(thread: int, threads: int, tree: Any, scratch: Any) -> None:
     rows, words = len(tree.parent), len(tree.visited)
     begin, end = rows * thread // threads, rows * (thread + 1) // threads
@@ -67,7 +67,7 @@ def _reset(thread: int, threads: int, tree: Any, scratch: Any) -> None:
         tree.visited[index] = scratch.never[index]
 
 
-@kernel
+@subroutine
 def _fill_frontier(tree: Any, scratch: Any, source: int, begin: int, end: int) -> None:
     """Bring the frontier into ``scratch.frontier`` for a level that pulls."""
     if source == FROM_FOUND:
@@ -81,14 +81,14 @@ def _fill_frontier(tree: Any, scratch: Any, source: int, begin: int, end: int) -
         put_all(scratch.frontier, scratch.queue[begin:], end - begin)
 
 
-@kernel
+@subroutine
 def _keep_visited(tree: Any, scratch: Any) -> None:
     """Keep what is visited before a push, for `FROM_VISITED`."""
     for index in range(len(tree.visited)):
         scratch.frontier[index] = tree.visited[index]
 
 
-@kernel
+@subroutine
 def _start(
     thread: int, threads: int, control: Any, out: Any, tree: Any, scratch: Any, root: int
 ) -> int:
@@ -102,33 +102,7 @@ def _start(
     return len(out.neighbors)
 
 
-@kernel
-def _start_listed(
-    thread: int,
-    threads: int,
-    control: Any,
-    out: Any,
-    into: Any,
-    tree: Any,
-    scratch: Any,
-    course: Any,
-    root: int,
-    widest: int,
-) -> Any:
-    """Search from a list on one thread as far as that goes; return the arcs not visited yet.
-
-    Nothing of it waits for the other threads, which may still be waking up.
-    """
-    unvisited = np.int64(0)
-    if thread == 0:
-        unvisited = search_list(control, out, tree, scratch.queue, course, root, widest)
-    if barrier(control, threads):
-        parents_from_levels(control, into, tree, scratch.never)
-        barrier(control, threads)
-    return unvisited
-
-
-@kernel
+@subroutine
 def _push(thread: int, threads: int, control: Any, out: Any, tree: Any, scratch: Any) -> None:
     """Push with all threads, and make what is new the frontier."""
     queue, begin, end = scratch.queue, control[BEGIN], control[END]
@@ -141,7 +115,7 @@ def _push(thread: int, threads: int, control: Any, out: Any, tree: Any, scratch:
         control[BEGIN], control[END] = end, end + count
 
 
-@kernel
+@subroutine
 def _plan(
     control: Any, out: Any, tree: Any, scratch: Any, course: Any, unvisited: int, source: int
 ) -> int:
@@ -196,17 +170,17 @@ def search(
     scratch: Any,
     course: Any,
     root: int,
-    widest: int,
+    listed: int,
 ) -> None:
     """Search from ``root``; word `DEPTH` of the control array ends as the number of levels.
 
-    ``widest`` is the most out-arcs of a row where the search starts from a list, else 0.
+    ``listed`` is what `search_list` returned, where that began the search, else -1.
     """
-    source = FROM_QUEUE
-    if widest > 0:
-        unvisited = _start_listed(
-            thread, threads, control, out, into, tree, scratch, course, root, widest
-        )
+    source, unvisited = FROM_QUEUE, listed
+    if listed >= 0:
+        leave_list(control, tree, scratch.state, scratch.never)
+        if not barrier(control, threads):
+            return
     else:
         unvisited = _start(thread, threads, control, out, tree, scratch, root)
     while True:

@@ -19,7 +19,7 @@ from ooc_graph.kernels.bitmap import (
     has,
     lowest_bit,
 )
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import subroutine
 from ooc_graph.kernels.prefetch import prefetch
 from ooc_graph.kernels.team import CHUNK, FIRST_FREE, LINE, atomic_add
 from ooc_graph.types import AnyArray
@@ -30,6 +30,8 @@ BEGIN, END, DEPTH = FIRST_FREE + 3 * LINE, FIRST_FREE + 4 * LINE, FIRST_FREE + 5
 """Words of the control array: the frontier is ``queue[BEGIN:END]``; level of what comes next."""
 SETTLED = FIRST_FREE + 6 * LINE
 """Word of the control array: new vertices that a thread has taken to settle."""
+REACHED = FIRST_FREE + 7 * LINE
+"""Word of the control array: vertices that a search from a list has reached."""
 CHUNK_WORDS = 64
 """Bitmap words that a thread takes at once: 4,096 rows."""
 BLOCK_WORDS = 8
@@ -55,7 +57,7 @@ class Tree(NamedTuple):
     found: Words
 
 
-@kernel
+@subroutine
 def _heads_in(heads: Any, frontier: Any, base: Any) -> Any:
     """Which of 64 rows have their head in the frontier; no branch, so that the looks overlap."""
     hits = np.uint64(0)
@@ -66,7 +68,7 @@ def _heads_in(heads: Any, frontier: Any, base: Any) -> Any:
     return hits
 
 
-@kernel
+@subroutine
 def _take_heads(into: Any, tree: Any, frontier: Any, index: int, depth: int) -> None:
     """Claim the rows of a whole word by their heads: ``tree.found`` tells which."""
     base = np.uint64(index) << SIX
@@ -86,7 +88,7 @@ def _take_heads(into: Any, tree: Any, frontier: Any, index: int, depth: int) -> 
         tree.level[row] = deep
 
 
-@kernel
+@subroutine
 def _take_row(
     into: Any, tree: Any, frontier: Any, row: Any, first: Any, depth: int
 ) -> tuple[Any, Any]:
@@ -102,7 +104,7 @@ def _take_row(
     return np.uint64(0), position - first
 
 
-@kernel
+@subroutine
 def _take_few(
     into: Any, tree: Any, frontier: Any, index: int, todo: Any, depth: int
 ) -> tuple[Any, Any]:
@@ -126,7 +128,7 @@ def _take_few(
     return found, np.int64(examined)
 
 
-@kernel
+@subroutine
 def _fetch_tails(into: Any, tree: Any, index: int) -> None:
     """Fetch the first arcs after the head of a word's rows that have not been claimed."""
     rest, base = ~(tree.visited[index] | tree.found[index]), np.uint64(index) << SIX
@@ -136,7 +138,7 @@ def _fetch_tails(into: Any, tree: Any, index: int) -> None:
         prefetch(into.neighbors, np.uint64(into.offsets[row]) + ONE)
 
 
-@kernel
+@subroutine
 def _take_tails(
     into: Any, tree: Any, frontier: Any, index: int, rest: Any, depth: int
 ) -> tuple[Any, Any]:
@@ -152,7 +154,7 @@ def _take_tails(
     return found, np.int64(examined)
 
 
-@kernel
+@subroutine
 def _arcs_of(offsets: Any, index: int, members: Any) -> Any:
     """Arcs of the rows of a word that are members, by way of the others where these are fewer."""
     base = np.uint64(index) << SIX
@@ -166,7 +168,7 @@ def _arcs_of(offsets: Any, index: int, members: Any) -> Any:
     return arcs if few else offsets[base + np.uint64(WORD_BITS)] - offsets[base] - arcs
 
 
-@kernel
+@subroutine
 def _pull_block(
     into: Any, tree: Any, out_offsets: Any, frontier: Any, begin: int, end: int, depth: int
 ) -> tuple[int, int, int]:
@@ -196,7 +198,7 @@ def _pull_block(
     return count, arcs, examined
 
 
-@kernel
+@subroutine
 def pull_part(
     control: Any, into: Any, tree: Any, out_offsets: Any, frontier: Any, depth: int
 ) -> None:

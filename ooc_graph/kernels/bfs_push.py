@@ -8,7 +8,7 @@ import numpy as np
 
 from ooc_graph.kernels.bfs_pull import DEPTH, EXAMINED, FOUND, FOUND_ARCS, SETTLED
 from ooc_graph.kernels.bitmap import LOW, ONE, SIX, has
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.team import CHUNK, atomic_add, atomic_or, atomic_umin
 from ooc_graph.types import AnyArray
 
@@ -27,7 +27,7 @@ class OutRows(NamedTuple):
     neighbors: AnyArray
 
 
-@kernel
+@subroutine
 def push_alone(out: Any, tree: Any, queue: Any, begin: int, end: int) -> tuple[int, Any]:
     """Push ``queue[begin:end]`` on one thread; new vertices go to ``queue[end:]``.
 
@@ -65,7 +65,7 @@ def settle(out: Any, tree: Any, queue: Any, begin: int, end: int, depth: int) ->
     return arcs
 
 
-@kernel
+@subroutine
 def settle_part(control: Any, out: Any, tree: Any, queue: Any, begin: int, end: int) -> None:
     """As `settle`, by all threads: word `FOUND_ARCS` counts the arcs.
 
@@ -84,14 +84,14 @@ def settle_part(control: Any, out: Any, tree: Any, queue: Any, begin: int, end: 
     atomic_add(control, FOUND_ARCS, arcs)
 
 
-@kernel
+@subroutine
 def _flush(control: Any, queue: Any, end: int, buffer: Any, count: int) -> None:
     start = end + atomic_add(control, FOUND, count)
     for index in range(count):
         queue[start + index] = buffer[index]
 
 
-@kernel
+@subroutine
 def push_part(
     control: Any, out: Any, tree: Any, queue: Any, buffer: Any, begin: int, end: int
 ) -> None:

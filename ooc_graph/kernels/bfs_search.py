@@ -8,13 +8,26 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.bfs_fused import Course, Scratch, search
-from ooc_graph.kernels.bfs_pull import DEPTH, IntoRows, Tree
+from ooc_graph.kernels.bfs_list import (
+    LIST_ROOM,
+    ListRows,
+    fix_rows,
+    search_list,
+    survey_rows,
+)
+from ooc_graph.kernels.bfs_pull import DEPTH, FOUND, REACHED, IntoRows, Tree
 from ooc_graph.kernels.bfs_push import BUFFER, OutRows
 from ooc_graph.kernels.bitmap import Words, pack_bits
 from ooc_graph.kernels.compiled import kernel
-from ooc_graph.kernels.interface import BfsTree, rows_are_short, team_pays
+from ooc_graph.kernels.interface import (
+    FIXED_ROW_BYTES,
+    BfsTree,
+    fixed_rows_pay,
+    rows_are_short,
+    team_pays,
+)
 from ooc_graph.kernels.team import Team, new_control
-from ooc_graph.types import AnyArray, Rows
+from ooc_graph.types import AnyArray, IntArray, Rows
 
 
 def out_rows(rows: Rows) -> OutRows:
@@ -40,13 +53,15 @@ def never_claimed(rows: Rows) -> Words:
     return words
 
 
-@kernel
-def _widest(offsets: Any) -> Any:
-    """Most arcs of a row."""
-    widest = np.int64(0)
-    for row in range(len(offsets) - 1):
-        widest = max(widest, offsets[row + 1] - offsets[row])
-    return widest
+def list_rows(rows: Rows, longer: int) -> ListRows:
+    """Rows to search from a list, in fixed places where that pays; ``longer`` rows do not fit."""
+    offsets, neighbors = rows.offsets.view(np.int64), rows.neighbors
+    count = len(offsets) - 1
+    if neighbors.dtype != np.uint32 or not fixed_rows_pay(count, len(neighbors), longer):
+        return ListRows(offsets, neighbors, np.empty(0, np.uint64))
+    fixed = np.empty(FIXED_ROW_BYTES // 8 * count, np.uint64)
+    fix_rows(offsets, neighbors, fixed)
+    return ListRows(offsets, neighbors, fixed)
 
 
 @kernel
@@ -80,10 +95,8 @@ class CpuBfsSearch:
             # As of a road network that lists each road both ways: less memory to go through.
             into = out
         self._out, self._into, self._team = out_rows(out), into_rows(into), team
-        widest = _widest(self._out.offsets)
-        short = rows_are_short(widest, _widest(self._into.offsets))
-        self._widest = int(widest) if short else 0
         self._alone = not team_pays(rows, len(out.neighbors))
+        self._list = self._rows_to_list(out, into)
         never = never_claimed(into)
         self._tree = Tree(
             np.empty(rows, ids),
@@ -91,16 +104,59 @@ class CpuBfsSearch:
             np.empty_like(never),
             np.empty_like(never),
         )
-        buffers = np.empty((team.threads, BUFFER), ids)
-        self._scratch = Scratch(np.empty(rows + 1, ids), buffers, np.empty_like(never), never)
+        self._scratch = Scratch(
+            np.zeros(rows + (LIST_ROOM if self._list else 1), ids),
+            np.empty((team.threads, BUFFER), ids),
+            np.empty_like(never),
+            never,
+            np.empty(rows if self._list else 0, np.uint8),
+        )
         # Memory is only taken up to the last level that is written.
         self._course = Course(
             np.empty(rows + 1, np.int64), np.empty(rows + 1, np.int64), np.empty(rows + 1, np.int8)
         )
 
+    def _rows_to_list(self, out: Rows, into: Rows) -> tuple[ListRows, ListRows, bool, int] | None:
+        """Out- and in-rows to search from a list, whether they are one, and the longest of them.
+
+        None where the rows are not short.
+        """
+        widest, longer = survey_rows(self._out.offsets)
+        if into is out:
+            if not rows_are_short(widest, widest):
+                return None
+            rows = list_rows(out, longer)
+            return rows, rows, True, int(widest)
+        widest_in, longer_in = survey_rows(self._into.offsets)
+        if not rows_are_short(widest, widest_in):
+            return None
+        return list_rows(out, longer), list_rows(into, longer_in), False, int(widest)
+
     def run(self, root: int) -> BfsTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run."""
         control = new_control()
+        start = perf_counter()
+        listed = -1 if self._list is None else self._search_list(control, root)
+        if control[REACHED] < len(self._tree.parent) or control[FOUND] > 0:
+            self._search(control, root, listed)
+        elapsed_s = perf_counter() - start
+        levels = int(control[DEPTH])
+        course: list[AnyArray] = [column[:levels] for column in self._course]
+        return BfsTree(self._tree.parent, self._tree.level, elapsed_s, *course)
+
+    def _search_list(self, control: IntArray, root: int) -> int:
+        """Begin on the calling thread, and mostly end there: nobody is woken up for it."""
+        assert self._list is not None
+        out, into, same, widest = self._list
+        state, queue = self._scratch.state, self._scratch.queue
+        return int(
+            search_list(
+                control, out, into, same, self._tree, state, queue, self._course, root, widest
+            )
+        )
+
+    def _search(self, control: IntArray, root: int, listed: int) -> None:
+        """Search, or go on from a list; or clear what was not reached, if the list did all."""
         arguments = (
             self._out,
             self._into,
@@ -108,14 +164,9 @@ class CpuBfsSearch:
             self._scratch,
             self._course,
             root,
-            self._widest,
+            listed,
         )
-        start = perf_counter()
-        if self._alone:
+        if self._alone or (listed >= 0 and control[FOUND] == 0):
             search(0, 1, control, *arguments)
         else:
             self._team.launch(search, control, *arguments)
-        elapsed_s = perf_counter() - start
-        levels = int(control[DEPTH])
-        course: list[AnyArray] = [column[:levels] for column in self._course]
-        return BfsTree(self._tree.parent, self._tree.level, elapsed_s, *course)

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numpy.typing import NDArray
 
-from ooc_graph.kernels.compiled import instruction, kernel
+from ooc_graph.kernels.compiled import instruction, kernel, subroutine
 
 WORD_BITS = 64
 ONE = np.uint64(1)
@@ -51,7 +51,7 @@ def count_bits(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
     return types.int64(types.uint64), generate
 
 
-@kernel
+@subroutine
 def has(words: Any, vertex: int) -> bool:
     """Tell whether ``vertex`` is in the set."""
     # Unsigned, so that numba need not check whether the index is negative.
@@ -59,13 +59,13 @@ def has(words: Any, vertex: int) -> bool:
     return bool((words[place >> SIX] >> (place & LOW)) & ONE)
 
 
-@kernel
+@subroutine
 def put(words: Any, vertex: int) -> None:
     """Add ``vertex``; one thread at a time."""
     words[vertex >> 6] |= ONE << (np.uint64(vertex) & LOW)
 
 
-@kernel
+@subroutine
 def drop(words: Any, vertex: int) -> None:
     """Remove ``vertex``; one thread at a time."""
     words[vertex >> 6] &= ~(ONE << (np.uint64(vertex) & LOW))
@@ -84,7 +84,7 @@ def members(words: Any, queue: Any) -> int:
     return count
 
 
-@kernel
+@subroutine
 def put_all(words: Any, queue: Any, count: int) -> None:
     """Add the first ``count`` entries of ``queue``; one thread at a time."""
     for index in range(count):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ooc_graph.kernels.rows import _radix
+from ooc_graph.kernels.rows import radix_sort
 from ooc_graph.types import AnyArray, IntArray
 
 _MOST_BITS = 11
@@ -255,7 +255,7 @@ def _finish_row(
         neighbors[j + 1] = neighbor
         left -= i - j
         if left < 0:
-            _radix(keys, neighbors, spare_keys, spare_neighbors, histogram)
+            radix_sort(keys, neighbors, spare_keys, spare_neighbors, histogram)
             return
 
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.team import atomic_umin
 
 
-@kernel
+@subroutine
 def link(parent: Any, u: int, v: int) -> None:
     """Bring ``u`` and ``v`` into one tree; any number of threads at once."""
     a, b = np.int64(parent[u]), np.int64(parent[v])

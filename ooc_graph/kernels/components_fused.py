@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.components_forest import SAMPLE, compress, link, most_common
 from ooc_graph.kernels.components_interface import SAMPLED
 from ooc_graph.kernels.team import CHUNK, FIRST_FREE, LINE, atomic_add, barrier
@@ -25,7 +25,7 @@ CHUNK_ROWS = 2048
 """Rows that a thread takes at once."""
 
 
-@kernel
+@subroutine
 def _begin_rows(out: Any, parent: Any, begin: int, end: int) -> int:
     """Each row's smallest neighbour as its parent, or the row itself where it is smaller."""
     examined = 0
@@ -38,7 +38,7 @@ def _begin_rows(out: Any, parent: Any, begin: int, end: int) -> int:
     return examined
 
 
-@kernel
+@subroutine
 def _link_rows(rows: Any, parent: Any, begin: int, end: int, first: int, last: int) -> Any:
     """Link rows ``begin:end`` with their neighbours ``first:last``."""
     examined = 0
@@ -51,7 +51,7 @@ def _link_rows(rows: Any, parent: Any, begin: int, end: int, first: int, last: i
     return examined
 
 
-@kernel
+@subroutine
 def _link_sampled(out: Any, parent: Any, begin: int, end: int) -> Any:
     """Link rows with their next neighbours, and with the first where `_begin_rows` did not."""
     for row in range(begin, end):
@@ -61,7 +61,7 @@ def _link_sampled(out: Any, parent: Any, begin: int, end: int) -> Any:
     return _link_rows(out, parent, begin, end, 1, SAMPLED)
 
 
-@kernel
+@subroutine
 def _link_rest(
     out: Any,
     into: Any,
@@ -85,7 +85,7 @@ def _link_rest(
     return examined
 
 
-@kernel
+@subroutine
 def _phase(
     control: Any, out: Any, into: Any, directed: bool, parent: Any, phase: int, first: int
 ) -> int:
@@ -102,7 +102,7 @@ def _phase(
             examined += _link_rest(out, into, directed, parent, common, first, begin, end)
 
 
-@kernel
+@subroutine
 def _prepare(
     thread: int, threads: int, control: Any, parent: Any, sample: Any, begin: int, end: int
 ) -> bool:

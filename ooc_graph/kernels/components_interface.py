@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ooc_graph.types import AnyArray, Shard
+from ooc_graph.types import AnyArray
 
 OUT, IN = 0, 1
 """Sides of a rank's rows: out-arcs, in-arcs."""
@@ -42,14 +42,6 @@ class ComponentLabels:
     def copy(self) -> ComponentLabels:
         """Same answer in an array of its own."""
         return replace(self, label=self.label.copy())
-
-
-class ComponentsSearch(Protocol):
-    """Components of a graph that one rank holds whole."""
-
-    def run(self) -> ComponentLabels:
-        """Find them."""
-        ...
 
 
 class ComponentsShared(Protocol):
@@ -91,20 +83,4 @@ class ComponentsRank(Protocol):
 
     def answer(self, shared: ComponentsShared, phase_arcs: dict[str, int]) -> ComponentLabels:
         """Answer for the own rows."""
-        ...
-
-
-class ComponentsDevice(Protocol):
-    """Makes searches and ranks, as `interface.Device` does for BFS and SSSP."""
-
-    def components(self, shard: Shard) -> ComponentsSearch:
-        """Components of a whole graph."""
-        ...
-
-    def components_rank(self, shard: Shard) -> ComponentsRank:
-        """Component steps on one shard."""
-        ...
-
-    def components_shared(self, vertices: int) -> ComponentsShared:
-        """Labels that the ranks of one process share."""
         ...

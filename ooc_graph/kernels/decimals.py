@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ooc_graph.kernels.compiled import inlined, kernel, subroutine
 
 # Status codes of the kernels.
 OK = 0
@@ -73,7 +74,7 @@ _EXACT_DIGITS = np.uint64(1 << 53)
 _TENS = np.array([float(10**power) for power in range(23)])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _multiply(a: Any, b: Any) -> Any:
     """Product of two 64-bit words as (high, low)."""
     a_high, a_low = a >> _U32, a & _LOW32
@@ -85,7 +86,7 @@ def _multiply(a: Any, b: Any) -> Any:
     return high, (other << _U32) | (low_low & _LOW32)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _double_bits(digits: Any, power: Any) -> Any:
     """Bits of the double nearest to digits * 10**power, or the NaN pattern if undecided."""
     if digits == _U0:
@@ -124,7 +125,7 @@ def _double_bits(digits: Any, power: Any) -> Any:
     return (mantissa - _HIDDEN_BIT) | (np.uint64(exponent) << np.uint64(52))
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def read_id(text: Any, start: Any, stop: Any, first: Any, last: Any) -> Any:
     """(status, id) of the decimal in text[start:stop]."""
     if start == stop:
@@ -146,7 +147,7 @@ def read_id(text: Any, start: Any, stop: Any, first: Any, last: Any) -> Any:
     return OK, signed
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _id_fault(text: Any, start: Any, stop: Any) -> Any:
     """Why text[start:stop] is no id: negative, too big, or no number at all."""
     begin = start + 1 if text[start] == 45 else start
@@ -158,7 +159,7 @@ def _id_fault(text: Any, start: Any, stop: Any) -> Any:
     return NEGATIVE_ID if begin > start else BIG_ID
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _weight_fault(text: Any, start: Any, stop: Any) -> Any:
     """NOT_FINITE for spellings of nan and infinity, else BAD_WEIGHT."""
     at = start
@@ -171,7 +172,7 @@ def _weight_fault(text: Any, start: Any, stop: Any) -> Any:
     return BAD_WEIGHT
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _leading_digits(text: Any, start: Any, stop: Any) -> Any:
     """(digits, too_many) of text[start:stop], digits and at most one point, zeros in front free."""
     digits, kept = _U0, 0
@@ -186,7 +187,7 @@ def _leading_digits(text: Any, start: Any, stop: Any) -> Any:
     return digits, False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_weight(text: Any, start: Any, stop: Any, mode: Any) -> Any:
     """(status, is_integer, integer, bits of the double or SLOW_BITS) of text[start:stop]."""
     at = start

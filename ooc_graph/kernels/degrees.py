@@ -5,23 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ooc_graph.kernels.compiled import inlined, kernel
 from ooc_graph.types import AnyArray, IntArray
 
 _DIGIT_BITS = 16
 _DIGITS = 1 << _DIGIT_BITS
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _add_one(low: AnyArray, degree: AnyArray, position: Any) -> None:
+@inlined
+def add_one(low: AnyArray, degree: AnyArray, position: Any) -> None:
+    """Add one to the count at a position, which is ``low[position] + degree[position]``."""
     count = np.uint8(low[position] + np.uint8(1))
     low[position] = count
     if count == 0:
         degree[position] += np.uint32(256)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_dense(
     source: IntArray, target: IntArray, first: int, low: AnyArray, degree: AnyArray
 ) -> int:
@@ -43,12 +44,12 @@ def count_dense(
         if u == v:
             loops += 1
         else:
-            _add_one(low, degree, u - first)
-            _add_one(low, degree, v - first)
+            add_one(low, degree, u - first)
+            add_one(low, degree, v - first)
     return loops
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _falling_pass(
     degree: AnyArray, order: AnyArray, shift: int, histogram: IntArray, out: AnyArray
 ) -> None:

@@ -6,21 +6,15 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.np.arrayobj import make_array
 
 from ooc_graph.kernels.compiled import instruction
+from ooc_graph.kernels.team import element_pointer
 
 
 def _bits(builder: Any, value: Any, width: int) -> Any:
     """A number's bits as an integer; a pointer to a number as one to an integer."""
     whole = ir.IntType(width)
     return builder.bitcast(value, whole.as_pointer() if value.type.is_pointer else whole)
-
-
-def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    view = make_array(array_type)(context, builder, array)
-    return cgutils.get_item_pointer(context, builder, array_type, view, [index], wraparound=False)
 
 
 @instruction
@@ -31,7 +25,7 @@ def atomic_lower(typing_context: Any, array: Any, index: Any, value: Any) -> Any
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+        pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
         width = 8 * context.get_abi_sizeof(args[2].type)
         old = builder.atomic_rmw(
             "umin", _bits(builder, pointer, width), _bits(builder, args[2], width), "seq_cst"
@@ -52,7 +46,7 @@ def atomic_replace(
     """``atomic_replace(array, index, expected, value)``: compare and swap, what was there."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+        pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
         pair = builder.cmpxchg(pointer, args[2], args[3], "seq_cst", "seq_cst")
         return builder.extract_value(pair, 0)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.edges_list import LOW_END, SEGMENT_BITS, segment_of_id
 from ooc_graph.kernels.interface import PUSH
 from ooc_graph.kernels.team import (
@@ -55,7 +55,7 @@ class Course(NamedTuple):
     direction: AnyArray
 
 
-@kernel
+@subroutine
 def reset_part(thread: int, threads: int, edges: Any, reach: Any) -> None:
     """Forget the last search; all threads call it."""
     rows = len(reach.parent)
@@ -68,7 +68,7 @@ def reset_part(thread: int, threads: int, edges: Any, reach: Any) -> None:
             reach.left[segment] = edges.base[segment + 1] - edges.base[segment]
 
 
-@kernel
+@subroutine
 def _visit(levels: Any, parents: Any, vertex: Any, parent: Any, depth: Any) -> int:
     """Offer a parent at ``depth``; 1 to the one thread that is the first to reach the vertex."""
     if parents[vertex] <= parent:
@@ -79,7 +79,7 @@ def _visit(levels: Any, parents: Any, vertex: Any, parent: Any, depth: Any) -> i
     return 1
 
 
-@kernel
+@subroutine
 def _read_piece(
     edges: Any, piece: int, reach: Any, depth: Any, undirected: bool
 ) -> tuple[int, int]:
@@ -101,7 +101,7 @@ def _read_piece(
     return found_heads, found_tails
 
 
-@kernel
+@subroutine
 def level_part(control: Any, edges: Any, reach: Any, depth: int, undirected: bool) -> None:
     """Read pieces until none is left; all threads call it. Word `CHUNK` must be 0 at the start."""
     front, after, examined = reach.front[depth & 1], reach.front[(depth + 1) & 1], 0
@@ -127,7 +127,7 @@ def level_part(control: Any, edges: Any, reach: Any, depth: int, undirected: boo
     atomic_add(control, EXAMINED, examined)
 
 
-@kernel
+@subroutine
 def _plan(control: Any, reach: Any, course: Any, depth: int, fresh: bool) -> None:
     """Begin the level of the vertices at ``depth``. Thread 0, while the others wait.
 

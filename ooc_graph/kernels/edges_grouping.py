@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.edges_list import (
     SEGMENT_BITS,
     GroupedEdges,
@@ -127,7 +127,7 @@ def band_marks(sample: AnyArray, bands: int) -> AnyArray:
     return np.unique(np.sort(sample)[(shares * len(sample)).astype(np.int64)])
 
 
-@kernel
+@subroutine
 def _band_of(marks: Any, weight: Any) -> int:
     low, high = 0, len(marks)
     while low < high:
@@ -139,7 +139,7 @@ def _band_of(marks: Any, weight: Any) -> int:
     return low
 
 
-@kernel
+@subroutine
 def _id_of(local: int, shards: int, shard: int) -> int:
     """Internal id of a row of a shard, as `Dealing.internal_of`."""
     block = (local >> DEAL_BLOCK_BITS) * shards + shard

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.bitmap import ONE, WORD_BITS, has, lowest_bit
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import subroutine
 from ooc_graph.kernels.edges_atomics import atomic_replace
 from ooc_graph.kernels.edges_list import LOW_END, SEGMENT_BITS
 from ooc_graph.kernels.team import CHUNK, FIRST_FREE, LINE, atomic_add, atomic_umin, barrier
@@ -25,7 +25,7 @@ ABSORBED = 1024
 _HALF = np.uint32(SEGMENT_BITS)
 
 
-@kernel
+@subroutine
 def _offer(field: Any, vertex: int, at: Any, rival: int) -> None:
     """Make ``rival``, at distance ``at``, the parent of ``vertex`` unless there is a better one."""
     parent, none = field.parent, field.parent.dtype.type(-1)
@@ -39,7 +39,7 @@ def _offer(field: Any, vertex: int, at: Any, rival: int) -> None:
             return
 
 
-@kernel
+@subroutine
 def _offer_piece(edges: Any, piece: int, field: Any, undirected: bool) -> None:
     tail_id, head_id = edges.base[edges.tail[piece]], edges.base[edges.head[piece]]
     tails, heads, top = field.distance[tail_id:], field.distance[head_id:], field.top[0]
@@ -54,7 +54,7 @@ def _offer_piece(edges: Any, piece: int, field: Any, undirected: bool) -> None:
             _offer(field, np.int64(tail_id + tail), of_head, np.int64(head_id + head))
 
 
-@kernel
+@subroutine
 def offer_part(control: Any, edges: Any, field: Any, undirected: bool) -> None:
     """Offer the nearer end of every tight edge; all threads. Word `CHUNK` must begin as 0."""
     near, far, top, pieces, examined = field.near, field.far, field.top[0], len(edges.tail), 0
@@ -74,7 +74,7 @@ def offer_part(control: Any, edges: Any, field: Any, undirected: bool) -> None:
     atomic_add(control, PARENTS_EXAMINED, examined)
 
 
-@kernel
+@subroutine
 def gather_unresolved(thread: int, threads: int, control: Any, field: Any, root: int) -> None:
     """Note the reached vertices without a parent; all threads. The root is its own parent."""
     rows, words, top, left = len(field.parent), len(field.unresolved), field.top[0], 0
@@ -93,7 +93,7 @@ def gather_unresolved(thread: int, threads: int, control: Any, field: Any, root:
         control[CHUNK] = 0
 
 
-@kernel
+@subroutine
 def _cross_piece(edges: Any, piece: int, field: Any, undirected: bool) -> None:
     """Offer resolved ends of absorbed edges to ends that are not."""
     tail_id, head_id = edges.base[edges.tail[piece]], edges.base[edges.head[piece]]
@@ -113,7 +113,7 @@ def _cross_piece(edges: Any, piece: int, field: Any, undirected: bool) -> None:
             atomic_umin(field.parent, tail, head)
 
 
-@kernel
+@subroutine
 def _cross_part(control: Any, edges: Any, field: Any, undirected: bool) -> None:
     pieces = len(edges.tail)
     while True:
@@ -126,7 +126,7 @@ def _cross_part(control: Any, edges: Any, field: Any, undirected: bool) -> None:
                 _cross_piece(edges, piece, field, undirected)
 
 
-@kernel
+@subroutine
 def _drop_resolved(control: Any, field: Any) -> None:
     none, found = field.parent.dtype.type(-1), 0
     for index in range(len(field.unresolved)):
@@ -141,7 +141,7 @@ def _drop_resolved(control: Any, field: Any) -> None:
     control[RESOLVED], control[CHUNK] = found, 0
 
 
-@kernel
+@subroutine
 def resolve_plateaus(
     thread: int, threads: int, control: Any, edges: Any, field: Any, undirected: bool
 ) -> None:

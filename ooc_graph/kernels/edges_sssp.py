@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.bitmap import Words
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.edges_atomics import atomic_lower
 from ooc_graph.kernels.edges_list import LOW_END, SEGMENT_BITS, segment_of_id
 from ooc_graph.kernels.edges_parents import (
@@ -68,7 +68,7 @@ class Field(NamedTuple):
     top: AnyArray
 
 
-@kernel
+@subroutine
 def _reset_part(thread: int, threads: int, edges: Any, field: Any) -> None:
     rows, top = len(field.distance), field.top[0]
     begin, end = rows * thread // threads, rows * (thread + 1) // threads
@@ -83,7 +83,7 @@ def _reset_part(thread: int, threads: int, edges: Any, field: Any) -> None:
             field.open[segment] = edges.base[segment + 1] - edges.base[segment]
 
 
-@kernel
+@subroutine
 def _start(control: Any, field: Any, root: int) -> None:
     segment = segment_of_id(root)
     field.distance[root], field.low[0, segment], field.near[segment] = 0, 0, 0
@@ -92,7 +92,7 @@ def _start(control: Any, field: Any, root: int) -> None:
     control[STILL_OPEN] = len(field.distance) - 1
 
 
-@kernel
+@subroutine
 def _relax_piece(
     edges: Any, piece: int, distance: Any, top: Any, undirected: bool
 ) -> tuple[Any, Any]:
@@ -116,7 +116,7 @@ def _relax_piece(
     return low_head, low_tail
 
 
-@kernel
+@subroutine
 def _relax_part(control: Any, edges: Any, field: Any, turn: int, undirected: bool) -> None:
     """One pass; all threads call it. Word `CHUNK` must be 0 at the start."""
     low, after, bound, top = field.low[turn], field.low[1 - turn], field.bound, field.top[0]
@@ -147,7 +147,7 @@ def _relax_part(control: Any, edges: Any, field: Any, turn: int, undirected: boo
     atomic_add(control, EXAMINED, examined)
 
 
-@kernel
+@subroutine
 def _survey_part(control: Any, edges: Any, field: Any, turn: int) -> None:
     """Bring ``near``, ``far`` and ``open`` of what a pass changed up to date; all threads."""
     low, top = field.low[1 - turn], field.top[0]
@@ -168,7 +168,7 @@ def _survey_part(control: Any, edges: Any, field: Any, turn: int) -> None:
         field.near[segment] = min(field.near[segment], low[segment])
 
 
-@kernel
+@subroutine
 def _note_changes(field: Any, turn: int, whole: bool) -> tuple[bool, bool, int]:
     """Hold what a pass changed for heavy pieces, too.
 
@@ -185,7 +185,7 @@ def _note_changes(field: Any, turn: int, whole: bool) -> tuple[bool, bool, int]:
     return changed, waiting, still_open
 
 
-@kernel
+@subroutine
 def _plan(control: Any, field: Any, turn: int) -> None:
     """Close a pass and say what the next one is. Thread 0, while the others wait.
 

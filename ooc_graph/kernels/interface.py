@@ -60,10 +60,10 @@ TEAM_ARCS = 1 << 18
 
 
 def rows_are_short(widest_out: int, widest_in: int) -> bool:
-    """Tell whether a BFS should start from a list on one thread, and find parents afterwards.
+    """Tell whether a BFS should start from a list on one thread.
 
     True of road networks and meshes. A list spends nothing on a level but its frontier and its
-    arcs; finding the parent of a hub afterwards could read a long row for one neighbour.
+    arcs, and reads rows to their ends; of a hub that could be a long row for one parent.
 
     Parameters
     ----------
@@ -71,6 +71,40 @@ def rows_are_short(widest_out: int, widest_in: int) -> bool:
         Most out-arcs and most in-arcs of a row.
     """
     return max(widest_out, widest_in) <= SHORT_ROW
+
+
+FIXED_ARCS = 4
+"""Arcs of a row that has a fixed place."""
+FIXED_ROW_BYTES = 16
+"""Memory of a fixed place."""
+FIXED_ID_BITS = 29
+"""Ids of at most so many bits leave room in a fixed place for the number of arcs."""
+FEW_LONGER = 8
+"""Fixed places pay where at most one in this many of the rows is too long for one."""
+
+
+def may_fix_rows(rows: int, arcs: int) -> bool:
+    """Tell whether a graph may get fixed places for its short rows, in one direction.
+
+    Parameters
+    ----------
+    rows, arcs
+        Numbers of a graph, or of one direction of it.
+    """
+    return arcs <= FIXED_ARCS * rows and rows <= 1 << FIXED_ID_BITS
+
+
+def fixed_rows_pay(rows: int, arcs: int, longer: int) -> bool:
+    """Tell whether a list reads rows of at most `FIXED_ARCS` arcs from fixed places.
+
+    Parameters
+    ----------
+    rows, arcs
+        Numbers of one direction of the graph.
+    longer
+        Rows that have more arcs.
+    """
+    return may_fix_rows(rows, arcs) and longer * FEW_LONGER <= rows
 
 
 def stays_listed(direction: int, frontier_arcs: int) -> bool:

@@ -24,10 +24,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from ooc_graph.kernels.compiled import inlined, kernel, subroutine
 from ooc_graph.types import AnyArray
 
 UInt64Array = NDArray[np.uint64]
@@ -86,7 +87,7 @@ def _type_bit_reverse(_context: Any, word: Any) -> Any:
 _bit_reverse: Any = intrinsic(_type_bit_reverse)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _draw(newest: Any, oldest: Any) -> Any:
     """Next output of the recurrence; the sum is below 2**58, so that one fold is enough."""
     total = _X * (newest & _LOW32) + _Y * (oldest & _LOW32)
@@ -94,19 +95,19 @@ def _draw(newest: Any, oldest: Any) -> Any:
     return min(folded, folded - _P)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _differ_bit(value: Any) -> Any:
     """1 where the draw picks B or C."""
     return (((value & _LOW32) * _INVERSE & _FRACTION) - _DIFFER_BELOW) >> _SIGN
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _target_bit(value: Any) -> Any:
     """1 where the draw picks B or D."""
     return ((((value & _LOW32) * _INVERSE + _TURN) & _FRACTION) - _TARGET_BELOW) >> _SIGN
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _row_times(a: Any, b: Any, c: Any, d: Any, e: Any, m: Any, row: int) -> Any:
     """One row of a 5 by 5 matrix times a state, in [0, p)."""
     four = m[row, 0] * a + m[row, 1] * b + m[row, 2] * c + m[row, 3] * d
@@ -116,7 +117,7 @@ def _row_times(a: Any, b: Any, c: Any, d: Any, e: Any, m: Any, row: int) -> Any:
     return min(folded, folded - _P)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def advance(state: UInt64Array, powers: UInt64Array, steps: int) -> None:
     """Apply the ``steps``-th power of a matrix to a state, in place.
 
@@ -137,11 +138,12 @@ def advance(state: UInt64Array, powers: UInt64Array, steps: int) -> None:
                 state[row] = _row_times(a, b, c, d, e, m, row)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _start_lanes(scratch: UInt64Array, seed: UInt64Array, powers: UInt64Array, start: int) -> None:
     """Set lane i to the first state of edge ``start + i``."""
     state = scratch[_STATE : _STATE + ORDER]
-    state[:] = seed
+    for k in range(ORDER):
+        state[k] = seed[k]
     advance(state, powers, start)
     for lane in range(LANES):
         for k in range(ORDER):
@@ -149,7 +151,7 @@ def _start_lanes(scratch: UInt64Array, seed: UInt64Array, powers: UInt64Array, s
         advance(state, powers, 1)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _advance_lanes(scratch: UInt64Array, m: UInt64Array) -> None:
     """Move every lane on by LANES edges (``m`` is J**LANES)."""
     for lane in range(LANES):
@@ -165,7 +167,7 @@ def _advance_lanes(scratch: UInt64Array, m: UInt64Array) -> None:
         scratch[_START + 4 * LANES + lane] = _row_times(a, b, c, d, e, m, 4)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _five_levels(scratch: UInt64Array) -> None:
     """Five levels for every lane; five draws renew the whole state."""
     for lane in range(LANES):
@@ -194,7 +196,7 @@ def _five_levels(scratch: UInt64Array) -> None:
         scratch[_TARGET + lane] = (bits << _ONE) | _target_bit(v5)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _one_level(scratch: UInt64Array) -> None:
     """One level for every lane, the state moved along."""
     for lane in range(LANES):
@@ -209,7 +211,7 @@ def _one_level(scratch: UInt64Array) -> None:
         scratch[_TARGET + lane] = (scratch[_TARGET + lane] << _ONE) | _target_bit(value)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _redo_lane(scratch: UInt64Array, lane: int, scale: int) -> None:
     """Draw one lane's edge again, rejections and all, and leave what the lane should hold."""
     z1 = scratch[_START + lane]
@@ -233,7 +235,7 @@ def _redo_lane(scratch: UInt64Array, lane: int, scale: int) -> None:
     scratch[_STATE + 4 * LANES + lane] = z5
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _draw_levels(scratch: UInt64Array, scale: int) -> None:
     """All levels of the lanes' current edges."""
     for word in range(ORDER * LANES):
@@ -255,13 +257,13 @@ def _draw_levels(scratch: UInt64Array, scale: int) -> None:
                 _redo_lane(scratch, lane, scale)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _scramble(vertex: Any, add: Any, first: Any, second: Any, shift: Any) -> Any:
     """Graph500's bijection on [0, 2**scale)."""
     return _bit_reverse((_bit_reverse((vertex + add) * first) >> shift) * second) >> shift
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _write_edges(
     scratch: UInt64Array,
     scale: int,
@@ -290,7 +292,7 @@ def _write_edges(
         target[first + lane] = _scramble(v ^ flip, add, one, two, shift)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _write_weights(scratch: UInt64Array, weight: AnyArray, first: int, count: int) -> None:
     """The draw after the edge's, rounded to float32 before and after the product."""
     for lane in range(count):
@@ -299,7 +301,7 @@ def _write_weights(scratch: UInt64Array, weight: AnyArray, first: int, count: in
         weight[first + lane] = np.float32(rounded * _WEIGHT_UNIT)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def generate_into(
     start: int,
     scale: int,
@@ -345,7 +347,7 @@ def generate_into(
         _advance_lanes(scratch, powers[LANE_BITS])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _slot_of(vertex: Any, table: Any) -> Any:
     """Slot of an open-addressing table that holds ``vertex``, or the empty one it would get."""
     slot = vertex & (table.shape[0] - 1)
@@ -354,14 +356,14 @@ def _slot_of(vertex: Any, table: Any) -> Any:
     return slot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def insert_vertices(vertices: AnyArray, table: AnyArray) -> None:
     """Enter non-negative ids into a table of -1s (int64, a power of two long, never full)."""
     for vertex in vertices:
         table[_slot_of(vertex, table)] = vertex
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_touched(source: AnyArray, target: AnyArray, table: AnyArray, touched: AnyArray) -> None:
     """Set ``touched[slot]`` (uint8) of every tabled vertex that a non-loop edge meets."""
     for edge in range(source.shape[0]):

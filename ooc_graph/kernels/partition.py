@@ -11,32 +11,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.np.arrayobj import make_array
+from numba import njit
 
-from ooc_graph.kernels.arcs import _place_of
-from ooc_graph.kernels.compiled import instruction
-from ooc_graph.kernels.degrees import _add_one
+from ooc_graph.kernels.arcs import place_of
+from ooc_graph.kernels.degrees import add_one
+from ooc_graph.kernels.team import atomic_add
 from ooc_graph.types import AnyArray, IntArray
 
 QUEUE_ARCS = 64
 """Arcs of a queue: 256 bytes a column, so that few lines are written in part."""
-
-
-@instruction
-def _atomic_add(typing_context: Any, array: Any, index: Any, value: Any) -> Any:  # noqa: ARG001
-    """``_atomic_add(array, index, value)``: add in place, what was there."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = signature.args[0]
-        view = make_array(kind)(context, builder, args[0])
-        place = cgutils.get_item_pointer(context, builder, kind, view, [args[1]], wraparound=False)
-        added = builder.trunc(args[2], ir.IntType(64)) if args[2].type.width > 64 else args[2]
-        return builder.atomic_rmw("add", place, added, "seq_cst")
-
-    return array.dtype(array, types.intp, array.dtype), generate
 
 
 @njit(cache=True, nogil=True)
@@ -82,8 +65,8 @@ def count_spanned(
             if len(looped) > 0:
                 looped[u] = 1
         else:
-            _add_one(low, degree, u)
-            _add_one(low, degree, v)
+            add_one(low, degree, u)
+            add_one(low, degree, v)
     return loops
 
 
@@ -153,7 +136,7 @@ def queue_arcs(
         if row == neighbor:
             continue
         for _way in range(2 if both else 1):
-            bucket = table[_place_of(row, base)]
+            bucket = table[place_of(row, base)]
             k = filled[bucket]
             at = k * columns
             queues[bucket, at] = row - first[bucket]
@@ -162,7 +145,7 @@ def queue_arcs(
                 queues[bucket, at + two] = key[i]
             k = np.uint32(k + one)
             if k == full:
-                place = _atomic_add(cursor, np.int64(bucket), QUEUE_ARCS)
+                place = atomic_add(cursor, np.int64(bucket), QUEUE_ARCS)
                 _write_queue(queues[bucket], QUEUE_ARCS, place, rows, neighbors, keys)
                 k = np.uint32(0)
             filled[bucket] = k
@@ -181,6 +164,6 @@ def write_queues(
     """Write out what a thread's queues still hold."""
     for bucket in range(len(filled)):
         count = np.int64(filled[bucket])
-        place = _atomic_add(cursor, bucket, count)
+        place = atomic_add(cursor, bucket, count)
         _write_queue(queues[bucket], count, place, rows, neighbors, keys)
         filled[bucket] = 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ooc_graph.kernels.compiled import allocating_kernel, kernel, subroutine
 from ooc_graph.types import AnyArray, IntArray
 
 _INSERTION = 32
@@ -14,14 +14,14 @@ _INSERTION = 32
 _NARROW_BITS, _WIDE_BITS, _WIDE_ROW = np.uint64(8), np.uint64(11), 1 << 11
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_rows(rows: AnyArray, counts: IntArray) -> None:
     """Add each arc to ``counts[row]``."""
     for i in range(len(rows)):
         counts[rows[i]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scatter_rows(
     rows: AnyArray,
     neighbors: AnyArray,
@@ -41,7 +41,7 @@ def scatter_rows(
             weights_out[place] = weights[i]
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _insertion(keys: AnyArray, payload: AnyArray) -> None:
     carry = len(payload) > 0
     for i in range(1, len(keys)):
@@ -60,7 +60,7 @@ def _insertion(keys: AnyArray, payload: AnyArray) -> None:
             payload[j + 1] = companion
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _digit_pass(
     keys: AnyArray,
     payload: AnyArray,
@@ -89,8 +89,8 @@ def _digit_pass(
             payload_out[place] = payload[i]
 
 
-@njit(cache=True, nogil=True)
-def _radix(
+@subroutine
+def radix_sort(
     keys: AnyArray,
     payload: AnyArray,
     spare_keys: AnyArray,
@@ -117,11 +117,13 @@ def _radix(
         if shift >= np.uint64(64):
             break
     if moved:
-        keys[:] = spare_keys
-        payload[:] = spare_payload
+        for i in range(len(keys)):
+            keys[i] = spare_keys[i]
+        for i in range(len(payload)):
+            payload[i] = spare_payload[i]
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def sort_rows(offsets: IntArray, keys: AnyArray, payload: AnyArray) -> None:
     """Sort each row's unsigned keys ascending, stably; ``payload`` (or length 0) travels along.
 
@@ -142,10 +144,10 @@ def sort_rows(offsets: IntArray, keys: AnyArray, payload: AnyArray) -> None:
             _insertion(keys[start:stop], mine)
         else:
             spare = spare_payload[:length] if carry else spare_payload[:0]
-            _radix(keys[start:stop], mine, spare_keys[:length], spare, histogram)
+            radix_sort(keys[start:stop], mine, spare_keys[:length], spare, histogram)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def drop_duplicates(
     offsets: IntArray, neighbors: AnyArray, weights: AnyArray, kept: IntArray
 ) -> int:
@@ -179,7 +181,7 @@ def drop_duplicates(
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fold_row(neighbors: AnyArray, weights: AnyArray, seen: AnyArray, lightest: AnyArray) -> None:
     """Fold a part of one huge row into a bitmap over vertices and the lightest weight of each."""
     weighted = len(weights) > 0
@@ -194,7 +196,7 @@ def fold_row(neighbors: AnyArray, weights: AnyArray, seen: AnyArray, lightest: A
                 lightest[neighbor] = weights[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _flip_floats(bits: AnyArray, sign: Any, back: bool) -> None:
     for i in range(len(bits)):
         negative = (bits[i] & sign) != 0

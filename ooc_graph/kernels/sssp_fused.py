@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels import interface
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.interface import PULL
 from ooc_graph.kernels.sssp_parents import (
     EXAMINED,
@@ -49,7 +49,7 @@ class Answer(NamedTuple):
 FINAL, FLOOR, HIGH, BEYOND = range(4)
 
 
-@kernel
+@subroutine
 def _reset(thread: int, threads: int, wave: Any) -> None:
     rows = len(wave.distance)
     begin, end = rows * thread // threads, rows * (thread + 1) // threads
@@ -57,13 +57,13 @@ def _reset(thread: int, threads: int, wave: Any) -> None:
     wave.taken[begin:end] = 0
 
 
-@kernel
+@subroutine
 def _forget_parents(thread: int, threads: int, parent: Any) -> None:
     rows = len(parent)
     parent[rows * thread // threads : rows * (thread + 1) // threads] = parent.dtype.type(-1)
 
 
-@kernel
+@subroutine
 def _push(control: Any, out: Any, wave: Any, answer: Any, root: int, may_pull: bool) -> None:
     bound, floor, inner, examined, settled = push_rising(out, wave, root, may_pull)
     if not settled:
@@ -74,7 +74,7 @@ def _push(control: Any, out: Any, wave: Any, answer: Any, root: int, may_pull: b
     answer.ranges[:, 0] = wave.top[0]
 
 
-@kernel
+@subroutine
 def _finish(control: Any, out: Any, wave: Any, answer: Any) -> None:
     """Push from what the last pull pass changed, to the end."""
     count = control[CHANGED]
@@ -88,7 +88,7 @@ def _finish(control: Any, out: Any, wave: Any, answer: Any) -> None:
     control[OPERATION] = PARENTS
 
 
-@kernel
+@subroutine
 def _arcs_of(out: Any, queue: Any, count: int) -> int:
     """Arcs of the rows ``queue[:count]``."""
     arcs = 0
@@ -98,7 +98,7 @@ def _arcs_of(out: Any, queue: Any, count: int) -> int:
     return arcs
 
 
-@kernel
+@subroutine
 def _plan_after_pull(control: Any, out: Any, wave: Any, answer: Any) -> None:
     """Close a pull pass and say what comes next. Thread 0, while the others wait."""
     limits, ranges = answer.limits, answer.ranges

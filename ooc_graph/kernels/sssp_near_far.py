@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels import interface
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.edges_atomics import atomic_replace
 from ooc_graph.kernels.prefetch import prefetch
 from ooc_graph.kernels.team import FIRST_FREE, LINE, barrier
@@ -83,7 +83,7 @@ class NearFar(NamedTuple):
 LISTED, LOWEST, ARCS, AGAIN, UNLISTED = range(5)
 
 
-@kernel
+@subroutine
 def _replace(word: Any, v: Any, seen: Any, new: Any, alone: bool) -> Any:
     """Compare and swap; what was there. ``alone`` says that no other thread is at work."""
     if alone:
@@ -92,7 +92,7 @@ def _replace(word: Any, v: Any, seen: Any, new: Any, alone: bool) -> Any:
     return atomic_replace(word, v, seen, new)
 
 
-@kernel
+@subroutine
 def _is_better_parent(word: Any, u: Any, at: Any, seen: Any) -> bool:
     """Tell whether ``u``, at distance ``at``, is a better parent than the one in ``seen``."""
     rival = seen & _PARENT
@@ -100,7 +100,7 @@ def _is_better_parent(word: Any, u: Any, at: Any, seen: Any) -> bool:
     return bool((at < away) | ((at == away) & (u < rival)))
 
 
-@kernel
+@subroutine
 def _ask_for_rows(rows: Any, word: Any, near: Any, head: int, count: int) -> None:
     """Prefetch what the next vertices of the queue will need."""
     room = len(near)
@@ -114,7 +114,7 @@ def _ask_for_rows(rows: Any, word: Any, near: Any, head: int, count: int) -> Non
         prefetch(rows.arcs, np.int64(rows.offsets[u]))
 
 
-@kernel
+@subroutine
 def relax_near(
     rows: Any, word: Any, near: Any, far: Any, course: Any, count: int, bound: Any, alone: bool
 ) -> None:
@@ -180,7 +180,7 @@ def relax_near(
     course[ARCS], course[AGAIN] = examined, again
 
 
-@kernel
+@subroutine
 def _consider(
     word: Any, v: Any, near: Any, far: Any, course: Any, count: int, bound: Any, alone: bool
 ) -> int:
@@ -204,7 +204,7 @@ def _consider(
     return count
 
 
-@kernel
+@subroutine
 def _take_near(
     thread: int, threads: int, state: Any, turn: int, total: int, unlisted: bool, bound: Any
 ) -> int:
@@ -230,13 +230,13 @@ def _take_near(
     return count
 
 
-@kernel
+@subroutine
 def _forget(thread: int, threads: int, word: Any) -> None:
     rows = len(word)
     word[rows * thread // threads : rows * (thread + 1) // threads] = _DISTANCE | _PARENT
 
 
-@kernel
+@subroutine
 def _publish(thread: int, threads: int, word: Any, distance: Any, parent: Any) -> None:
     """Turn words into distances, in the same memory, and parents."""
     rows = len(word)
@@ -247,7 +247,7 @@ def _publish(thread: int, threads: int, word: Any, distance: Any, parent: Any) -
         distance[row] = np.int64(seen >> _SHIFT) if reached else INT64_UNREACHED
 
 
-@kernel
+@subroutine
 def _start(thread: int, state: Any, root: int) -> int:
     """Queue the root, which thread 0 takes; how many vertices the thread has queued."""
     mine = state.course[0, thread]
@@ -259,7 +259,7 @@ def _start(thread: int, state: Any, root: int) -> int:
     return 1
 
 
-@kernel
+@subroutine
 def _sum_up(threads: int, course: Any) -> tuple[int, int, int, int, int]:
     """What all threads did in a round: vertices listed, the lowest of them, arcs, and so on."""
     total, arcs, again, unlisted = 0, 0, 0, 0

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.bitmap import drop, has, put, put_all
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.sssp_push import HEADS, arc_of, path_sum
 from ooc_graph.kernels.team import CHUNK, FIRST_FREE, LINE, atomic_add
 from ooc_graph.types import AnyArray
@@ -35,7 +35,7 @@ class Lane(NamedTuple):
     best: AnyArray
 
 
-@kernel
+@subroutine
 def parent_of_row(
     into: Any, distance: Any, row: int, at: Any, floor: Any, top: Any
 ) -> tuple[Any, int]:
@@ -56,7 +56,7 @@ def parent_of_row(
     return parent, index
 
 
-@kernel
+@subroutine
 def plateau_parent(into: Any, distance: Any, unresolved: Any, row: int, at: Any, top: Any) -> Any:
     """Smallest neighbour at the same distance that is resolved, -1 if there is none yet."""
     parent = np.int64(-1)
@@ -69,7 +69,7 @@ def plateau_parent(into: Any, distance: Any, unresolved: Any, row: int, at: Any,
     return parent
 
 
-@kernel
+@subroutine
 def inner_parents(out: Any, wave: Any, parent: Any, inner: int) -> int:
     """Offer ``first[:inner]`` as parents along all of their arcs; arcs examined. One thread.
 
@@ -94,7 +94,7 @@ def inner_parents(out: Any, wave: Any, parent: Any, inner: int) -> int:
     return examined
 
 
-@kernel
+@subroutine
 def _offer(distance: Any, parent: Any, row: int, u: int, weight: Any, near: Any, top: Any) -> Any:
     """Take neighbour ``u`` as the row's parent if it is a better one; the parent's distance."""
     at, away, rival = distance[row], distance[u], np.int64(parent[row])
@@ -105,7 +105,7 @@ def _offer(distance: Any, parent: Any, row: int, u: int, weight: Any, near: Any,
     return near
 
 
-@kernel
+@subroutine
 def _offer_heads(
     into: Any, distance: Any, parent: Any, base: int, count: int, floor: Any, top: Any, lane: Any
 ) -> tuple[int, int]:
@@ -127,7 +127,7 @@ def _offer_heads(
     return count, examined
 
 
-@kernel
+@subroutine
 def _offer_tails(
     into: Any, distance: Any, parent: Any, base: int, count: int, floor: Any, top: Any, lane: Any
 ) -> int:
@@ -149,7 +149,7 @@ def _offer_tails(
     return examined
 
 
-@kernel
+@subroutine
 def parents_part(
     control: Any,
     into: Any,
@@ -193,7 +193,7 @@ def parents_part(
     atomic_add(control, EXAMINED, examined)
 
 
-@kernel
+@subroutine
 def _next_to(out: Any, wave: Any, unresolved: Any, listed: Any, found: int) -> int:
     """List unresolved rows beside ``taken[:found]`` in ``pending``, each once."""
     count, top = 0, wave.top[0]
@@ -245,7 +245,7 @@ def resolve_plateaus(
     return left
 
 
-@kernel
+@subroutine
 def lost_by_overflow(out: Any, row: int, at: Any, heaviest: Any, distance: Any, top: Any) -> bool:
     """Tell whether a row at distance ``at`` is reached but has an unreached out-neighbor.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import subroutine
 from ooc_graph.kernels.sssp_parents import CHUNK_ROWS, EXAMINED
 from ooc_graph.kernels.sssp_push import HEADS, arc_of, path_sum
 from ooc_graph.kernels.team import CHUNK, FIRST_FREE, LINE, atomic_add
@@ -25,7 +25,7 @@ CHANGED, REACHED = (FIRST_FREE + k * LINE for k in range(2))
 """Words of the control array: improved rows, and those of them reached for the first time."""
 
 
-@kernel
+@subroutine
 def pull_row(
     into: Any, distance: Any, row: int, best: Any, floor: Any, top: Any
 ) -> tuple[Any, int]:
@@ -41,7 +41,7 @@ def pull_row(
     return best, index
 
 
-@kernel
+@subroutine
 def _look_at_heads(
     into: Any, distance: Any, base: int, count: int, floor: Any, top: Any, lane: Any
 ) -> tuple[int, int]:
@@ -70,7 +70,7 @@ def _look_at_heads(
     return count, examined
 
 
-@kernel
+@subroutine
 def _look_beyond(
     into: Any, distance: Any, base: int, count: int, floor: Any, top: Any, lane: Any
 ) -> int:
@@ -92,7 +92,7 @@ def _look_beyond(
     return examined
 
 
-@kernel
+@subroutine
 def _keep(
     control: Any, distance: Any, queue: Any, base: int, end: int, lane: Any, top: Any
 ) -> tuple[Any, int]:
@@ -112,7 +112,7 @@ def _keep(
     return low, reached
 
 
-@kernel
+@subroutine
 def pull_part(
     control: Any,
     into: Any,

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels import interface
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.types import AnyArray
 
 adapt_step = kernel(interface.adapt_step)
@@ -56,7 +56,7 @@ class HeadedRows(NamedTuple):
 HEADS = 4
 
 
-@kernel
+@subroutine
 def arc_of(into: Any, row: int, begin: int, index: int) -> tuple[Any, Any]:
     """Neighbour and weight of arc ``index`` of a row that begins at ``begin``."""
     if index < HEADS:
@@ -88,7 +88,7 @@ class Wave(NamedTuple):
 QUEUED, WAITING, FLAG_BITS = 1, 2, 2
 
 
-@kernel
+@subroutine
 def path_sum(distance: Any, weight: Any, top: Any) -> Any:
     """Length of a path one arc longer, in the distances' own arithmetic; ``top`` on overflow."""
     # Looking at the sum for a wrapped sign would not do: the compiler may assume there is none.
@@ -97,7 +97,7 @@ def path_sum(distance: Any, weight: Any, top: Any) -> Any:
     return distance + weight
 
 
-@kernel
+@subroutine
 def push_below(
     out: Any, wave: Any, count: int, pending: int, bound: Any, reached: int
 ) -> tuple[int, int, int, int]:
@@ -163,7 +163,7 @@ def push_below(
     return pending, reached, examined, again
 
 
-@kernel
+@subroutine
 def _next_candidate(out: Any, wave: Any, u: int) -> tuple[Any, bool]:
     """Candidate along the first arc of a row that was not taken yet, and whether there is one."""
     taken, top = np.int64(wave.taken[u]) >> FLAG_BITS, wave.top[0]
@@ -177,7 +177,7 @@ def _next_candidate(out: Any, wave: Any, u: int) -> tuple[Any, bool]:
     return path_sum(wave.distance[u], out.weights[position], top), True
 
 
-@kernel
+@subroutine
 def smallest_pending(out: Any, wave: Any, pending: int) -> Any:
     """Smallest candidate not yet taken, ``top`` if there is none."""
     smallest = wave.top[0]
@@ -188,7 +188,7 @@ def smallest_pending(out: Any, wave: Any, pending: int) -> Any:
     return smallest
 
 
-@kernel
+@subroutine
 def take_pending(out: Any, wave: Any, pending: int, bound: Any) -> tuple[int, int]:
     """Move rows with a candidate <= ``bound`` to the queue, which is empty.
 
@@ -221,14 +221,14 @@ def raised(scratch: Any, smallest: Any, step: float, top: Any) -> Any:
     return max(smallest, scratch[0])
 
 
-@kernel
+@subroutine
 def start_wave(wave: Any, root: int) -> None:
     """Queue the root at distance 0; everything else is unreached and unmarked."""
     wave.distance[root], wave.taken[root], wave.queue[0] = 0, QUEUED, root
     wave.first[0] = root
 
 
-@kernel
+@subroutine
 def _few_arcs(out: Any, wave: Any, inner: int, reached: int, arcs: int) -> tuple[bool, int]:
     """Tell whether the rows of all that is reached hold few arcs; ``arcs`` is for ``inner``."""
     if reached > len(wave.first):
@@ -239,7 +239,7 @@ def _few_arcs(out: Any, wave: Any, inner: int, reached: int, arcs: int) -> tuple
     return not push_is_enough(arcs, len(out.neighbors)), arcs
 
 
-@kernel
+@subroutine
 def push_inner(out: Any, wave: Any, inner: int) -> int:
     """Relax the arcs above the bound of ``first[:inner]``, queueing nothing; arcs examined."""
     examined = 0
@@ -255,7 +255,7 @@ def push_inner(out: Any, wave: Any, inner: int) -> int:
     return examined
 
 
-@kernel
+@subroutine
 def push_rising(
     out: Any, wave: Any, root: int, stop_for_pull: bool
 ) -> tuple[Any, Any, int, int, bool]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import InputError
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.interface import SsspTree
 from ooc_graph.kernels.sssp_parents import lost_by_overflow, parent_of_row, plateau_parent
 from ooc_graph.kernels.sssp_pull import pull_row
@@ -25,7 +25,7 @@ Payload = tuple[AnyArray, AnyArray, AnyArray]
 QUEUED, WAITING = 1, 2
 
 
-@kernel
+@subroutine
 def _internal(row: int, dealt: Any) -> Any:
     shards, shard = dealt
     block = (row >> DEAL_BLOCK_BITS) * shards + shard

@@ -40,7 +40,8 @@ def new_control() -> IntArray:
     return np.zeros(CONTROL_WORDS, np.int64)
 
 
-def _element(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+def element_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    """Generate the address of ``array[index]``, for functions made by `instruction`."""
     view = make_array(array_type)(context, builder, array)
     return cgutils.get_item_pointer(context, builder, array_type, view, [index], wraparound=False)
 
@@ -50,7 +51,7 @@ def atomic_load(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: AR
     """Load ``array[index]``, sequentially consistent."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _element(context, builder, signature.args[0], args[0], args[1])
+        pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
         bytes_ = context.get_abi_sizeof(context.get_value_type(signature.return_type))
         return builder.load_atomic(pointer, "seq_cst", bytes_)
 
@@ -62,7 +63,7 @@ def atomic_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any
     """Store ``value`` at ``array[index]``, sequentially consistent."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _element(context, builder, signature.args[0], args[0], args[1])
+        pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
         bytes_ = context.get_abi_sizeof(args[2].type)
         builder.store_atomic(args[2], pointer, "seq_cst", bytes_)
         return context.get_dummy_value()
@@ -73,7 +74,7 @@ def atomic_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any
 def _read_modify_write(operation: str) -> Callable[..., Any]:
     def typing(typing_context: Any, array: Any, index: Any, value: Any) -> Any:  # noqa: ARG001
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = _element(context, builder, signature.args[0], args[0], args[1])
+            pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
             return builder.atomic_rmw(operation, pointer, args[2], "seq_cst")
 
         return array.dtype(array, types.intp, array.dtype), generate

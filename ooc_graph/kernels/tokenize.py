@@ -8,9 +8,9 @@ wrong. Doubles that ``decimals`` leaves open go back as byte ranges for Python's
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ooc_graph.kernels.compiled import kernel
 from ooc_graph.kernels.decimals import (
     BAD_TAG,
     CONTROL_BYTE,
@@ -33,7 +33,7 @@ P_ID_FIRST, P_ID_LAST = 9, 10
 PARAMETERS = 11
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tokenize_lines(
     text: NDArray[np.uint8],
     start: int,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ooc_graph.kernels.compiled import inlined, kernel
 from ooc_graph.kernels.decimals import (
     BAD_WEIGHT,
     CONTROL_BYTE,
@@ -36,7 +36,7 @@ S_VERTEX, S_FIELD, S_COMMENT, S_AFTER_CR, S_LINE, S_NEIGHBOR, S_LOOPS = 0, 1, 2,
 STATES = 7
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mirror_sum(
     source: NDArray[np.int64], target: NDArray[np.int64], weight: NDArray[np.float64]
 ) -> np.uint64:
@@ -67,7 +67,7 @@ def mirror_sum(
     return total
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _scatter(word: Any) -> Any:
     """Finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): each bit changes half of them."""
     word += np.uint64(0x9E3779B97F4A7C15)
@@ -76,7 +76,7 @@ def _scatter(word: Any) -> Any:
     return word ^ (word >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tokenize_rows(
     text: NDArray[np.uint8],
     start: int,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ooc_graph.kernels.compiled import kernel
 from ooc_graph.types import AnyArray, IntArray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def merge_counts(
     ids_a: IntArray,
     counts_a: AnyArray,

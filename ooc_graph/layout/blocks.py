@@ -16,7 +16,6 @@ import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import Any, cast
 
 from ooc_graph.types import AnyArray
@@ -109,12 +108,7 @@ class BlockWriter:
     def __enter__(self) -> BlockWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         whole = False
         try:
             if error is None:

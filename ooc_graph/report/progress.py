@@ -10,7 +10,6 @@ import os
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import Protocol, TextIO
 
 from rich import progress as bars
@@ -49,12 +48,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._display.close()
 
     def stage(self, name: str, total: float | None = None, unit: str = "") -> StageProgress:
@@ -91,12 +85,7 @@ class StageProgress:
         self._display.start(self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._display.stop(self, failed=kind is not None)
 
     @property

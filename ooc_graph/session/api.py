@@ -7,9 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, cast
-
-from distributed import Client
+from typing import TYPE_CHECKING, Any, cast
 
 from ooc_graph.answers.result import (
     BfsResult,
@@ -41,6 +39,9 @@ from ooc_graph.validate import (
     Verdict,
     VertexIndex,
 )
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 _UNIT_EDGES = 1 << 22
 _BLOCK_EDGES = 1 << 16

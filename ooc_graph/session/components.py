@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,14 +12,13 @@ import numpy as np
 
 from ooc_graph.answers.components import ComponentColumns, columns_of_components, write_components
 from ooc_graph.answers.result import ComponentsResult, components_attributes
-from ooc_graph.errors import UsageError
-from ooc_graph.exchange import local, scheduler
 from ooc_graph.kernels.components_interface import ComponentLabels
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import resident
 from ooc_graph.session.place import Place
-from ooc_graph.session.search import Course, MakeRanks, SearchTask, Written, choose_exchange
+from ooc_graph.session.search import MakeRanks, choose_exchange
+from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse.components import components as algorithm
 from ooc_graph.types import AnyArray, Dealing, Progress
@@ -73,44 +72,22 @@ def components(
 def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Labelled:
     if graph.rows == 0:
         return place.call(label_without_arcs, task)
-    if chosen == "one":
-        return place.call(label_whole, task)
-    if chosen == "local":
-        return place.call(label_locally, task)
-    if place.client is None:
-        raise UsageError("the scheduler exchange needs a Dask client")
-    make = MakeComponents(task, _NO_ROOT)
-    if task.folder is None:
-        parts, _ = scheduler.run(place.client, make, graph.shards, threads=place.threads)
-        return _joined(task, graph, parts)
-    finish = WriteLabels(str(Path(task.folder) / "spill"))
-    courses, _ = scheduler.run(
-        place.client, make, graph.shards, finish=finish, threads=place.threads
-    )
-    return place.call(_gather, task, courses)
+    ways = Ways(label_whole, _join, WriteLabels, _gather)
+    return ways.carry_out(graph, task, MakeComponents(task, _NO_ROOT), chosen, place)
 
 
 def label_without_arcs(task: SearchTask) -> Labelled:
     """Where there are no arcs every vertex is its own component."""
     graph = resident.open_same(task.path, task.identity)
     none = ComponentLabels(np.empty(0, id_dtype(0)), 0.0, {})
-    return _deliver(task, resident.load_ids(graph), none.label, _course(none))
+    return _deliver(task, resident.load_ids(graph), none.label, course_of(KERNEL, none))
 
 
 def label_whole(task: SearchTask) -> Labelled:
     """One rank with the whole graph; runs on the worker that holds it."""
     with resident.searcher(task.path, task.identity, task.kernel) as held:
         found = held.search.run()
-        return _deliver(task, held.ids, found.label, _course(found))
-
-
-def label_locally(task: SearchTask) -> Labelled:
-    """All ranks in this process, through the exchange that is the oracle of the others."""
-    graph = resident.open_same(task.path, task.identity)
-    make = MakeComponents(task, _NO_ROOT)
-    coroutines, shared = make.build(range(graph.shards), resident.Ranks({}))
-    parts, _ = local.run([coroutines[s] for s in range(graph.shards)], shared, graph.shards)
-    return _joined(task, graph, parts)
+        return _deliver(task, held.ids, found.label, course_of(KERNEL, found))
 
 
 @dataclass(frozen=True)
@@ -131,39 +108,28 @@ class WriteLabels:
     def __call__(self, shard: int, found: ComponentLabels) -> Course:
         """Write them; only the course travels."""
         np.save(Path(self.folder) / f"{shard}-label.npy", found.label)
-        return _course(found)
+        return course_of(KERNEL, found)
 
 
 def _gather(task: SearchTask, courses: Sequence[Course]) -> Labelled:
     """Bring the parts together, in original order, in the partial store."""
-    graph, parts = resident.open_same(task.path, task.identity), Path(task.folder or "") / "spill"
+    graph = resident.open_same(task.path, task.identity)
+    labels = (np.load(task.parts / f"{shard}-label.npy") for shard in range(graph.shards))
+    return _deliver(task, resident.load_ids(graph), _whole(graph, labels), slowest(courses))
+
+
+def _join(task: SearchTask, graph: Graph, parts: Sequence[ComponentLabels]) -> Labelled:
+    course = slowest([course_of(KERNEL, part) for part in parts])
+    label = _whole(graph, (part.label for part in parts))
+    return _deliver(task, resident.load_ids(graph), label, course)
+
+
+def _whole(graph: Graph, labels: Iterable[AnyArray]) -> AnyArray:
+    """Labels of all rows from those of each shard."""
     label = np.empty(graph.rows, id_dtype(graph.rows))
-    for shard in range(graph.shards):
-        label[_owned(graph, shard)] = np.load(parts / f"{shard}-label.npy")
-    return _deliver(task, resident.load_ids(graph), label, _slowest(courses))
-
-
-def _joined(task: SearchTask, graph: Graph, parts: Sequence[ComponentLabels]) -> Labelled:
-    label = np.empty(graph.rows, id_dtype(graph.rows))
-    for shard, part in enumerate(parts):
-        label[_owned(graph, shard)] = part.label
-    courses = [_course(part) for part in parts]
-    return _deliver(task, resident.load_ids(graph), label, _slowest(courses))
-
-
-def _owned(graph: Graph, shard: int) -> AnyArray:
-    dealing = Dealing(graph.rows, graph.shards, shard)
-    return dealing.internal_of(np.arange(dealing.rows))
-
-
-def _course(found: ComponentLabels) -> Course:
-    phases = tuple((None, arcs, phase) for phase, arcs in found.phase_arcs.items())
-    return Course(found.elapsed_s, phases)
-
-
-def _slowest(courses: Sequence[Course]) -> Course:
-    """The ranks agree on everything but the clock."""
-    return replace(courses[0], elapsed_s=max(course.elapsed_s for course in courses))
+    for shard, part in enumerate(labels):
+        label[Dealing(graph.rows, graph.shards, shard).owned()] = part
+    return label
 
 
 def _deliver(task: SearchTask, ids: Any, label: AnyArray, course: Course) -> Labelled:

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-
-from distributed import Client
+from typing import TYPE_CHECKING
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.report.data import Stage
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.session.api import build_with_report
+from ooc_graph.session.compile_ahead import compile_ahead
+from ooc_graph.session.compile_parts import parts_of_graph500
 from ooc_graph.session.graph500_report import Outcome, leave_report
 from ooc_graph.session.graph500_run import Graph500Options, Run
 from ooc_graph.session.graph500_searches import refuse_few_keys, search_all, search_keys
@@ -21,6 +22,9 @@ from ooc_graph.session.place import Place, place_for
 from ooc_graph.shards.build import BuildOptions, BuildReport
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Progress
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 def graph500(
@@ -49,6 +53,8 @@ def graph500(
     refuse_few_keys(source, options.searches)
     folder.mkdir(parents=True, exist_ok=True)
     with progress.stage("compiling kernels (once on a machine)"):
+        parts = parts_of_graph500(source, options.kernels, options.validate)
+        place.call(compile_ahead, parts)
         _warm_up(place, source, folder)
     with MemoryWatch(origin_s=run.begun) as watch:
         graph, built = _build(run, source, overwrite)

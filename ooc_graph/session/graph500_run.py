@@ -11,7 +11,8 @@ from typing import Any
 from ooc_graph.errors import UsageError
 from ooc_graph.report.data import Stage
 from ooc_graph.session.place import Place
-from ooc_graph.session.search import KERNELS, Course
+from ooc_graph.session.search import KERNELS
+from ooc_graph.session.ways import Course
 from ooc_graph.shards.build import BuildOptions
 from ooc_graph.types import Progress
 from ooc_graph.validate import Verdict

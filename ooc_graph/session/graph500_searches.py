@@ -16,16 +16,12 @@ from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
 from ooc_graph.session import resident
 from ooc_graph.session.api import check_edges, validator_of
+from ooc_graph.session.compile_parts import check_pair
 from ooc_graph.session.graph500_run import Run, Searched
 from ooc_graph.session.machine import cores
 from ooc_graph.session.place import Place
-from ooc_graph.session.search import (
-    Course,
-    choose_exchange,
-    resident_bytes,
-    run_search,
-    search,
-)
+from ooc_graph.session.search import choose_exchange, resident_bytes, run_search, search
+from ooc_graph.session.ways import Course
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray, NoProgress
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
@@ -129,6 +125,8 @@ def warm_up(task: BatchTask, key: int) -> None:
     """Load the graph, compile, and search once untimed, as the reference does."""
     with resident.searcher(task.path, task.identity, task.kernel) as held:
         run_search(held, key)
+    if task.validate:
+        check_pair(task.kernel, task.source.weighted)
 
 
 def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:

@@ -6,15 +6,16 @@ from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from time import monotonic, sleep
-from typing import Any, Protocol, TypeVar
-
-from distributed import Client
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.session import resident
 from ooc_graph.session.machine import cores, default_limit_bytes, return_freed_memory
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import CHECK_S, POLL_S, Workforce
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Done = TypeVar("Done")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,17 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distributed import get_worker
-
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.errors import UsageError
-from ooc_graph.exchange.resident import PLUGIN_NAME
 from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.sssp_short_rows import CpuNearFarSearch
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.session.edges_method import EDGES, ROWS, load_search
 from ooc_graph.session.machine import cores
-from ooc_graph.session.warmup import warm
+from ooc_graph.session.warmup import SHORT_ROWS, warm
 from ooc_graph.shards.in_memory import find_graph
 from ooc_graph.shards.load import Graph
 
@@ -54,10 +53,23 @@ _device: list[CpuDevice] = []
 
 def threads_here() -> int:
     """Threads a search may use in this process: the Dask worker's, or all cores."""
+    worker = _worker()
+    return cores() if worker is None else int(worker.state.nthreads)
+
+
+def _worker() -> Any:
+    """The Dask worker that runs the calling task, None outside of one.
+
+    Nobody is a worker who has not imported ``distributed``, which takes a third of a second.
+    """
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_worker  # noqa: PLC0415
+
     try:
-        return int(get_worker().state.nthreads)
+        return get_worker()
     except ValueError:
-        return cores()
+        return None
 
 
 def device() -> CpuDevice:
@@ -88,10 +100,11 @@ def release() -> None:
 
 def release_ranks(dask_worker: Any = None) -> None:
     """Forget the ranks that a Dask worker keeps; by default the worker of the calling task."""
-    try:
-        worker = dask_worker or get_worker()
-    except ValueError:
+    worker = dask_worker or _worker()
+    if worker is None:
         return
+    from ooc_graph.exchange.resident import PLUGIN_NAME  # noqa: PLC0415 (imports distributed)
+
     plugin: Any = worker.plugins.get(PLUGIN_NAME)
     if plugin is not None:
         plugin.state.clear()
@@ -168,7 +181,12 @@ def _load(path: str, identity: str, kernel: str, method: str) -> Searcher:
     if method == EDGES:
         search = load_search(graph, kernel, device())
         return Searcher(kernel, search, graph, load_ids(graph), graph.tuples())
-    warm(kernel, graph, device(), ranks=False)
     shard = graph.load(ORDER_OF[kernel])
     search = getattr(device(), kernel)(shard)
+    warm(kernel, graph, device(), variant=variant_of(search))
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)
+
+
+def variant_of(search: Any) -> str:
+    """Which of a search's kernels it runs, as `warm` is told."""
+    return SHORT_ROWS if isinstance(search, CpuNearFarSearch) else ""

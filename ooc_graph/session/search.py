@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,14 +16,13 @@ import numpy as np
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.exchange import local, scheduler
-from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.kernels.interface import FIXED_ROW_BYTES, may_fix_rows
 from ooc_graph.layout.commit import Partial, partial_store
-from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import edges_method, resident
 from ooc_graph.session.place import Place
-from ooc_graph.session.warmup import warm
+from ooc_graph.session.warmup import RANKS, warm
+from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
@@ -35,45 +34,6 @@ EXCHANGES = ("auto", "local", "scheduler")
 # Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
 # pieces. Measured peaks are below it.
 _STATE_BYTES = {"bfs": 48, "sssp": 96, "components": 40}
-
-
-@dataclass(frozen=True)
-class Course:
-    """How a search went.
-
-    Parameters
-    ----------
-    elapsed_s
-        The search alone.
-    levels
-        (vertices, arcs examined, direction) per level or phase.
-    """
-
-    elapsed_s: float
-    levels: tuple[tuple[int | None, int, str], ...]
-
-
-@dataclass(frozen=True)
-class Written:
-    """An answer that was written into a partial store, or its columns."""
-
-    course: Course
-    specs: tuple[ArraySpec, ...] = ()
-    entries: tuple[FileEntry, ...] = ()
-    columns: Mapping[str, AnyArray] | None = None
-
-
-def course_of(kernel: str, tree: Any) -> Course:
-    """Course of a device's tree."""
-    if kernel == "sssp":
-        phases = tuple((None, arcs, phase) for phase, arcs in tree.phase_arcs.items())
-        return Course(tree.elapsed_s, phases)
-    columns = (tree.level_vertices, tree.level_arcs, tree.level_direction)
-    levels = zip(*(column.tolist() for column in columns), strict=True)
-    return Course(
-        tree.elapsed_s,
-        tuple((vertices, arcs, "pull" if way else "push") for vertices, arcs, way in levels),
-    )
 
 
 def run_search(held: resident.Searcher, root: int) -> tuple[Tree, Course]:
@@ -161,7 +121,15 @@ def _folder(store: Partial | None) -> str | None:
 def resident_bytes(graph: Graph, kernel: str) -> int:
     """Memory of one rank that searches the whole graph."""
     rows = graph.resident_bytes(resident.ORDER_OF[kernel])
-    return rows + graph.rows * _STATE_BYTES[kernel]
+    return rows + _fixed_bytes(graph, kernel) + graph.rows * _STATE_BYTES[kernel]
+
+
+def _fixed_bytes(graph: Graph, kernel: str) -> int:
+    """Memory of the fixed places that short rows may get when one rank makes them resident."""
+    sides = 2 if graph.directed else 1
+    if kernel != "bfs" or not may_fix_rows(graph.rows * sides, graph.arcs):
+        return 0
+    return FIXED_ROW_BYTES * graph.rows * sides
 
 
 def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str:
@@ -182,7 +150,7 @@ def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str
         return wanted
     rows = graph.resident_bytes(resident.ORDER_OF[kernel])
     state = graph.rows * _STATE_BYTES[kernel]
-    needed, available = rows + state, place.process_limit_bytes
+    needed, available = resident_bytes(graph, kernel), place.process_limit_bytes
     if wanted == "auto" and needed <= available:
         return "one"
     if place.client is not None:
@@ -197,38 +165,12 @@ def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str
     )
 
 
-@dataclass(frozen=True)
-class SearchTask:
-    """A search as it travels to workers; ``folder`` is the partial store, or None."""
-
-    path: str
-    identity: str
-    kernel: str
-    root: int
-    folder: str | None
-    method: str = edges_method.ROWS
-
-
 def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Written:
     internal = graph.internal(task.root)
     if internal < 0:
         return place.call(answer_lonely, task)
-    if chosen == "one":
-        return place.call(search_whole, task)
-    if chosen == "local":
-        return place.call(search_locally, task)
-    if place.client is None:
-        raise UsageError("the scheduler exchange needs a Dask client")
-    make = MakeRanks(task, internal)
-    if task.folder is None:
-        trees, _ = scheduler.run(place.client, make, graph.shards, threads=place.threads)
-        return _deliver(task, graph, _joined(graph, task, trees))
-    parts = Path(task.folder) / "spill"
-    finish = WritePart(str(parts))
-    courses, _ = scheduler.run(
-        place.client, make, graph.shards, finish=finish, threads=place.threads
-    )
-    return place.call(_gather, task, courses)
+    ways = Ways(search_whole, _join, WritePart, _gather)
+    return ways.carry_out(graph, task, MakeRanks(task, internal), chosen, place)
 
 
 def search_whole(task: SearchTask) -> Written:
@@ -242,15 +184,6 @@ def answer_lonely(task: SearchTask) -> Written:
     """A root without arcs needs no rows."""
     graph = resident.open_same(task.path, task.identity)
     return _deliver(task, graph, (lonely_tree(graph, task.kernel, task.root), Course(0.0, ())))
-
-
-def search_locally(task: SearchTask) -> Written:
-    """All ranks in this process, through the exchange that is the oracle of the others."""
-    graph = resident.open_same(task.path, task.identity)
-    make = MakeRanks(task, graph.internal(task.root))
-    coroutines, shared = make.build(range(graph.shards), resident.Ranks({}))
-    trees, _ = local.run([coroutines[s] for s in range(graph.shards)], shared, graph.shards)
-    return _deliver(task, graph, _joined(graph, task, trees))
 
 
 def _deliver(task: SearchTask, graph: Graph, joined: tuple[Tree, Course]) -> Written:
@@ -273,13 +206,15 @@ class MakeRanks:
 
     def __call__(self, shards: Sequence[int]) -> tuple[dict[int, Any], Any]:
         """Coroutines of these shards and what they share."""
+        from ooc_graph.exchange import scheduler  # noqa: PLC0415 (imports distributed)
+
         return self.build(shards, resident.Ranks(scheduler.worker_state()))
 
     def build(self, shards: Sequence[int], kept: resident.Ranks) -> tuple[dict[int, Any], Any]:
         """As the call, with ranks that are taken from ``kept`` and go back there."""
         resident.release()
         graph = resident.open_same(self.task.path, self.task.identity)
-        warm(self.task.kernel, graph, resident.device(), ranks=True)
+        warm(self.task.kernel, graph, resident.device(), variant=RANKS)
         key = (self.task.path, self.task.identity, self.task.kernel)
         kept.keep_only(key, shards)
         ranks = {shard: kept.take(key, shard) or self._rank(graph, shard) for shard in shards}
@@ -334,24 +269,19 @@ class WritePart:
 
 def _gather(task: SearchTask, courses: Sequence[Course]) -> Written:
     """Bring the parts together, in original order, in the partial store."""
-    graph, parts = Graph.open(task.path), Path(task.folder or "") / "spill"
+    graph, parts = Graph.open(task.path), task.parts
     columns = [
         (np.load(parts / f"{s}-parent.npy"), np.load(parts / f"{s}-measure.npy"))
         for s in range(graph.shards)
     ]
     tree = _join_columns(graph, task, columns)
-    return _deliver(task, graph, (tree, _slowest(courses)))
+    return _deliver(task, graph, (tree, slowest(courses)))
 
 
-def _joined(graph: Graph, task: SearchTask, trees: Sequence[Any]) -> tuple[Tree, Course]:
+def _join(task: SearchTask, graph: Graph, trees: Sequence[Any]) -> Written:
     columns = [(t.parent, t.level if task.kernel == "bfs" else t.distance) for t in trees]
     courses = [course_of(task.kernel, tree) for tree in trees]
-    return _join_columns(graph, task, columns), _slowest(courses)
-
-
-def _slowest(courses: Sequence[Course]) -> Course:
-    """The ranks agree on everything but the clock."""
-    return replace(courses[0], elapsed_s=max(course.elapsed_s for course in courses))
+    return _deliver(task, graph, (_join_columns(graph, task, columns), slowest(courses)))
 
 
 def _join_columns(
@@ -359,7 +289,6 @@ def _join_columns(
 ) -> Tree:
     tree = lonely_tree(graph, task.kernel, task.root)
     for shard, (parent, measure) in enumerate(columns):
-        dealing = Dealing(graph.rows, graph.shards, shard)
-        mine = dealing.internal_of(np.arange(dealing.rows))
+        mine = Dealing(graph.rows, graph.shards, shard).owned()
         tree.parent[mine], tree.measure[mine] = parent, measure
     return tree

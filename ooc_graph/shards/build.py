@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial as bind
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -24,6 +25,7 @@ from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import FORMAT_VERSION, HUB, LIGHT, id_dtype, shards_for
 from ooc_graph.shards import plan
+from ooc_graph.shards.attributes import graph_attributes
 from ooc_graph.shards.degrees import Counted, count_ids, count_units
 from ooc_graph.shards.merge import MergeTask
 from ooc_graph.shards.pieces import PieceLostError, Pieces
@@ -31,6 +33,7 @@ from ooc_graph.shards.renumber import Renumbered, dense_space, named_space
 from ooc_graph.shards.runs import RunTask, write_run
 from ooc_graph.shards.staged import StagedSource, column_dtype, stage_unit
 from ooc_graph.shards.tables import forget_tables, table_bytes
+from ooc_graph.shards.tally import Tally, stored_weight_dtype
 from ooc_graph.shards.weave import Loom, Woven
 from ooc_graph.shards.workforce import Workforce, run_all
 from ooc_graph.types import Progress
@@ -142,11 +145,12 @@ def build(
     """
     report = BuildReport()
     with partial_store(out, "graph", overwrite=options.overwrite) as partial:
+        work = _Build(partial, workforce, progress, report, options)
         try:
-            _Build(partial, workforce, progress, report, options).run(source)
+            work.run(source)
         finally:
-            forget_tables()
-            workforce.everywhere(forget_tables)
+            forget_tables(str(partial.spill))
+            work.forget()
     return report
 
 
@@ -162,6 +166,13 @@ class _Build:
     def executor(self) -> Executor:
         return self.workforce.executor
 
+    def forget(self) -> None:
+        """Have all processes of the workforce give memory back."""
+        # Another build of this process keeps its pieces. A worker may hold what a client that was
+        # killed has left, and gives back everything.
+        spill = None if self.workforce.remote else str(self.partial.spill)
+        self.workforce.everywhere(bind(forget_tables, spill))
+
     def run(self, source: EdgeSource) -> None:
         local = getattr(source, "in_memory", False)
         with ThreadPoolExecutor(1) as here:
@@ -175,11 +186,11 @@ class _Build:
             # Its data would travel with every task: stage it from here instead.
             with ThreadPoolExecutor(1) as executor:
                 source = self._stage(source, replace(self.workforce, executor=executor), local)
-        counted = self._count(source)
-        vertices = self._renumber(source, counted)
-        task = self._runs(source, vertices, counted)
+        paths, total = self._count(source)
+        vertices = self._renumber(source, paths)
+        task = self._runs(source, vertices, total)
         merged = self._merge(task, vertices)
-        self._commit(merged, vertices, counted, description.result())
+        self._commit(merged, vertices, total, description.result())
 
     def _folder(self, name: str) -> Path:
         folder = self.partial.spill / name
@@ -204,7 +215,8 @@ class _Build:
         lister = None if local else source
         return StagedSource(source.directed, source.id_range, lister, tuple(parts), dtype)
 
-    def _count(self, source: EdgeSource) -> list[Counted]:
+    def _count(self, source: EdgeSource) -> tuple[list[str], Tally]:
+        """Files with counts of every task, and what all tasks counted."""
         folder = self._folder("degrees")
         groups = self._groups(source)
         with self.report.timed("degrees"):
@@ -229,13 +241,14 @@ class _Build:
                 items,
                 total=source.edges,
                 unit="edges",
-                amount=lambda part: part.edges,
+                amount=lambda part: part.total.edges,
             )
-        self.report.edges = sum(part.edges for part in counted)
+        total = Tally.sum(part.total for part in counted)
+        self.report.edges = total.edges
         self.report.read_s = max(part.read_s for part in counted)
-        if source.id_range is None and self.report.edges == 0:
+        if source.id_range is None and total.edges == 0:
             raise InputError("the input has no edges", advice="nothing was built")
-        return counted
+        return [path for part in counted for path in part.paths], total
 
     def _groups(self, source: EdgeSource) -> list[Sequence[Unit]]:
         """One group a slot (each holds a table of the vertices), fewer where they do not fit."""
@@ -252,8 +265,7 @@ class _Build:
         left = budget.limit_bytes - budget.processes * plan.RESERVE_BYTES
         return max(1, left // (plan.COUNTED_BYTES * vertices + plan.LEAST_SLOT_BYTES))
 
-    def _renumber(self, source: EdgeSource, counted: list[Counted]) -> Renumbered:
-        paths = [path for part in counted for path in part.paths]
+    def _renumber(self, source: EdgeSource, paths: list[str]) -> Renumbered:
         store, spill = self.partial.folder, self.partial.spill
         with self.report.timed("renumber"):
             if source.id_range is not None:
@@ -267,10 +279,10 @@ class _Build:
         return result
 
     def _runs(
-        self, source: EdgeSource, vertices: Renumbered, counted: list[Counted]
+        self, source: EdgeSource, vertices: Renumbered, total: Tally
     ) -> tuple[RunTask, int, int]:
         orders = self.options.orders(source.weighted)
-        dtype = stored_weight_dtype(source, counted) if LIGHT in orders else None
+        dtype = stored_weight_dtype(source, total) if LIGHT in orders else None
         ids = id_dtype(vertices.kept)
         arc_bytes, weight_bytes = 2 * ids.itemsize, dtype.itemsize if dtype else 0
         slot = self.workforce.budget.slot_bytes(table_bytes(vertices.space))
@@ -307,7 +319,7 @@ class _Build:
         self, planned: tuple[RunTask, int, int], vertices: Renumbered
     ) -> tuple[MergeTask, Woven]:
         runs, shards, capacity = planned
-        self.workforce.everywhere(forget_tables)
+        self.forget()
         orders = self.options.orders(runs.source.weighted)
         folder = str(self._folder("pieces"))
         task = MergeTask(
@@ -323,7 +335,7 @@ class _Build:
                 return task, self._weave(task)
             except PieceLostError:
                 # The process that held them is gone; the runs are still there.
-                self.workforce.everywhere(forget_tables)
+                self.forget()
                 task = replace(task, pieces=Pieces(folder, 0))
                 return task, self._weave(task)
 
@@ -347,7 +359,7 @@ class _Build:
         self,
         merged: tuple[MergeTask, Woven],
         vertices: Renumbered,
-        counted: list[Counted],
+        total: Tally,
         description: dict[str, Any],
     ) -> None:
         task, woven = merged
@@ -355,48 +367,33 @@ class _Build:
         with self.report.timed("commit"):
             self.report.manifest = self.partial.commit(
                 "graph",
-                _attributes(task, vertices, counted, woven.arcs, description),
+                _attributes(task, vertices, total, woven.arcs, description),
                 [*vertices.specs, *woven.specs],
                 [*vertices.entries, *woven.entries],
             )
 
 
-def stored_weight_dtype(source: EdgeSource, counted: Sequence[Counted]) -> np.dtype[Any] | None:
-    """Type of the weights in the store: integers take 32 bits where all of them fit."""
-    if not source.weighted or source.weight_dtype is None:
-        return None
-    if source.weight_dtype.kind == "f":
-        return source.weight_dtype
-    low = min((part.lightest for part in counted if part.lightest is not None), default=0)
-    high = max((part.heaviest for part in counted if part.heaviest is not None), default=0)
-    narrow = np.iinfo(np.int32)
-    return np.dtype(np.int32 if narrow.min <= low and high <= narrow.max else np.int64)
-
-
 def _attributes(
     task: MergeTask,
     vertices: Renumbered,
-    counted: Sequence[Counted],
+    total: Tally,
     arcs: dict[str, int],
     description: dict[str, Any],
 ) -> dict[str, Any]:
     runs, space = task.runs, vertices.space
-    lightest = [part.lightest for part in counted if part.lightest is not None]
-    weighted = runs.weight_dtype is not None
     return {
         "format_version": FORMAT_VERSION,
-        "directed": runs.source.directed,
-        "weighted": weighted,
-        "weight_dtype": runs.weight_dtype.name if runs.weight_dtype else None,
-        "lightest": min(lightest) if weighted and lightest else None,
-        "vertices": space.count,
-        "rows": vertices.kept,
-        "first_id": None if space.originals else space.first,
-        "edges": sum(part.edges for part in counted),
-        "self_loops": sum(part.loops for part in counted),
-        "arcs": arcs,
-        "shards": task.shards,
-        "row_orders": list(task.orders),
+        **graph_attributes(
+            total,
+            directed=runs.source.directed,
+            weight_dtype=runs.weight_dtype,
+            vertices=space.count,
+            rows=vertices.kept,
+            first_id=None if space.originals else space.first,
+            arcs=arcs,
+            shards=task.shards,
+            orders=task.orders,
+        ),
         "renumbered": "internal ids are ranks by falling number of tuples, ties by original id",
         "source": description,
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.kernels.degrees import count_dense
 from ooc_graph.kernels.vertices import merge_counts, run_lengths
 from ooc_graph.shards.plan import BLOCK_EDGES, COUNTED_ID_BYTES
+from ooc_graph.shards.tally import Tally
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
 _LEAST_BUFFER = 1 << 18
@@ -27,36 +27,15 @@ class Counted:
     paths
         A .npy file with uint32 counts by position (dense ids); or .npz files with ascending ids
         and their counts, several where they did not fit the budget at once.
-    edges, loops
-        Tuples read, and self-loops among them.
-    lightest, heaviest
-        Range of the weights, or None where there are none.
+    total
+        Tuples read, self-loops among them, and the range of the weights.
     read_s
         Seconds that the source took to give (generate, read) the tuples.
     """
 
     paths: tuple[str, ...]
-    edges: int
-    loops: int
-    lightest: float | int | None
-    heaviest: float | int | None
+    total: Tally
     read_s: float
-
-
-class _Weights:
-    """Running range of a weight column."""
-
-    def __init__(self) -> None:
-        self.lightest: Any = None
-        self.heaviest: Any = None
-
-    def add(self, weight: AnyArray | None) -> None:
-        if weight is None or not len(weight):
-            return
-        # Zero is added because of two equal zeros, -0.0 and 0.0, a minimum gives either.
-        low, high = weight.min().item() + 0, weight.max().item() + 0
-        self.lightest = low if self.lightest is None else min(self.lightest, low)
-        self.heaviest = high if self.heaviest is None else max(self.heaviest, high)
 
 
 class _Clock:
@@ -82,15 +61,13 @@ def count_units(
     """Count the tuples of some units at every vertex of a dense range of ids."""
     first, count = id_range
     degree, low = np.zeros(count, np.uint32), np.zeros(count, np.uint8)
-    edges, loops, weights, clock = 0, 0, _Weights(), _Clock()
+    total, clock = Tally(), _Clock()
     for unit in units:
         for block in clock.blocks(source, unit):
-            loops += count_dense(block.source, block.target, first, low, degree)
-            edges += len(block)
-            weights.add(block.weight)
+            total.add(block, count_dense(block.source, block.target, first, low, degree))
     degree += low
     np.save(path, degree)
-    return Counted((path,), edges, loops, weights.lightest, weights.heaviest, clock.read_s)
+    return Counted((path,), total, clock.read_s)
 
 
 class CountedIds:
@@ -158,17 +135,14 @@ def count_ids(source: EdgeSource, units: Sequence[Unit], stem: str, most_bytes: 
     most_bytes
         Memory for the ids; when it is full they are written and counting begins anew.
     """
-    found, weights, clock = CountedIds(), _Weights(), _Clock()
-    edges, loops, paths = 0, 0, list[str]()
+    found, total, clock, paths = CountedIds(), Tally(), _Clock(), list[str]()
     for unit in units:
         for block in clock.blocks(source, unit):
-            loops += found.add_edges(block)
-            edges += len(block)
-            weights.add(block.weight)
+            total.add(block, found.add_edges(block))
             if len(found.ids) * COUNTED_ID_BYTES > most_bytes:
                 paths.append(_write_ids(found, f"{stem}-{len(paths)}.npz"))
     paths.append(_write_ids(found, f"{stem}-{len(paths)}.npz"))
-    return Counted(tuple(paths), edges, loops, weights.lightest, weights.heaviest, clock.read_s)
+    return Counted(tuple(paths), total, clock.read_s)
 
 
 def _write_ids(found: CountedIds, path: str) -> str:

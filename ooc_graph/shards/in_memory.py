@@ -16,7 +16,6 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.rows import sort_rows
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import (
     IN,
@@ -29,10 +28,12 @@ from ooc_graph.layout.names import (
     id_dtype,
     rows_path,
 )
+from ooc_graph.shards.attributes import graph_attributes
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.memory_rows import Plan, make_rows
 from ooc_graph.shards.memory_vertices import Vertices, number_vertices
 from ooc_graph.shards.plan import plan_buckets
+from ooc_graph.shards.tally import stored_weight_dtype
 from ooc_graph.types import AnyArray, Rows
 
 # Queues for all buckets stay in a core's cache, and a bucket in the cache that cores share.
@@ -82,17 +83,9 @@ class HeldArrays:
 class MemoryGraph(Graph):
     """A graph whose arrays are in this process's memory."""
 
-    def _side(self, side: str, order: str, shard: int | None) -> Rows:
-        rows = super()._rows(side, self._kept(order), order, shard)
-        if self._kept(order) == order:
-            return rows
-        # Only light rows are there: BFS gets a copy of them, ordered by id.
-        neighbors = rows.neighbors.copy()
-        sort_rows(rows.offsets.astype(np.int64), neighbors, np.empty(0, np.uint32))
-        return Rows(rows.offsets, neighbors)
-
-    def _kept(self, order: str) -> str:
-        return order if order in self.attributes["row_orders"] else LIGHT
+    def _by_id(self, rows: Rows) -> Rows:
+        # What was "loaded" are the graph's own arrays: a copy of them is put in order.
+        return super()._by_id(Rows(rows.offsets, rows.neighbors.copy()))
 
 
 def find_graph(path: str | Path) -> MemoryGraph | None:
@@ -122,20 +115,10 @@ def _plan(
     if int(vertices.tuples.max(initial=0)) >= 1 << 32:
         raise UsageError("a vertex has 2^32 edges or more; make a store of them with build()")
     ids = id_dtype(kept)
-    dtype = _weight_dtype(source, vertices) if LIGHT in orders else None
+    dtype = stored_weight_dtype(source, vertices.total) if LIGHT in orders else None
     return Plan(
         source, vertices.tables, vertices.tuples, buckets, ids, dtype, orders, executor, threads
     )
-
-
-def _weight_dtype(source: EdgeSource, vertices: Vertices) -> np.dtype[Any] | None:
-    """As the build has it: integers take 32 bits where all of them fit."""
-    if source.weight_dtype is None or source.weight_dtype.kind == "f":
-        return source.weight_dtype
-    narrow = np.iinfo(np.int32)
-    total = vertices.total
-    fit = narrow.min <= (total.lightest or 0) and (total.heaviest or 0) <= narrow.max
-    return np.dtype(np.int32 if fit else np.int64)
 
 
 def _graph(
@@ -165,18 +148,14 @@ def _graph(
 def _attributes(
     source: EdgeSource, vertices: Vertices, plan: Plan, arcs: dict[str, int]
 ) -> dict[str, Any]:
-    weighted = plan.weight_dtype is not None
-    return {
-        "directed": source.directed,
-        "weighted": weighted,
-        "weight_dtype": plan.weight_dtype.name if plan.weight_dtype is not None else None,
-        "lightest": vertices.total.lightest if weighted else None,
-        "vertices": len(vertices.internal_of),
-        "rows": plan.kept,
-        "first_id": vertices.first_id,
-        "edges": vertices.total.edges,
-        "self_loops": vertices.total.loops,
-        "arcs": arcs,
-        "shards": 1,
-        "row_orders": list(plan.orders),
-    }
+    return graph_attributes(
+        vertices.total,
+        directed=source.directed,
+        weight_dtype=plan.weight_dtype,
+        vertices=len(vertices.internal_of),
+        rows=plan.kept,
+        first_id=vertices.first_id,
+        arcs=arcs,
+        shards=1,
+        orders=plan.orders,
+    )

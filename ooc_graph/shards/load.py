@@ -243,7 +243,7 @@ class Graph:
 
     def resident_bytes(self, order: str, shards: Sequence[int] | None = None) -> int:
         """Host memory of the rows that a search needs, of all or of some shards."""
-        kept = order if order in self.attributes["row_orders"] else LIGHT
+        kept = self._kept(order)
         chosen = range(self.shards) if shards is None else shards
         total = 0
         for shard in chosen:
@@ -279,16 +279,22 @@ class Graph:
         dealing = whole if shard is None else Dealing(self.rows, self.shards, shard)
         tuples = self.tuples()
         if shard is not None:
-            tuples = tuples[dealing.internal_of(np.arange(dealing.rows))]
+            tuples = tuples[dealing.owned()]
         if order == HUB:
             return Shard(dealing, self.directed, tuples, out_hub=out, into_hub=into)
         return Shard(dealing, self.directed, tuples, out_light=out, into_light=into)
 
+    def _kept(self, order: str) -> str:
+        """Order in which there are rows for a search that wants ``order``."""
+        return order if order in self.attributes["row_orders"] else LIGHT
+
     def _side(self, side: str, order: str, shard: int | None) -> Rows:
-        if order in self.attributes["row_orders"]:
-            return self._rows(side, order, order, shard)
-        # Only light rows are stored: BFS orders them by id when it loads them.
-        rows = self._rows(side, LIGHT, HUB, shard)
+        kept = self._kept(order)
+        rows = self._rows(side, kept, order, shard)
+        return rows if kept == order else self._by_id(rows)
+
+    def _by_id(self, rows: Rows) -> Rows:
+        """Order loaded rows by id, where only light ones are there and BFS wants them."""
         sort_rows(rows.offsets.astype(np.int64), rows.neighbors, np.empty(0, np.uint32))
         return rows
 
@@ -325,7 +331,7 @@ def _global_offsets(local: Sequence[IntArray], rows: int) -> IntArray:
     lengths = np.empty(rows, np.int64)
     for shard, offsets in enumerate(local):
         dealing = Dealing(rows, len(local), shard)
-        lengths[dealing.internal_of(np.arange(dealing.rows))] = np.diff(offsets)
+        lengths[dealing.owned()] = np.diff(offsets)
     offsets = np.zeros(rows + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

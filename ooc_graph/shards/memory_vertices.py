@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +17,7 @@ from ooc_graph.kernels.partition import count_spanned, id_extent
 from ooc_graph.layout.names import internal_dtype
 from ooc_graph.shards.degrees import CountedIds
 from ooc_graph.shards.tables import Tables, VertexSpace
+from ooc_graph.shards.tally import Tally
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
 UNIT_EDGES = 1 << 20
@@ -49,46 +50,6 @@ class SharedBlocks:
 def in_threads(executor: Executor, threads: int, work: Callable[[int], Any]) -> list[Any]:
     """``work(0) ... work(threads - 1)`` side by side."""
     return list(executor.map(work, range(threads)))
-
-
-@dataclass
-class Tally:
-    """What a thread, or all of them, counted.
-
-    Parameters
-    ----------
-    edges, loops
-        Tuples, and self-loops among them.
-    lightest, heaviest
-        Range of the weights, or None where there are none.
-    """
-
-    edges: int = 0
-    loops: int = 0
-    lightest: Any = None
-    heaviest: Any = None
-
-    def add(self, block: EdgeBlock, loops: int) -> None:
-        """Take in a block that has so many self-loops."""
-        self.edges += len(block)
-        self.loops += loops
-        if block.weight is not None and len(block.weight):
-            # Of two equal zeros, -0.0 and 0.0, a minimum gives either.
-            low, high = block.weight.min().item() + 0, block.weight.max().item() + 0
-            self.lightest = low if self.lightest is None else min(self.lightest, low)
-            self.heaviest = high if self.heaviest is None else max(self.heaviest, high)
-
-    @staticmethod
-    def sum(parts: Sequence[Tally]) -> Tally:
-        """All threads together."""
-        low = [part.lightest for part in parts if part.lightest is not None]
-        high = [part.heaviest for part in parts if part.heaviest is not None]
-        return Tally(
-            sum(part.edges for part in parts),
-            sum(part.loops for part in parts),
-            min(low, default=None),
-            max(high, default=None),
-        )
 
 
 @dataclass(frozen=True)
@@ -187,7 +148,7 @@ def _count_spanned(
         degree += high
     for _, low, _ in parts:
         degree += low
-    return Tally.sum([part[0] for part in parts]), degree
+    return Tally.sum(part[0] for part in parts), degree
 
 
 def _ranks(order: AnyArray, count: int) -> AnyArray:
@@ -227,5 +188,5 @@ def _named(source: EdgeSource, executor: Executor, threads: int) -> Vertices:
     first, dense = int(ids[0]), int(ids[-1]) - int(ids[0]) == len(ids) - 1
     tables = Tables(VertexSpace(first, len(ids)), internal_of, ids)
     names: tuple[IntArray | None, int | None] = (None, first) if dense else (ids, None)
-    total = Tally.sum([tally for tally, _ in parts])
+    total = Tally.sum(tally for tally, _ in parts)
     return Vertices(tables, internal_of, ids[order], *names, tuples, total)

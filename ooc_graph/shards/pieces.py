@@ -100,10 +100,12 @@ class Pieces:
         return f"{self.folder}/{name}"
 
 
-def forget_pieces() -> None:
-    """Free all pieces and buffers of this process."""
+def forget_pieces(within: str | None = None) -> None:
+    """Free the pieces of this process, or only those ``within`` a folder; and unused buffers."""
     with _lock:
-        _held.clear()
+        for key in list(_held):
+            if within is None or key.startswith(f"{within}/"):
+                del _held[key]
         _spare.clear()
 
 

@@ -81,10 +81,17 @@ def load_buckets(path: str) -> Buckets:
         return _buckets[path]
 
 
-def forget_tables() -> None:
-    """Give the memory of tables, buffers and pieces back; no task may be at work."""
+def forget_tables(spill: str | None = None) -> None:
+    """Give the memory of tables, buffers and pieces back; no task of the build may be at work.
+
+    Parameters
+    ----------
+    spill
+        Folder of the one build whose pieces are given back; None: those of every build. Tables
+        and buffers of all builds are: one that is at work loads them again.
+    """
     give_back()
-    forget_pieces()
+    forget_pieces(spill)
     with _lock:
         _loaded.clear()
         _buckets.clear()

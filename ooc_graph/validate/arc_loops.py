@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ooc_graph.types import AnyArray, IntArray
-from ooc_graph.validate.compiled import compiled
+from ooc_graph.validate.compiled import compiled, subroutine
 
 _TILE = 512
 _ONE = np.uint64(1)
 
 
-@compiled
+@subroutine
 def _distinct(row: AnyArray, child: int, parents: AnyArray, answers: NDArray[np.uint64]) -> int:
     """Distinct parents of ``child`` in ``row``, ascending, without itself; their places as bits."""
     count = 0
@@ -31,9 +31,19 @@ def _distinct(row: AnyArray, child: int, parents: AnyArray, answers: NDArray[np.
     return count
 
 
+def tile_of(columns: AnyArray) -> AnyArray:
+    """Working space of `tree_arcs`: some vertices' entries of all columns, and one row more."""
+    return np.empty((_TILE + 1, len(columns)), columns.dtype)
+
+
 @compiled
 def tree_arcs(
-    columns: AnyArray, offsets: IntArray, parents: AnyArray, answers: NDArray[np.uint64]
+    columns: AnyArray,
+    tile: AnyArray,
+    bits: NDArray[np.uint64],
+    offsets: IntArray,
+    parents: AnyArray,
+    answers: NDArray[np.uint64],
 ) -> None:
     """Collect the distinct tree arcs into each vertex.
 
@@ -41,6 +51,8 @@ def tree_arcs(
     ----------
     columns
         int32 or int64 (k, V), k <= 64: positions of the parents, -1 unreached, the root's its own.
+    tile, bits
+        `tile_of` and uint64 (k,): working space, contents ignored.
     offsets
         int64 (V + 1,): receives where each vertex's arcs start.
     parents, answers
@@ -48,9 +60,7 @@ def tree_arcs(
         they have length 0 only ``offsets`` is written: the first of two passes.
     """
     count, vertices = columns.shape
-    tile = np.empty((_TILE, count), columns.dtype)
-    row_parents = np.empty(count, columns.dtype)
-    row_answers = np.empty(count, np.uint64)
+    row_parents = tile[_TILE]
     offsets[0] = 0
     for first in range(0, vertices, _TILE):
         here = min(_TILE, vertices - first)
@@ -60,8 +70,9 @@ def tree_arcs(
                 tile[i, j] = columns[j, first + i]
         for i in range(here):
             start = offsets[first + i]
-            arcs = _distinct(tile[i], first + i, row_parents, row_answers)
+            arcs = _distinct(tile[i], first + i, row_parents, bits)
             offsets[first + i + 1] = start + arcs
             if len(parents) > 0:
-                parents[start : start + arcs] = row_parents[:arcs]
-                answers[start : start + arcs] = row_answers[:arcs]
+                for arc in range(arcs):
+                    parents[start + arc] = row_parents[arc]
+                    answers[start + arc] = bits[arc]

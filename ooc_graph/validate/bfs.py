@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.types import AnyArray, EdgeBlock
+from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 from ooc_graph.validate import edge_loops, loops
 from ooc_graph.validate import verdict as rules
 from ooc_graph.validate.answers import BfsAnswer
@@ -26,6 +26,7 @@ class BfsValidator(Validator[BfsAnswer]):
     """Checks breadth-first trees in one pass over the edges; see `Validator`."""
 
     _span_rule = rules.RULE_LEVEL
+    _step_rule = rules.RULE_TREE_LEVEL
 
     def _value(self, answer: BfsAnswer) -> AnyArray:
         return answer.level
@@ -33,21 +34,10 @@ class BfsValidator(Validator[BfsAnswer]):
     def _named(self, value: Any) -> str:
         return f"level {value}"
 
-    def _tree_problem(
-        self, answer: BfsAnswer, position: AnyArray, root: int
-    ) -> tuple[str, str] | None:
-        broken = np.full(3, -1, dtype=np.int64)
+    def _tree_rules(
+        self, answer: BfsAnswer, position: AnyArray, root: int, broken: IntArray
+    ) -> None:
         loops.bfs_tree_rules(answer.parent, position, answer.level, root, broken)
-        outside, half, step = (int(v) for v in broken)
-        if outside >= 0:
-            return rules.RULE_PARENT, _of(answer, outside) + ", which is no vertex"
-        if half >= 0:
-            return rules.RULE_REACHED, f"{_of(answer, half)} and level {answer.level[half]}"
-        if step >= 0:
-            above = answer.level[position[step]]
-            message = f"{_of(answer, step)} of level {above} and level {answer.level[step]}"
-            return rules.RULE_TREE_LEVEL, message
-        return None
 
     def _column(self, answer: BfsAnswer, ok: bool) -> AnyArray:
         if not ok:
@@ -92,10 +82,6 @@ class BfsValidator(Validator[BfsAnswer]):
 
 def _in_every_lane(value: int, lane: np.dtype[Any]) -> np.uint64:
     return np.uint64(np.full(8 // lane.itemsize, value, dtype=lane).view(np.uint64)[0])
-
-
-def _of(answer: BfsAnswer, position: int) -> str:
-    return f"vertex {answer.vertices.id_of(position)} has parent {answer.parent[position]}"
 
 
 def validate_bfs(

@@ -15,6 +15,19 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 __all__ = ["compiled", "kernel_cache"]
 
 
+_OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
+
+
 def compiled(function: Function) -> Function:
-    """Compile to machine code: serial, cached on disk, without the interpreter lock."""
-    return cast(Function, njit(cache=True, nogil=True)(function))
+    """Compile to machine code: serial, cached on disk, without the interpreter lock.
+
+    Without reference counts, too, so a compiled loop must not allocate.
+    """
+    jit: Any = njit
+    return cast(Function, jit(cache=True, **_OPTIONS)(function))
+
+
+def subroutine(function: Function) -> Function:
+    """Compile as part of the loops that call it; Python cannot call it."""
+    jit: Any = njit
+    return cast(Function, jit(no_cpython_wrapper=True, **_OPTIONS)(function))

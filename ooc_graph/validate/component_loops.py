@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ooc_graph.types import AnyArray
-from ooc_graph.validate.compiled import compiled
+from ooc_graph.validate.compiled import compiled, subroutine
 
 
-@compiled
+@subroutine
 def find(above: AnyArray, vertex: int) -> int:
     """Root of a vertex; its path is halved on the way."""
     while above[vertex] != vertex:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ooc_graph.types import AnyArray, IntArray
-from ooc_graph.validate.compiled import compiled
+from ooc_graph.validate.compiled import compiled, subroutine
 
 Bits = NDArray[np.uint64]
 
@@ -24,7 +24,7 @@ _ONE = np.uint64(1)
 _NONE = np.uint64(0)
 
 
-@compiled
+@subroutine
 def _record(broken: IntArray, rule: int, answer: int, start: int, end: int) -> None:
     """Keep the smallest (start, end) for each rule and answer."""
     seen = broken[rule, answer, 0]
@@ -33,14 +33,14 @@ def _record(broken: IntArray, rule: int, answer: int, start: int, end: int) -> N
         broken[rule, answer, 1] = end
 
 
-@compiled
+@subroutine
 def _record_bits(broken: IntArray, rule: int, bits: Any, start: int, end: int) -> None:
     for answer in range(broken.shape[1]):
         if bits >> np.uint64(answer) & _ONE != _NONE:
             _record(broken, rule, answer, start, end)
 
 
-@compiled
+@subroutine
 def _count_bits(counts: IntArray, bits: Any) -> None:
     if bits != _NONE:
         for answer in range(len(counts) - 1):
@@ -86,7 +86,7 @@ def inside(
             _record_bits(broken, CLOSED, there & ~here, v, u)
 
 
-@compiled
+@subroutine
 def _too_deep(words: Bits, slack: Any, sign: Any, u: int, v: int) -> bool:
     """Whether v lies more than one level below u in any answer.
 
@@ -100,7 +100,7 @@ def _too_deep(words: Bits, slack: Any, sign: Any, u: int, v: int) -> bool:
     return bool(bits & sign != _NONE)
 
 
-@compiled
+@subroutine
 def _too_far_apart(words: Bits, slack: Any, sign: Any, u: int, v: int) -> bool:
     """Whether the levels of u and v differ by more than one in any answer."""
     bits = _NONE
@@ -110,7 +110,7 @@ def _too_far_apart(words: Bits, slack: Any, sign: Any, u: int, v: int) -> bool:
     return bool(bits & sign != _NONE)
 
 
-@compiled
+@subroutine
 def _record_levels(level: AnyArray, both: Any, u: int, v: int, broken: IntArray) -> None:
     for answer in range(broken.shape[1]):
         inside = both >> np.uint64(answer) & _ONE != _NONE
@@ -153,7 +153,7 @@ def bfs_spans(
             _record_levels(level, reached[u] & reached[v], v, u, broken)
 
 
-@compiled
+@subroutine
 def _arc_of(offsets: IntArray, parents: AnyArray, parent: int, child: int) -> int:
     """Where tree arc (parent, child) stands in the table, -1 if no answer has it."""
     low, length = offsets[child], offsets[child + 1] - offsets[child]
@@ -186,13 +186,13 @@ def bfs_tree(
                 pending[arc] = _NONE
 
 
-@compiled
+@subroutine
 def _plus(distance: Any, weight: Any, unreached: Any) -> Any:
     """Sum in the distances' own dtype; integers end at ``unreached`` instead of wrapping."""
     return unreached if distance > unreached - weight else distance + weight
 
 
-@compiled
+@subroutine
 def _too_far(distance: AnyArray, u: int, v: int, weight: Any, unreached: Any) -> bool:
     """Whether v is farther than by way of u in any answer."""
     bad = False
@@ -201,7 +201,7 @@ def _too_far(distance: AnyArray, u: int, v: int, weight: Any, unreached: Any) ->
     return bad
 
 
-@compiled
+@subroutine
 def _any_too_far(distance: AnyArray, u: int, v: int, weight: Any, unreached: Any) -> bool:
     """Whether the edge is a shorter way in either direction in any answer."""
     bad = False
@@ -212,7 +212,7 @@ def _any_too_far(distance: AnyArray, u: int, v: int, weight: Any, unreached: Any
     return bad
 
 
-@compiled
+@subroutine
 def _record_distances(
     distance: AnyArray, weight: Any, unreached: Any, both: Any, u: int, v: int, broken: IntArray
 ) -> None:
@@ -248,7 +248,7 @@ def sssp_spans(
             _record_distances(distance, w, unreached, reached[u] & reached[v], v, u, broken)
 
 
-@compiled
+@subroutine
 def _confirm_sum(
     pending: Bits, arc: int, distance: AnyArray, weight: Any, unreached: Any, u: int, v: int
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import InputError, NegativeWeightError, UsageError
-from ooc_graph.types import AnyArray, EdgeBlock
+from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 from ooc_graph.validate import edge_loops, loops
 from ooc_graph.validate import verdict as rules
 from ooc_graph.validate.answers import SsspAnswer, unreached_distance
@@ -32,6 +32,8 @@ class SsspValidator(Validator[SsspAnswer]):
     """
 
     _span_rule = rules.RULE_DISTANCE
+    _step_rule = rules.RULE_TREE_DISTANCE
+    _step_at = "at"
 
     def __init__(self, answers: Iterable[SsspAnswer], *, directed: bool) -> None:
         self._dtype: np.dtype[Any] | None = None
@@ -43,22 +45,17 @@ class SsspValidator(Validator[SsspAnswer]):
     def _named(self, value: Any) -> str:
         return f"distance {value}"
 
+    def _tree_rules(
+        self, answer: SsspAnswer, position: AnyArray, root: int, broken: IntArray
+    ) -> None:
+        far = answer.unreached
+        loops.sssp_tree_rules(answer.parent, position, answer.distance, far, root, broken)
+
     def _tree_problem(
         self, answer: SsspAnswer, position: AnyArray, root: int
     ) -> tuple[str, str] | None:
-        broken = np.full(3, -1, dtype=np.int64)
-        far, distance = answer.unreached, answer.distance
-        loops.sssp_tree_rules(answer.parent, position, distance, far, root, broken)
-        outside, half, step = (int(v) for v in broken)
-        if outside >= 0:
-            return rules.RULE_PARENT, _of(answer, outside) + ", which is no vertex"
-        if half >= 0:
-            return rules.RULE_REACHED, f"{_of(answer, half)} and distance {distance[half]}"
-        if step >= 0:
-            near = distance[position[step]]
-            message = f"{_of(answer, step)} at distance {near} and distance {distance[step]}"
-            return rules.RULE_TREE_DISTANCE, message
-        return self._cycle_problem(answer, position, root)
+        problem = super()._tree_problem(answer, position, root)
+        return problem or self._cycle_problem(answer, position, root)
 
     def _cycle_problem(
         self, answer: SsspAnswer, position: AnyArray, root: int
@@ -127,10 +124,6 @@ def _weight_error(weight: AnyArray) -> InputError:
     if np.any(weight < 0):
         return NegativeWeightError(f"the edges have a negative weight, {weight.min()}")
     return InputError("the edges have a weight that is not a finite number")
-
-
-def _of(answer: SsspAnswer, position: int) -> str:
-    return f"vertex {answer.vertices.id_of(position)} has parent {answer.parent[position]}"
 
 
 def validate_sssp(

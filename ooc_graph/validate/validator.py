@@ -61,6 +61,8 @@ class Validator(ABC, Generic[Answer]):
     """
 
     _span_rule: str
+    _step_rule: str
+    _step_at = "of"  # between a parent and its level or distance, in messages
 
     def __init__(self, answers: Iterable[Answer], *, directed: bool) -> None:
         self.directed = directed
@@ -112,6 +114,22 @@ class Validator(ABC, Generic[Answer]):
             return rules.RULE_ROOT, f"the root's parent is {parent}, not the root itself"
         if self._value(answer)[root] != 0:
             return rules.RULE_ROOT, f"the root has {self._named(self._value(answer)[root])}, not 0"
+        return None
+
+    def _tree_problem(
+        self, answer: Answer, position: AnyArray, root: int
+    ) -> tuple[str, str] | None:
+        """Rule and message of the first tree rule that an answer breaks."""
+        value, broken = self._value(answer), np.full(3, -1, dtype=np.int64)
+        self._tree_rules(answer, position, root, broken)
+        outside, half, step = (int(v) for v in broken)
+        if outside >= 0:
+            return rules.RULE_PARENT, _of(answer, outside) + ", which is no vertex"
+        if half >= 0:
+            return rules.RULE_REACHED, f"{_of(answer, half)} and {self._named(value[half])}"
+        if step >= 0:
+            above, below = self._named(value[position[step]]), self._named(value[step])
+            return self._step_rule, f"{_of(answer, step)} {self._step_at} {above} and {below}"
         return None
 
     def before(self) -> list[Verdict]:
@@ -203,10 +221,8 @@ class Validator(ABC, Generic[Answer]):
         """A level or distance in words."""
 
     @abstractmethod
-    def _tree_problem(
-        self, answer: Answer, position: AnyArray, root: int
-    ) -> tuple[str, str] | None:
-        """Rule and message of the first tree rule that an answer breaks."""
+    def _tree_rules(self, answer: Answer, position: AnyArray, root: int, broken: IntArray) -> None:
+        """Write the first vertex that breaks each tree rule: parent, reached, step."""
 
     @abstractmethod
     def _column(self, answer: Answer, ok: bool) -> AnyArray:
@@ -227,6 +243,10 @@ class Validator(ABC, Generic[Answer]):
     @abstractmethod
     def _unconfirmed(self, parent: int, child: int) -> str:
         """Message for a tree edge that the input lacks."""
+
+
+def _of(answer: BfsAnswer | SsspAnswer, position: int) -> str:
+    return f"vertex {answer.vertices.id_of(position)} has parent {answer.parent[position]}"
 
 
 def _first_unknown(ids: IntArray, positions: AnyArray) -> int:

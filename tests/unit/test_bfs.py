@@ -11,14 +11,18 @@ from hypothesis import strategies as st
 
 from ooc_graph.errors import UsageError
 from ooc_graph.exchange import local
+from ooc_graph.kernels.bfs_list import LONG
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.interface import (
+    FIXED_ARCS,
+    FIXED_ID_BITS,
     LIST_ARCS,
     PULL,
     PUSH,
     SHORT_ROW,
     BfsTree,
     choose_direction,
+    fixed_rows_pay,
     rows_are_short,
     stays_listed,
     team_pays,
@@ -171,7 +175,7 @@ def test_a_list_too_wide_for_one_thread_is_pushed_by_all():
     whole = regular(400_000, 3, directed=False, seed=2)
     part = whole.shards(1)[0]
     plain = DEVICES[1].bfs(part)
-    plain._widest = 0
+    plain._list = None
     tree = plain.run(5)
     pushed = tree.level_arcs[tree.level_direction == PUSH]
     assert (pushed > LIST_ARCS).any()
@@ -259,3 +263,145 @@ def test_lists_are_for_short_rows_and_small_frontiers():
     assert not stays_listed(PULL, 1)
     assert team_pays(200_000, 600_000)
     assert not team_pays(4_000, 180_000)
+
+
+def same_as_ranks(arcs: Arcs, root: int, threads: int = 1) -> BfsTree:
+    """A whole search, checked against the oracle and against four ranks."""
+    tree = DEVICES[threads].bfs(arcs.shards(1)[0]).run(root)
+    check(tree, arcs, root)
+    same(ranked(arcs, 4, root), tree)
+    return tree
+
+
+def without(arcs: Arcs, position: int) -> Arcs:
+    """The same, directed, but for one arc."""
+    columns = {
+        name: np.delete(getattr(arcs, name), position) for name in ("source", "target", "weight")
+    }
+    return replace(arcs, directed=True, **columns)
+
+
+@pytest.mark.parametrize("position", [0, 1234, -1])
+def test_nearly_symmetric_graphs_are_not_taken_for_symmetric(position):
+    """One arc is missing: at the front, in the middle, at the end of the rows."""
+    arcs = grid(40, "float32")
+    one_way = without(arcs, position)
+    search = DEVICES[1].bfs(one_way.shards(1)[0])
+    assert search._list[2] is False
+    for root in (int(arcs.source[position]), int(arcs.target[position]), 700):
+        check(search.run(root), one_way, root)
+    # As many arcs in each row, but other neighbours: a ring of three beside its reverse.
+    rings = arcs_of([0, 1, 2, 3, 4, 5], [1, 2, 0, 5, 3, 4], np.ones(6, "f4"), directed=True)
+    search = DEVICES[1].bfs(rings.shards(1)[0])
+    assert search._list[2] is False
+    for root in range(6):
+        check(search.run(root), rings, root)
+
+
+def spiky(directed: bool) -> Arcs:
+    """A grid on which some vertices have 5 to 30 leaves more: rows longer than a fixed place."""
+    base = grid(60, "float32")
+    hubs = np.repeat(np.arange(0, 3600, 150), np.arange(24) + 3)
+    leaves = 3600 + np.arange(len(hubs))
+    source, target = np.concatenate([base.source, hubs]), np.concatenate([base.target, leaves])
+    if directed:
+        source, target = np.concatenate([source, leaves]), np.concatenate([target, hubs])
+        source, target = np.delete(source, 77), np.delete(target, 77)
+    return arcs_of(source, target, np.ones(len(source), "f4"), directed=directed)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("ids", ["uint32", "uint64"])
+def test_rows_longer_than_their_place(directed, ids):
+    arcs = spiky(directed)
+    search = DEVICES[1].bfs(arcs.shards(1, ids)[0])
+    counts = np.bincount(arcs.source)
+    assert FIXED_ARCS < counts.max() <= SHORT_ROW
+    assert len(search._list[0].fixed) == (0 if ids == "uint64" else 2 * arcs.vertices)
+    for root in (0, 5, arcs.vertices // 2, arcs.vertices - 1):
+        tree = search.run(root)
+        check(tree, arcs, root)
+        same(ranked(arcs, 4, root, ids=ids), tree)
+
+
+def test_fixed_places_hold_the_rows():
+    arcs = spiky(directed=False)
+    rows = DEVICES[1].bfs(arcs.shards(1)[0])._list[0]
+    lists = arcs.lists()
+    for row, (first, second) in enumerate(rows.fixed.reshape(-1, 2).tolist()):
+        count, neighbors = first >> 61, [v for v, _ in lists[row]]
+        if len(neighbors) > FIXED_ARCS:
+            assert count == LONG
+            continue
+        ids = [first & 0x1FFFFFFF_FFFFFFFF, second]
+        held = [half for word in ids for half in (word & 0xFFFFFFFF, word >> 32)]
+        assert count == len(neighbors)
+        assert sorted(held[:count]) == sorted(neighbors)
+        assert held[:count] == neighbors
+        assert held[count:] == [row] * (FIXED_ARCS - count)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_more_levels_than_16_bits_count(directed):
+    """A path of 70,000 vertices whose ids are shuffled, from one end; and from its middle."""
+    count = 70_000
+    path = np.random.default_rng(4).permutation(count)
+    arcs = arcs_of(path[:-1], path[1:], np.ones(count - 1, "f4"), directed=directed)
+    search = DEVICES[1].bfs(arcs.shards(1)[0])
+    ends = np.flatnonzero(np.bincount(arcs.target, minlength=count) == int(not directed))
+    tree = search.run(int(ends[0]))
+    check(tree, arcs, int(ends[0]))
+    assert tree.level.max() == count - 1
+    assert len(tree.level_vertices) == count
+    middle = int(np.flatnonzero(tree.level == 40_000)[0])
+    check(search.run(middle), arcs, middle)
+
+
+def test_wide_ladders_and_what_stands_apart():
+    """Levels on both sides of `FEW`, pieces that are not reached, a root without arcs."""
+    wide = grid(30, "float32")
+    ladder = 900 + np.arange(400).reshape(200, 2)
+    source = np.concatenate([wide.source, ladder[:-1].ravel(), ladder[:, 0]])
+    target = np.concatenate([wide.target, ladder[1:].ravel(), ladder[:, 1]])
+    whole = arcs_of(source, target, np.ones(len(source), "f4"), directed=False)
+    search = DEVICES[2].bfs(whole.shards(1)[0])
+    for root in (0, whole.vertices - 1, whole.vertices // 2, 3):
+        tree = search.run(root)
+        check(tree, whole, root)
+        assert 0 < (tree.level >= 0).sum() < whole.vertices
+    same_as_ranks(whole, 0, 2)
+    lonely = replace(whole, vertices=whole.vertices + 2, tuples=np.append(whole.tuples, [0, 0]))
+    for root in (lonely.vertices - 1, 0, lonely.vertices - 2):
+        tree = DEVICES[1].bfs(lonely.shards(1)[0]).run(root)
+        check(tree, lonely, root)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 300), st.booleans(), st.sampled_from([1, 2]))
+def test_random_thin_graphs(seed, vertices, directed, threads):
+    """Chains with shortcuts: short rows, many levels, pieces, one-way arcs."""
+    random = np.random.default_rng(seed)
+    order = random.permutation(vertices)
+    keep = random.random(vertices - 1) < 0.97
+    reach = random.integers(1, 9, vertices // 2)
+    start = random.integers(0, vertices, vertices // 2)
+    source = np.concatenate([order[:-1][keep], order[start]])
+    target = np.concatenate([order[1:][keep], order[(start + reach) % vertices]])
+    if directed and seed % 2:
+        source, target = np.concatenate([source, target]), np.concatenate([target, source])
+    if not (source != target).any():
+        return
+    arcs = arcs_of(source, target, np.ones(len(source), "f4"), directed=directed)
+    search = DEVICES[threads].bfs(arcs.shards(1)[0])
+    for root in random.integers(0, arcs.vertices, 3).tolist():
+        tree = search.run(root)
+        check(tree, arcs, root)
+        same(ranked(arcs, 2, root), tree)
+
+
+def test_fixed_places_are_for_rows_that_fit():
+    assert fixed_rows_pay(1000, 4000, 125)
+    assert not fixed_rows_pay(1000, 4000, 126)
+    assert not fixed_rows_pay(1000, 4001, 0)
+    assert fixed_rows_pay(1 << FIXED_ID_BITS, 1, 0)
+    assert not fixed_rows_pay((1 << FIXED_ID_BITS) + 1, 1, 0)

@@ -147,6 +147,40 @@ def test_a_lost_piece_is_made_again_in_files(
     assert found.sha256 == wanted.sha256
 
 
+def test_builds_at_once_keep_their_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build that begins and ends in the middle of another costs that one no piece."""
+    source = random_source(5, vertices=400, edges=5000, weight="float32")
+    other = random_source(6, vertices=300, edges=4000, weight=None)
+    with small_steps(bucket=300, chunk=64, waiting=0):
+        wanted = [build_here(source, tmp_path / "a.zarr").manifest]
+        wanted += [build_here(other, tmp_path / "b.zarr").manifest]
+    found: list[Any] = []
+    in_memory: list[bool] = []
+    begun = False
+
+    def interrupted(
+        task: MergeTask, side: str, numbers: Sequence[int], used: Sequence[str]
+    ) -> list[int]:
+        nonlocal begun
+        in_memory.append(task.pieces.buffer_bytes > 0)
+        if len(in_memory) == 4 and not begun:
+            begun = True
+            assert held_bytes() > 0
+            found.append(build_here(other, tmp_path / "inner.zarr").manifest)
+        return merge_buckets(task, side, numbers, used)
+
+    interrupted.__name__ = merge_buckets.__name__
+    with small_steps(bucket=300, chunk=64, group=1, waiting=1000):
+        monkeypatch.setattr(weave, "merge_buckets", interrupted)
+        found.insert(0, build_here(source, tmp_path / "outer.zarr", slots=1).manifest)
+    assert begun
+    assert all(in_memory)
+    assert [manifest.sha256 for manifest in found] == [
+        manifest.sha256 for manifest in wanted if manifest is not None
+    ]
+    assert held_bytes() == 0
+
+
 def test_rows_of_a_bucket_beyond_16_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = np.arange(150_000)
     source = ListSource(ends, ends[::-1].copy(), id_range=(0, len(ends)))

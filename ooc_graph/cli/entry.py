@@ -1,0 +1,72 @@
+"""The command as a process: signals, one line for an error, exit codes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from typing import Any
+
+import click
+
+from ooc_graph.cli.group import command
+from ooc_graph.errors import OocGraphError, RetryableError
+
+EXIT_TERMINATED = 143
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class _Terminated(BaseException):
+    """SIGTERM came; raised in the main thread so that everything is cleaned up."""
+
+
+def _show_usage(error: click.ClickException) -> None:
+    """One line that says where to read on; the help itself where nothing was asked for."""
+    if len(sys.argv) == 1:
+        error.show()
+        return
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "ooc-graph"
+    message = " ".join(error.format_message().split())
+    print(f"ooc-graph: {message} (see {path} --help)", file=sys.stderr)  # noqa: T201
+
+
+def _system_error(error: OSError) -> int:
+    if isinstance(error, BrokenPipeError):
+        # Nobody reads our output; let the interpreter's own flush at exit not fail either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    print(f"ooc-graph: {error}", file=sys.stderr)  # noqa: T201
+    return RetryableError.exit_code if error.errno in _DISK_FULL else 1
+
+
+def _terminate(*_: Any) -> None:
+    raise _Terminated
+
+
+def run() -> int:
+    """Carry out what ``sys.argv`` asks for; errors become one line and an exit code."""
+    try:
+        signal.signal(signal.SIGTERM, _terminate)
+        command.main(prog_name="ooc-graph", standalone_mode=False)
+    except OocGraphError as error:
+        print(f"ooc-graph: {error}", file=sys.stderr)  # noqa: T201
+        return error.exit_code
+    except click.ClickException as error:
+        _show_usage(error)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        print("ooc-graph: interrupted", file=sys.stderr)  # noqa: T201
+        return 130
+    except _Terminated:
+        print("ooc-graph: stopped by SIGTERM", file=sys.stderr)  # noqa: T201
+        return EXIT_TERMINATED
+    except OSError as error:
+        return _system_error(error)
+    return 0
+
+
+def main() -> None:
+    """Entry point; exits with the codes that the documentation lists."""
+    sys.exit(run())

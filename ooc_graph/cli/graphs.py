@@ -1,0 +1,132 @@
+"""Commands that make a graph: ``build``, and ``graph500``, which makes one and searches it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ooc_graph.cli.options import common_options, number, read_options, shards_option
+from ooc_graph.cli.working import (
+    empty_folder_removed,
+    limit,
+    refuse_existing,
+    refuse_out,
+    working,
+)
+from ooc_graph.edges import open_source
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.errors import OutputExistsError, UsageError, ValidationFailedError
+
+
+@click.command()
+@click.option("--scale", type=int, required=True, help="log2 of the number of vertices.")
+@click.option("--edge-factor", type=int, default=16, show_default=True, help="Edges per vertex.")
+@click.option(
+    "--seeds", type=int, nargs=2, default=(2, 3), show_default=True, help="Generator seeds."
+)
+@click.option("--searches", type=int, default=64, show_default=True, help="Search keys per kernel.")
+@click.option("--kernels", default="bfs,sssp", show_default=True, help="bfs, sssp or both.")
+@shards_option
+@click.option("--no-validation", is_flag=True, help="Do not check the answers.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Folder for graph, records and report."
+)
+@common_options
+def graph500(
+    scale: int,
+    edge_factor: int,
+    seeds: tuple[int, int],
+    searches: int,
+    kernels: str,
+    shards: int | None,
+    no_validation: bool,
+    out: Path | None,
+    **common: Any,
+) -> None:
+    """Run Graph500: generate, build, search, validate, report."""
+    from ooc_graph.session.graph500 import graph500 as run  # noqa: PLC0415
+    from ooc_graph.session.graph500_run import Graph500Options  # noqa: PLC0415
+
+    options = Graph500Options(
+        scale=scale,
+        edge_factor=edge_factor,
+        seeds=seeds,
+        searches=searches,
+        kernels=tuple(kernels.split(",")),
+        shards=shards,
+        validate=not no_validation,
+    )
+    # Refuses what no generator can make before a cluster is started.
+    Kronecker(scale, edge_factor=edge_factor, seeds=seeds)
+    folder = out or Path(f"graph500-scale{scale}")
+    if folder.exists() and not folder.is_dir():
+        raise OutputExistsError(f"{folder}: is a file; give --out the name of a folder")
+    refuse_existing(folder / "graph.zarr", common["overwrite"])
+    with empty_folder_removed(folder), working(common) as (client, progress):
+        outcome = run(
+            options,
+            folder,
+            client=client,
+            memory_limit_bytes=limit(common, client),
+            progress=progress,
+            overwrite=common["overwrite"],
+            command=["ooc-graph", *sys.argv[1:]],
+        )
+    click.echo(outcome.block, nl=False)
+    click.echo(f"report: {outcome.page}", err=True)
+    if outcome.failure is not None:
+        raise ValidationFailedError(outcome.failure)
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE... OUT.zarr")
+@read_options
+@click.option("--rows", type=click.Choice(["hub", "light", "both"]), help="Row orders to store.")
+@shards_option
+@common_options
+def build(
+    sources: tuple[str, ...],
+    format_: str | None,
+    directed: bool | None,
+    weight: str | None,
+    columns: str | None,
+    delimiter: str | None,
+    header: bool | None,
+    weight_type: str | None,
+    rows: str | None,
+    shards: int | None,
+    **common: Any,
+) -> None:
+    """Build a graph store from edge files; the last argument is the store."""
+    from ooc_graph.session.api import build_with_report  # noqa: PLC0415
+    from ooc_graph.shards.build import BuildOptions  # noqa: PLC0415
+
+    *inputs, out = sources
+    if not inputs:
+        raise UsageError("give at least one edge file and then the store to write")
+    refuse_out(Path(out), common["overwrite"])
+    source = open_source(
+        inputs if len(inputs) > 1 else inputs[0],
+        format=format_,
+        directed=directed,
+        weight=None if weight is None else number(weight),
+        columns=None if columns is None else [number(name) for name in columns.split(",")],
+        delimiter=delimiter,
+        header=header,
+        weight_type=weight_type,
+    )
+    options = BuildOptions(rows=rows, shards=shards, overwrite=common["overwrite"])
+    options.orders(source.weighted)
+    with working(common) as (client, progress):
+        graph, report = build_with_report(
+            source,
+            Path(out),
+            options,
+            client=client,
+            memory_limit=limit(common, client),
+            progress=progress,
+        )
+    click.echo(f"{out}: {graph.summary}, built in {report.elapsed_s:.1f} s")

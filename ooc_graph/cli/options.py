@@ -1,0 +1,86 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ooc_graph.edges import FORMATS
+
+shards_option = click.option("--shards", type=int, help="Virtual shards, a power of two [by size].")
+result_option = click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Result store."
+)
+exchange_option = click.option(
+    "--exchange",
+    type=click.Choice(["auto", "local", "scheduler"]),
+    default="auto",
+    show_default=True,
+    help="auto: one worker where the graph fits it.",
+)
+quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
+
+
+def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that all working commands have."""
+    options = [
+        click.option(
+            "--device",
+            type=click.Choice(["auto", "cpu", "cuda"]),
+            default="auto",
+            show_default=True,
+            help="Where kernels run.",
+        ),
+        click.option("--workers", type=int, metavar="N", help="Worker processes to start [1]."),
+        click.option("--scheduler", metavar="ADDRESS", help="Join this Dask cluster instead."),
+        click.option("--tls", metavar="CA,CERT,KEY", help="Files for a tls:// scheduler."),
+        click.option(
+            "--memory-limit",
+            metavar="SIZE",
+            help="For all processes that are started, such as 4GiB [80 % of what is free].",
+        ),
+        quiet_option,
+        click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def read_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that say how edge files are read."""
+    options = [
+        click.option(
+            "--format", "format_", type=click.Choice(sorted(FORMATS)), help="File format."
+        ),
+        click.option(
+            "--directed/--undirected",
+            "directed",
+            default=None,
+            help="Override what the file says.",
+        ),
+        click.option(
+            "--weight", metavar="COLUMN", help="Weights: column name or number from 0, or none."
+        ),
+        click.option(
+            "--columns", metavar="A,B", help="Source and target: names or numbers from 0."
+        ),
+        click.option(
+            "--delimiter", metavar="CHAR", help="Of separated values: a character, tab or space."
+        ),
+        click.option(
+            "--header/--no-header", default=None, help="Whether the first line names columns."
+        ),
+        click.option("--weight-type", type=click.Choice(["int", "float32", "float64"])),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def number(name: str) -> str | int:
+    """A column is called by its name, or by its number from 0."""
+    return int(name) if name.isdecimal() else name

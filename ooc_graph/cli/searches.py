@@ -1,0 +1,87 @@
+"""Commands that search a graph store: ``bfs``, ``sssp``, ``components``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ooc_graph.cli.options import common_options, exchange_option, result_option
+from ooc_graph.cli.working import limit, refuse_out, working
+from ooc_graph.shards.load import Graph
+
+
+def _search_command(kernel: str, summary: str) -> click.Command:
+    @click.command(kernel, help=summary)
+    @click.argument("graph", type=click.Path(path_type=Path))
+    @click.option("--source", type=int, required=True, help="Vertex to begin at, as in your input.")
+    @result_option
+    @exchange_option
+    @click.option(
+        "--method",
+        type=click.Choice(["rows", "edges"]),
+        default="rows",
+        show_default=True,
+        help="edges: each edge once; less memory, one worker.",
+    )
+    @common_options
+    def run(graph: Path, source: int, out: Path, exchange: str, method: str, **common: Any) -> None:
+        from ooc_graph.session.place import place_for  # noqa: PLC0415
+        from ooc_graph.session.resident import ORDER_OF  # noqa: PLC0415
+        from ooc_graph.session.search import search  # noqa: PLC0415
+
+        opened = Graph.open(graph)
+        opened.require(ORDER_OF[kernel])
+        opened.position_of(source)
+        refuse_out(out, common["overwrite"])
+        with working(common) as (client, progress):
+            result = search(
+                opened,
+                kernel,
+                source,
+                place=place_for(client, limit(common, client)),
+                progress=progress,
+                out=out,
+                exchange=exchange,
+                method=method,
+                overwrite=common["overwrite"],
+            )
+        reached = int(result.reached.sum())
+        click.echo(
+            f"{kernel} from {source}: {reached:,} of {opened.vertices:,} vertices reached "
+            f"in {result.elapsed_s:.6g} s; {out}"
+        )
+
+    return run
+
+
+bfs = _search_command("bfs", "Breadth-first search: levels and parents.")
+sssp = _search_command("sssp", "Single-source shortest paths on weights of zero or more.")
+
+
+@click.command()
+@click.argument("graph", type=click.Path(path_type=Path))
+@result_option
+@exchange_option
+@common_options
+def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
+    """Weakly connected components: the smallest id in the component of each vertex."""
+    from ooc_graph.session.components import components as find_components  # noqa: PLC0415
+    from ooc_graph.session.place import place_for  # noqa: PLC0415
+
+    opened = Graph.open(graph)
+    refuse_out(out, common["overwrite"])
+    with working(common) as (client, progress):
+        result = find_components(
+            opened,
+            place=place_for(client, limit(common, client)),
+            progress=progress,
+            out=out,
+            exchange=exchange,
+            overwrite=common["overwrite"],
+        )
+    click.echo(
+        f"components: {result.count:,} of {opened.vertices:,} vertices "
+        f"in {result.elapsed_s:.6g} s; {out}"
+    )

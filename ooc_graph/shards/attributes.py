@@ -1,0 +1,57 @@
+"""What a graph says of itself, in a store and in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.shards.tally import Tally
+
+
+def graph_attributes(
+    total: Tally,
+    *,
+    directed: bool,
+    weight_dtype: np.dtype[Any] | None,
+    vertices: int,
+    rows: int,
+    first_id: int | None,
+    arcs: dict[str, int],
+    shards: int,
+    orders: Sequence[str],
+) -> dict[str, Any]:
+    """Attributes that `ooc_graph.shards.load.Graph` reads.
+
+    Parameters
+    ----------
+    total
+        Counts over all edges.
+    directed
+        Whether edges have a direction.
+    weight_dtype
+        Type of the weights, or None where none are kept.
+    vertices, rows
+        All vertices, and those with at least one arc.
+    first_id
+        First original id where ids are dense, else None.
+    arcs
+        Arcs of each side, in one row order.
+    shards, orders
+        Number of virtual shards, and the row orders that there are.
+    """
+    return {
+        "directed": directed,
+        "weighted": weight_dtype is not None,
+        "weight_dtype": None if weight_dtype is None else weight_dtype.name,
+        "lightest": None if weight_dtype is None else total.lightest,
+        "vertices": vertices,
+        "rows": rows,
+        "first_id": first_id,
+        "edges": total.edges,
+        "self_loops": total.loops,
+        "arcs": arcs,
+        "shards": shards,
+        "row_orders": list(orders),
+    }
