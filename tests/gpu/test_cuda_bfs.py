@@ -151,6 +151,14 @@ def test_rows_on_the_device_are_taken_as_they_are() -> None:
     same(CudaBfsSearch(held, held).run(3), CudaBfsSearch(out, out).run(3))
 
 
+def test_searches_run_on_the_stream_of_the_caller() -> None:
+    import cupy
+
+    shard = graph("kronecker 14")
+    with cupy.cuda.Stream(non_blocking=True):
+        compare(shard, [0, 77])
+
+
 def test_refusals() -> None:
     out = sides(graph("kronecker 8"))[0]
     search = CudaBfsSearch(out, out)
@@ -171,5 +179,5 @@ def test_refusals() -> None:
 def test_too_little_memory_is_said_and_nothing_is_left() -> None:
     out = sides(graph("kronecker 16"))[0]
     assert_refused_without_memory(
-        lambda: CudaBfsSearch(out, out), 2 << 20, "BFS of this graph does not fit the device"
+        lambda: CudaBfsSearch(out, out), 8 << 20, "BFS of this graph does not fit the device"
     )

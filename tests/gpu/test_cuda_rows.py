@@ -199,6 +199,6 @@ def test_too_little_memory_is_said_and_nothing_is_left() -> None:
     source, target, _ = on_device(graph, "uint32")
     assert_refused_without_memory(
         lambda: build_rows(source, target, vertices=graph.vertices),
-        1 << 20,
+        9 << 20,
         "sorting these edges does not fit the device",
     )

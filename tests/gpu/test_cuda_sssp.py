@@ -132,6 +132,14 @@ def test_distances_too_long_for_float32() -> None:
     compare(arcs_of(source, target, weight, directed=False).shards(1)[0], [0, 1, 2])
 
 
+def test_searches_run_on_the_stream_of_the_caller() -> None:
+    import cupy
+
+    shard = graph("kronecker 14")
+    with cupy.cuda.Stream(non_blocking=True):
+        compare(shard, [0, 77])
+
+
 def test_refusals() -> None:
     out, _, tuples = sides(graph("kronecker 8"))
     assert out.weights is not None
@@ -154,7 +162,7 @@ def test_refusals() -> None:
 def test_too_little_memory_is_said_and_nothing_is_left() -> None:
     given = sides(graph("kronecker 16"))
     assert_refused_without_memory(
-        lambda: CudaSsspSearch(*given), 2 << 20, "SSSP on this graph does not fit the device"
+        lambda: CudaSsspSearch(*given), 20 << 20, "SSSP on this graph does not fit the device"
     )
 
 

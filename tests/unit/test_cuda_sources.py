@@ -115,7 +115,8 @@ def test_missing_device_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 AGAIN = (
-    "GPU code or GPU tests have changed since they last ran on a GPU. On a machine that has one: "
+    "GPU code or GPU tests have changed since they last ran on a GPU. On a machine that has one, "
+    "with the reference graphs (OOC_GRAPH_SHARED), so that nothing is skipped: "
     "OOC_GRAPH_GPU_RECORD=1 make gpu-test, then .venv/bin/python -m tests.gpu.sanitize; "
     "commit tests/gpu/last_run.json"
 )

@@ -293,7 +293,7 @@ __device__ __noinline__ Tally pull_stretches(const Graph g, const Search s, cons
         u32 v = (u32)(item >> 32);
         u64 at = __ldg(g.in_offsets + v) + HEADS + LANE_ARCS + (item & NONE) * (u64)STRETCH;
         u64 end = min(at + STRETCH, __ldg(g.in_offsets + v + 1));
-        u32 best = __ldcg(s.parent + v), member = NONE;
+        u32 best = __shfl_sync(FULL, __ldcg(s.parent + v), 0), member = NONE; // one value for all lanes
         for (; at < end && member == NONE; at += 128) {
             u32 u[4];
 #pragma unroll
