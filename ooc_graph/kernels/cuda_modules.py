@@ -150,7 +150,7 @@ def within_memory(what: str) -> Iterator[None]:
     cupy = cuda()
     try:
         yield
-    except cupy.cuda.memory.OutOfMemoryError as error:
+    except MemoryError as error:  # CuPy's own is one; its sort raises the plain one
         cupy.get_default_memory_pool().free_all_blocks()
         free, total = cupy.cuda.runtime.memGetInfo()
         raise MemoryBudgetError(
