@@ -21,6 +21,10 @@ class UsageError(OocGraphError):
     exit_code = 2
 
 
+class DeviceError(UsageError):
+    """The device that was asked for is not there, or cannot do what it should."""
+
+
 class InputError(OocGraphError):
     """An edge file or array that cannot be read as what it should be.
 

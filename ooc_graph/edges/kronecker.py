@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ooc_graph.edges.interface import Unit
 from ooc_graph.errors import InputError, UsageError
+from ooc_graph.kernels import cuda_kronecker
 from ooc_graph.kernels import kronecker as kernel
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
@@ -208,7 +209,9 @@ class Kronecker:
         start
             Number of the first tuple; ``start + len(source) <= edges``.
         source, target
-            int64, uint64 or (for ``scale`` <= 32) uint32 (m,), contiguous, written.
+            int64, uint64 or (for ``scale`` <= 32) uint32 (m,), contiguous, written. In host
+            memory, or CuPy arrays: then the device makes the very same tuples, and the call does
+            not wait for it.
         weight
             float32 (m,), contiguous, written; None costs nothing.
         """
@@ -218,6 +221,10 @@ class Kronecker:
         if min(source.dtype.itemsize, target.dtype.itemsize) < 8 and self.scale > 32:
             raise UsageError(f"ids of scale {self.scale} need 64-bit arrays")
         seed, scramble = _seed_arrays(self.seeds)
+        if hasattr(source, "__cuda_array_interface__"):
+            constants = (seed, _edge_powers(), scramble)
+            cuda_kronecker.generate_into(start, self.scale, *constants, source, target, weight)
+            return
         scratch = np.empty(kernel.SCRATCH_WORDS, np.uint64)
         kernel.generate_into(
             int(start),  # one specialisation, whatever kind of integer comes

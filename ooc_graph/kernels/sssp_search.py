@@ -94,18 +94,41 @@ class Survey:
 def survey(rows: LightRows | Rows, tuples: AnyArray) -> Survey:
     """Look at the first 1 % of the rows (`SAMPLED_ROWS` at most for the weights)."""
     assert rows.weights is not None
-    first = max(1, len(tuples) // 100)
-    sampled = min(SAMPLED_ROWS, first, len(tuples))
+    sampled = sampled_rows(len(tuples))
     begin, end = rows.offsets[:sampled], rows.offsets[1 : sampled + 1]
     begin, end = begin[begin < end], end[begin < end]
-    lightest = rows.weights[begin].astype(np.float64)
-    typical = rows.weights[(begin + end) // 2].astype(np.float64)
-    medians = (float(np.median(w)) if len(w) else 0.0 for w in (lightest, typical))
+    held = int(tuples[: first_rows(len(tuples))].sum(dtype=np.uint64))
+    total = int(tuples.sum(dtype=np.uint64))
+    return survey_of(held, total, rows.weights[begin], rows.weights[(begin + end) // 2])
+
+
+def first_rows(rows: int) -> int:
+    """The first 1 % of so many rows, one at least."""
+    return max(1, rows // 100)
+
+
+def sampled_rows(rows: int) -> int:
+    """Rows whose weights a survey looks at, of so many."""
+    return min(SAMPLED_ROWS, first_rows(rows), rows)
+
+
+def survey_of(held: int, total: int, lightest: AnyArray, typical: AnyArray) -> Survey:
+    """What follows from the tuples at the first rows and at all, and from two weights a row.
+
+    Parameters
+    ----------
+    held, total
+        Input tuples at the `first_rows`, and at all rows.
+    lightest, typical
+        First and middle weight of each of the `sampled_rows` that has arcs.
+    """
+    light, middle = lightest.astype(np.float64), typical.astype(np.float64)
+    medians = (float(np.median(w)) if len(w) else 0.0 for w in (light, middle))
     return Survey(
-        int(tuples[:first].sum(dtype=np.uint64)),
-        int(tuples.sum(dtype=np.uint64)),
-        int((lightest <= typical / WEIGHT_SPREAD).sum()),
-        len(begin),
+        held,
+        total,
+        int((light <= middle / WEIGHT_SPREAD).sum()),
+        len(light),
         first_step(*medians),
     )
 

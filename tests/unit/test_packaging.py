@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -78,6 +79,22 @@ def test_wheel_has_all_of_the_package(wheel: list[str]) -> None:
     sources = {path.relative_to(ROOT).as_posix() for path in package.rglob("*.py")}
     assert sources <= set(wheel)
     assert {"ooc_graph/py.typed", "ooc_graph/report/page.html.j2"} <= set(wheel)
+    cuda = {path.relative_to(ROOT).as_posix() for path in (package / "kernels/cuda").iterdir()}
+    assert {Path(name).suffix for name in cuda} == {".cu", ".cuh"}
+    assert cuda <= set(wheel)
+
+
+def test_source_archive_has_the_cuda_sources(tmp_path: Path) -> None:
+    if importlib.util.find_spec("hatchling") is None:
+        pytest.skip("hatchling is not installed")
+    call = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    subprocess.run(call, check=True, cwd=ROOT, capture_output=True)
+    (path,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    wanted = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("ooc_graph/kernels/cuda/*")}
+    assert wanted
+    assert wanted <= names
 
 
 def test_wheel_has_nothing_else(wheel: list[str]) -> None:

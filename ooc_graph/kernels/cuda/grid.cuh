@@ -1,0 +1,69 @@
+// What one cooperative grid needs: words, a barrier over all blocks, sums over a block.
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define NONE 0xFFFFFFFFu
+#define FULL 0xFFFFFFFFu
+
+__device__ __forceinline__ u32 load_acquire(const u32* at) {
+    u32 value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+__device__ __forceinline__ u64 nanoseconds() {
+    u64 now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+}
+
+// Zero before the first launch and after each: the last block to leave resets it.
+struct Barrier {
+    u32 arrived;
+    u32 left;
+};
+
+// All blocks of the grid wait for each other; what they wrote before is seen by all after.
+// `goal` is the caller's own count and starts at 0. The launch must be cooperative.
+__device__ __forceinline__ void grid_barrier(Barrier* barrier, u32& goal) {
+    __syncthreads();
+    goal += gridDim.x;
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(&barrier->arrived, 1u);
+        while ((int)(load_acquire(&barrier->arrived) - goal) < 0) {
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+__device__ __forceinline__ void leave_grid(Barrier* barrier) {
+    __syncthreads();
+    if (threadIdx.x == 0 && atomicAdd(&barrier->left, 1u) == gridDim.x - 1) {
+        barrier->arrived = 0;
+        barrier->left = 0;
+    }
+}
+
+__device__ __forceinline__ u64 warp_sum(u64 value) {
+    for (int step = 16; step; step >>= 1) value += __shfl_xor_sync(FULL, value, step);
+    return value;
+}
+
+// Adds every thread's value to a sum in global memory, one atomic a block.
+__device__ __forceinline__ void add_from_block(u64 value, u64* sum, u64* scratch) {
+    value = warp_sum(value);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = value;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        u64 total = threadIdx.x < blockDim.x / 32 ? scratch[threadIdx.x] : 0;
+        total = warp_sum(total);
+        if (threadIdx.x == 0 && total) atomicAdd(sum, total);
+    }
+}

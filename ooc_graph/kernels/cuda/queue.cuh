@@ -1,0 +1,88 @@
+// Queues of rows whose entries know how many arcs stand before them, so that any grid can share the
+// arcs out evenly.
+#pragma once
+#include "grid.cuh"
+
+#define ARC_BITS 36 // more arcs than a device can hold; one level's queue has fewer than 2**28 entries
+#define ARC_MASK ((1ull << ARC_BITS) - 1)
+
+__device__ __forceinline__ u32 bit_of(u32 vertex) { return 1u << (vertex & 31); }
+
+// Sum of the lanes up to and with this one.
+template <typename Number>
+__device__ __forceinline__ Number sum_to_lane(Number value) {
+#pragma unroll
+    for (int step = 1; step < 32; step <<= 1) {
+        Number below = __shfl_up_sync(FULL, value, step);
+        if (threadIdx.x % 32 >= step) value += below;
+    }
+    return value;
+}
+
+struct Queue {
+    u32* rows;
+    u32* starts; // arcs before an entry, since the beginning of its stretch of the queue
+};
+
+// Enters `count` rows of each lane behind `tail`: the k-th is `row(k)`, of which `arcs(k)` arcs count.
+// An entry without arcs counts as one, so that each has a place of its own. `taken` holds entries
+// << ARC_BITS and arcs. All lanes of a warp call it.
+template <typename Row, typename Arcs>
+__device__ __forceinline__ void enter(const Queue& queue, u64* taken, u32 tail, u32 count, Row row, Arcs arcs) {
+    u64 mine = (u64)count << ARC_BITS;
+    for (u32 k = 0; k < count; k++) mine += max(arcs(k), 1ull);
+    u64 sum = sum_to_lane(mine), base = 0;
+    if (threadIdx.x % 32 == 31 && sum) base = atomicAdd(taken, sum);
+    u64 at = __shfl_sync(FULL, base, 31) + sum - mine;
+    u32 entry = tail + (u32)(at >> ARC_BITS);
+    u64 start = at & ARC_MASK;
+    for (u32 k = 0; k < count; k++) {
+        queue.rows[entry + k] = row(k);
+        queue.starts[entry + k] = (u32)start; // stretches with 2**32 arcs are not gone through
+        if (k + 1 < count) start += max(arcs(k), 1ull);
+    }
+}
+
+// Last entry of ascending starts[0:count) that is not above `arc`, by one warp; starts[0] is 0.
+__device__ __forceinline__ u32 entry_of(const u32* starts, u32 count, u32 arc) {
+    u32 low = 0, lane = threadIdx.x % 32;
+    while (count > 1) {
+        u32 step = (count + 31) / 32, at = lane * step;
+        u32 below = __ballot_sync(FULL, at < count && __ldcg(starts + low + at) <= arc);
+        u32 part = 31 - __clz(below);
+        low += part * step;
+        count = min(step, count - part * step);
+    }
+    return low;
+}
+
+// Goes through `arcs` arcs of queue[begin:end), an even share for every warp of the grid, 32 at a
+// time: `arc(entry, k)` is the k-th arc of an entry, `entry` being NONE in lanes that have none.
+template <typename Arc>
+__device__ __forceinline__ void over_arcs(const Queue& queue, u32 begin, u32 end, u32 arcs, Arc arc) {
+    const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
+    const u32 lane = threadIdx.x % 32, share = ((arcs + warps - 1) / warps + 31) / 32 * 32;
+    const u64 low = (u64)warp * share;
+    if (low >= arcs) return;
+    const u32 stop = (u32)min(low + share, (u64)arcs), count = end - begin;
+    u32 i = entry_of(queue.starts + begin, count, (u32)low);
+    for (u32 a = (u32)low; a < stop; a += 32) {
+        // 32 arcs meet at most 32 entries behind the current one.
+        u32 after = i + 1 + lane, mine = a + lane, rank = 0;
+        u32 start = after < count ? __ldcg(queue.starts + begin + after) : NONE;
+#pragma unroll
+        for (int step = 16; step; step >>= 1)
+            if (__shfl_sync(FULL, start, rank + step - 1) <= mine) rank += step;
+        if (__shfl_sync(FULL, start, 31) <= mine) rank = 32;
+        u32 entry = begin + i + rank;
+        bool real = mine < stop;
+        u32 k = real ? mine - __ldcg(queue.starts + entry) : 0;
+        i += __shfl_sync(FULL, rank, 31);
+        arc(real ? entry : NONE, k);
+    }
+}
+
+__device__ __forceinline__ void clear(u32* words, u32 quads) {
+    u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+    for (u32 q = thread; q < quads; q += threads) ((uint4*)words)[q] = make_uint4(0, 0, 0, 0);
+}

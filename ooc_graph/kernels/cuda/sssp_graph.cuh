@@ -1,0 +1,113 @@
+// What SSSP searches, what it keeps, and the constants that decide its course.
+#pragma once
+#include "queue.cuh"
+
+#define UNREACHED 0x7F800000u
+
+// Pull once one in this many of the arcs has been examined by pushing.
+#ifndef ENOUGH_PUSHED
+#define ENOUGH_PUSHED 4000
+#endif
+// Quads (128 rows) that a warp takes at a time: 1, 2 or 4, as shared memory allows.
+#ifndef UNIT
+#define UNIT 4u
+#endif
+// Arcs of a row that a warp relaxes before the rest is cut into stretches for others.
+#ifndef STRETCH
+#define STRETCH 64u
+#endif
+
+struct Slot {
+    u64 examined;
+    u64 again;   // vertices improved that had been reached before
+    u64 arcs;    // out-arcs of the vertices reached, or changed
+    u64 queued;  // as `enter` wants it
+    u32 count;   // entries of the next queue, or rows changed
+    u32 reached; // vertices reached for the first time
+    u32 stretches;
+    u32 least;   // complement of the smallest distance
+    u32 most;    // largest distance
+};
+
+struct State {
+    Barrier barrier;
+    u32 passes, rounds, raises, inner;
+    u64 unresolved; // reached rows that no neighbour gives a parent: out- and in-rows differ
+    u64 phase[4]; // arcs examined: push, pull, finish, parents
+    u64 stamp[8];
+    Slot slot[4];
+};
+
+struct Graph {
+    u32 rows, quads;
+    const u64* out_offsets;
+    const u32* out_neighbors;
+    const float* out_weights;
+    const float* lightest; // first out-weight of row v at v << lightest_shift; infinite where none is
+    u32 lightest_shift;
+    const u64* in_offsets;
+    const u32* in_neighbors;
+    const float* in_weights;
+    const uint2* head;    // first neighbour and weight of each row; infinite weight where none is
+    const float* second;  // (longer1,): second weight
+    const uint4* pair;    // (longer1,): second and third neighbour and weight
+    const uint4* pair2;   // (longer3,): fourth and fifth
+    u32 longer1, longer3; // rows from these on have no second, no fourth arc
+    u32 hubs;             // rows below are long: a warp each looks at them (a multiple of a unit)
+    const u32* original_of; // null: parents are given as internal ids
+};
+
+struct Search {
+    u32* parent;    // also the list of vertices in the order they were reached, while pushing
+    u32* distance;
+    u64* record;    // distance << 32 | arcs relaxed with it; also scratch of the parents
+    u32* marks;     // vertices in one queue; rows changed by a pull; rows on plateaus
+    u32* resolved;  // vertices in the other queue; rows that have a parent among the inner vertices
+    Queue queue;    // its two arrays are also the queues of this round and the next
+    u64* stretches; // row << 32 | number of the stretch
+    u32 stretch_room;
+};
+
+struct Tally {
+    u64 examined, again, arcs;
+};
+
+__device__ __forceinline__ u32 sum_of(u32 distance, float weight) {
+    return __float_as_uint(__fadd_rn(__uint_as_float(distance), weight));
+}
+
+// What an internal id is called in the answer.
+__device__ __forceinline__ u32 name_of(const Graph& g, u32 vertex) {
+    return g.original_of ? __ldg(g.original_of + vertex) : vertex;
+}
+
+__device__ __forceinline__ u64 out_degree(const Graph& g, u32 vertex) {
+    return __ldg(g.out_offsets + vertex + 1) - __ldg(g.out_offsets + vertex);
+}
+
+// Arcs of a row that were relaxed with the distance it has.
+__device__ __forceinline__ u64 relaxed_arcs(const Search& s, u32 vertex, u32 distance) {
+    const u64 record = __ldcg(s.record + vertex);
+    return (u32)(record >> 32) == distance ? record & NONE : 0;
+}
+
+// What a round reads and what it fills: the next queue with its marks, and the list of vertices in
+// the order they were reached (`parent`), if `note`.
+struct Wave {
+    const u32* queue;
+    u32* queue_marks;
+    u32* next;
+    u32* next_marks;
+    u32 count, reached, bound;
+    bool note;
+};
+
+// Appends the row of each lane that `takes` to a list; all lanes of a warp call it.
+__device__ __forceinline__ void append(u32* list, u32* count, u32 tail, bool takes, u32 row) {
+    const u32 lane = threadIdx.x % 32, takers = __ballot_sync(FULL, takes);
+    if (!takers) return;
+    u32 at = 0;
+    if (lane == 0) at = atomicAdd(count, __popc(takers));
+    at = __shfl_sync(FULL, at, 0) + __popc(takers & ((1u << lane) - 1));
+    if (takes) list[tail + at] = row;
+}

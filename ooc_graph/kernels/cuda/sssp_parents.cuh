@@ -1,0 +1,173 @@
+// Parents of an SSSP, once all distances are final.
+#pragma once
+#include "sssp_pull.cuh"
+
+// One of three steps by which the inner vertices offer themselves as parents along all their arcs:
+// forget, take the nearest (ties: the smallest id), tell who it was.
+__device__ __noinline__ void offer_inner(const Graph g, const Search s, u32 count, u32 arcs, u32 step) {
+    over_arcs(s.queue, 0, count, arcs, [&](u32 entry, u32 k) {
+        if (entry == NONE) return;
+        const u32 u = __ldcg(s.queue.rows + entry), d = __ldcg(s.distance + u);
+        const u64 at = __ldg(g.out_offsets + u) + k, key = (u64)d << 32 | u;
+        if (at >= __ldg(g.out_offsets + u + 1)) return;
+        const u32 v = __ldg(g.out_neighbors + at), away = __ldcg(s.distance + v);
+        if (d >= away || sum_of(d, __ldg(g.out_weights + at)) != away) return;
+        if (step == 0) s.record[v] = ~0ull;
+        if (step == 1) atomicMin(s.record + v, key);
+        if (step == 2 && __ldcg(s.record + v) == key) {
+            s.parent[v] = name_of(g, u);
+            atomicOr(s.resolved + (v >> 5), bit_of(v));
+        }
+    });
+}
+
+// Takes neighbour u along an arc of weight w as the parent of a row at `at`, if it is a better one.
+__device__ __forceinline__ void offer(u32 at, u32 u, u32 away, float w, u32& near, u32& parent) {
+    if (away < at && sum_of(away, w) == at && (away < near || (away == near && u < parent))) {
+        near = away;
+        parent = u;
+    }
+}
+
+__device__ __forceinline__ bool offer_pair(const Search& s, uint4 pair, u32 floor, u32 at, u32& near, u32& parent,
+                                           u64& examined) {
+    const float w = __uint_as_float(pair.y), x = __uint_as_float(pair.w);
+    const bool one = sum_of(floor, w) <= at, two = sum_of(floor, x) <= at;
+    const u32 a = one ? __ldcg(s.distance + pair.x) : UNREACHED, b = two ? __ldcg(s.distance + pair.z) : UNREACHED;
+    examined += one + two;
+    offer(at, pair.x, a, w, near, parent);
+    offer(at, pair.z, b, x, near, parent);
+    return two;
+}
+
+// Parents of all rows that have none among the inner vertices; the others are at `floor` or beyond.
+__device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slot* slot, u32 root, u32 floor,
+                                            Room& room, u64& examined) {
+    const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
+    const u32 lane = threadIdx.x % 32;
+    const uint4 none = make_uint4(0, UNREACHED, 0, UNREACHED);
+    for (u32 v = warp; v < g.hubs; v += warps) {
+        const u32 at = __ldcg(s.distance + v);
+        if (__ldcg(s.resolved + (v >> 5)) & bit_of(v)) continue;
+        u64 best = ~0ull;
+        const u64 end = at < UNREACHED ? __ldg(g.in_offsets + v + 1) : 0;
+        for (u64 a = __ldg(g.in_offsets + v) + lane; a - lane < end; a += 32) {
+            const float w = a < end ? __ldg(g.in_weights + a) : __uint_as_float(UNREACHED);
+            const bool goes = sum_of(floor, w) <= at;
+            if (goes) {
+                const u32 u = __ldg(g.in_neighbors + a), away = __ldcg(s.distance + u);
+                if (away < at && sum_of(away, w) == at) best = min(best, (u64)away << 32 | u);
+                examined++;
+            }
+            if (!__all_sync(FULL, goes)) break;
+        }
+        for (int step = 16; step; step >>= 1) best = min(best, __shfl_xor_sync(FULL, best, step));
+        if (v == root) best = v;
+        if (lane == 0) s.parent[v] = best == ~0ull ? NONE : name_of(g, (u32)best);
+        append(s.queue.rows, &slot->count, 0, lane == 0 && at < UNREACHED && best == ~0ull, v);
+    }
+    for (u32 unit = g.hubs / (UNIT * 128) + warp; unit * UNIT < g.quads; unit += warps) {
+        const u32 base = unit * UNIT * 128;
+        u32 kept = 0;
+        for (u32 quad = 0; quad < UNIT && unit * UNIT + quad < g.quads; quad++) {
+            const u32 first = base + quad * 128 + lane;
+            const uint4 done = __ldcg((const uint4*)s.resolved + unit * UNIT + quad);
+            const u32 has[4] = {done.x, done.y, done.z, done.w};
+            u32 at[4], away[4], near[4], parent[4];
+            uint2 h[4];
+            float second[4];
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const u32 v = first + 32 * j;
+                at[j] = v < g.rows && !(has[j] >> lane & 1) ? __ldcg(s.distance + v) : NONE;
+                h[j] = v < g.rows ? __ldcs(g.head + v) : make_uint2(0, UNREACHED);
+                second[j] = v < g.longer1 ? __ldcs(g.second + v) : __uint_as_float(UNREACHED);
+            }
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const bool goes = at[j] < UNREACHED && sum_of(floor, __uint_as_float(h[j].y)) <= at[j];
+                away[j] = goes ? __ldcg(s.distance + h[j].x) : UNREACHED;
+                examined += goes;
+            }
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const u32 v = first + 32 * j;
+                near[j] = UNREACHED;
+                parent[j] = NONE;
+                if (at[j] < UNREACHED) offer(at[j], h[j].x, away[j], __uint_as_float(h[j].y), near[j], parent[j]);
+                const bool goes = at[j] < UNREACHED && v != root && sum_of(floor, second[j]) <= at[j];
+                const u32 waiting = __ballot_sync(FULL, goes);
+                if (goes) {
+                    const u32 place = kept + __popc(waiting & ((1u << lane) - 1));
+                    room.rows[place] = v - base;
+                    room.best[place] = near[j];
+                    room.parent[place] = parent[j];
+                }
+                kept += __popc(waiting);
+                if (at[j] != NONE && !goes) {
+                    if (v == root) parent[j] = v;
+                    s.parent[v] = parent[j] == NONE ? NONE : name_of(g, parent[j]);
+                }
+                append(s.queue.rows, &slot->count, 0, at[j] < UNREACHED && !goes && parent[j] == NONE, v);
+            }
+        }
+        __syncwarp();
+        u32 v = lane < kept ? base + room.rows[lane] : NONE;
+        uint4 pair = v != NONE ? __ldcs(g.pair + v) : none;
+        for (u32 first = 0; first < kept; first += 32) {
+            const u32 next_v = first + 32 + lane < kept ? base + room.rows[first + 32 + lane] : NONE;
+            const uint4 next_pair = next_v != NONE ? __ldcs(g.pair + next_v) : none;
+            u32 parent = 0;
+            if (v != NONE) {
+                const u32 at = __ldcg(s.distance + v);
+                u32 near = room.best[first + lane];
+                parent = room.parent[first + lane];
+                bool goes = offer_pair(s, pair, floor, at, near, parent, examined) && v < g.longer3;
+                if (goes) goes = offer_pair(s, __ldcs(g.pair2 + v), floor, at, near, parent, examined);
+                if (goes) {
+                    const u64 end = __ldg(g.in_offsets + v + 1);
+                    for (u64 a = __ldg(g.in_offsets + v) + 5; a < end; a++) {
+                        const float w = __ldg(g.in_weights + a);
+                        if (sum_of(floor, w) > at) break;
+                        const u32 u = __ldg(g.in_neighbors + a);
+                        offer(at, u, __ldcg(s.distance + u), w, near, parent);
+                        examined++;
+                    }
+                }
+                s.parent[v] = parent == NONE ? NONE : name_of(g, parent);
+            }
+            append(s.queue.rows, &slot->count, 0, v != NONE && parent == NONE, v);
+            v = next_v;
+            pair = next_pair;
+        }
+        __syncwarp();
+    }
+}
+
+// Rows whose shortest ways all come over arcs that add nothing take the smallest id among the
+// neighbours at the same distance that have a parent; called round by round, in two steps.
+__device__ __noinline__ u32 plateau_step(const Graph g, const Search s, u32 count, bool apply) {
+    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+    u32 found = 0;
+    for (u32 i = thread; i < count; i += threads) {
+        const u32 v = __ldcg(s.queue.rows + i), d = __ldcg(s.distance + v);
+        if (!(__ldcg(s.marks + (v >> 5)) & bit_of(v))) continue;
+        if (apply) {
+            const u64 parent = __ldcg(s.record + v);
+            if (parent == ~0ull) continue;
+            s.parent[v] = name_of(g, (u32)parent);
+            atomicAnd(s.marks + (v >> 5), ~bit_of(v));
+            found++;
+            continue;
+        }
+        u32 parent = NONE;
+        const u64 end = __ldg(g.in_offsets + v + 1);
+        for (u64 a = __ldg(g.in_offsets + v); a < end; a++) {
+            if (sum_of(d, __ldg(g.in_weights + a)) > d) break;
+            const u32 u = __ldg(g.in_neighbors + a);
+            if (__ldcg(s.distance + u) == d && !(__ldcg(s.marks + (u >> 5)) & bit_of(u))) parent = min(parent, u);
+        }
+        s.record[v] = parent == NONE ? ~0ull : parent;
+    }
+    return found;
+}

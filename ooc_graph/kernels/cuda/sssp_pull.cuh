@@ -1,0 +1,172 @@
+// SSSP by pulling: passes over all rows that may still come nearer.
+#pragma once
+#include "sssp_graph.cuh"
+
+// A warp's room in shared memory: rows of a unit that go on, counted from its first, what they have
+// so far, and words of bits.
+struct Room {
+    u16 rows[UNIT * 128];
+    u32 best[UNIT * 128];
+    u32 parent[UNIT * 128];
+    u32 got[32];
+};
+#ifdef ROOM_BYTES
+static_assert(sizeof(Room) == ROOM_BYTES, "the caller sizes shared memory by it");
+#endif
+
+struct Pulled {
+    u64 examined, arcs;
+    u32 changed, reached, least, most;
+};
+
+// A pair of arcs of a row that has `best`; tells whether the row may go on behind them.
+__device__ __forceinline__ bool pull_pair(const Search& s, uint4 pair, u32 floor, u32& best, u64& examined) {
+    const float w = __uint_as_float(pair.y), x = __uint_as_float(pair.w);
+    const bool one = sum_of(floor, w) < best, two = sum_of(floor, x) < best;
+    const u32 a = one ? __ldcg(s.distance + pair.x) : UNREACHED, b = two ? __ldcg(s.distance + pair.z) : UNREACHED;
+    examined += one + two;
+    best = min(best, min(sum_of(a, w), sum_of(b, x)));
+    return sum_of(floor, x) < best;
+}
+
+// One pass over the rows farther than `final`. No arc of weight w helps a row at `best` unless
+// floor + w < best, and rows ascend by weight.
+//
+// A row's distance is written by its own warp alone, by a plain 32-bit store, while other warps
+// read it. That race is wanted: they see the old distance or the new one, and both are lengths of
+// real paths. Who saw the old one is looked at again, for a pass that changed anything is followed
+// by another, or by a push from what it changed.
+__device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 final, u32 floor, bool count_arcs,
+                                          Room& room, Pulled& sum) {
+    const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
+    const u32 lane = threadIdx.x % 32;
+    const uint4 none = make_uint4(0, UNREACHED, 0, UNREACHED);
+    for (u32 v = warp; v < g.hubs; v += warps) {
+        const u32 before = __shfl_sync(FULL, __ldcg(s.distance + v), 0);
+        if (before != UNREACHED) sum.most = max(sum.most, before);
+        if (lane == 0) atomicAnd(s.marks + (v >> 5), ~bit_of(v));
+        if (before <= final) continue;
+        u32 best = before;
+        const u64 end = __ldg(g.in_offsets + v + 1);
+        for (u64 at = __ldg(g.in_offsets + v) + lane; at - lane < end; at += 32) {
+            const float w = at < end ? __ldg(g.in_weights + at) : __uint_as_float(UNREACHED);
+            const bool goes = sum_of(floor, w) < best;
+            const u32 candidate = goes ? sum_of(__ldcg(s.distance + __ldg(g.in_neighbors + at)), w) : UNREACHED;
+            sum.examined += goes;
+            best = min(best, __reduce_min_sync(FULL, candidate));
+            if (!__all_sync(FULL, goes)) break;
+        }
+        if (lane == 0 && best < before) {
+            __stcg(s.distance + v, best);
+            atomicOr(s.marks + (v >> 5), bit_of(v));
+            sum.changed++;
+            sum.reached += before == UNREACHED;
+            sum.least = min(sum.least, best);
+            sum.most = max(sum.most, best);
+            if (count_arcs) sum.arcs += out_degree(g, v);
+        }
+    }
+    for (u32 unit = g.hubs / (UNIT * 128) + warp; unit * UNIT < g.quads; unit += warps) {
+        const u32 base = unit * UNIT * 128;
+        u32 kept = 0;
+        if (lane < UNIT * 4) room.got[lane] = 0;
+        __syncwarp();
+        for (u32 quad = 0; quad < UNIT && unit * UNIT + quad < g.quads; quad++) {
+            const u32 first = base + quad * 128 + lane;
+            u32 before[4], best[4];
+            uint2 h[4];
+            float second[4];
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const u32 v = first + 32 * j;
+                before[j] = v < g.rows ? __ldcg(s.distance + v) : 0;
+                h[j] = v < g.rows ? __ldcs(g.head + v) : make_uint2(0, UNREACHED);
+                second[j] = v < g.longer1 ? __ldcs(g.second + v) : __uint_as_float(UNREACHED);
+            }
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const bool goes = before[j] > final && sum_of(floor, __uint_as_float(h[j].y)) < before[j];
+                best[j] = goes ? __ldcg(s.distance + h[j].x) : UNREACHED;
+                sum.examined += goes;
+            }
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const u32 v = first + 32 * j;
+                best[j] = min(before[j], sum_of(best[j], __uint_as_float(h[j].y)));
+                const bool better = best[j] < before[j], goes = before[j] > final && sum_of(floor, second[j]) < best[j];
+                if (better) {
+                    __stcg(s.distance + v, best[j]);
+                    sum.reached += before[j] == UNREACHED;
+                    sum.least = min(sum.least, best[j]);
+                }
+                if (best[j] != UNREACHED) sum.most = max(sum.most, best[j]);
+                const u32 improved = __ballot_sync(FULL, better), waiting = __ballot_sync(FULL, goes);
+                if (lane == 0) room.got[quad * 4 + j] = improved;
+                if (goes) {
+                    const u32 at = kept + __popc(waiting & ((1u << lane) - 1));
+                    room.rows[at] = v - base;
+                    room.best[at] = best[j];
+                }
+                kept += __popc(waiting);
+            }
+        }
+        __syncwarp();
+        u32 v = lane < kept ? base + room.rows[lane] : NONE;
+        uint4 pair = v != NONE ? __ldcs(g.pair + v) : none;
+        for (u32 first = 0; first < kept; first += 32) {
+            const u32 next_v = first + 32 + lane < kept ? base + room.rows[first + 32 + lane] : NONE;
+            const uint4 next_pair = next_v != NONE ? __ldcs(g.pair + next_v) : none;
+            if (v != NONE) {
+                const u32 before = room.best[first + lane];
+                u32 best = before;
+                bool goes = pull_pair(s, pair, floor, best, sum.examined) && v < g.longer3;
+                if (goes) goes = pull_pair(s, __ldcs(g.pair2 + v), floor, best, sum.examined);
+                if (goes) {
+                    u64 at = __ldg(g.in_offsets + v) + 5;
+                    const u64 end = __ldg(g.in_offsets + v + 1);
+                    for (; at < end; at++) {
+                        const float w = __ldg(g.in_weights + at);
+                        if (sum_of(floor, w) >= best) break;
+                        best = min(best, sum_of(__ldcg(s.distance + __ldg(g.in_neighbors + at)), w));
+                        sum.examined++;
+                    }
+                }
+                if (best < before) {
+                    __stcg(s.distance + v, best);
+                    if (!(atomicOr(room.got + ((v - base) >> 5), bit_of(v)) & bit_of(v))) sum.reached += before == UNREACHED;
+                    sum.least = min(sum.least, best);
+                    sum.most = max(sum.most, best);
+                }
+            }
+            v = next_v;
+            pair = next_pair;
+        }
+        __syncwarp();
+        const u32 word = unit * UNIT * 4 + lane;
+        if (lane < UNIT * 4 && word < g.quads * 4) {
+            u32 bits = room.got[lane];
+            s.marks[word] = bits;
+            sum.changed += __popc(bits);
+            if (count_arcs)
+                for (; bits; bits &= bits - 1) sum.arcs += out_degree(g, word * 32 + __ffs(bits) - 1);
+        }
+        __syncwarp();
+    }
+}
+
+// Lists the marked rows.
+__device__ __noinline__ void list_marked(const Graph g, const Search s, Slot* slot, u32* next) {
+    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+    for (u32 word = thread; word - threadIdx.x % 32 < g.quads * 4; word += threads) {
+        u32 bits = word < g.quads * 4 ? __ldcg(s.marks + word) : 0;
+        const u32 mine = __popc(bits), sum = sum_to_lane(mine);
+        u32 base = 0;
+        if (threadIdx.x % 32 == 31 && sum) base = atomicAdd(&slot->count, sum);
+        u32 at = __shfl_sync(FULL, base, 31) + sum - mine;
+        for (; bits; bits &= bits - 1) {
+            const u32 v = word * 32 + __ffs(bits) - 1;
+            next[at++] = v;
+            s.record[v] = ~0ull;
+        }
+    }
+}

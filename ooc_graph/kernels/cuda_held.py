@@ -1,0 +1,146 @@
+"""Rows in device memory, as the searches want them, and what all launches share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import UsageError
+from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel
+from ooc_graph.types import AnyArray, Rows
+
+MOST_ROWS = (1 << 32) - 2
+"""Internal ids take 32 bits, and the largest of those means none."""
+QUAD_ROWS = 128
+"""Rows whose bits one thread loads at once; arrays are padded to so many."""
+
+NULL = np.uint64(0)
+"""A pointer to nothing, as a kernel's argument."""
+
+
+@dataclass(frozen=True)
+class DeviceRows:
+    """Rows in the memory of the current device.
+
+    Parameters
+    ----------
+    offsets, neighbors, weights
+        As in `Rows`, CuPy arrays; ids of 32 bits.
+    """
+
+    offsets: Any
+    neighbors: Any
+    weights: Any = None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.offsets) - 1
+
+    @property
+    def arcs(self) -> int:
+        """Number of arcs."""
+        return len(self.neighbors)
+
+    @property
+    def quads(self) -> int:
+        """Number of groups of `QUAD_ROWS` rows."""
+        return -(-self.rows // QUAD_ROWS)
+
+
+def hold(rows: Rows, *, weighted: bool) -> DeviceRows:
+    """Rows on the current device; copied if they are in host memory.
+
+    Raises
+    ------
+    UsageError
+        Ids of 64 bits, or more than `MOST_ROWS` rows.
+    """
+    cupy = cuda()
+    if rows.neighbors.dtype != np.uint32:
+        raise UsageError(
+            f"searches on a CUDA device take neighbours of type uint32, not {rows.neighbors.dtype}"
+        )
+    if len(rows.offsets) - 1 > MOST_ROWS:
+        raise UsageError(
+            f"the graph has {len(rows.offsets) - 1:,} vertices; a CUDA device searches "
+            f"{MOST_ROWS:,} at most"
+        )
+    weights = cupy.asarray(rows.weights) if weighted else None
+    offsets = cupy.asarray(rows.offsets).view(np.uint64)
+    return DeviceRows(offsets, cupy.asarray(rows.neighbors), weights)
+
+
+def hold_originals(original_of: AnyArray | None, rows: int) -> Any:
+    """Original ids on the current device, uint32 (rows,), or None.
+
+    Raises
+    ------
+    UsageError
+        Another number of them, or ids from 2**32 - 1 on, which 32 bits do not tell from none.
+    """
+    if original_of is None:
+        return None
+    cupy = cuda()
+    held = cupy.asarray(original_of)
+    if len(held) != rows:
+        raise UsageError(f"{len(held):,} original ids were given for {rows:,} vertices")
+    if rows and not 0 <= int(held.min()) <= int(held.max()) <= MOST_ROWS:
+        raise UsageError(
+            f"parents on a CUDA device are named by original ids of 0 to {MOST_ROWS:,} only"
+        )
+    return held.astype(np.uint32, copy=False)
+
+
+def require_root(root: int, rows: int) -> None:
+    """Refuse a root that is no row.
+
+    Raises
+    ------
+    UsageError
+        It is none.
+    """
+    if not 0 <= root < rows:
+        raise UsageError(f"internal id {root} is not one of the graph's {rows:,}")
+
+
+@dataclass(frozen=True)
+class Extents:
+    """How far rows of more arcs reach, and how many stretches long rows have.
+
+    Parameters
+    ----------
+    longer1, longer3, longer5
+        No row from there on has more than 1, 3, 5 arcs.
+    stretches
+        Stretches of arcs behind the first few of each row.
+    """
+
+    longer1: int
+    longer3: int
+    longer5: int
+    stretches: int
+
+
+def extents(rows: DeviceRows, lane_arcs: int, stretch: int) -> Extents:
+    """Look at all rows once."""
+    cupy = cuda()
+    found = cupy.zeros(4, np.uint64)
+    look = kernel("heads.cu", "row_extents")
+    arguments = (np.uint32(rows.rows), np.uint32(lane_arcs), np.uint32(stretch))
+    look((blocks_for(rows.rows, 1024),), (THREADS,), (*arguments, rows.offsets, found))
+    return Extents(*(int(number) for number in found.get()))
+
+
+def seconds_of(launch: Callable[[], None]) -> float:
+    """Seconds from here until the current stream is through with a launch, by events; waits."""
+    events = cuda().cuda
+    begin, end = events.Event(), events.Event()
+    begin.record()
+    launch()
+    end.record()
+    end.synchronize()
+    return float(events.get_elapsed_time(begin, end)) / 1e3

@@ -1,0 +1,158 @@
+"""CUDA sources of this package, compiled by CuPy for the current device when first wanted.
+
+CuPy is imported here and nowhere else, and not before a device is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ooc_graph.errors import DeviceError, MemoryBudgetError
+
+SOURCES = Path(__file__).parent / "cuda"
+OPTIONS = ("-std=c++17", "-lineinfo")
+LEAST_CAPABILITY = 80
+"""Compute capability times ten: older devices lack sums over a warp in one instruction."""
+
+THREADS = 512
+"""Threads of a block in kernels that need no room of their own."""
+
+_INCLUDE = re.compile(r'#include "([\w.]+)"')
+
+
+def source(name: str) -> str:
+    """Text of a ``.cu`` file with its headers in place, each where it is included first.
+
+    CuPy's cache on disk knows the text that it compiles, not the files that this includes: a
+    changed header would not be seen. ``#line`` lets the compiler's messages name our files.
+    """
+    return "\n".join(_lines(name, set())) + "\n"
+
+
+def _lines(name: str, included: set[str]) -> Iterator[str]:
+    included.add(name)
+    shown = f"ooc_graph/kernels/cuda/{name}"
+    yield f'#line 1 "{shown}"'
+    for number, line in enumerate((SOURCES / name).read_text(encoding="utf-8").splitlines(), 1):
+        if found := _INCLUDE.fullmatch(line):
+            if found[1] not in included:
+                yield from _lines(found[1], included)
+            yield f'#line {number + 1} "{shown}"'
+        else:
+            yield "" if line == "#pragma once" else line
+
+
+def definitions(constants: Mapping[str, int | str]) -> tuple[str, ...]:
+    """Compiler options that set constants of a source."""
+    return tuple(f"-D{name}={value}" for name, value in sorted(constants.items()))
+
+
+def cuda() -> Any:
+    """The module CuPy, once it and a device are there.
+
+    Raises
+    ------
+    DeviceError
+        CuPy is not installed, there is no driver or no device, or the current device is older
+        than `LEAST_CAPABILITY`. The message says what to do.
+    """
+    try:
+        import cupy  # noqa: PLC0415
+    except ImportError as error:
+        raise DeviceError(
+            "a CUDA device needs CuPy, which is not installed: pip install 'ooc-graph[cuda13]', "
+            "or [cuda12] where the driver is of CUDA 12"
+        ) from error
+    try:
+        found = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceError(
+            f"no CUDA device can be used: {error}; see whether nvidia-smi lists one, and install "
+            "NVIDIA's driver where it does not"
+        ) from error
+    if not found:
+        raise DeviceError("no CUDA device is there, or CUDA_VISIBLE_DEVICES hides all of them")
+    _require_capable(cupy, cupy.cuda.Device().id)
+    return cupy
+
+
+@cache
+def _require_capable(cupy: Any, device: int) -> None:
+    found = cupy.cuda.Device(device).compute_capability
+    if int(found) < LEAST_CAPABILITY:
+        raise DeviceError(
+            f"CUDA device {device} has compute capability {found[:-1]}.{found[-1]}: "
+            f"{LEAST_CAPABILITY // 10}.{LEAST_CAPABILITY % 10} is the least that will do"
+        )
+
+
+def kernel(
+    name: str,
+    function: str,
+    constants: Mapping[str, int | str] | None = None,
+    *,
+    cooperative: bool = False,
+) -> Any:
+    """A kernel of a ``.cu`` file for the current device; compiled once a device and constants.
+
+    Parameters
+    ----------
+    name
+        File in `SOURCES`.
+    function
+        The kernel, ``extern "C"``.
+    constants
+        What the source defines only where nobody else did.
+    cooperative
+        Whether all blocks of a launch must run at the same time.
+    """
+    device = cuda().cuda.Device().id
+    module = _module(device, name, definitions(constants or {}), cooperative)
+    return module.get_function(function)
+
+
+@cache
+def _module(device: int, name: str, defined: tuple[str, ...], cooperative: bool) -> Any:  # noqa: ARG001 (key)
+    return cuda().RawModule(
+        code=source(name),
+        options=OPTIONS + defined,
+        backend="nvrtc",
+        enable_cooperative_groups=cooperative,
+    )
+
+
+@cache
+def limits(device: int) -> tuple[int, int]:
+    """Multiprocessors of a device, and the bytes of shared memory that one block may have."""
+    found = cuda().cuda.runtime.getDeviceProperties(device)
+    return found["multiProcessorCount"], found["sharedMemPerBlockOptin"]
+
+
+def blocks_for(count: int, most: int = 1 << 30) -> int:
+    """Blocks of `THREADS` threads, one thread for each of ``count``, at least one block."""
+    return max(1, min(most, -(-count // THREADS)))
+
+
+@contextmanager
+def within_memory(what: str) -> Iterator[None]:
+    """Say in one line what did not fit where the device's memory runs out.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Instead of CuPy's own error; what was allocated inside is free again once it is dropped.
+    """
+    cupy = cuda()
+    try:
+        yield
+    except MemoryError as error:  # CuPy's own is one; its sort raises the plain one
+        cupy.get_default_memory_pool().free_all_blocks()
+        free, total = cupy.cuda.runtime.memGetInfo()
+        raise MemoryBudgetError(
+            f"{what} does not fit the device: {error}; {free:,} of its {total:,} bytes are free"
+        ) from error

@@ -1,0 +1,50 @@
+"""GPU tests are marked so, skipped where there is no GPU, and recorded where one is named.
+
+``OOC_GRAPH_GPU_RECORD=1`` writes `last_run.json` once all tests of this folder have run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ooc_graph.errors import DeviceError
+from ooc_graph.kernels.cuda_modules import cuda
+from tests.gpu import last_run
+
+HERE = Path(__file__).parent
+
+
+def _why_not() -> str:
+    try:
+        cuda()
+    except DeviceError as error:
+        return str(error)
+    return ""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    mine = [item for item in items if HERE in item.path.parents]
+    chosen = config.getoption("markexpr", "")
+    reason = _why_not() if mine and "not gpu" not in chosen else ""
+    for item in mine:
+        item.add_marker(pytest.mark.gpu)
+        if reason:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+_outcomes: Counter[str] = Counter()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "call" or report.outcome != "passed":
+        _outcomes[report.outcome] += 1
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if os.environ.get("OOC_GRAPH_GPU_RECORD") and not hasattr(session.config, "workerinput"):
+        counts = {name: _outcomes[name] for name in ("passed", "failed", "skipped")}
+        last_run.write("tests", {**counts, "exit_status": int(exitstatus)})

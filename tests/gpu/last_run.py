@@ -1,0 +1,80 @@
+"""What was last tested on a GPU, and whether that is still what stands here.
+
+    python -m tests.gpu.last_run
+
+says which device there is, or ends with an error where there is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sys
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ooc_graph.errors import DeviceError
+from ooc_graph.kernels.cuda_modules import cuda
+
+ROOT = Path(__file__).parents[2]
+LAST_RUN = Path(__file__).with_name("last_run.json")
+HASHED = (
+    "ooc_graph/kernels/cuda/*.cu*",
+    "ooc_graph/kernels/cuda_*.py",
+    "tests/gpu/*.py",
+)
+
+
+def sources_sha256() -> str:
+    """SHA-256 over names and bytes of all GPU code and GPU tests."""
+    digest = hashlib.sha256()
+    for path in sorted(path for pattern in HASHED for path in ROOT.glob(pattern)):
+        data = path.read_bytes()
+        digest.update(f"{path.relative_to(ROOT).as_posix()} {len(data)}\n".encode())
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def read() -> dict[str, Any]:
+    """The last record; nothing where there is none."""
+    return json.loads(LAST_RUN.read_text()) if LAST_RUN.exists() else {}
+
+
+def write(part: str, found: dict[str, Any], path: Path = LAST_RUN) -> None:
+    """Record ``tests`` or ``sanitizer``; of other sources nothing is kept."""
+    record = json.loads(path.read_text()) if path.exists() else {}
+    if record.get("sources_sha256") != sources_sha256():
+        record = {"sources_sha256": sources_sha256()}
+    record[part] = {**found, **circumstances()}
+    path.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+
+
+def circumstances() -> dict[str, Any]:
+    """Date, device and versions."""
+    cupy = cuda()
+    device = cupy.cuda.Device().id
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": cupy.cuda.runtime.getDeviceProperties(device)["name"].decode(),
+        "cuda_driver": cupy.cuda.runtime.driverGetVersion(),
+        "cuda_runtime": cupy.cuda.runtime.runtimeGetVersion(),
+        "nvrtc": list(cupy.cuda.nvrtc.getVersion()),
+        "cupy": cupy.__version__,
+        "numpy": metadata.version("numpy"),
+        "numba": metadata.version("numba"),
+        "python": platform.python_version(),
+    }
+
+
+def main() -> None:
+    try:
+        sys.stdout.write(f"testing on {circumstances()['device']}\n")
+    except DeviceError as error:
+        sys.exit(f"nothing was tested: {error}")
+
+
+if __name__ == "__main__":
+    main()

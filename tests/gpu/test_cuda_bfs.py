@@ -1,0 +1,183 @@
+"""BFS on a CUDA device gives the bytes of BFS on the CPU."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ooc_graph.errors import UsageError
+from ooc_graph.kernels import cuda_bfs
+from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
+from ooc_graph.kernels.interface import PULL, PUSH, BfsTree
+from ooc_graph.types import Rows, Shard
+from tests.gpu.graphs import GRAPHS, roots
+from tests.gpu.memory import assert_refused_without_memory
+from tests.strategies import Arcs, arcs_of, small_arcs
+
+CPU = CpuDevice(2)
+VARIANTS = {
+    "small shared memory": {"HUB_WORDS": 256},
+    "lists of the frontier": {"OPEN_ROWS": 64, "PUSH_BELOW": 2},
+    "short queues": {"QUEUE_ARCS": 500, "PULL_ABOVE": 2},
+    "pull at once": {"PULL_ABOVE": 100000, "OPEN_ROWS": 64},
+    "push always": {"PULL_ABOVE": 0, "PUSH_BELOW": 0},
+    "lists of open rows": {"OPEN_BELOW": 32, "PUSH_BELOW": 0},
+}
+
+
+@cache
+def graph(name: str) -> Shard:
+    return GRAPHS[name]().shards(1)[0]
+
+
+def sides(shard: Shard) -> tuple[Rows, Rows]:
+    into = shard.into_hub if shard.directed else shard.out_hub
+    assert shard.out_hub is not None
+    assert into is not None
+    return shard.out_hub, into
+
+
+def same(device: BfsTree, cpu: BfsTree) -> None:
+    assert device.parent.dtype == cpu.parent.dtype
+    assert device.parent.tobytes() == cpu.parent.tobytes()
+    assert device.level.dtype == cpu.level.dtype
+    assert device.level.tobytes() == cpu.level.tobytes()
+    assert device.level_vertices.tolist() == cpu.level_vertices.tolist()
+    assert len(device.level_arcs) == len(device.level_direction) == len(cpu.level_vertices)
+    for name in ("level_vertices", "level_arcs", "level_direction"):
+        assert getattr(device, name).dtype == getattr(cpu, name).dtype
+
+
+def compare(shard: Shard, from_: list[int]) -> None:
+    search, cpu = CudaBfsSearch(*sides(shard)), CPU.bfs(shard)
+    for root in from_:
+        same(search.run(root), cpu.run(root))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_same_bytes_as_the_cpu(name: str) -> None:
+    compare(graph(name), roots(GRAPHS[name]()))
+
+
+@settings(max_examples=150, deadline=None)
+@given(small_arcs(), st.data())
+def test_small_graphs(arcs: Arcs, data: st.DataObject) -> None:
+    compare(arcs.shards(1)[0], [data.draw(st.integers(0, arcs.vertices - 1)) for _ in range(2)])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", ["kronecker 16", "skewed, directed", "star", "grid"])
+def test_every_way_through_the_kernel(
+    variant: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = cuda_bfs.constants
+
+    def changed(*arguments: object, **options: object) -> dict:
+        return {**usual(*arguments, **options), **VARIANTS[variant]}  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cuda_bfs, "constants", changed)
+    compare(graph(name), roots(GRAPHS[name]()))
+
+
+def test_more_levels_than_there_was_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A path, and an edge apart, for which levels of one byte do.
+    ends = np.arange(2000), np.arange(1, 2001)
+    ends = np.append(ends[0], 2001), np.append(ends[1], 2002)
+    arcs = arcs_of(*ends, np.ones(2001, np.float32), directed=False)
+    monkeypatch.setitem(cuda_bfs.FIRST_COURSE, cuda_bfs.INT_LEVELS, 300)
+    shard = arcs.shards(1)[0]
+    search, cpu = CudaBfsSearch(*sides(shard)), CPU.bfs(shard)
+    apart = next(root for root in range(arcs.vertices) if cpu.run(root).level.max() == 1)
+    same(search.run(apart), cpu.run(apart))
+    assert search.run_on_device(apart).level.dtype == np.uint8
+    deepest = int(np.argmax(cpu.run(0).level))
+    same(search.run(deepest), cpu.run(deepest))
+    assert search.run_on_device(deepest).level.dtype == np.int32
+    same(search.run(0), cpu.run(0))
+
+
+def test_course_of_a_search() -> None:
+    shard = graph("kronecker 16")
+    out = sides(shard)[0]
+    degree = np.diff(out.offsets.astype(np.int64))
+    counted = CudaBfsSearch(*sides(shard))
+    plain = CudaBfsSearch(*sides(shard), count_arcs=False)
+    tree, other = counted.run(5), plain.run(5)
+    assert {PUSH, PULL} == set(tree.level_direction.tolist())
+    assert 0 < tree.level_arcs.sum() < len(out.neighbors) / 2
+    assert tree.elapsed_s > 0
+    for level, direction in enumerate(tree.level_direction.tolist()):
+        if direction == PUSH:
+            found = degree[tree.level == level].sum()
+            assert tree.level_arcs[level] == other.level_arcs[level] == found
+        else:
+            assert tree.level_arcs[level] > 0
+            assert other.level_arcs[level] == -1
+    same(replace(other, level_arcs=tree.level_arcs), CPU.bfs(shard).run(5))
+
+
+@pytest.mark.parametrize("name", ["kronecker 14", "skewed, directed", "path", "pieces"])
+def test_answers_on_the_device_are_named_by_original_ids(name: str) -> None:
+    shard = graph(name)
+    rows = shard.dealing.rows
+    original_of = np.random.default_rng(1).permutation(rows + 17)[:rows]
+    search = CudaBfsSearch(*sides(shard), original_of=original_of)
+    internal = CudaBfsSearch(*sides(shard))
+    none = np.iinfo(np.uint32).max
+    for root in (0, rows - 1, rows // 3):
+        held, tree = search.run_on_device(root), CPU.bfs(shard).run(root)
+        parent, level = held.parent.get(), held.level.get().astype(np.int64)
+        level[level == 255] = -1 if held.level.dtype == np.uint8 else 255
+        reached = tree.level >= 0
+        assert (parent[reached] == original_of[tree.parent[reached]]).all()
+        assert (parent[~reached] == none).all()
+        assert level.tolist() == tree.level.tolist()
+        assert held.elapsed_s > 0
+        same(search.run(root), tree)
+        assert internal.run_on_device(root).parent.get().tolist() == tree.parent.tolist()
+
+
+def test_rows_on_the_device_are_taken_as_they_are() -> None:
+    import cupy
+
+    out = sides(graph("kronecker 10"))[0]
+    held = Rows(cupy.asarray(out.offsets), cupy.asarray(out.neighbors))  # type: ignore[arg-type]
+    same(CudaBfsSearch(held, held).run(3), CudaBfsSearch(out, out).run(3))
+
+
+def test_searches_run_on_the_stream_of_the_caller() -> None:
+    import cupy
+
+    shard = graph("kronecker 14")
+    with cupy.cuda.Stream(non_blocking=True):
+        compare(shard, [0, 77])
+
+
+def test_refusals() -> None:
+    out = sides(graph("kronecker 8"))[0]
+    search = CudaBfsSearch(out, out)
+    rows = len(out.offsets) - 1
+    for root in (-1, rows):
+        with pytest.raises(UsageError, match="is not one of the graph's"):
+            search.run(root)
+    wide = Rows(out.offsets, out.neighbors.astype(np.uint64))
+    with pytest.raises(UsageError, match="uint32, not uint64"):
+        CudaBfsSearch(wide, wide)
+    with pytest.raises(UsageError, match="original ids were given"):
+        CudaBfsSearch(out, out, original_of=np.arange(rows - 1))
+    for strange in (-1, 1 << 32):
+        with pytest.raises(UsageError, match="named by original ids"):
+            CudaBfsSearch(out, out, original_of=np.full(rows, strange))
+
+
+def test_too_little_memory_is_said_and_nothing_is_left() -> None:
+    out = sides(graph("kronecker 16"))[0]
+    assert_refused_without_memory(
+        lambda: CudaBfsSearch(out, out), 8 << 20, "BFS of this graph does not fit the device"
+    )

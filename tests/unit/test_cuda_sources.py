@@ -1,0 +1,144 @@
+"""CUDA sources compile for every architecture, on machines without a GPU too."""
+
+from __future__ import annotations
+
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ooc_graph.errors import DeviceError
+from ooc_graph.kernels import cuda_bfs, cuda_modules, cuda_sssp
+from tests.gpu import last_run
+from tests.nvrtc import compile_cuda, need_nvrtc
+
+# Compute capability, and shared memory that a block may have there (CUDA Programming Guide).
+ARCHITECTURES = {80: 163, 90: 227, 100: 227}
+SMALL = 99 << 10  # as on 8.6, 8.9 and 12.0
+
+
+def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
+    """What the package compiles on a device with so much shared memory."""
+    bytes_, ints = cuda_bfs.BYTE_LEVELS, cuda_bfs.INT_LEVELS
+    return [
+        ("bfs.cu", cuda_bfs.constants(shared_bytes, bytes_, count_arcs=False)),
+        ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=True)),
+        ("sssp.cu", cuda_sssp.constants(shared_bytes)),
+        ("rows.cu", {"ID": "u32"}),
+        ("rows.cu", {"ID": "u64"}),
+        ("heads.cu", {}),
+        ("kronecker.cu", {}),
+    ]
+
+
+def compiled(name: str, constants: dict[str, int | str], capability: int) -> tuple[str, bytes]:
+    options = [*cuda_modules.OPTIONS, *cuda_modules.definitions(constants)]
+    return compile_cuda(cuda_modules.source(name), name, [*options, f"-arch=sm_{capability}"])
+
+
+def test_every_source_has_a_variant() -> None:
+    names = {path.name for path in cuda_modules.SOURCES.glob("*.cu")}
+    assert names == {name for name, _ in variants(SMALL)}
+
+
+@pytest.mark.parametrize("capability", ARCHITECTURES)
+def test_sources_compile_without_a_word(capability: int) -> None:
+    need_nvrtc()
+    wanted = variants(ARCHITECTURES[capability] << 10)
+    if capability == min(ARCHITECTURES):
+        wanted += [("bfs.cu", {"TRACE": 1}), ("sssp.cu", {"TRACE": 1})]
+        wanted += [v for v in variants(SMALL) if v[0] in {"bfs.cu", "sssp.cu"}]
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda v: (v, compiled(*v, capability)), wanted))
+    for variant, (log, code) in done:
+        assert log == "", variant
+        assert code[:4] == b"\x7fELF", variant
+
+
+def test_errors_name_our_files_and_lines() -> None:
+    need_nvrtc()
+    text, expected = cuda_modules.source("bfs.cu"), []
+    for name, word in (("bfs.cu", "Plan"), ("bfs_graph.cuh", "Course"), ("queue.cuh", "Queue")):
+        lines = (cuda_modules.SOURCES / name).read_text().splitlines()
+        line = next(i for i, found in enumerate(lines, 1) if found.startswith(f"struct {word} "))
+        text = text.replace(f"struct {word} ", f"strict {word} ")
+        expected.append(f"ooc_graph/kernels/cuda/{name}({line}): error")
+    log, code = compile_cuda(text, "bfs.cu", list(cuda_modules.OPTIONS))
+    assert not code
+    assert [place for place in expected if place not in log] == []
+
+
+def test_headers_stand_in_the_text_once() -> None:
+    text = cuda_modules.source("sssp.cu")
+    assert "#include" not in text
+    assert "#pragma once" not in text
+    for struct in ("Barrier", "Queue", "Room"):
+        assert text.count(f"struct {struct} {{") == 1
+
+
+def test_too_little_shared_memory_is_said() -> None:
+    with pytest.raises(DeviceError, match="65536 bytes of shared memory"):
+        cuda_bfs.constants(64 << 10, cuda_bfs.BYTE_LEVELS, count_arcs=False)
+    with pytest.raises(DeviceError, match="32768 bytes of shared memory"):
+        cuda_sssp.constants(32 << 10)
+
+
+def test_missing_cupy_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(DeviceError, match=r"pip install 'ooc-graph\[cuda13\]'") as caught:
+        cuda_modules.cuda()
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value)
+
+
+class NoDriver:
+    """Stands in for a CuPy on a machine without a device."""
+
+    class cuda:
+        class runtime:
+            CUDARuntimeError = OSError
+
+            @staticmethod
+            def getDeviceCount() -> int:
+                raise OSError("cudaErrorNoDevice")
+
+
+def test_missing_device_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", NoDriver())
+    with pytest.raises(DeviceError, match="no CUDA device can be used: cudaErrorNoDevice"):
+        cuda_modules.cuda()
+    monkeypatch.setattr(NoDriver.cuda.runtime, "getDeviceCount", lambda: 0)
+    with pytest.raises(DeviceError, match="CUDA_VISIBLE_DEVICES"):
+        cuda_modules.cuda()
+
+
+AGAIN = (
+    "GPU code or GPU tests have changed since they last ran on a GPU. On a machine that has one, "
+    "with the reference graphs (OOC_GRAPH_SHARED), so that nothing is skipped: "
+    "OOC_GRAPH_GPU_RECORD=1 make gpu-test, then .venv/bin/python -m tests.gpu.sanitize; "
+    "commit tests/gpu/last_run.json"
+)
+
+
+def test_what_stands_here_was_tested_on_a_gpu() -> None:
+    record = last_run.read()
+    assert record.get("sources_sha256") == last_run.sources_sha256(), AGAIN
+    assert record["tests"]["exit_status"] == 0, AGAIN
+    assert record["tests"]["failed"] == record["tests"]["skipped"] == 0, AGAIN
+    assert record["tests"]["passed"] > 200, AGAIN
+    tools = record["sanitizer"]["tools"]
+    assert tools.keys() == {"memcheck", "racecheck", "synccheck", "initcheck"}, AGAIN
+    assert {found["errors"] for found in tools.values()} == {0}, AGAIN
+
+
+def test_changed_sources_are_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kept = tmp_path / "last_run.json"
+    monkeypatch.setattr(last_run, "circumstances", lambda: {"device": "none"})
+    last_run.write("tests", {"passed": 1}, kept)
+    last_run.write("sanitizer", {"tools": {}}, kept)
+    assert json.loads(kept.read_text()).keys() == {"sources_sha256", "tests", "sanitizer"}
+    monkeypatch.setattr(last_run, "HASHED", last_run.HASHED[1:])
+    last_run.write("tests", {"passed": 2}, kept)
+    assert json.loads(kept.read_text()).keys() == {"sources_sha256", "tests"}
