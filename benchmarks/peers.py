@@ -145,7 +145,7 @@ def few_if_slow(first_s: float, options: argparse.Namespace) -> int:
 
 def memory_of(
     case: Case, own: list[Ours], kinds: list[type[Peer]], scratch: Path
-) -> dict[tuple[str, str], dict[str, int]]:
+) -> dict[tuple[str, str], dict[str, Any]]:
     """Memory of every library and kernel, each library in a process of its own."""
     case.edges.save(scratch)
     sources = case.sources[:MEMORY_SEARCHES].tolist()
@@ -158,11 +158,16 @@ def memory_of(
         got = measure(name, kernels, scratch, sources)
         for kernel in kernels:
             search = got["search_bytes"][kernel]
+            own = {part: got[part] for part in ("layout_bytes", "answer_bytes") if part in got}
             found[name, kernel] = {
                 "graph_bytes": got["graph_bytes"],
                 "search_bytes": search,
                 "search_bytes_a_vertex": search / case.edges.vertices,
+                **own,
             }
+            if own:
+                beyond = search - sum(own.values())
+                found[name, kernel]["beyond_bytes_a_vertex"] = beyond / case.edges.vertices
     return found
 
 

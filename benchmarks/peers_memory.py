@@ -4,8 +4,10 @@
 
 Started by peers.py, which leaves the edges, or for ours the store, in FOLDER; prints one JSON
 object: bytes of the graph, and for each kernel the peak above it during the searches, which holds
-the library's answer. The libraries have searched a tiny graph before, so that code is not counted.
-The system keeps the peak (VmHWM, set back through clear_refs); Linux alone has it.
+the library's answer. For ours it says as well how much of that is the answer, and how much are rows
+in another order (heads), which belong to the graph. The libraries have searched a tiny graph
+before, so that code is not counted. The system keeps the peak (VmHWM, set back through clear_refs);
+Linux alone has it.
 """
 
 from __future__ import annotations
@@ -67,9 +69,12 @@ def of_ours(method: str, kernel: str, folder: Path, sources: Sequence[int]) -> A
     ours.drop()
     before = _resident_bytes()
     ours.load(kernel)
+    peak = _peak_bytes(ours, kernel, sources) - before - graph
     return {
         "graph_bytes": graph,
-        "search_bytes": {kernel: _peak_bytes(ours, kernel, sources) - before - graph},
+        "search_bytes": {kernel: peak},
+        "layout_bytes": ours.layout_bytes(kernel),
+        "answer_bytes": ours.answer_bytes(kernel),
     }
 
 

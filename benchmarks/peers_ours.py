@@ -93,6 +93,18 @@ class Ours:
             lists = graph.resident_bytes(resident.ORDER_OF[kernel])
         return lists + sum(table.nbytes for table in tables)
 
+    def layout_bytes(self, kernel: str) -> int:
+        """Bytes of rows that a bound search copied, to have them in another order."""
+        search = self._held[kernel].search
+        return 0 if self._method == EDGES else int(search.layout_bytes)
+
+    def answer_bytes(self, kernel: str) -> int:
+        """Bytes of parents and levels or distances, by internal id."""
+        held = self._held[kernel]
+        tree = held.search.run(0)
+        measure = tree.level if kernel == "bfs" else tree.distance
+        return int(tree.parent.nbytes + measure.nbytes)
+
     def bfs(self, source: int) -> Search:
         """Breadth-first search from a vertex, by its place among the original ids."""
         return self._search("bfs", source)

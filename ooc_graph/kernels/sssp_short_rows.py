@@ -83,6 +83,12 @@ class CpuNearFarSearch:
             np.zeros((2, threads, LINE), np.int64),
         )
 
+    @property
+    def layout_bytes(self) -> int:
+        """Bytes of rows that were copied: offsets, and arcs with their weights beside them."""
+        general = 0 if self._general is None else self._general.layout_bytes
+        return sum(array.nbytes for array in self._rows) + general
+
     def run(self, root: int) -> SsspTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run.
 

@@ -405,3 +405,11 @@ def test_fixed_places_are_for_rows_that_fit():
     assert not fixed_rows_pay(1000, 4001, 0)
     assert fixed_rows_pay(1 << FIXED_ID_BITS, 1, 0)
     assert not fixed_rows_pay((1 << FIXED_ID_BITS) + 1, 1, 0)
+
+
+def test_bytes_of_copied_rows():
+    """A head of each row; on thin graphs a fixed place as well, once where in- are out-rows."""
+    arcs = skewed(500, 4000, "int32", directed=False, seed=3)
+    assert DEVICES[1].bfs(arcs.shards(1)[0]).layout_bytes == 4 * arcs.vertices
+    thin = grid(30, "int32")
+    assert DEVICES[1].bfs(thin.shards(1)[0]).layout_bytes == (4 + 16) * thin.vertices

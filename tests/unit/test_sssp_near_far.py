@@ -118,3 +118,13 @@ def test_long_rows_and_wide_ids_are_searched_the_general_way():
     path = arcs_of(np.arange(5), np.arange(1, 6), np.arange(1, 6), directed=False)
     assert isinstance(DEVICES[1].sssp(path.shards(1, "uint64")[0]), CpuSsspSearch)
     assert isinstance(DEVICES[1].sssp(path.shards(1)[0]), CpuNearFarSearch)
+
+
+def test_bytes_of_copied_rows():
+    """Arcs with their weights and offsets; of the general search four heads of each row."""
+    arcs = positive(grid(30, "int32"))
+    own = 8 * len(arcs.source) + 4 * (arcs.vertices + 1)
+    assert near_far(arcs, 1).layout_bytes == own
+    shard = arcs.shards(1)[0]
+    general = CpuSsspSearch(shard.out_light, shard.out_light, shard.tuples, Team(1))
+    assert general.layout_bytes == 4 * (4 + 4) * arcs.vertices
