@@ -1,8 +1,9 @@
 """Bars of how many times faster ours is, by graph, library and kernel.
 
-    python benchmarks/peers_picture.py [--records PATH] [--run TIME] [--out PATH]
+    python benchmarks/peers_picture.py [--records PATH] [--run TIME | --each] [--out PATH]
 
-Draws the records of one run again: the newest, or the one that began at TIME.
+Draws the records of one run again: the newest, or the one that began at TIME; or, of several runs,
+the newest record of each graph and search.
 """
 
 from __future__ import annotations
@@ -112,12 +113,17 @@ def _milliseconds(value: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=Path, default=FOLDER / "peers.jsonl")
-    parser.add_argument("--run", default=None, help="the run's beginning, as recorded")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--run", default=None, help="the run's beginning, as recorded")
+    which.add_argument("--each", action="store_true", help="the newest of each graph and search")
     parser.add_argument("--out", type=Path, default=FOLDER / "peers.svg")
     options = parser.parse_args()
     records = list(read_records(options.records))
     run = options.run or records[-1]["parameters"]["run"]
-    draw([r for r in records if r["parameters"]["run"] == run], options.out)
+    records.sort(key=lambda r: (r["parameters"]["kind"] != "kronecker", r["parameters"]["graph"]))
+    newest = {(r["parameters"]["graph"], r["parameters"]["kernel"]): r for r in records}
+    in_run = [r for r in records if r["parameters"]["run"] == run]
+    draw(list(newest.values()) if options.each else in_run, options.out)
 
 
 if __name__ == "__main__":
