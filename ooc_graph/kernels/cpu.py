@@ -14,10 +14,10 @@ from ooc_graph.kernels.components_search import CpuComponentsSearch
 from ooc_graph.kernels.edges_list import GroupedEdges
 from ooc_graph.kernels.edges_search import CpuEdgesBfs, CpuEdgesSssp
 from ooc_graph.kernels.interface import SsspSearch
+from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.sssp_rank import CpuSsspRank
 from ooc_graph.kernels.sssp_search import CpuSsspSearch, headed_rows, light_rows
 from ooc_graph.kernels.sssp_shared import CpuSsspShared
-from ooc_graph.kernels.sssp_short_rows import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.team import Team
 from ooc_graph.types import Dealing, Rows, Shard
 

@@ -140,7 +140,7 @@ FIRST_STEP = 2
 
 
 def pull_pays(head_share: float, spread_share: float) -> bool:
-    """Tell whether SSSP should pull at all on a graph; otherwise it pushes to the end.
+    """Tell whether SSSP should pull at all on a graph; otherwise it pushes, or goes by near-far.
 
     Pulling stops early where hubs hold much of the graph, so that their mutual distances are
     tiny, and where the arcs of a row differ in weight. Neither holds for road networks, the
@@ -172,18 +172,6 @@ def adapt_step(step: float, examined: int, again: int) -> float:
     if again * 16 < examined:
         return step + step
     return step
-
-
-NEAR_ROW = 64
-"""Longest row that near-far relaxes whole."""
-
-
-def near_far_pays(longest: int) -> bool:
-    """Tell whether relaxing whole rows is cheap, so that near-far needs no cursors: road networks.
-
-    It applies where `pull_pays` does not, to integer weights above zero.
-    """
-    return longest <= NEAR_ROW
 
 
 def adapt_near_step(step: float, examined: int, again: int) -> float:

@@ -1,4 +1,4 @@
-"""SSSP on graphs of short rows and positive integer weights, road networks above all.
+"""SSSP on graphs with positive integer weights where pulling does not pay, road networks above all.
 
 Near-far [1]_: rows up to a bound are relaxed whole from a queue, what lies beyond waits in a list
 and becomes near when the bound has risen; there is nothing to gain from cursors or from pulling.
@@ -51,7 +51,7 @@ AHEAD = 16
 adapt_step = kernel(interface.adapt_near_step)
 
 
-class ShortRows(NamedTuple):
+class PairedRows(NamedTuple):
     """Rows with ``weight << 32 | neighbor`` as uint64 (arcs,); ``offsets`` (rows + 1,) integers."""
 
     offsets: AnyArray

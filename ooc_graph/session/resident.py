@@ -13,12 +13,12 @@ from typing import Any
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.sssp_short_rows import CpuNearFarSearch
+from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.session.edges_method import EDGES, ROWS, load_search
 from ooc_graph.session.machine import cores
-from ooc_graph.session.warmup import SHORT_ROWS, warm
+from ooc_graph.session.warmup import NEAR_FAR, warm
 from ooc_graph.shards.in_memory import find_graph
 from ooc_graph.shards.load import Graph
 
@@ -189,4 +189,4 @@ def _load(path: str, identity: str, kernel: str, method: str) -> Searcher:
 
 def variant_of(search: Any) -> str:
     """Which of a search's kernels it runs, as `warm` is told."""
-    return SHORT_ROWS if isinstance(search, CpuNearFarSearch) else ""
+    return NEAR_FAR if isinstance(search, CpuNearFarSearch) else ""

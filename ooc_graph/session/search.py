@@ -17,6 +17,7 @@ from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_a
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.kernels.interface import FIXED_ROW_BYTES, may_fix_rows
+from ooc_graph.kernels.sssp_near_far_search import may_pair_rows, paired_bytes
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import edges_method, resident
@@ -121,15 +122,21 @@ def _folder(store: Partial | None) -> str | None:
 def resident_bytes(graph: Graph, kernel: str) -> int:
     """Memory of one rank that searches the whole graph."""
     rows = graph.resident_bytes(resident.ORDER_OF[kernel])
-    return rows + _fixed_bytes(graph, kernel) + graph.rows * _STATE_BYTES[kernel]
+    return rows + _copied_bytes(graph, kernel) + graph.rows * _STATE_BYTES[kernel]
 
 
-def _fixed_bytes(graph: Graph, kernel: str) -> int:
-    """Memory of the fixed places that short rows may get when one rank makes them resident."""
+def _copied_bytes(graph: Graph, kernel: str) -> int:
+    """Memory of rows that one rank may keep in another form too, heads aside.
+
+    Short rows get fixed places for BFS; weights lie beside their arcs for near-far.
+    """
     sides = 2 if graph.directed else 1
-    if kernel != "bfs" or not may_fix_rows(graph.rows * sides, graph.arcs):
-        return 0
-    return FIXED_ROW_BYTES * graph.rows * sides
+    if kernel == "bfs" and may_fix_rows(graph.rows * sides, graph.arcs):
+        return FIXED_ROW_BYTES * graph.rows * sides
+    weights, arcs = graph.weight_dtype, graph.arcs // sides
+    if kernel == "sssp" and weights is not None and may_pair_rows(weights, graph.rows, arcs):
+        return paired_bytes(graph.rows, arcs)
+    return 0
 
 
 def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str:

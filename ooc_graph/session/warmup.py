@@ -16,7 +16,7 @@ from ooc_graph.traverse.components import components
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import Dealing, Rows, Shard
 
-SHORT_ROWS, RANKS = "short rows", "ranks"
+NEAR_FAR, RANKS = "near-far", "ranks"
 
 _done: set[Part] = set()
 
@@ -27,7 +27,7 @@ def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> 
     Parameters
     ----------
     variant
-        `RANKS` for a search of many ranks, `SHORT_ROWS` for one of near-far, else empty.
+        `RANKS` for a search of many ranks, `NEAR_FAR` for one of near-far, else empty.
     """
     weights = None if graph.weight_dtype is None else graph.weight_dtype.name
     part = Part(kernel, graph.directed, id_dtype(graph.rows).name, weights, variant)
@@ -69,7 +69,7 @@ def _pair(part: Part) -> Shard:
     light = None
     if part.weights is not None:
         # Near-far takes no weights of zero.
-        weights = np.full(2, part.variant == SHORT_ROWS, part.weights)
+        weights = np.full(2, part.variant == NEAR_FAR, part.weights)
         light = Rows(offsets, neighbors, weights)
     tuples = np.ones(2, np.uint32)
     return Shard(Dealing(2), part.directed, tuples, hub, hub, light, light)

@@ -1,4 +1,4 @@
-"""SSSP by near-far on short rows: against Dijkstra, and against the general search's bytes."""
+"""SSSP by near-far: against Dijkstra, and against the general search's bytes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ooc_graph.kernels import sssp_short_rows
+from ooc_graph.kernels import sssp_near_far_search
 from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch, paired_bytes
 from ooc_graph.kernels.sssp_search import CpuSsspSearch
-from ooc_graph.kernels.sssp_short_rows import CpuNearFarSearch
 from ooc_graph.kernels.team import Team
-from tests.strategies import Arcs, arcs_of, grid, small_arcs
+from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
 from tests.unit.test_sssp import check, same
 
 DEVICES = {threads: CpuDevice(threads) for threads in (1, 2, 3)}
@@ -29,6 +29,13 @@ def near_far(arcs: Arcs, threads: int) -> CpuNearFarSearch:
     shard = arcs.shards(1)[0]
     into = shard.into_light if arcs.directed else shard.out_light
     return CpuNearFarSearch(shard.out_light, into, shard.tuples, Team(threads))
+
+
+def general_search(arcs: Arcs) -> CpuSsspSearch:
+    """Search by pushing and pulling, whatever the device would choose."""
+    shard = arcs.shards(1)[0]
+    into = shard.into_light if arcs.directed else shard.out_light
+    return CpuSsspSearch(shard.out_light, into, shard.tuples, Team(1))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
@@ -47,7 +54,7 @@ def test_small_graphs(dtype):
 @pytest.mark.parametrize("heaviest", [1, 3, 255])
 def test_grids_by_teams(monkeypatch, heaviest):
     """Few different weights make many ways of the same length, and parents to choose from."""
-    monkeypatch.setattr(sssp_short_rows, "PUSHERS", 3)
+    monkeypatch.setattr(sssp_near_far_search, "PUSHERS", 3)
     arcs = grid(130, "int32")
     arcs = replace(arcs, weight=np.clip(arcs.weight, 1, heaviest))
     searches = {t: device.sssp(arcs.shards(1)[0]) for t, device in DEVICES.items()}
@@ -64,7 +71,7 @@ def test_grids_by_teams(monkeypatch, heaviest):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("queue", "listed"), [(1, 0), (1, 5), (40, 0), (40, 5)])
 def test_queue_and_lists_may_be_full(monkeypatch, threads, queue, listed):
-    monkeypatch.setattr(sssp_short_rows, "PUSHERS", 3)
+    monkeypatch.setattr(sssp_near_far_search, "PUSHERS", 3)
     arcs = positive(grid(40, "int32"))
     search, roomy = near_far(arcs, threads), near_far(arcs, 1)
     state = search._state
@@ -112,19 +119,32 @@ def test_what_does_not_suit_is_searched_the_general_way(weight, reason):
     check(DEVICES[1].sssp(shard).run(2), arcs, 2)
 
 
-def test_long_rows_and_wide_ids_are_searched_the_general_way():
-    star = arcs_of(np.zeros(65, int), np.arange(1, 66), np.arange(1, 66), directed=False)
-    assert isinstance(DEVICES[1].sssp(star.shards(1)[0]), CpuSsspSearch)
+def test_wide_ids_and_hubs_with_spread_weights_are_searched_the_general_way():
+    hubs = positive(skewed(5_000, 60_000, "int32", directed=False, seed=1))
+    assert isinstance(DEVICES[1].sssp(hubs.shards(1)[0]), CpuSsspSearch)
+    ties = replace(hubs, weight=np.ones_like(hubs.weight))
+    assert isinstance(DEVICES[1].sssp(ties.shards(1)[0]), CpuNearFarSearch)
     path = arcs_of(np.arange(5), np.arange(1, 6), np.arange(1, 6), directed=False)
     assert isinstance(DEVICES[1].sssp(path.shards(1, "uint64")[0]), CpuSsspSearch)
     assert isinstance(DEVICES[1].sssp(path.shards(1)[0]), CpuNearFarSearch)
+
+
+@pytest.mark.parametrize("heaviest", [1, 2, 100])
+@pytest.mark.parametrize("directed", [False, True])
+def test_hubs_with_ties(directed, heaviest):
+    """Rows of thousands of arcs beside rows of one, and hardly two ways of different length."""
+    arcs = skewed(20_000, 150_000, "int64", directed=directed, seed=heaviest)
+    arcs = replace(arcs, weight=1 + arcs.weight % heaviest)
+    search, general = near_far(arcs, 1), general_search(arcs)
+    for root in (0, 17, arcs.vertices - 1):
+        tree = search.run(root)
+        check(tree, arcs, root)
+        same(tree, general.run(root))
 
 
 def test_bytes_of_copied_rows():
     """Arcs with their weights and offsets; of the general search four heads of each row."""
     arcs = positive(grid(30, "int32"))
     own = 8 * len(arcs.source) + 4 * (arcs.vertices + 1)
-    assert near_far(arcs, 1).layout_bytes == own
-    shard = arcs.shards(1)[0]
-    general = CpuSsspSearch(shard.out_light, shard.out_light, shard.tuples, Team(1))
-    assert general.layout_bytes == 4 * (4 + 4) * arcs.vertices
+    assert near_far(arcs, 1).layout_bytes == own == paired_bytes(arcs.vertices, len(arcs.source))
+    assert general_search(arcs).layout_bytes == 4 * (4 + 4) * arcs.vertices

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.interface import SsspTree, near_far_pays
+from ooc_graph.kernels.interface import SsspTree
 from ooc_graph.kernels.sssp_near_far import (
     EXAMINED,
     PARENT_BITS,
     TOO_FAR,
     UNREACHED,
     NearFar,
-    ShortRows,
+    PairedRows,
     search_near_far,
 )
 from ooc_graph.kernels.sssp_search import CpuSsspSearch, may_pull, survey
@@ -29,30 +30,44 @@ front move between their caches."""
 
 
 def suits_near_far(out: Rows, tuples: AnyArray) -> bool:
-    """Tell whether to search by near-far: short rows, integer weights above zero, no pulling."""
-    weights, rows = out.weights, len(out.offsets) - 1
+    """Tell whether to search by near-far: integer weights above zero, and nothing to pull for.
+
+    It relaxes whole rows, which cost it less than the general search's cursors cost that, in long
+    rows too. What it does not see is that a hub's arcs beyond the bound can wait: a hub that a
+    path comes nearer to with each of its vertices is relaxed each time.
+    """
+    weights = out.weights
     assert weights is not None
-    if weights.dtype.kind == "f" or out.neighbors.dtype != np.uint32 or rows >> PARENT_BITS:
+    if not may_pair_rows(weights.dtype, len(out.offsets) - 1, len(weights)):
         return False
-    longest = int(np.diff(out.offsets.view(np.int64)).max(initial=0))
-    if not near_far_pays(longest) or len(weights) >> 32:
+    if out.neighbors.dtype != np.uint32:
         return False
     if int(weights.min(initial=1)) <= 0 or int(weights.max(initial=0)) >= UNREACHED:
         return False
     return not may_pull(survey(out, tuples))
 
 
-def short_rows(out: Rows) -> ShortRows:
+def may_pair_rows(weights: np.dtype[Any], rows: int, arcs: int) -> bool:
+    """Tell whether rows of such a graph may get `PairedRows`; ``arcs`` of one direction."""
+    return weights.kind != "f" and not rows >> PARENT_BITS and not arcs >> 32
+
+
+def paired_bytes(rows: int, arcs: int) -> int:
+    """Memory of `PairedRows`."""
+    return 8 * arcs + 4 * (rows + 1)
+
+
+def paired_rows(out: Rows) -> PairedRows:
     """Rows with neighbour and weight of an arc side by side: 8 bytes an arc, 4 a row."""
     assert out.weights is not None
     arcs = out.weights.astype(np.uint64)
     arcs <<= np.uint64(32)
     arcs |= out.neighbors
-    return ShortRows(out.offsets.astype(np.uint32), arcs)
+    return PairedRows(out.offsets.astype(np.uint32), arcs)
 
 
 class CpuNearFarSearch:
-    """SSSP searches of one whole graph of short rows, one at a time; buffers are allocated once.
+    """SSSP searches of one whole graph by near-far, one at a time; buffers are allocated once.
 
     Beside the rows and the answer it holds 2 bytes a vertex: the queue lies in the memory of the
     parents, which are made last. A search that meets distances beyond 32 bits is repeated by
@@ -70,7 +85,7 @@ class CpuNearFarSearch:
         rows = len(out.offsets) - 1
         threads = max(1, min(team.threads, PUSHERS, rows))
         self._team = team if threads == team.threads else Team(threads)
-        self._rows = short_rows(out)
+        self._rows = paired_rows(out)
         assert out.weights is not None
         self._heaviest = int(out.weights.max(initial=0))
         self._step = survey(out, tuples).step
