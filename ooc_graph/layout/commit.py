@@ -114,7 +114,7 @@ def partial_store(final: Path, kind: str, *, overwrite: bool) -> Iterator[Partia
     Raises
     ------
     OutputExistsError
-        If ``final`` is there and ``overwrite`` is not given.
+        If ``final`` is there and ``overwrite`` is not given, or would stand inside a store.
     OutputBusyError
         If another run is writing it.
     DiskFullError
@@ -124,6 +124,7 @@ def partial_store(final: Path, kind: str, *, overwrite: bool) -> Iterator[Partia
     _refuse_existing(final, kind, overwrite)
     if not final.parent.is_dir():
         raise OutputExistsError(f"{final.parent}: no such folder to write {final.name} into")
+    refuse_inside_store(final)
     run_id = uuid.uuid4().hex[:12]
     with disk_full_reported(final), locked(final, run_id):
         _remove_leftovers(final)
@@ -150,6 +151,18 @@ def _refuse_existing(final: Path, kind: str, overwrite: bool) -> None:
         raise OutputExistsError(
             f"{final}: holds a {there}, which a {kind} does not replace; give another name"
         )
+
+
+def refuse_inside_store(path: Path) -> None:
+    """Refuse an output inside a finished store, which would be damaged by it.
+
+    Raises
+    ------
+    OutputExistsError
+    """
+    for folder in path.absolute().parents:
+        if kind_of(folder) is not None:
+            raise OutputExistsError(f"{path}: lies inside the store {folder}; give another folder")
 
 
 @contextlib.contextmanager

@@ -78,6 +78,10 @@ class BuildReport:
         return self.stages[-1][2] if self.stages else 0.0
 
 
+MOST_SHARDS = 1 << 20
+"""More than the largest graph gets, and about as many as anybody's files are counted in."""
+
+
 @dataclass(frozen=True)
 class BuildOptions:
     """What the caller may choose.
@@ -104,6 +108,8 @@ class BuildOptions:
     def __post_init__(self) -> None:
         if self.shards is not None and (self.shards < 1 or self.shards & (self.shards - 1)):
             raise UsageError(f"--shards {self.shards}: give a power of two")
+        if self.shards is not None and self.shards > MOST_SHARDS:
+            raise UsageError(f"--shards {self.shards}: give at most {MOST_SHARDS}")
 
     def orders(self, weighted: bool) -> tuple[str, ...]:
         """Row orders to store."""
