@@ -221,6 +221,7 @@ def test_graph500_parameters(at_once: Call, here: Path, words: list[str], said: 
         (["--tls", "a,b,c"], "--scheduler"),
         (["--format", "fax"], "fax"),
         (["--rows", "diagonal"], "diagonal"),
+        (["--weight", "9" * 5000], "no column"),
         (["--shards", "3"], "power of two"),
         (["--shards", str(1 << 40)], "at most"),
         (["--no-such-option"], "--no-such-option"),
@@ -310,6 +311,37 @@ def test_nothing_is_written_into_a_store(at_once: Call, here: Path) -> None:
     with pytest.raises(og.errors.OutputExistsError, match="inside the store"):
         og.bfs(here / "g.zarr", 1, out=here / "g.zarr/r.zarr")
     assert listing(here) == before
+
+
+def test_a_folder_that_cannot_be_written(
+    in_process: Call, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(here / "e.txt", GOOD)
+    before, opened = listing(here), os.open
+
+    def forbidden(path: Any, *rest: Any, **named: Any) -> int:
+        if str(path).endswith(".lock"):
+            raise PermissionError(13, "Permission denied", path)
+        return opened(path, *rest, **named)
+
+    monkeypatch.setattr("ooc_graph.layout.commit.os.open", forbidden)
+    refused(in_process("build", "e.txt", "g.zarr", "--quiet"), "g.zarr", "Permission denied")
+    monkeypatch.undo()
+    assert listing(here) == before
+
+
+def test_a_graph_beyond_memory_is_refused_before_its_parts_are_listed(
+    in_process: Call, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four million parts take a quarter of a minute."""
+
+    def listed(*_: Any) -> None:
+        raise AssertionError("all parts were listed for a refusal that needs none")
+
+    monkeypatch.setattr(og.Kronecker, "units", listed)
+    with pytest.raises(og.errors.MemoryBudgetError, match="too small"):
+        og.build(og.Kronecker(40), here / "g.zarr", memory_limit="4GiB")
+    assert listing(here) == {}
 
 
 def test_graph500_below_a_file(at_once: Call, here: Path) -> None:

@@ -86,7 +86,7 @@ def _weight(data: DataSet, options: ReadOptions, fields: Sequence[str]) -> int:
 def _chosen(column: Column, data: DataSet, fields: int) -> int:
     if isinstance(column, str) and column in data.names:
         return 2 + data.names.index(column)
-    if (isinstance(column, int) or column.isdecimal()) and 2 <= int(column) < fields:
+    if (isinstance(column, int) or is_count(column.encode())) and 2 <= int(column) < fields:
         return int(column)
     raise UsageError(
         f"{data.edges}: no weight {column!r}; there are {', '.join(data.names) or 'none'}"

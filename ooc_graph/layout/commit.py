@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import DiskFullError, OutputBusyError, OutputExistsError
+from ooc_graph.errors import DiskFullError, OutputBusyError, OutputExistsError, UsageError
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.manifest import Manifest, kind_of
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
@@ -117,6 +117,8 @@ def partial_store(final: Path, kind: str, *, overwrite: bool) -> Iterator[Partia
         If ``final`` is there and ``overwrite`` is not given, or would stand inside a store.
     OutputBusyError
         If another run is writing it.
+    UsageError
+        If nothing can be written beside ``final``.
     DiskFullError
         If the disk fills up while the store is written.
     """
@@ -202,7 +204,14 @@ def locked(final: Path, run_id: str) -> Iterator[None]:
 
 def _take(path: Path) -> int:
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            if _is_disk_full(error):
+                raise
+            raise UsageError(
+                f"{path.with_suffix('')}: cannot be written here ({error.strerror})"
+            ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

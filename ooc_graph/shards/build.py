@@ -258,10 +258,10 @@ class _Build:
 
     def _groups(self, source: EdgeSource) -> list[Sequence[Unit]]:
         """One group a slot (each holds a table of the vertices), fewer where they do not fit."""
-        units = list(source.units(_STAGE_EDGES))
         slots = self.workforce.budget.slots
         if source.id_range is not None:
             slots = min(slots, self._dense_slots(source.id_range[1]))
+        units = list(source.units(_STAGE_EDGES))
         return [units[i::slots] for i in range(slots) if units[i::slots]] or [[]]
 
     def _dense_slots(self, vertices: int) -> int:
