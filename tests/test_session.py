@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import time
-import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,9 +20,7 @@ from ooc_graph.errors import (
     OutputExistsError,
     UsageError,
 )
-from ooc_graph.kernels.sssp_short_rows import CpuNearFarSearch
 from ooc_graph.session import place as places
-from ooc_graph.session import resident
 from ooc_graph.session import search as searches
 from ooc_graph.session.cluster import local_cluster
 from ooc_graph.session.ways import SearchTask
@@ -114,29 +111,6 @@ def test_too_little_memory_is_refused_or_shared(graph: og.Graph, cluster: Client
     assert searches.choose_exchange(graph, "bfs", "auto", shared) == "scheduler"
     with pytest.raises(MemoryBudgetError, match="add workers"):
         og.bfs(graph, 0, client=cluster, memory_limit=whole // 4)
-
-
-@pytest.mark.parametrize("kind", ["int32", "float32"])
-@pytest.mark.parametrize("directed", [False, True])
-def test_a_search_holds_no_more_than_is_asked_for(
-    tmp_path: Path, kind: str, directed: bool
-) -> None:
-    """Rows of 60 arcs with integer weights are searched by near-far, which has them twice."""
-    source = np.repeat(np.arange(5000), 30)
-    target = (source + np.tile(np.arange(1, 31), 5000)) % 5000
-    weight = np.random.default_rng(1).integers(1, 100, len(source)).astype(kind)
-    graph = og.build((source, target, weight), tmp_path / "g.zarr", directed=directed)
-    og.sssp(graph, 0)
-    resident.release()
-    tracemalloc.start()
-    try:
-        with resident.searcher(str(graph.path), graph.identity, "sssp") as held:
-            now, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-        resident.release()
-    assert isinstance(held.search, CpuNearFarSearch) == (kind == "int32")
-    assert now <= searches.resident_bytes(graph, "sssp")
 
 
 @pytest.mark.parametrize("source", [7.0, "7", None])

@@ -16,9 +16,9 @@ import numpy as np
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.kernels.interface import FIXED_ROW_BYTES, may_fix_rows, near_far_pays
+from ooc_graph.kernels.interface import FIXED_ROW_BYTES, may_fix_rows
 from ooc_graph.layout.commit import Partial, partial_store
-from ooc_graph.layout.names import OUT, TUPLES, id_dtype
+from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import edges_method, resident
 from ooc_graph.session.place import Place
 from ooc_graph.session.warmup import RANKS, warm
@@ -34,9 +34,6 @@ EXCHANGES = ("auto", "local", "scheduler")
 # Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
 # pieces. Measured peaks are below it.
 _STATE_BYTES = {"bfs": 48, "sssp": 96, "components": 40}
-
-_SHORT_ARC_BYTES = 8
-_TUPLES_PER_ARC = 4
 
 
 def run_search(held: resident.Searcher, root: int) -> tuple[Tree, Course]:
@@ -124,8 +121,7 @@ def _folder(store: Partial | None) -> str | None:
 def resident_bytes(graph: Graph, kernel: str) -> int:
     """Memory of one rank that searches the whole graph."""
     rows = graph.resident_bytes(resident.ORDER_OF[kernel])
-    again = _fixed_bytes(graph, kernel) + _short_bytes(graph, kernel)
-    return rows + again + graph.rows * _STATE_BYTES[kernel]
+    return rows + _fixed_bytes(graph, kernel) + graph.rows * _STATE_BYTES[kernel]
 
 
 def _fixed_bytes(graph: Graph, kernel: str) -> int:
@@ -134,19 +130,6 @@ def _fixed_bytes(graph: Graph, kernel: str) -> int:
     if kernel != "bfs" or not may_fix_rows(graph.rows * sides, graph.arcs):
         return 0
     return FIXED_ROW_BYTES * graph.rows * sides
-
-
-def _short_bytes(graph: Graph, kernel: str) -> int:
-    """Memory of the arcs side by side with their weights that near-far makes of short rows."""
-    weights = graph.weight_dtype
-    if kernel != "sssp" or weights is None or weights.kind == "f" or not graph.rows:
-        return 0
-    # The first row has most tuples. They are more than its out-arcs, where it has in-arcs or
-    # duplicates too: so the bound is a wide one.
-    most = int(graph.stored.chunk(graph.stored.spec(TUPLES), 0)[0])
-    if not near_far_pays(most // _TUPLES_PER_ARC):
-        return 0
-    return _SHORT_ARC_BYTES * int(graph.attributes["arcs"][OUT])
 
 
 def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str:
