@@ -218,9 +218,12 @@ def test_graph500_parameters(at_once: Call, here: Path, words: list[str], said: 
         (["--workers", "2", "--scheduler", "tcp://127.0.0.1:1"], "--scheduler"),
         (["--scheduler", "tls://127.0.0.1:1"], "--tls"),
         (["--scheduler", "tls://127.0.0.1:1", "--tls", "a,b"], "CA,CERT,KEY"),
+        (["--tls", "a,b,c"], "--scheduler"),
         (["--format", "fax"], "fax"),
         (["--rows", "diagonal"], "diagonal"),
+        (["--weight", "9" * 5000], "no column"),
         (["--shards", "3"], "power of two"),
+        (["--shards", str(1 << 40)], "at most"),
         (["--no-such-option"], "--no-such-option"),
     ],
 )
@@ -257,6 +260,14 @@ def test_too_little_memory_says_how_much_would_do(in_process: Call, here: Path) 
     assert listing(here) == before
 
 
+def test_a_limit_of_any_number_of_digits(in_process: Call, here: Path) -> None:
+    write(here / "e.txt", GOOD)
+    for digits in (20, 400):
+        words = ("--quiet", "--overwrite", "--memory-limit", "9" * digits + "GiB")
+        done = in_process("build", "e.txt", "g.zarr", *words)
+        assert (done.code, done.err) == (0, "")
+
+
 def test_too_little_memory_for_graph500_leaves_no_folder(in_process: Call, here: Path) -> None:
     refused(in_process("graph500", "--scale", 10, "--quiet", "--memory-limit", "1MiB"), "bytes")
     assert listing(here) == {}
@@ -287,6 +298,60 @@ def test_export_refuses_what_it_cannot_write(at_once: Call, here: Path) -> None:
     refused(at_once("export", "r.zarr", "x.xlsx"), ".xlsx", ".parquet")
     refused(at_once("export", "r.zarr", "none/x.csv"), "none")
     assert listing(here) == before
+
+
+def test_nothing_is_written_into_a_store(at_once: Call, here: Path) -> None:
+    """The store would be damaged by it."""
+    og.bfs(made(here / "g.zarr"), 1, out=here / "r.zarr")
+    before = listing(here)
+    refused(at_once("bfs", "g.zarr", "--source", 1, "--out", "g.zarr/r.zarr"), "inside the store")
+    refused(at_once("components", "g.zarr", "--out", "r.zarr/c.zarr"), "inside the store")
+    refused(at_once("build", "g.txt", "g.zarr/shards/g.zarr"), "inside the store")
+    refused(at_once("export", "r.zarr", "r.zarr/r.csv"), "inside the store")
+    with pytest.raises(og.errors.OutputExistsError, match="inside the store"):
+        og.bfs(here / "g.zarr", 1, out=here / "g.zarr/r.zarr")
+    assert listing(here) == before
+
+
+def test_a_folder_that_cannot_be_written(
+    in_process: Call, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(here / "e.txt", GOOD)
+    before, opened = listing(here), os.open
+
+    def forbidden(path: Any, *rest: Any, **named: Any) -> int:
+        if str(path).endswith(".lock"):
+            raise PermissionError(13, "Permission denied", path)
+        return opened(path, *rest, **named)
+
+    monkeypatch.setattr("ooc_graph.layout.commit.os.open", forbidden)
+    refused(in_process("build", "e.txt", "g.zarr", "--quiet"), "g.zarr", "Permission denied")
+    monkeypatch.undo()
+    assert listing(here) == before
+
+
+def test_a_graph_beyond_memory_is_refused_before_its_parts_are_listed(
+    in_process: Call, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four million parts take a quarter of a minute."""
+
+    def listed(*_: Any) -> None:
+        raise AssertionError("all parts were listed for a refusal that needs none")
+
+    monkeypatch.setattr(og.Kronecker, "units", listed)
+    with pytest.raises(og.errors.MemoryBudgetError, match="too small"):
+        og.build(og.Kronecker(40), here / "g.zarr", memory_limit="4GiB")
+    assert listing(here) == {}
+
+
+def test_graph500_below_a_file(at_once: Call, here: Path) -> None:
+    write(here / "file", "x")
+    refused(at_once("graph500", "--scale", 4, "--out", "file/a/b"), "file: is a file")
+
+
+def test_a_graph_without_vertices(at_once: Call, here: Path) -> None:
+    made(here / "g.mtx", "%%MatrixMarket matrix coordinate pattern general\n0 0 0\n")
+    refused(at_once("bfs", "g.mtx", "--source", 1, "--out", "r.zarr"), "it has no vertices")
 
 
 def test_damaged_store_fails_with_the_chunk_named(at_once: Call, here: Path) -> None:

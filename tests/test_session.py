@@ -23,6 +23,7 @@ from ooc_graph.errors import (
 from ooc_graph.session import place as places
 from ooc_graph.session import search as searches
 from ooc_graph.session.cluster import local_cluster
+from ooc_graph.session.ways import SearchTask
 from ooc_graph.shards import plan
 
 
@@ -128,6 +129,14 @@ def test_a_replaced_graph_is_noticed(graph: og.Graph, cluster: Client, tmp_path:
     for options in ({}, {"exchange": "local"}, {"exchange": "scheduler", "client": cluster}):
         with pytest.raises(UsageError, match="was replaced since it was opened"):
             og.bfs(graph, 1, **options)
+
+
+def test_a_graph_replaced_under_a_search_is_noticed(graph: og.Graph, tmp_path: Path) -> None:
+    """Ranks' parts are brought to original ids by the tables of the graph they searched."""
+    task = SearchTask(str(graph.path), graph.identity, "bfs", 1, str(tmp_path / "r.zarr"))
+    og.build(og.Kronecker(12, edge_factor=4), graph.path, shards=8, overwrite=True)
+    with pytest.raises(UsageError, match="was replaced since it was opened"):
+        searches._gather(task, [])
 
 
 def test_nothing_is_written_after_an_error_was_raised(tmp_path: Path, cluster: Client) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ooc_graph.answers.result import Result
 from ooc_graph.errors import OutputExistsError, UsageError
-from ooc_graph.layout.commit import disk_full_reported
+from ooc_graph.layout.commit import disk_full_reported, refuse_inside_store
 from ooc_graph.layout.stored import Stored
 from ooc_graph.types import AnyArray
 
@@ -61,6 +61,7 @@ def check_target(path: Path, *, overwrite: bool) -> None:
         raise OutputExistsError(f"{path}: exists already; give --overwrite to replace it")
     if not path.parent.is_dir():
         raise OutputExistsError(f"{path.parent}: no such folder to write {path.name} into")
+    refuse_inside_store(path)
 
 
 @contextlib.contextmanager
@@ -84,7 +85,8 @@ def _tables(result: Result) -> Iterator[dict[str, AnyArray]]:
         # Columns of 8 and of 4 bytes have chunks of different length: go by the shortest.
         specs = [stored.spec(name) for name in names]
         readers = [_Reader(stored, spec.path) for spec in specs]
-        for start in range(0, specs[0].length, _ROWS):
+        # One block at least, though without rows: a Parquet file has its columns from it.
+        for start in range(0, max(1, specs[0].length), _ROWS):
             stop = min(start + _ROWS, specs[0].length)
             yield {
                 name: reader.read(start, stop) for name, reader in zip(names, readers, strict=True)

@@ -62,8 +62,9 @@ def graph500(
     # Refuses what no generator can make before a cluster is started.
     Kronecker(scale, edge_factor=edge_factor, seeds=seeds)
     folder = out or Path(f"graph500-scale{scale}")
-    if folder.exists() and not folder.is_dir():
-        raise OutputExistsError(f"{folder}: is a file; give --out the name of a folder")
+    standing = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+    if not standing.is_dir():
+        raise OutputExistsError(f"{standing}: is a file; give --out the name of a folder")
     refuse_existing(folder / "graph.zarr", common["overwrite"])
     with empty_folder_removed(folder), working(common) as (client, progress):
         outcome = run(

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ooc_graph.edges import FORMATS
+from ooc_graph.edges.lines import is_count
 
 shards_option = click.option("--shards", type=int, help="Virtual shards, a power of two [by size].")
 result_option = click.option(
@@ -83,4 +84,4 @@ def read_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def number(name: str) -> str | int:
     """A column is called by its name, or by its number from 0."""
-    return int(name) if name.isdecimal() else name
+    return int(name) if is_count(name.encode()) else name

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import OutputExistsError, UsageError
+from ooc_graph.layout.commit import refuse_inside_store
 from ooc_graph.report.progress import Progress
 from ooc_graph.session.machine import default_limit_bytes, parse_bytes
 
@@ -20,6 +21,8 @@ def working(common: dict[str, Any]) -> Iterator[tuple[Any, Progress]]:
     _refuse_device(common["device"])
     if common["scheduler"] and common["workers"] is not None:
         raise UsageError("--workers starts a cluster and --scheduler joins one: give one of them")
+    if common["tls"] and not common["scheduler"]:
+        raise UsageError("--tls is for a cluster to join: give --scheduler tls://HOST:PORT too")
     parse_bytes(common["memory_limit"])
     cluster = (
         joined_cluster(common["scheduler"], common["tls"])
@@ -45,7 +48,7 @@ def empty_folder_removed(folder: Path) -> Iterator[None]:
 
 def _refuse_device(device: str) -> None:
     if device == "cuda":
-        raise UsageError("--device cuda: this version has no CUDA kernels yet; use --device cpu")
+        raise UsageError("--device cuda: the command does not reach the CUDA kernels yet; use cpu")
 
 
 def limit(common: dict[str, Any], client: Any) -> int | None:
@@ -66,4 +69,5 @@ def refuse_out(out: Path, overwrite: bool) -> None:
     """As `refuse_existing`, and where there is no folder to write into."""
     if not out.absolute().parent.is_dir():
         raise OutputExistsError(f"{out.parent}: no such folder to write {out.name} into")
+    refuse_inside_store(out)
     refuse_existing(out, overwrite)

@@ -16,7 +16,7 @@ import numpy as np
 from ooc_graph.edges.bytestream import Peek, file_record, peek
 from ooc_graph.edges.delimited import is_comment
 from ooc_graph.edges.interface import Unit
-from ooc_graph.edges.lines import BUFFER_BYTES, INT64_MAX
+from ooc_graph.edges.lines import BUFFER_BYTES, is_count
 from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
 from ooc_graph.edges.rows import RowGrammar, RowParser
 from ooc_graph.errors import InputError
@@ -202,7 +202,7 @@ def open_metis(paths: Sequence[str], options: ReadOptions) -> AdjacencySource:
 def _metis_header(path: str, number: int, line: bytes) -> tuple[int, int, int, bool]:
     """Vertices, edges, numbers to skip in a row, whether neighbours have weights."""
     words = line.split()
-    valid = 2 <= len(words) <= 4 and all(w.isdigit() and int(w) <= INT64_MAX for w in words)
+    valid = 2 <= len(words) <= 4 and all(map(is_count, words))
     kinds = words[2].decode().zfill(3) if valid and len(words) > 2 else "000"
     if not valid or len(kinds) != 3 or set(kinds) - {"0", "1"}:
         raise InputError(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ooc_graph.edges.lines import is_count
 from ooc_graph.edges.options import Column, ReadOptions
 from ooc_graph.errors import InputError, UsageError
 
@@ -33,7 +34,7 @@ def position_of(column: Column, names: Sequence[str] | None, fields: int, where:
     """
     if isinstance(column, str) and names is not None and column in names:
         return list(names).index(column)
-    if isinstance(column, int) or column.isdecimal():
+    if isinstance(column, int) or is_count(column.encode()):
         if 0 <= int(column) < fields:
             return int(column)
         raise UsageError(f"{where}: no column {column}, there are {fields} (counted from 0)")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ooc_graph.edges.bytestream import Peek, peek
 from ooc_graph.edges.delimited import is_comment, is_number
-from ooc_graph.edges.lines import INT64_MAX, LineGrammar
+from ooc_graph.edges.lines import LineGrammar, is_count
 from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
 from ooc_graph.edges.textsource import TextFile, TextSource, text_file
 from ooc_graph.errors import InputError
@@ -49,7 +49,7 @@ def _counts(
 ) -> list[int]:
     number, _, line = entry or (1, 0, b"")
     found = line.split()
-    if len(found) != words or not all(word.isdigit() and int(word) <= INT64_MAX for word in found):
+    if len(found) != words or not all(map(is_count, found)):
         shown = line[:60].decode("utf-8", "replace")
         raise InputError(
             f"the first lines hold {shown!r}",

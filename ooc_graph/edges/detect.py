@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ooc_graph.edges.bytestream import Peek, peek
 from ooc_graph.edges.delimited import is_comment, is_number, sniff_delimiter, split_fields
+from ooc_graph.edges.lines import is_count
 from ooc_graph.errors import InputError
 
 SUFFIX_FORMATS = {
@@ -147,7 +148,7 @@ def _refuse_counts(view: Peek) -> None:
     data = [(number, line.split()) for number, _, line in view.lines() if not is_comment(line)]
     (first, header), rest = data[0], data[1:]
     pairs = (word for _, words in data for word in words)
-    if not view.whole or not rest or not all(word.isdigit() for word in pairs):
+    if not view.whole or not rest or not all(map(is_count, pairs)):
         return
     vertices, edges = (int(word) for word in header)
     largest = max(int(word) for _, words in rest for word in words)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ooc_graph.edges.bytestream import Peek, peek
-from ooc_graph.edges.lines import INT64_MAX, LineGrammar
+from ooc_graph.edges.lines import LineGrammar, is_count
 from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
 from ooc_graph.edges.textsource import TextFile, TextSource, text_file
 from ooc_graph.errors import InputError
@@ -82,7 +82,7 @@ def _read_header(view: Peek, options: ReadOptions) -> tuple[Problem, TextFile]:
 def _problem(path: str, number: int, line: bytes) -> tuple[Problem, int, int]:
     words = line.decode("utf-8", "replace").split()
     numbers = words[2:]
-    valid = all(word.isdecimal() and word.isascii() and int(word) <= INT64_MAX for word in numbers)
+    valid = all(is_count(word.encode()) for word in numbers)
     if words[0] != "p" or len(numbers) != 2 or words[1] not in PROBLEMS or not valid:
         raise InputError(
             f"the problem line is {line[:60].decode('utf-8', 'replace')!r}",

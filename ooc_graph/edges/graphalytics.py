@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ooc_graph.edges.bytestream import ByteReader, peek
 from ooc_graph.edges.delimited import is_comment, is_number
-from ooc_graph.edges.lines import LineGrammar
+from ooc_graph.edges.lines import LineGrammar, is_count
 from ooc_graph.edges.options import WEIGHT_TYPES, Column, ReadOptions
 from ooc_graph.edges.textsource import TextSource, text_file
 from ooc_graph.errors import InputError, UsageError
@@ -86,7 +86,7 @@ def _weight(data: DataSet, options: ReadOptions, fields: Sequence[str]) -> int:
 def _chosen(column: Column, data: DataSet, fields: int) -> int:
     if isinstance(column, str) and column in data.names:
         return 2 + data.names.index(column)
-    if (isinstance(column, int) or column.isdecimal()) and 2 <= int(column) < fields:
+    if (isinstance(column, int) or is_count(column.encode())) and 2 <= int(column) < fields:
         return int(column)
     raise UsageError(
         f"{data.edges}: no weight {column!r}; there are {', '.join(data.names) or 'none'}"
@@ -187,6 +187,6 @@ def _truth(path: str, word: str | None) -> bool | None:
 def _count(path: str, word: str | None) -> int | None:
     if word is None:
         return None
-    if not word.isdecimal():
+    if not is_count(word.encode()):
         raise InputError(f"the count {word!r} is no number", path=path)
     return int(word)

@@ -15,6 +15,13 @@ from ooc_graph.types import EdgeBlock, IntArray
 
 BUFFER_BYTES = 4 << 20
 INT64_MAX = np.iinfo(np.int64).max
+MOST_DIGITS = 40
+"""Digits of a count, leading zeros included; Python converts no more than 4,300."""
+
+
+def is_count(word: bytes) -> bool:
+    """Whether a word that should count something is a decimal number from 0 to 2**63 - 1."""
+    return word.isdigit() and len(word) <= MOST_DIGITS and int(word) <= INT64_MAX
 
 
 @dataclass(frozen=True)

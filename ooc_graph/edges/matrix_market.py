@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ooc_graph.edges.bytestream import Peek, peek
-from ooc_graph.edges.lines import INT64_MAX, LineGrammar
+from ooc_graph.edges.lines import LineGrammar, is_count
 from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
 from ooc_graph.edges.textsource import TextFile, TextSource, text_file
 from ooc_graph.errors import InputError
@@ -109,7 +109,7 @@ def _require(path: str, what: str, word: str, supported: tuple[str, ...]) -> Non
 def _size(path: str, number: int, line: bytes) -> tuple[int, int]:
     """Number of vertices and of entries."""
     words = line.split()
-    valid = len(words) == 3 and all(word.isdigit() and int(word) <= INT64_MAX for word in words)
+    valid = len(words) == 3 and all(map(is_count, words))
     if not valid:
         raise InputError(
             f"the size line is {line[:60].decode('utf-8', 'replace')!r}",

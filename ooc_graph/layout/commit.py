@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import DiskFullError, OutputBusyError, OutputExistsError
+from ooc_graph.errors import DiskFullError, OutputBusyError, OutputExistsError, UsageError
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.manifest import Manifest, kind_of
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
@@ -114,9 +114,11 @@ def partial_store(final: Path, kind: str, *, overwrite: bool) -> Iterator[Partia
     Raises
     ------
     OutputExistsError
-        If ``final`` is there and ``overwrite`` is not given.
+        If ``final`` is there and ``overwrite`` is not given, or would stand inside a store.
     OutputBusyError
         If another run is writing it.
+    UsageError
+        If nothing can be written beside ``final``.
     DiskFullError
         If the disk fills up while the store is written.
     """
@@ -124,6 +126,7 @@ def partial_store(final: Path, kind: str, *, overwrite: bool) -> Iterator[Partia
     _refuse_existing(final, kind, overwrite)
     if not final.parent.is_dir():
         raise OutputExistsError(f"{final.parent}: no such folder to write {final.name} into")
+    refuse_inside_store(final)
     run_id = uuid.uuid4().hex[:12]
     with disk_full_reported(final), locked(final, run_id):
         _remove_leftovers(final)
@@ -150,6 +153,18 @@ def _refuse_existing(final: Path, kind: str, overwrite: bool) -> None:
         raise OutputExistsError(
             f"{final}: holds a {there}, which a {kind} does not replace; give another name"
         )
+
+
+def refuse_inside_store(path: Path) -> None:
+    """Refuse an output inside a finished store, which would be damaged by it.
+
+    Raises
+    ------
+    OutputExistsError
+    """
+    for folder in path.absolute().parents:
+        if kind_of(folder) is not None:
+            raise OutputExistsError(f"{path}: lies inside the store {folder}; give another folder")
 
 
 @contextlib.contextmanager
@@ -189,7 +204,14 @@ def locked(final: Path, run_id: str) -> Iterator[None]:
 
 def _take(path: Path) -> int:
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            if _is_disk_full(error):
+                raise
+            raise UsageError(
+                f"{path.with_suffix('')}: cannot be written here ({error.strerror})"
+            ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +12,16 @@ from ooc_graph.edges.arrays import ArraySource
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.edges.opening import open_source
-from ooc_graph.errors import UsageError
+from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.session import resident
-from ooc_graph.session.machine import cores
+from ooc_graph.session.machine import cores, default_limit_bytes
 from ooc_graph.shards.build import BuildOptions
 from ooc_graph.shards.in_memory import build_in_memory
 from ooc_graph.shards.load import Graph
+
+# Bytes that a vertex without edges takes while vertices are numbered: its internal id, and what
+# every thread counts.
+_NUMBERED_BYTES, _COUNTED_BYTES = 4, 5
 
 
 def from_edges(
@@ -61,6 +66,8 @@ def from_edges(
         Arrays that hold no edges, or an id outside ``vertices``.
     UsageError
         A call that cannot be carried out.
+    MemoryBudgetError
+        More ``vertices`` than memory has room for.
 
     Notes
     -----
@@ -98,7 +105,22 @@ def _source(
     opened: Any = open_source(tuple(np.asarray(c) for c in columns), directed=directed)
     if vertices is None:
         return opened  # type: ignore[no-any-return]
-    if vertices < 1:
-        raise UsageError(f"vertices is {vertices}: give at least 1")
-    ranged: ArraySource = replace(opened, id_range=(0, int(vertices)))
+    ranged: ArraySource = replace(opened, id_range=(0, _declared(vertices)))
     return ranged
+
+
+def _declared(vertices: Any) -> int:
+    """Number of vertices that a caller gives, if memory has room to number so many."""
+    try:
+        count = operator.index(vertices)
+    except TypeError:
+        raise UsageError(f"vertices is {vertices!r}: give an integer") from None
+    if count < 1:
+        raise UsageError(f"vertices is {vertices}: give at least 1")
+    needed, free = count * (_NUMBERED_BYTES + _COUNTED_BYTES * cores()), default_limit_bytes()
+    if needed > free:
+        raise MemoryBudgetError(
+            f"{count:,} vertices need {needed:,} bytes at least, and {free:,} may be used; leave "
+            "vertices= out, or make a store of the edges with build()"
+        )
+    return count

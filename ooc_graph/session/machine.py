@@ -15,6 +15,7 @@ from ooc_graph.errors import UsageError
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_MOST_BYTES = 1 << 62
 _SHARE = 0.8
 _LIMITS = (
     "memory.max",
@@ -75,7 +76,8 @@ def parse_bytes(text: str | int | None) -> int | None:
     if not found or (found[3] and not found[2]):
         raise UsageError(f"memory limit {text!r}: give bytes or a size such as 4GiB or 500MB")
     unit = (_BINARY if found[3] else _UNITS)[found[2]]
-    size = int(float(found[1]) * unit)
-    if size <= 0:
+    size = float(found[1]) * unit
+    if size < 1:
         raise UsageError(f"memory limit {text!r}: give more than nothing")
-    return size
+    # More digits than a float holds are infinitely many bytes: no machine tells the difference.
+    return int(min(size, _MOST_BYTES))

@@ -276,7 +276,7 @@ class WritePart:
 
 def _gather(task: SearchTask, courses: Sequence[Course]) -> Written:
     """Bring the parts together, in original order, in the partial store."""
-    graph, parts = Graph.open(task.path), task.parts
+    graph, parts = resident.open_same(task.path, task.identity), task.parts
     columns = [
         (np.load(parts / f"{s}-parent.npy"), np.load(parts / f"{s}-measure.npy"))
         for s in range(graph.shards)

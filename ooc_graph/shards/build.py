@@ -78,6 +78,10 @@ class BuildReport:
         return self.stages[-1][2] if self.stages else 0.0
 
 
+MOST_SHARDS = 1 << 20
+"""More than the largest graph gets, and about as many as anybody's files are counted in."""
+
+
 @dataclass(frozen=True)
 class BuildOptions:
     """What the caller may choose.
@@ -104,6 +108,8 @@ class BuildOptions:
     def __post_init__(self) -> None:
         if self.shards is not None and (self.shards < 1 or self.shards & (self.shards - 1)):
             raise UsageError(f"--shards {self.shards}: give a power of two")
+        if self.shards is not None and self.shards > MOST_SHARDS:
+            raise UsageError(f"--shards {self.shards}: give at most {MOST_SHARDS}")
 
     def orders(self, weighted: bool) -> tuple[str, ...]:
         """Row orders to store."""
@@ -252,10 +258,10 @@ class _Build:
 
     def _groups(self, source: EdgeSource) -> list[Sequence[Unit]]:
         """One group a slot (each holds a table of the vertices), fewer where they do not fit."""
-        units = list(source.units(_STAGE_EDGES))
         slots = self.workforce.budget.slots
         if source.id_range is not None:
             slots = min(slots, self._dense_slots(source.id_range[1]))
+        units = list(source.units(_STAGE_EDGES))
         return [units[i::slots] for i in range(slots) if units[i::slots]] or [[]]
 
     def _dense_slots(self, vertices: int) -> int:

@@ -209,6 +209,8 @@ class Graph:
         return None
 
     def _id_advice(self) -> str:
+        if not self.vertices:
+            return "it has no vertices"
         if self.first_id is not None:
             return f"its ids go from {self.first_id} to {self.first_id + self.vertices - 1}"
         return f"it has {self.vertices:,} vertices whose ids have gaps; give one of the input's ids"

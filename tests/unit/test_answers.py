@@ -29,6 +29,7 @@ from ooc_graph.answers.result import (
 from ooc_graph.answers.scatter import Ids, Tree, columns_of, write_columns
 from ooc_graph.errors import DiskFullError, NotAStoreError, OutputExistsError, UsageError
 from ooc_graph.layout.commit import partial_store
+from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
 from ooc_graph.types import INT64_UNREACHED
 from tests.unit.test_build_oracle import INT64_MAX, small_steps
@@ -233,6 +234,30 @@ def read_export(path: Path, dtype: str) -> dict[str, np.ndarray]:
         name: np.array([kind.type(x) if kind.kind == "f" else int(x) for x in texts], kind)
         for name, texts, kind in columns_
     }
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "tsv", "npz"])
+def test_an_export_of_no_vertices_has_the_columns(tmp_path: Path, ending: str) -> None:
+    none = np.empty(0, np.int64)
+    attributes = components_attributes(0, "ab" * 32)
+    with partial_store(tmp_path / "r.zarr", "result", overwrite=False) as partial:
+        specs = [ArraySpec(name, 0, none.dtype) for name in ("vertex", "component")]
+        partial.commit("result", attributes, specs, [])
+    path = tmp_path / f"r.{ending}"
+    for result in (
+        Result.open(tmp_path / "r.zarr"),
+        ComponentsResult(None, 0.0, {"vertex": none, "component": none}),
+    ):
+        export(result, path, overwrite=True)
+        if ending == "parquet":
+            read = pq.read_table(path)
+            assert (read.num_rows, read.column_names) == (0, ["vertex", "component"])
+        elif ending == "npz":
+            assert [len(column) for column in np.load(path).values()] == [0, 0]
+        else:
+            assert path.read_text() == (
+                "vertex,component\n" if ending == "csv" else "vertex\tcomponent\n"
+            )
 
 
 def test_export_refusals(tmp_path: Path) -> None:

@@ -12,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_graph as og
-from ooc_graph.errors import InputError, NegativeWeightError, UnknownVertexError, UsageError
+from ooc_graph.errors import (
+    InputError,
+    MemoryBudgetError,
+    NegativeWeightError,
+    UnknownVertexError,
+    UsageError,
+)
 from ooc_graph.shards import in_memory, memory_rows, memory_vertices
 from ooc_graph.types import Rows
 from tests.unit.test_build_oracle import (
@@ -257,6 +263,12 @@ def test_refusals() -> None:
         og.from_edges(u[:0], v[:0])
     with pytest.raises(UsageError, match="at least 1"):
         og.from_edges(u, v, vertices=0)
+    for count in (3.5, "9"):
+        with pytest.raises(UsageError, match="give an integer"):
+            og.from_edges(u, v, vertices=count)  # type: ignore[arg-type]
+    for count in (1 << 60, 1 << 70):
+        with pytest.raises(MemoryBudgetError, match="may be used"):
+            og.from_edges(u, v, vertices=count)
     with pytest.raises(UsageError, match="two vectors"):
         og.from_edges(u)
     with pytest.raises(UsageError, match="stands alone"):

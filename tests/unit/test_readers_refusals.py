@@ -220,3 +220,28 @@ def test_generator_totals() -> None:
 def test_delimiter_of_no_byte(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="delimiter"):
         open_source(write(tmp_path, "g.csv", "1\x002\n"), delimiter="\0")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.mtx", "%%MatrixMarket matrix coordinate pattern general\n{0} {0} 1\n1 2\n"),
+        ("g.graph", "{0} 1\n2\n1\n"),
+        ("g.gr", "p sp {0} 1\na 1 2 3\n"),
+        ("g.properties", "graph.g.meta.vertices = {0}\n"),
+    ],
+)
+def test_a_header_with_more_digits_than_python_converts(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    write(tmp_path, "g.e", "1 2\n")
+    with pytest.raises(InputError, match="9999"):
+        open_source(write(tmp_path, name, text.format("9" * 5000)))
+
+
+def test_a_list_with_more_digits_than_python_converts(tmp_path: Path) -> None:
+    path = write(tmp_path, "g.txt", f"{'9' * 5000} 1\n1 2\n")
+    with pytest.raises(InputError, match="above 2\\^63-1"):
+        read_all(open_source(path))
+    with pytest.raises(InputError, match="expected 'vertices edges'"):
+        open_source(path, format="counted")
