@@ -153,7 +153,12 @@ def pull_pays(head_share: float, spread_share: float) -> bool:
     spread_share
         Share of those rows whose middle arc weighs `WEIGHT_SPREAD` times the lightest or more.
     """
-    return head_share >= HEAD_SHARE and spread_share * 2 >= 1
+    return hubs_hold_much(head_share) and spread_share * 2 >= 1
+
+
+def hubs_hold_much(head_share: float) -> bool:
+    """Tell whether so large a share of the input tuples lies at hubs, the first 1 % of the rows."""
+    return head_share >= HEAD_SHARE
 
 
 def first_step(lightest: float, typical: float) -> float:

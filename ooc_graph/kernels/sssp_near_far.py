@@ -1,4 +1,4 @@
-"""SSSP on graphs with positive integer weights where pulling does not pay, road networks above all.
+"""SSSP on graphs with positive weights where pulling does not pay, road networks above all.
 
 Near-far [1]_: rows up to a bound are relaxed whole from a queue, what lies beyond waits in a list
 and becomes near when the bound has risen; there is nothing to gain from cursors or from pulling.
@@ -6,10 +6,13 @@ What is known of a vertex is one word of 64 bits, in the memory of the answer's 
 
     distance (32 bits), state (2 bits), parent (30 bits)
 
-so one cache line and one compare-and-swap serve all of them. As weights are positive, a parent is
-nearer than its child, and of all arcs that attain a final distance the last time each is relaxed
-its start is final, too: keeping the parent of smallest (distance, id) on the way gives the
-canonical one, and no pass over the in-arcs is needed.
+so one cache line and one compare-and-swap serve all of them. The distance is an integer or the bits
+of a float32, whose order is the same. As weights are positive, a parent is nearer than its child,
+and of all arcs that attain a final distance the last time each is relaxed its start is final, too:
+keeping the parent of smallest (distance, id) on the way gives the canonical one, and no pass over
+the in-arcs is needed. That fails where a distance is so much longer than a weight that their
+rounded sum is the distance itself, or where a distance needs more than 32 bits: then the search
+gives up.
 
 The state says whether a vertex is queued (`NEAR`) or beyond the bound (`FAR`). Queue and lists may
 be of any size: a vertex for which there is no room is `FAR` without being listed, and the next
@@ -30,12 +33,13 @@ import numpy as np
 from ooc_graph.kernels import interface
 from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.edges_atomics import atomic_replace
+from ooc_graph.kernels.intrinsics import further, high_value, high_word, is_absorbed, rarely
 from ooc_graph.kernels.prefetch import prefetch
 from ooc_graph.kernels.team import FIRST_FREE, LINE, barrier
-from ooc_graph.types import INT64_UNREACHED, AnyArray
+from ooc_graph.types import AnyArray
 
-EXAMINED, TOO_FAR = (FIRST_FREE + k * LINE for k in range(2))
-"""Words of the control array: arcs examined; 1 when a distance might not fit 32 bits."""
+EXAMINED, GIVEN_UP = (FIRST_FREE + k * LINE for k in range(2))
+"""Words of the control array: arcs examined; 1 when the search gave up."""
 
 DISTANCE_BITS, PARENT_BITS = 32, 30
 UNREACHED = (1 << DISTANCE_BITS) - 1
@@ -52,7 +56,10 @@ adapt_step = kernel(interface.adapt_near_step)
 
 
 class PairedRows(NamedTuple):
-    """Rows with ``weight << 32 | neighbor`` as uint64 (arcs,); ``offsets`` (rows + 1,) integers."""
+    """Rows with ``weight << 32 | neighbor`` as uint64 (arcs,); ``offsets`` (rows + 1,) integers.
+
+    A weight is an integer or the bits of a float32.
+    """
 
     offsets: AnyArray
     arcs: AnyArray
@@ -71,7 +78,7 @@ class NearFar(NamedTuple):
         uint32 (2, T, any): each thread's list of the vertices beyond the bound, and the next one.
     course
         int64 (2, T, `LINE`): what each thread did in a round, and in the next: words `LISTED`,
-        `LOWEST`, `ARCS`, `AGAIN`, `UNLISTED`.
+        `LOWEST`, `ARCS`, `AGAIN`, `UNLISTED`, `ABSORBED`.
     """
 
     word: AnyArray
@@ -80,7 +87,7 @@ class NearFar(NamedTuple):
     course: AnyArray
 
 
-LISTED, LOWEST, ARCS, AGAIN, UNLISTED = range(5)
+LISTED, LOWEST, ARCS, AGAIN, UNLISTED, ABSORBED = range(6)
 
 
 @subroutine
@@ -116,11 +123,20 @@ def _ask_for_rows(rows: Any, word: Any, near: Any, head: int, count: int) -> Non
 
 @subroutine
 def relax_near(
-    rows: Any, word: Any, near: Any, far: Any, course: Any, count: int, bound: Any, alone: bool
+    rows: Any,
+    word: Any,
+    near: Any,
+    far: Any,
+    course: Any,
+    count: int,
+    bound: Any,
+    alone: bool,
+    top: Any,
 ) -> None:
     """Relax the rows of a thread's queue ``near[:count]`` and of what they bring into it.
 
-    ``course`` (`LINE`,) counts on; ``bound`` is shifted to the place of a distance.
+    ``course`` (`LINE`,) counts on; ``bound`` is shifted to the place of a distance; ``top`` is of
+    the distances' type.
     """
     room, most = len(near), len(far)
     head, tail = 0, 0 if count == room else count
@@ -143,7 +159,9 @@ def relax_near(
         while position < end:
             arc = rows.arcs[position]
             position += 1
-            v, candidate = arc & _LOW, at + (arc & _DISTANCE)
+            v, candidate = arc & _LOW, further(at, arc, top)
+            if rarely(is_absorbed(candidate, at, top)):
+                course[ABSORBED] = 1
             seen = word[v]
             while candidate <= seen & _DISTANCE:
                 if candidate == seen & _DISTANCE:
@@ -237,14 +255,19 @@ def _forget(thread: int, threads: int, word: Any) -> None:
 
 
 @subroutine
-def _publish(thread: int, threads: int, word: Any, distance: Any, parent: Any) -> None:
+def _publish(thread: int, threads: int, word: Any, distance: Any, parent: Any, top: Any) -> None:
     """Turn words into distances, in the same memory, and parents."""
+    if distance.itemsize < word.itemsize:
+        # A distance lies where another row's word was, which must have been read before.
+        if thread > 0:
+            return
+        threads = 1
     rows = len(word)
     for row in range(rows * thread // threads, rows * (thread + 1) // threads):
         seen = word[row]
         reached = seen < _DISTANCE
         parent[row] = seen & _PARENT if reached else _LOW
-        distance[row] = np.int64(seen >> _SHIFT) if reached else INT64_UNREACHED
+        distance[row] = high_value(seen, top) if reached else top
 
 
 @subroutine
@@ -252,6 +275,8 @@ def _start(thread: int, state: Any, root: int) -> int:
     """Queue the root, which thread 0 takes; how many vertices the thread has queued."""
     mine = state.course[0, thread]
     mine[LISTED], mine[LOWEST], mine[UNLISTED] = 0, UNREACHED, 0
+    for turn in range(2):
+        state.course[turn, thread, ABSORBED] = 0
     if thread > 0:
         return 0
     state.word[root] = _U(root) | _NEAR
@@ -260,9 +285,9 @@ def _start(thread: int, state: Any, root: int) -> int:
 
 
 @subroutine
-def _sum_up(threads: int, course: Any) -> tuple[int, int, int, int, int]:
+def _sum_up(threads: int, course: Any) -> tuple[int, int, int, int, int, int]:
     """What all threads did in a round: vertices listed, the lowest of them, arcs, and so on."""
-    total, arcs, again, unlisted = 0, 0, 0, 0
+    total, arcs, again, unlisted, absorbed = 0, 0, 0, 0, 0
     lowest: Any = UNREACHED
     for thread in range(threads):
         total += course[thread, LISTED]
@@ -270,7 +295,8 @@ def _sum_up(threads: int, course: Any) -> tuple[int, int, int, int, int]:
         arcs += course[thread, ARCS]
         again += course[thread, AGAIN]
         unlisted += course[thread, UNLISTED]
-    return total, lowest, arcs, again, unlisted
+        absorbed += course[thread, ABSORBED]
+    return total, lowest, arcs, again, unlisted, absorbed
 
 
 @kernel
@@ -282,40 +308,44 @@ def search_near_far(
     state: Any,
     distance: Any,
     parent: Any,
-    heaviest: int,
+    top: Any,
+    farthest: int,
     step: float,
     root: int,
 ) -> None:
-    """Search from ``root``; ``distance`` (int64) is the memory of the words.
+    """Search from ``root``; ``distance`` (int64 or float32) is the memory of the words.
 
-    ``near`` may be the memory of ``parent`` (uint32). Ends with the word `TOO_FAR` set, and
-    nothing to read, when a candidate might not fit 32 bits.
+    ``near`` may be the memory of ``parent`` (uint32). ``top`` is the distance of what is not
+    reached, ``farthest`` the 32 bits of the longest distance to which any weight may be added.
+    Ends with the word `GIVEN_UP` set, and nothing to read, when a distance is longer, or when a
+    weight was absorbed.
     """
     _forget(thread, threads, state.word)
     if not barrier(control, threads):
         return
-    # Beyond it a candidate would not fit.
-    farthest = UNREACHED - 1 - heaviest
     count, turn, examined = _start(thread, state, root), 0, 0
-    bound: Any = np.int64(0)
+    bound, last = np.int64(0), high_value(_U(farthest) << _SHIFT, top)
     while True:
         far, mine = state.far[turn, thread], state.course[turn, thread]
         shifted = _U(bound) << _SHIFT
-        relax_near(rows, state.word, state.near[thread], far, mine, count, shifted, threads == 1)
+        near, alone = state.near[thread], threads == 1
+        relax_near(rows, state.word, near, far, mine, count, shifted, alone, top)
         if not barrier(control, threads):
             return
-        total, lowest, arcs, again, unlisted = _sum_up(threads, state.course[turn])
+        total, lowest, arcs, again, unlisted, absorbed = _sum_up(threads, state.course[turn])
         examined += arcs
-        if total == 0 and unlisted == 0:
+        nearest = max(bound, lowest)
+        done = total == 0 and unlisted == 0
+        if absorbed > 0 or (nearest > farthest and not done):
+            # All threads come to the same end here: they decide by the same numbers.
+            control[GIVEN_UP] = 1
+            return
+        if done:
             break
         step = adapt_step(step, arcs, again)
-        nearest = max(bound, lowest)
-        if nearest > farthest:
-            # All threads come to the same end here: they decide by the same numbers.
-            control[TOO_FAR] = 1
-            return
-        bound = np.int64(min(nearest + step, farthest))
+        risen = min(high_value(_U(nearest) << _SHIFT, top) + step, np.float64(last))
+        bound = np.int64(high_word(risen, top) >> _SHIFT)
         count = _take_near(thread, threads, state, turn, total, unlisted > 0, _U(bound) << _SHIFT)
         turn = 1 - turn
     control[EXAMINED] = examined
-    _publish(thread, threads, state.word, distance, parent)
+    _publish(thread, threads, state.word, distance, parent, top)

@@ -7,17 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.interface import SsspTree
+from ooc_graph.kernels.interface import SsspTree, hubs_hold_much
 from ooc_graph.kernels.sssp_near_far import (
     EXAMINED,
+    GIVEN_UP,
     PARENT_BITS,
-    TOO_FAR,
     UNREACHED,
     NearFar,
     PairedRows,
     search_near_far,
 )
-from ooc_graph.kernels.sssp_search import CpuSsspSearch, may_pull, survey
+from ooc_graph.kernels.sssp_search import (
+    CpuSsspSearch,
+    distance_dtype,
+    head_share,
+    may_pull,
+    survey,
+)
+from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import LINE, Team, new_control
 from ooc_graph.types import AnyArray, IntArray, Rows
 
@@ -30,11 +37,12 @@ front move between their caches."""
 
 
 def suits_near_far(out: Rows, tuples: AnyArray) -> bool:
-    """Tell whether to search by near-far: integer weights above zero, and nothing to pull for.
+    """Tell whether to search by near-far: weights above zero of 32 bits, and nothing to pull for.
 
     It relaxes whole rows, which cost it less than the general search's cursors cost that, in long
     rows too. What it does not see is that a hub's arcs beyond the bound can wait: a hub that a
-    path comes nearer to with each of its vertices is relaxed each time.
+    path comes nearer to with each of its vertices is relaxed each time. Floats are searched so only
+    where there are no hubs, whatever their weights: so it is known before rows are read.
     """
     weights = out.weights
     assert weights is not None
@@ -42,14 +50,26 @@ def suits_near_far(out: Rows, tuples: AnyArray) -> bool:
         return False
     if out.neighbors.dtype != np.uint32:
         return False
-    if int(weights.min(initial=1)) <= 0 or int(weights.max(initial=0)) >= UNREACHED:
+    if len(weights) and (weights.min() <= 0 or _farthest(weights) <= 0):
         return False
+    if weights.dtype.kind == "f":
+        return not hubs_hold_much(head_share(tuples))
     return not may_pull(survey(out, tuples))
+
+
+def _farthest(weights: AnyArray) -> int:
+    """32 bits of the longest distance to which each of the weights may be added; 0: of none."""
+    heaviest = weights.max(initial=0)
+    if weights.dtype.kind != "f":
+        return max(0, UNREACHED - 1 - int(heaviest))
+    longest = np.float32(np.finfo(np.float32).max / 2)
+    return int(longest.view(np.uint32)) if heaviest <= longest else 0
 
 
 def may_pair_rows(weights: np.dtype[Any], rows: int, arcs: int) -> bool:
     """Tell whether rows of such a graph may get `PairedRows`; ``arcs`` of one direction."""
-    return weights.kind != "f" and not rows >> PARENT_BITS and not arcs >> 32
+    has_type = weights.kind != "f" or weights == np.float32
+    return has_type and not rows >> PARENT_BITS and not arcs >> 32
 
 
 def paired_bytes(rows: int, arcs: int) -> int:
@@ -60,7 +80,8 @@ def paired_bytes(rows: int, arcs: int) -> int:
 def paired_rows(out: Rows) -> PairedRows:
     """Rows with neighbour and weight of an arc side by side: 8 bytes an arc, 4 a row."""
     assert out.weights is not None
-    arcs = out.weights.astype(np.uint64)
+    bits = out.weights.view(np.uint32) if out.weights.dtype.kind == "f" else out.weights
+    arcs = bits.astype(np.uint64)
     arcs <<= np.uint64(32)
     arcs |= out.neighbors
     return PairedRows(out.offsets.astype(np.uint32), arcs)
@@ -70,8 +91,8 @@ class CpuNearFarSearch:
     """SSSP searches of one whole graph by near-far, one at a time; buffers are allocated once.
 
     Beside the rows and the answer it holds 2 bytes a vertex: the queue lies in the memory of the
-    parents, which are made last. A search that meets distances beyond 32 bits is repeated by
-    `CpuSsspSearch`, which does all others from then on.
+    parents, which are made last; 6 bytes where distances are float32. A search that gives up is
+    repeated by `CpuSsspSearch`, which does all others from then on.
 
     Parameters
     ----------
@@ -87,12 +108,14 @@ class CpuNearFarSearch:
         self._team = team if threads == team.threads else Team(threads)
         self._rows = paired_rows(out)
         assert out.weights is not None
-        self._heaviest = int(out.weights.max(initial=0))
+        self._farthest = _farthest(out.weights)
         self._step = survey(out, tuples).step
-        self._distance = np.empty(rows, np.int64)
+        dtype, words = distance_dtype(out.weights), np.empty(rows, np.uint64)
+        self._top = unreached(dtype)[0]
+        self._distance = words.view(dtype)[:rows]
         self._parent = np.empty(rows, np.uint32)
         self._state = NearFar(
-            self._distance.view(np.uint64),
+            words,
             self._parent[: rows // threads * threads].reshape(threads, -1),
             np.empty((2, threads, rows // (FAR_SHARE * threads)), np.uint32),
             np.zeros((2, threads, LINE), np.int64),
@@ -110,7 +133,7 @@ class CpuNearFarSearch:
         Raises
         ------
         InputError
-            A shortest distance exceeds 64 bits.
+            A shortest distance exceeds the distances' dtype.
         """
         if self._general is not None:
             return self._general.run(root)
@@ -118,7 +141,7 @@ class CpuNearFarSearch:
         start = perf_counter()
         self._launch(control, root)
         elapsed_s = perf_counter() - start
-        if control[TOO_FAR]:
+        if control[GIVEN_UP]:
             self._general = self._make_general()
             return self._general.run(root)
         phase_arcs = {"push": int(control[EXAMINED]), "pull": 0, "finish": 0, "parents": 0}
@@ -132,7 +155,8 @@ class CpuNearFarSearch:
             self._state,
             self._distance,
             self._parent,
-            self._heaviest,
+            self._top,
+            self._farthest,
             self._step,
             root,
         )

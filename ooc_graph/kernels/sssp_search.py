@@ -135,9 +135,17 @@ def survey_of(held: int, total: int, lightest: AnyArray, typical: AnyArray) -> S
 
 def may_pull(found: Survey) -> bool:
     """`pull_pays` of what a survey found."""
-    return pull_pays(
-        found.head_tuples / max(found.tuples, 1), found.spread_rows / max(found.sampled_rows, 1)
-    )
+    return pull_pays(_head_share(found), found.spread_rows / max(found.sampled_rows, 1))
+
+
+def head_share(tuples: AnyArray) -> float:
+    """Share of the input tuples at the first 1 % of the rows."""
+    held = int(tuples[: first_rows(len(tuples))].sum(dtype=np.uint64))
+    return held / max(int(tuples.sum(dtype=np.uint64)), 1)
+
+
+def _head_share(found: Survey) -> float:
+    return found.head_tuples / max(found.tuples, 1)
 
 
 class CpuSsspSearch:

@@ -16,8 +16,9 @@ import numpy as np
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.kernels.interface import FIXED_ROW_BYTES, may_fix_rows
+from ooc_graph.kernels.interface import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
 from ooc_graph.kernels.sssp_near_far_search import may_pair_rows, paired_bytes
+from ooc_graph.kernels.sssp_search import head_share
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import edges_method, resident
@@ -134,9 +135,11 @@ def _copied_bytes(graph: Graph, kernel: str) -> int:
     if kernel == "bfs" and may_fix_rows(graph.rows * sides, graph.arcs):
         return FIXED_ROW_BYTES * graph.rows * sides
     weights, arcs = graph.weight_dtype, graph.arcs // sides
-    if kernel == "sssp" and weights is not None and may_pair_rows(weights, graph.rows, arcs):
-        return paired_bytes(graph.rows, arcs)
-    return 0
+    if kernel != "sssp" or weights is None or not may_pair_rows(weights, graph.rows, arcs):
+        return 0
+    if weights.kind == "f" and hubs_hold_much(head_share(graph.tuples())):
+        return 0
+    return paired_bytes(graph.rows, arcs)
 
 
 def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str:

@@ -71,5 +71,6 @@ def _pair(part: Part) -> Shard:
         # Near-far takes no weights of zero.
         weights = np.full(2, part.variant == NEAR_FAR, part.weights)
         light = Rows(offsets, neighbors, weights)
-    tuples = np.ones(2, np.uint32)
+    # Nor floats where the first rows hold much.
+    tuples = np.array([part.variant != NEAR_FAR, 1], np.uint32)
     return Shard(Dealing(2), part.directed, tuples, hub, hub, light, light)

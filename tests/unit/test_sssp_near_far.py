@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ooc_graph.errors import InputError
 from ooc_graph.kernels import sssp_near_far_search
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch, paired_bytes
 from ooc_graph.kernels.sssp_search import CpuSsspSearch
 from ooc_graph.kernels.team import Team
+from ooc_graph.session import warmup
+from ooc_graph.session.first_use import Part
 from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
 from tests.unit.test_sssp import check, same
 
@@ -21,7 +24,8 @@ DEVICES = {threads: CpuDevice(threads) for threads in (1, 2, 3)}
 
 
 def positive(arcs: Arcs) -> Arcs:
-    return replace(arcs, weight=np.maximum(arcs.weight, 1))
+    least = 1 if arcs.weight.dtype.kind != "f" else 1e-3
+    return replace(arcs, weight=np.maximum(arcs.weight, arcs.weight.dtype.type(least)))
 
 
 def near_far(arcs: Arcs, threads: int) -> CpuNearFarSearch:
@@ -38,7 +42,7 @@ def general_search(arcs: Arcs) -> CpuSsspSearch:
     return CpuSsspSearch(shard.out_light, into, shard.tuples, Team(1))
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32"])
 def test_small_graphs(dtype):
     @settings(max_examples=60, deadline=None)
     @given(small_arcs(dtype), st.data())
@@ -108,7 +112,8 @@ def test_distances_as_long_as_32_bits_allow():
     ("weight", "reason"),
     [
         (np.zeros(5, np.int32), "weights of zero make plateaus"),
-        (np.ones(5, np.float32), "rounding absorbs small floats"),
+        (np.zeros(5, np.float32), "weights of zero make plateaus"),
+        (np.ones(5), "distances of 64 bits"),
         (np.full(5, 2**32, np.int64), "weights of more than 32 bits"),
     ],
 )
@@ -129,12 +134,13 @@ def test_wide_ids_and_hubs_with_spread_weights_are_searched_the_general_way():
     assert isinstance(DEVICES[1].sssp(path.shards(1)[0]), CpuNearFarSearch)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.float32])
 @pytest.mark.parametrize("heaviest", [1, 2, 100])
 @pytest.mark.parametrize("directed", [False, True])
-def test_hubs_with_ties(directed, heaviest):
+def test_hubs_with_ties(directed, heaviest, dtype):
     """Rows of thousands of arcs beside rows of one, and hardly two ways of different length."""
     arcs = skewed(20_000, 150_000, "int64", directed=directed, seed=heaviest)
-    arcs = replace(arcs, weight=1 + arcs.weight % heaviest)
+    arcs = replace(arcs, weight=(1 + arcs.weight % heaviest).astype(dtype))
     search, general = near_far(arcs, 1), general_search(arcs)
     for root in (0, 17, arcs.vertices - 1):
         tree = search.run(root)
@@ -142,9 +148,69 @@ def test_hubs_with_ties(directed, heaviest):
         same(tree, general.run(root))
 
 
+@pytest.mark.parametrize("side", [40, 130])
+def test_floats_round_as_in_the_general_search(side):
+    """Sums of floats depend on their order; every way must be summed from its source on."""
+    arcs = grid(side, "float32")
+    weight = arcs.weight * 30.0 ** (np.arange(len(arcs.weight)) % 3) + 0.1
+    arcs = arcs_of(arcs.source, arcs.target, weight.astype(np.float32), directed=True)
+    shard = arcs.shards(1)[0]
+    searches = [device.sssp(shard) for device in DEVICES.values()]
+    assert all(isinstance(search, CpuNearFarSearch) for search in searches)
+    for root in (0, arcs.vertices // 2, arcs.vertices - 1):
+        tree = general_search(arcs).run(root)
+        assert tree.distance.dtype == np.float32
+        for search in searches:
+            same(search.run(root), tree)
+
+
+def test_several_threads_search_floats(monkeypatch):
+    monkeypatch.setattr(sssp_near_far_search, "PUSHERS", 3)
+    arcs = positive(grid(130, "float32"))
+    expected = general_search(arcs)
+    for device in DEVICES.values():
+        search = device.sssp(arcs.shards(1)[0])
+        for root in (0, arcs.vertices - 1):
+            same(search.run(root), expected.run(root))
+        assert search._general is None
+
+
+@pytest.mark.parametrize("tiny", [1e-9, 0.1])
+def test_weights_that_a_sum_absorbs_are_searched_the_general_way(tiny):
+    """A path of two long arcs, then one so short that it may make no difference."""
+    weight = np.array([1, 1, tiny, 1], np.float32)
+    arcs = arcs_of(np.arange(4), np.arange(1, 5), weight, directed=True)
+    search = near_far(arcs, 1)
+    for root in range(arcs.vertices):
+        check(search.run(root), arcs, root)
+        same(search.run(root), general_search(arcs).run(root))
+    assert (search._general is not None) == (tiny < 1e-6)
+
+
+def test_float_distances_beyond_float32_are_refused():
+    weight = np.full(5, 1.5e38, np.float32)
+    arcs = arcs_of(np.arange(5), np.arange(1, 6), weight, directed=True)
+    for search in (near_far(arcs, 1), general_search(arcs)):
+        with pytest.raises(InputError, match="exceeds the largest float32"):
+            search.run(0)
+
+
+def test_weights_of_which_two_exceed_float32_are_searched_the_general_way():
+    arcs = arcs_of([0], [1], np.full(1, 3e38, np.float32), directed=True)
+    assert isinstance(DEVICES[1].sssp(arcs.shards(1)[0]), CpuSsspSearch)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("weights", ["int32", "int64", "float32"])
+def test_what_is_compiled_ahead_is_what_searches(weights, directed):
+    for variant, kind in ((warmup.NEAR_FAR, CpuNearFarSearch), ("", CpuSsspSearch)):
+        part = Part("sssp", directed, "uint32", weights, variant)
+        assert isinstance(DEVICES[1].sssp(warmup._pair(part)), kind)
+
+
 def test_bytes_of_copied_rows():
     """Arcs with their weights and offsets; of the general search four heads of each row."""
-    arcs = positive(grid(30, "int32"))
+    arcs = positive(grid(30, "float32"))
     own = 8 * len(arcs.source) + 4 * (arcs.vertices + 1)
     assert near_far(arcs, 1).layout_bytes == own == paired_bytes(arcs.vertices, len(arcs.source))
     assert general_search(arcs).layout_bytes == 4 * (4 + 4) * arcs.vertices
