@@ -20,6 +20,8 @@ from ooc_graph.errors import (
     OutputExistsError,
     UsageError,
 )
+from ooc_graph.kernels.sssp_near_far_search import suits_near_far
+from ooc_graph.kernels.sssp_search import head_share
 from ooc_graph.session import place as places
 from ooc_graph.session import search as searches
 from ooc_graph.session.cluster import local_cluster
@@ -226,3 +228,26 @@ def test_persisted_dask_collections_are_read_from_the_cluster(
     graph = og.build(held, tmp_path / "g.zarr", client=cluster)
     assert (graph.edges, graph.weight_dtype) == (4, np.dtype(np.int32))
     assert og.sssp(graph, 9).distance.tolist() == [7, 12, 13, 15, 0]
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(("power", "hubs"), [(1, False), (4, True)])
+def test_rows_that_near_far_has_twice_are_counted_if_it_searches(
+    tmp_path: Path, directed: bool, power: int, hubs: bool
+) -> None:
+    """Of floats only where no hubs are; the estimate and the search see the same share."""
+    random = np.random.default_rng(power)
+    ends = (1_000 * random.random((2, 20_000)) ** power).astype(np.int64)
+    weight = (1 + random.random(20_000)).astype(np.float32)
+    table = tmp_path / "e.npz"
+    np.savez(table, source=ends[0], target=ends[1], weight=weight)
+    stored = og.build(table, tmp_path / "g.zarr", directed=directed)
+    held = og.from_edges(ends[0], ends[1], weight, directed=directed)
+    for graph in (stored, held):
+        assert int(graph.attributes["self_loops"]) > 0
+        tuples = graph.tuples()
+        assert searches._head_share(graph) == head_share(tuples)
+        copied = searches._copied_bytes(graph, "sssp")
+        shard = graph.load("light")
+        assert (copied > 0) == suits_near_far(shard.out_light, tuples)
+        assert (copied > 0) != hubs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -124,8 +125,9 @@ class CpuNearFarSearch:
     @property
     def layout_bytes(self) -> int:
         """Bytes of rows that were copied: offsets, and arcs with their weights beside them."""
-        general = 0 if self._general is None else self._general.layout_bytes
-        return sum(array.nbytes for array in self._rows) + general
+        if self._general is not None:
+            return self._general.layout_bytes
+        return sum(array.nbytes for array in self._rows)
 
     def run(self, root: int) -> SsspTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run.
@@ -142,8 +144,10 @@ class CpuNearFarSearch:
         self._launch(control, root)
         elapsed_s = perf_counter() - start
         if control[GIVEN_UP]:
+            del self._rows, self._state, self._distance, self._parent
             self._general = self._make_general()
-            return self._general.run(root)
+            tree = self._general.run(root)
+            return replace(tree, elapsed_s=elapsed_s + tree.elapsed_s)
         phase_arcs = {"push": int(control[EXAMINED]), "pull": 0, "finish": 0, "parents": 0}
         return SsspTree(self._parent, self._distance, elapsed_s, phase_arcs)
 
