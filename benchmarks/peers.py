@@ -158,15 +158,15 @@ def memory_of(
         got = measure(name, kernels, scratch, sources)
         for kernel in kernels:
             search = got["search_bytes"][kernel]
-            own = {part: got[part] for part in ("layout_bytes", "answer_bytes") if part in got}
+            parts = {part: got[part] for part in ("layout_bytes", "answer_bytes") if part in got}
             found[name, kernel] = {
                 "graph_bytes": got["graph_bytes"],
                 "search_bytes": search,
                 "search_bytes_a_vertex": search / case.edges.vertices,
-                **own,
+                **parts,
             }
-            if own:
-                beyond = search - sum(own.values())
+            if parts:
+                beyond = search - sum(parts.values())
                 found[name, kernel]["beyond_bytes_a_vertex"] = beyond / case.edges.vertices
     return found
 

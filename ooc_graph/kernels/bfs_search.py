@@ -119,8 +119,10 @@ class CpuBfsSearch:
     @property
     def layout_bytes(self) -> int:
         """Bytes of rows that were copied: heads, and rows in fixed places."""
-        fixed = {} if self._list is None else {id(rows): rows.fixed for rows in self._list[:2]}
-        return int(self._into.heads.nbytes + sum(array.nbytes for array in fixed.values()))
+        if self._list is None:
+            return int(self._into.heads.nbytes)
+        out, into, same, _ = self._list
+        return int(self._into.heads.nbytes + out.fixed.nbytes + (0 if same else into.fixed.nbytes))
 
     def _rows_to_list(self, out: Rows, into: Rows) -> tuple[ListRows, ListRows, bool, int] | None:
         """Out- and in-rows to search from a list, whether they are one, and the longest of them.

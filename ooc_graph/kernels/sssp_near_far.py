@@ -223,6 +223,12 @@ def _consider(
 
 
 @subroutine
+def _begin_round(mine: Any) -> None:
+    """Clear what a thread's round counts on; the rest of its course is written at its end."""
+    mine[LISTED], mine[LOWEST], mine[UNLISTED], mine[ABSORBED] = 0, UNREACHED, 0, 0
+
+
+@subroutine
 def _take_near(
     thread: int, threads: int, state: Any, turn: int, total: int, unlisted: bool, bound: Any
 ) -> int:
@@ -232,7 +238,7 @@ def _take_near(
     """
     near, far, course = state.near[thread], state.far[1 - turn, thread], state.course[1 - turn]
     mine, count, alone = course[thread], 0, threads == 1
-    mine[LISTED], mine[LOWEST], mine[UNLISTED] = 0, UNREACHED, 0
+    _begin_round(mine)
     if unlisted:
         rows = len(state.word)
         for row in range(rows * thread // threads, rows * (thread + 1) // threads):
@@ -273,10 +279,7 @@ def _publish(thread: int, threads: int, word: Any, distance: Any, parent: Any, t
 @subroutine
 def _start(thread: int, state: Any, root: int) -> int:
     """Queue the root, which thread 0 takes; how many vertices the thread has queued."""
-    mine = state.course[0, thread]
-    mine[LISTED], mine[LOWEST], mine[UNLISTED] = 0, UNREACHED, 0
-    for turn in range(2):
-        state.course[turn, thread, ABSORBED] = 0
+    _begin_round(state.course[0, thread])
     if thread > 0:
         return 0
     state.word[root] = _U(root) | _NEAR

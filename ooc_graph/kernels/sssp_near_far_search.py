@@ -18,13 +18,7 @@ from ooc_graph.kernels.sssp_near_far import (
     PairedRows,
     search_near_far,
 )
-from ooc_graph.kernels.sssp_search import (
-    CpuSsspSearch,
-    distance_dtype,
-    head_share,
-    may_pull,
-    survey,
-)
+from ooc_graph.kernels.sssp_search import CpuSsspSearch, distance_dtype, may_pull, survey
 from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import LINE, Team, new_control
 from ooc_graph.types import AnyArray, IntArray, Rows
@@ -53,9 +47,8 @@ def suits_near_far(out: Rows, tuples: AnyArray) -> bool:
         return False
     if len(weights) and (weights.min() <= 0 or _farthest(weights) <= 0):
         return False
-    if weights.dtype.kind == "f":
-        return not hubs_hold_much(head_share(tuples))
-    return not may_pull(survey(out, tuples))
+    found = survey(out, tuples)
+    return not (hubs_hold_much(found.head_share) if weights.dtype.kind == "f" else may_pull(found))
 
 
 def _farthest(weights: AnyArray) -> int:

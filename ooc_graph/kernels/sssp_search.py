@@ -90,6 +90,11 @@ class Survey:
     sampled_rows: int
     step: float
 
+    @property
+    def head_share(self) -> float:
+        """Share of the input tuples at the first 1 % of the rows."""
+        return self.head_tuples / max(self.tuples, 1)
+
 
 def survey(rows: LightRows | Rows, tuples: AnyArray) -> Survey:
     """Look at the first 1 % of the rows (`SAMPLED_ROWS` at most for the weights)."""
@@ -135,17 +140,7 @@ def survey_of(held: int, total: int, lightest: AnyArray, typical: AnyArray) -> S
 
 def may_pull(found: Survey) -> bool:
     """`pull_pays` of what a survey found."""
-    return pull_pays(_head_share(found), found.spread_rows / max(found.sampled_rows, 1))
-
-
-def head_share(tuples: AnyArray) -> float:
-    """Share of the input tuples at the first 1 % of the rows."""
-    held = int(tuples[: first_rows(len(tuples))].sum(dtype=np.uint64))
-    return held / max(int(tuples.sum(dtype=np.uint64)), 1)
-
-
-def _head_share(found: Survey) -> float:
-    return found.head_tuples / max(found.tuples, 1)
+    return pull_pays(found.head_share, found.spread_rows / max(found.sampled_rows, 1))
 
 
 class CpuSsspSearch:

@@ -146,9 +146,8 @@ def _head_share(graph: Graph) -> float:
     """Share of the input tuples at the first 1 % of the rows; reads no others."""
     count, spec, held = first_rows(graph.rows), graph.stored.spec(TUPLES), 0
     for index in range(-(-count // spec.chunk)):
-        start, stop = spec.bounds(index)
-        chunk = graph.stored.chunk(spec, index)
-        held += int(chunk[: min(count, stop) - start].sum(dtype=np.uint64))
+        start, _ = spec.bounds(index)
+        held += int(graph.stored.chunk(spec, index)[: count - start].sum(dtype=np.uint64))
     tuples = 2 * (graph.edges - int(graph.attributes["self_loops"]))
     return held / max(tuples, 1)
 
