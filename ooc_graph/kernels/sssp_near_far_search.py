@@ -26,9 +26,8 @@ from ooc_graph.types import AnyArray, IntArray, Rows
 FAR_SHARE = 4
 """A list holds one in this many of the rows; a graph that has more beyond the bound is slower."""
 PUSHERS = 1
-"""Most threads that search together. Two share the work to within 15 %, but were slower than one
-(New York 10.9 against 9.1 ms, grids of 0.5 and 2 million vertices 25 and 13 %): the words of the
-front move between their caches."""
+"""Most threads that search together. Two share the work evenly, but were slower than one on road
+networks and grids: the words of the front move between their caches."""
 
 
 def suits_near_far(out: Rows, tuples: AnyArray) -> bool:
