@@ -118,5 +118,9 @@ class ClusterLostError(RetryableError):
     """Too few Dask workers are left to go on."""
 
 
+class DeviceBusyError(RetryableError):
+    """The device would do, but others hold it, or too much of its memory."""
+
+
 class OutputBusyError(RetryableError):
     """Another run is writing the same output; the message names it."""

@@ -156,6 +156,9 @@ class Progress(Protocol):
     ) -> AbstractContextManager[StageProgress]:
         """Begin a stage of ``total`` units; leaving the context ends it."""
 
+    def note(self, text: str) -> None:
+        """Tell something in one line."""
+
 
 class NoProgress:
     """Says nothing."""
@@ -171,3 +174,6 @@ class NoProgress:
 
     def advance(self, amount: int) -> None:
         """Take note of nothing."""
+
+    def note(self, text: str) -> None:
+        """Tell nobody."""

@@ -211,7 +211,7 @@ def test_graph500_parameters(at_once: Call, here: Path, words: list[str], said: 
         (["--memory-limit", "lots"], "lots"),
         (["--memory-limit", "0"], "'0'"),
         (["--memory-limit", "-4GiB"], "-4GiB"),
-        (["--device", "cuda"], "cuda"),
+        (["--device", "cuda"], "CUDA device"),
         (["--device", "tpu"], "tpu"),
         (["--workers", "0"], "--workers 0"),
         (["--workers", "-2"], "--workers -2"),

@@ -22,6 +22,7 @@ from ooc_graph.errors import (
 )
 from ooc_graph.kernels.sssp_near_far_search import suits_near_far
 from ooc_graph.kernels.sssp_search import survey
+from ooc_graph.session import choice
 from ooc_graph.session import place as places
 from ooc_graph.session import search as searches
 from ooc_graph.session.cluster import local_cluster
@@ -102,15 +103,15 @@ def test_a_root_without_arcs_needs_no_rows(
 def test_the_local_exchange_is_local_with_a_cluster_too(
     graph: og.Graph, cluster: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert searches.choose_exchange(graph, "bfs", "local", places.OnCluster(cluster)) == "local"
+    assert choice.choose_exchange(graph, "bfs", "local", places.OnCluster(cluster)) == "local"
 
 
 def test_too_little_memory_is_refused_or_shared(graph: og.Graph, cluster: Client) -> None:
-    whole = searches.resident_bytes(graph, "bfs")
+    whole = choice.resident_bytes(graph, "bfs")
     with pytest.raises(MemoryBudgetError, match="raise --memory-limit"):
         og.bfs(graph, 0, memory_limit=whole - 1)
     shared = places.OnCluster(cluster, 2 * (whole - 1))
-    assert searches.choose_exchange(graph, "bfs", "auto", shared) == "scheduler"
+    assert choice.choose_exchange(graph, "bfs", "auto", shared) == "scheduler"
     with pytest.raises(MemoryBudgetError, match="add workers"):
         og.bfs(graph, 0, client=cluster, memory_limit=whole // 4)
 
@@ -201,7 +202,7 @@ def test_graph500_on_ranks_where_no_worker_holds_the_graph(
     from ooc_graph.types import NoProgress
 
     whole = "the whole graph was loaded"
-    monkeypatch.setattr(graph500_searches, "choose_exchange", lambda *_: "scheduler")
+    monkeypatch.setattr(graph500_searches, "choose", lambda *_: choice.Way("cpu", "scheduler"))
     monkeypatch.setattr(graph500_searches, "warm_up", lambda *_: pytest.fail(whole))
     options = Graph500Options(scale=11, searches=2, shards=4)
     outcome = job.graph500(
@@ -247,7 +248,7 @@ def test_rows_that_near_far_has_twice_are_counted_if_it_searches(
         assert int(graph.attributes["self_loops"]) > 0
         tuples = graph.tuples()
         shard = graph.load("light")
-        assert searches._head_share(graph) == survey(shard.out_light, tuples).head_share
-        copied = searches._copied_bytes(graph, "sssp")
+        assert choice._head_share(graph) == survey(shard.out_light, tuples).head_share
+        copied = choice._copied_bytes(graph, "sssp")
         assert (copied > 0) == suits_near_far(shard.out_light, tuples)
         assert (copied > 0) != hubs

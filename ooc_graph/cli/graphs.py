@@ -72,6 +72,7 @@ def graph500(
             folder,
             client=client,
             memory_limit_bytes=limit(common, client),
+            device=common["device"],
             progress=progress,
             overwrite=common["overwrite"],
             command=["ooc-graph", *sys.argv[1:]],

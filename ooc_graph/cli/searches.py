@@ -40,7 +40,7 @@ def _search_command(kernel: str, summary: str) -> click.Command:
                 opened,
                 kernel,
                 source,
-                place=place_for(client, limit(common, client)),
+                place=place_for(client, limit(common, client), common["device"]),
                 progress=progress,
                 out=out,
                 exchange=exchange,
@@ -75,7 +75,7 @@ def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
     with working(common) as (client, progress):
         result = find_components(
             opened,
-            place=place_for(client, limit(common, client)),
+            place=place_for(client, limit(common, client), common["device"]),
             progress=progress,
             out=out,
             exchange=exchange,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,8 @@ from ooc_graph.session.machine import default_limit_bytes, parse_bytes
 @contextmanager
 def working(common: dict[str, Any]) -> Iterator[tuple[Any, Progress]]:
     """Cluster and progress of a working command."""
-    from ooc_graph.session.cluster import joined_cluster, local_cluster  # noqa: PLC0415
+    from ooc_graph.session.cluster import joined_cluster  # noqa: PLC0415
 
-    _refuse_device(common["device"])
     if common["scheduler"] and common["workers"] is not None:
         raise UsageError("--workers starts a cluster and --scheduler joins one: give one of them")
     if common["tls"] and not common["scheduler"]:
@@ -27,10 +26,20 @@ def working(common: dict[str, Any]) -> Iterator[tuple[Any, Progress]]:
     cluster = (
         joined_cluster(common["scheduler"], common["tls"])
         if common["scheduler"]
-        else local_cluster(1 if common["workers"] is None else common["workers"])
+        else _started(common["device"], common["workers"])
     )
     with cluster as client, Progress(common["quiet"]) as progress:
         yield client, progress
+
+
+def _started(device: str, workers: int | None) -> AbstractContextManager[Any]:
+    """Cluster on this machine: of CUDA workers where they are asked for, or there for ``auto``."""
+    from ooc_graph.session.cluster import local_cluster, local_cuda_cluster  # noqa: PLC0415
+    from ooc_graph.session.devices import CUDA, choose_here  # noqa: PLC0415
+
+    if choose_here(device).name == CUDA:
+        return local_cuda_cluster(workers)
+    return local_cluster(1 if workers is None else workers)
 
 
 @contextmanager
@@ -44,11 +53,6 @@ def empty_folder_removed(folder: Path) -> Iterator[None]:
             # It is kept where something is in it.
             with suppress(OSError):
                 folder.rmdir()
-
-
-def _refuse_device(device: str) -> None:
-    if device == "cuda":
-        raise UsageError("--device cuda: the command does not reach the CUDA kernels yet; use cpu")
 
 
 def limit(common: dict[str, Any], client: Any) -> int | None:

@@ -6,18 +6,22 @@ CuPy is imported here and nowhere else, and not before a device is asked for.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import DeviceError, MemoryBudgetError
+from ooc_graph.errors import DeviceBusyError, DeviceError, MemoryBudgetError
 
 SOURCES = Path(__file__).parent / "cuda"
 OPTIONS = ("-std=c++17", "-lineinfo")
 LEAST_CAPABILITY = 80
 """Compute capability times ten: older devices lack sums over a warp in one instruction."""
+
+# cudaErrorMemoryAllocation, cudaErrorDevicesUnavailable
+_BUSY = (2, 46)
 
 THREADS = 512
 """Threads of a block in kernels that need no room of their own."""
@@ -79,6 +83,62 @@ def cuda() -> Any:
         raise DeviceError("no CUDA device is there, or CUDA_VISIBLE_DEVICES hides all of them")
     _require_capable(cupy, cupy.cuda.Device().id)
     return cupy
+
+
+def open_device() -> Any:
+    """As `cuda`, with the current device at hand: it takes some of its memory for this process.
+
+    Raises
+    ------
+    DeviceBusyError
+        Another process has the device for itself, or all of its memory.
+    DeviceError
+        As `cuda`, and where the driver refuses the device.
+    """
+    cupy = cuda()
+    runtime = cupy.cuda.runtime
+    try:
+        runtime.free(0)
+    except runtime.CUDARuntimeError as error:
+        if error.status in _BUSY:
+            raise DeviceBusyError(f"the CUDA device is in use by others: {error}") from error
+        raise DeviceError(f"the CUDA device cannot be used: {error}") from error
+    return cupy
+
+
+def device_bytes() -> tuple[int, int]:
+    """Bytes of the current device's memory that this process can have, and of all of it."""
+    cupy = open_device()
+    free, total = cupy.cuda.runtime.memGetInfo()
+    return free + cupy.get_default_memory_pool().free_bytes(), total
+
+
+def require_memory(needed_bytes: int, what: str) -> None:
+    """Refuse work that will not fit the current device.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The device has less memory than that.
+    DeviceBusyError
+        It has it, and others use it now.
+    """
+    free, total = device_bytes()
+    if needed_bytes > total:
+        raise MemoryBudgetError(
+            f"{what} needs {needed_bytes:,} bytes of device memory, and the device has {total:,}"
+        )
+    if needed_bytes > free:
+        raise DeviceBusyError(
+            f"{what} needs {needed_bytes:,} bytes of device memory, and {free:,} of {total:,} are "
+            "free: others use the rest; try again when they are done"
+        )
+
+
+def free_unused() -> None:
+    """Give memory that this process's pool keeps back to the device, if it ever had a device."""
+    if "cupy" in sys.modules:
+        sys.modules["cupy"].get_default_memory_pool().free_all_blocks()
 
 
 @cache

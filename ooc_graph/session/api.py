@@ -163,6 +163,8 @@ def bfs(
     client: Client | None = None,
     exchange: str = "auto",
     method: str = "rows",
+    device: str = "auto",
+    arrays: str = "numpy",
     memory_limit: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -185,8 +187,13 @@ def bfs(
     method
         ``rows``; ``edges``: a list of edges, each once, in less memory and on one rank. The
         answer is the same.
+    device
+        ``cuda``, ``cpu``, or ``auto``: CUDA where every process that searches has a device that
+        holds the graph, else the CPU. The answer is the same.
+    arrays
+        ``numpy``; ``cupy``: the answer stays on this process's CUDA device, as CuPy arrays.
     memory_limit
-        Bytes for all processes of the search together.
+        Bytes of host memory for all processes of the search together.
     overwrite
         Replace an existing result.
     progress
@@ -196,6 +203,10 @@ def bfs(
     ------
     UnknownVertexError
         If the graph has no vertex ``source``.
+    DeviceError
+        If ``cuda`` is asked for and there is no device that can be used.
+    DeviceBusyError
+        If others use it; the same call may succeed later.
     MemoryBudgetError, OutputExistsError, CorruptStoreError
         Nothing is written.
 
@@ -204,7 +215,18 @@ def bfs(
     S. Beamer, K. Asanović, D. Patterson, "Direction-optimizing breadth-first search", SC 2012.
     """
     result = _search(
-        graph, "bfs", source, out, client, exchange, method, memory_limit, overwrite, progress
+        graph,
+        "bfs",
+        source,
+        out=out,
+        client=client,
+        exchange=exchange,
+        method=method,
+        device=device,
+        arrays=arrays,
+        memory_limit=memory_limit,
+        overwrite=overwrite,
+        progress=progress,
     )
     return cast(BfsResult, result)
 
@@ -217,6 +239,8 @@ def sssp(
     client: Client | None = None,
     exchange: str = "auto",
     method: str = "rows",
+    device: str = "auto",
+    arrays: str = "numpy",
     memory_limit: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -229,7 +253,18 @@ def sssp(
     Distances are float32 or float64 as the weights are, or exact int64.
     """
     result = _search(
-        graph, "sssp", source, out, client, exchange, method, memory_limit, overwrite, progress
+        graph,
+        "sssp",
+        source,
+        out=out,
+        client=client,
+        exchange=exchange,
+        method=method,
+        device=device,
+        arrays=arrays,
+        memory_limit=memory_limit,
+        overwrite=overwrite,
+        progress=progress,
     )
     return cast(SsspResult, result)
 
@@ -238,24 +273,22 @@ def _search(
     graph: Graph | str | Path,
     kernel: str,
     source: int,
+    *,
     out: str | Path | None,
     client: Client | None,
-    exchange: str,
-    method: str,
+    device: str,
     memory_limit: str | int | None,
-    overwrite: bool,
     progress: Progress | None,
+    **options: Any,
 ) -> TreeResult:
     return search(
         _opened(graph, client),
         kernel,
         source,
-        place=place_for(client, parse_bytes(memory_limit)),
+        place=place_for(client, parse_bytes(memory_limit), device),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
-        exchange=exchange,
-        method=method,
-        overwrite=overwrite,
+        **options,
     )
 
 
@@ -274,6 +307,7 @@ def components(
     out: str | Path | None = None,
     client: Client | None = None,
     exchange: str = "auto",
+    device: str = "auto",
     memory_limit: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -281,7 +315,8 @@ def components(
     """Weakly connected components: the smallest original id in the component of each vertex.
 
     Arcs of directed graphs are taken as edges. Vertices without edges are components of their
-    own. Parameters and errors are those of `bfs`, which has a source besides.
+    own. They are found on the CPU: ``cuda`` as ``device`` is refused. Parameters and errors are
+    those of `bfs`, which has a source besides.
 
     References
     ----------
@@ -290,7 +325,7 @@ def components(
     """
     return find_components(
         _opened(graph, client),
-        place=place_for(client, parse_bytes(memory_limit)),
+        place=place_for(client, parse_bytes(memory_limit), device),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
         exchange=exchange,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import dask
 from distributed import Client, KilledWorker, LocalCluster
@@ -16,10 +19,15 @@ from distributed.comm.core import CommClosedError
 from distributed.comm.registry import get_backend
 from distributed.security import Security
 
-from ooc_graph.errors import ClusterLostError, UsageError
+from ooc_graph.errors import ClusterLostError, DeviceError, UsageError
+from ooc_graph.session.devices import device_count
 from ooc_graph.session.machine import KEPT_BYTES, cores
 
 _CONNECT_S = 30
+
+# A terminal sends Ctrl-C to workers too. They must not die of it before this process has
+# cancelled what they do, or it would wait for them without end.
+_PRELOAD = ["import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"]
 
 # Workers measure their own budgets: Dask's limits would only kill them a second time. Small
 # allocations go back to the system at once, so that what was freed is not counted as in use.
@@ -28,9 +36,7 @@ _CONFIGURATION = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": False,
-    # A terminal sends Ctrl-C to workers too. They must not die of it before this process has
-    # cancelled what they do, or it would wait for them without end.
-    "distributed.worker.preload": ["import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"],
+    "distributed.worker.preload": _PRELOAD,
     "distributed.scheduler.worker-saturation": float("inf"),
     "distributed.admin.large-graph-warning-threshold": "1GB",
     "distributed.nanny.pre-spawn-environ": {
@@ -56,6 +62,51 @@ def local_cluster(workers: int = 1) -> Iterator[Client]:
     ------
     Client of the cluster, which is closed at the end.
     """
+    with _local(workers, LocalCluster, {"processes": True}) as client:
+        yield client
+
+
+@contextmanager
+def local_cuda_cluster(workers: int | None = None) -> Iterator[Client]:
+    """A cluster of one worker process for each CUDA device of this machine, on the loopback.
+
+    Arrays on the devices come from RMM's pool where RMM is installed: the driver's own one
+    (``cudaMallocAsync``), which grows as it is needed and gives back what is not.
+
+    Parameters
+    ----------
+    workers
+        Worker processes, at most one a device; None: all devices.
+
+    Yields
+    ------
+    Client of the cluster, which is closed at the end.
+
+    Raises
+    ------
+    DeviceError
+        There is no device, or dask-cuda is not installed.
+    """
+    devices = device_count()
+    if workers is not None and workers > devices:
+        raise UsageError(
+            f"--workers {workers}: CUDA workers have a device each, and {devices} can be seen here"
+        )
+    try:
+        from dask_cuda import LocalCUDACluster  # noqa: PLC0415 (only where there is a device)
+    except ImportError as error:
+        raise DeviceError(
+            f"a cluster of CUDA workers needs dask-cuda ({error}): pip install 'ooc-graph[cuda13]'"
+        ) from error
+    options: dict[str, object] = {"device_memory_limit": 0, "protocol": "tcp", "preload": _PRELOAD}
+    if find_spec("rmm"):
+        options |= {"rmm_async": True, "rmm_allocator_external_lib_list": ["cupy"]}
+    with _local(devices if workers is None else workers, LocalCUDACluster, options) as client:
+        yield client
+
+
+@contextmanager
+def _local(workers: int, kind: Any, options: dict[str, object]) -> Iterator[Client]:
     if workers < 1:
         raise UsageError(f"--workers {workers}: give at least 1")
     logging.getLogger("distributed").setLevel(logging.ERROR)
@@ -64,12 +115,12 @@ def local_cluster(workers: int = 1) -> Iterator[Client]:
         folder = stack.enter_context(
             tempfile.TemporaryDirectory(prefix="ooc-graph-", ignore_cleanup_errors=True)
         )
-        client = _started(stack, workers, folder)
+        client = _started(stack, workers, partial(kind, local_directory=folder, **options))
         with _loss_named("the local cluster"):
             yield client
 
 
-def _started(stack: ExitStack, workers: int, folder: str) -> Client:
+def _started(stack: ExitStack, workers: int, kind: Callable[..., LocalCluster]) -> Client:
     """Client of a new local cluster; the stack closes both.
 
     Raises
@@ -79,15 +130,13 @@ def _started(stack: ExitStack, workers: int, folder: str) -> Client:
     """
     try:
         cluster = stack.enter_context(
-            LocalCluster(
+            kind(
                 n_workers=workers,
                 threads_per_worker=max(1, cores() // workers),
-                processes=True,
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
                 worker_dashboard_address="127.0.0.1:0",
                 memory_limit=0,
-                local_directory=folder,
                 silence_logs=logging.CRITICAL,
             )
         )

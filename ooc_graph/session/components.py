@@ -16,8 +16,9 @@ from ooc_graph.kernels.components_interface import ComponentLabels
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import resident
+from ooc_graph.session.choice import choose
 from ooc_graph.session.place import Place
-from ooc_graph.session.search import MakeRanks, choose_exchange
+from ooc_graph.session.search import MakeRanks
 from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse.components import components as algorithm
@@ -54,7 +55,7 @@ def components(
         If a chunk is not as the manifest says; nothing is written then either.
     """
     resident.require_same(graph.path, graph.identity)
-    chosen = choose_exchange(graph, KERNEL, exchange, place)
+    chosen = choose(graph, KERNEL, place, exchange=exchange).exchange
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
     with writing as store, progress.stage(KERNEL):
         folder = None if store is None else str(store.folder)

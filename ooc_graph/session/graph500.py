@@ -15,6 +15,7 @@ from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.session.api import build_with_report
 from ooc_graph.session.compile_ahead import compile_ahead
 from ooc_graph.session.compile_parts import parts_of_graph500
+from ooc_graph.session.devices import AUTO
 from ooc_graph.session.graph500_report import Outcome, leave_report
 from ooc_graph.session.graph500_run import Graph500Options, Run
 from ooc_graph.session.graph500_searches import refuse_few_keys, search_all, search_keys
@@ -33,6 +34,7 @@ def graph500(
     *,
     client: Client | None,
     memory_limit_bytes: int | None,
+    device: str = AUTO,
     progress: Progress,
     overwrite: bool,
     command: Sequence[str] = (),
@@ -44,7 +46,7 @@ def graph500(
     Outcome
         Its block says that there are no results if an answer broke a rule.
     """
-    place = place_for(client, memory_limit_bytes)
+    place = place_for(client, memory_limit_bytes, device)
     run = Run(options, folder, place, progress)
     weighted = "sssp" in options.kernels
     source = Kronecker(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -16,11 +17,14 @@ from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
 from ooc_graph.session import resident
 from ooc_graph.session.api import check_edges, validator_of
+from ooc_graph.session.choice import choose, resident_bytes
 from ooc_graph.session.compile_parts import check_pair
+from ooc_graph.session.devices import CPU
+from ooc_graph.session.edges_method import ROWS
 from ooc_graph.session.graph500_run import Run, Searched
 from ooc_graph.session.machine import cores
 from ooc_graph.session.place import Place
-from ooc_graph.session.search import choose_exchange, resident_bytes, run_search, search
+from ooc_graph.session.search import run_search, search
 from ooc_graph.session.ways import Course
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray, NoProgress
@@ -55,8 +59,13 @@ def search_all(
     run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
 ) -> list[Searched]:
     """Search from all keys, timed, and validate: on one worker in batches, else key by key."""
-    if choose_exchange(graph, kernel, "auto", run.place) == "one":
-        task = BatchTask(str(graph.path), graph.identity, kernel, source, run.options.validate)
+    way = choose(graph, kernel, run.place)
+    if way.why:
+        run.progress.note(f"{kernel} on the CPU: {way.why}")
+    if way.exchange == "one":
+        task = BatchTask(
+            str(graph.path), graph.identity, kernel, source, run.options.validate, way.device
+        )
         with run.progress.stage(f"{kernel}: loading, warming up"):
             run.timed(f"{kernel} warm-up", lambda: run.place.call(warm_up, task, int(keys[0])))
         size = _batch(graph, kernel, run.place)
@@ -119,11 +128,16 @@ class BatchTask:
     kernel: str
     source: Kronecker
     validate: bool
+    device: str = CPU
+
+    def searcher(self) -> AbstractContextManager[resident.Searcher]:
+        """The graph on its device."""
+        return resident.searcher(self.path, self.identity, self.kernel, ROWS, self.device)
 
 
 def warm_up(task: BatchTask, key: int) -> None:
     """Load the graph, compile, and search once untimed, as the reference does."""
-    with resident.searcher(task.path, task.identity, task.kernel) as held:
+    with task.searcher() as held:
         run_search(held, key)
     if task.validate:
         check_pair(task.kernel, task.source.weighted)
@@ -131,7 +145,7 @@ def warm_up(task: BatchTask, key: int) -> None:
 
 def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
     """Search from each key and validate the answers in one pass over the edges."""
-    with resident.searcher(task.path, task.identity, task.kernel) as held:
+    with task.searcher() as held:
         found: list[Searched] = []
         answers = _answers(held, keys, found)
         if not task.validate:

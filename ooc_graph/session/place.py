@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.session import resident
+from ooc_graph.session.devices import AUTO, Device, choose_here, choose_on_workers, require_name
 from ooc_graph.session.machine import cores, default_limit_bytes, return_freed_memory
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import CHECK_S, POLL_S, Workforce
@@ -34,6 +36,14 @@ class Place(Protocol):
     @property
     def limit_bytes(self) -> int:
         """Memory of all processes together."""
+
+    @property
+    def wanted(self) -> str:
+        """Device that was asked for: ``auto``, ``cpu`` or ``cuda``."""
+
+    @property
+    def device(self) -> Device:
+        """Device that all processes have; looked for when it is first asked for."""
 
     @property
     def processes(self) -> int:
@@ -67,8 +77,15 @@ class Here:
     client = None
     processes = 1
 
-    def __init__(self, limit_bytes: int | None = None) -> None:
+    def __init__(self, limit_bytes: int | None = None, wanted: str = AUTO) -> None:
+        require_name(wanted)
+        self.wanted = wanted
         self.limit_bytes = limit_bytes or default_limit_bytes()
+
+    @cached_property
+    def device(self) -> Device:
+        """Device of this process."""
+        return choose_here(self.wanted)
 
     @property
     def process_limit_bytes(self) -> int:
@@ -111,11 +128,15 @@ class OnCluster:
         A synchronous client.
     limit_bytes
         For all workers together; None: what the workers bring.
+    wanted
+        Device that was asked for.
     """
 
-    def __init__(self, client: Client, limit_bytes: int | None = None) -> None:
+    def __init__(self, client: Client, limit_bytes: int | None = None, wanted: str = AUTO) -> None:
         if client.asynchronous:
             raise UsageError("give a synchronous Dask client (asynchronous=False)")
+        require_name(wanted)
+        self.wanted = wanted
         self.client: Client = client
         self._patience_s = 0.0
         workers = self._workers()
@@ -125,6 +146,11 @@ class OnCluster:
             for address, worker in workers.items()
         }
         self.limit_bytes = sum(self._limits.values())
+
+    @cached_property
+    def device(self) -> Device:
+        """CUDA where every worker has a device that can be used."""
+        return choose_on_workers(self.wanted, self.client)
 
     def _workers(self) -> dict[str, Any]:
         """Workers that there are; once there were some, none may mean that one restarts."""
@@ -233,6 +259,8 @@ def _brought(worker: dict[str, Any]) -> int:
     return int((worker["memory_limit"] or default_limit_bytes()) * _WORKER_SHARE)
 
 
-def place_for(client: Client | None, limit_bytes: int | None) -> Place:
-    """Place to work at: a client's cluster, or this process."""
-    return Here(limit_bytes) if client is None else OnCluster(client, limit_bytes)
+def place_for(client: Client | None, limit_bytes: int | None, wanted: str = AUTO) -> Place:
+    """Place to work at, a client's cluster or this process, on the device ``wanted``."""
+    if client is None:
+        return Here(limit_bytes, wanted)
+    return OnCluster(client, limit_bytes, wanted)

@@ -12,15 +12,20 @@ from typing import Any
 
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.errors import UsageError
+from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import HUB, LIGHT
+from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import EDGES, ROWS, load_search
 from ooc_graph.session.machine import cores
 from ooc_graph.session.warmup import NEAR_FAR, warm
 from ooc_graph.shards.in_memory import find_graph
 from ooc_graph.shards.load import Graph
+
+# Device memory a vertex at most; measured peaks are below it.
+_CUDA_BFS_BYTES, _CUDA_SSSP_BYTES, _CUDA_WIDE_BYTES = 64, 96, 160
 
 ORDER_OF = {"bfs": HUB, "sssp": LIGHT, "components": HUB}
 
@@ -47,8 +52,8 @@ class Searcher:
 
 
 _lock = threading.RLock()
-_held: dict[tuple[str, str, str, str], Searcher] = {}
-_device: list[CpuDevice] = []
+_held: dict[tuple[str, ...], Searcher] = {}
+_devices: dict[str, Any] = {}
 
 
 def threads_here() -> int:
@@ -72,30 +77,46 @@ def _worker() -> Any:
         return None
 
 
-def device() -> CpuDevice:
-    """The device of this process, made when first asked for."""
+def device(name: str = CPU) -> Any:
+    """A device of this process, ``cpu`` or ``cuda``, made when first asked for.
+
+    Raises
+    ------
+    DeviceError, DeviceBusyError
+        There is no CUDA device, or others have it.
+    """
     with _lock:
-        if not _device:
-            _device.append(CpuDevice(threads_here()))
-        return _device[0]
+        if name not in _devices:
+            _devices[name] = CpuDevice(threads_here()) if name == CPU else _cuda_device()
+        return _devices[name]
+
+
+def _cuda_device() -> Any:
+    from ooc_graph.kernels.cuda_device import CudaDevice  # noqa: PLC0415 (where there is one)
+
+    cuda_modules.open_device()
+    return CudaDevice()
 
 
 @contextmanager
-def searcher(path: str, identity: str, kernel: str, method: str = ROWS) -> Iterator[Searcher]:
+def searcher(
+    path: str, identity: str, kernel: str, method: str = ROWS, device_name: str = CPU
+) -> Iterator[Searcher]:
     """Exclusive use of a resident graph; loads it, in place of what was held before."""
     with _lock:
-        key = (path, identity, kernel, method)
+        key = (path, identity, kernel, method, device_name)
         if key not in _held:
             release()
             release_ranks()
-            _held[key] = _load(path, identity, kernel, method)
+            _held[key] = _load(path, identity, kernel, method, device_name)
         yield _held[key]
 
 
 def release() -> None:
-    """Forget the graph that searches of one rank hold in this process."""
+    """Forget the graph that searches of one rank hold in this process, on whichever device."""
     with _lock:
         _held.clear()
+        cuda_modules.free_unused()
 
 
 def release_ranks(dask_worker: Any = None) -> None:
@@ -176,8 +197,14 @@ def load_ids(graph: Graph) -> Ids:
     return Ids(graph.internal_of(), graph.original_of(), graph.first_id, originals)
 
 
-def _load(path: str, identity: str, kernel: str, method: str) -> Searcher:
+def _load(path: str, identity: str, kernel: str, method: str, device_name: str) -> Searcher:
     graph = open_same(path, identity)
+    if device_name == CUDA:
+        device(CUDA)
+        cuda_modules.require_memory(cuda_bytes(graph, kernel), f"{kernel} on {graph.path}")
+        shard = graph.load(ORDER_OF[kernel])
+        search = getattr(device(CUDA), kernel)(shard)
+        return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)
     if method == EDGES:
         search = load_search(graph, kernel, device())
         return Searcher(kernel, search, graph, load_ids(graph), graph.tuples())
@@ -185,6 +212,20 @@ def _load(path: str, identity: str, kernel: str, method: str) -> Searcher:
     search = getattr(device(), kernel)(shard)
     warm(kernel, graph, device(), variant=variant_of(search))
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)
+
+
+def cuda_bytes(graph: Graph, kernel: str) -> int:
+    """Device memory of one rank that searches the whole graph on a CUDA device, at most."""
+    rows = graph.resident_bytes(ORDER_OF[kernel])
+    return rows + graph.rows * cuda_state_bytes(graph, kernel)
+
+
+def cuda_state_bytes(graph: Graph, kernel: str) -> int:
+    """Device memory a vertex beside the rows: heads, buffers, answer."""
+    if kernel == "bfs":
+        return _CUDA_BFS_BYTES
+    is_narrow = graph.weight_dtype is not None and graph.weight_dtype.itemsize == 4
+    return _CUDA_SSSP_BYTES if is_narrow else _CUDA_WIDE_BYTES
 
 
 def variant_of(search: Any) -> str:

@@ -15,13 +15,12 @@ import numpy as np
 
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
-from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.kernels.interface import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
-from ooc_graph.kernels.sssp_near_far_search import may_pair_rows, paired_bytes
-from ooc_graph.kernels.sssp_search import first_rows
+from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.layout.commit import Partial, partial_store
-from ooc_graph.layout.names import TUPLES, id_dtype
-from ooc_graph.session import edges_method, resident
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.session import device_answer, edges_method, resident
+from ooc_graph.session.choice import Way, choose, on_cpu
+from ooc_graph.session.devices import AUTO, CPU, CUDA
 from ooc_graph.session.place import Place
 from ooc_graph.session.warmup import RANKS, warm
 from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
@@ -31,11 +30,8 @@ from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Dealing, Progress
 
 KERNELS = ("bfs", "sssp")
-EXCHANGES = ("auto", "local", "scheduler")
-
-# Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
-# pieces. Measured peaks are below it.
-_STATE_BYTES = {"bfs": 48, "sssp": 96, "components": 40}
+NUMPY, CUPY = "numpy", "cupy"
+"""Where an answer that is not written lies: in host memory, or on the CUDA device."""
 
 
 def run_search(held: resident.Searcher, root: int) -> tuple[Tree, Course]:
@@ -76,6 +72,7 @@ def search(
     exchange: str = "auto",
     method: str = edges_method.ROWS,
     overwrite: bool = False,
+    arrays: str = NUMPY,
 ) -> TreeResult:
     """Search from one vertex and give the answer, or write it.
 
@@ -83,6 +80,8 @@ def search(
     ------
     UnknownVertexError, UsageError, NegativeWeightError, MemoryBudgetError, OutputExistsError
         Before anything is written.
+    DeviceError, DeviceBusyError
+        If CUDA was asked for, and is not there or others use it; nothing is written then.
     CorruptStoreError
         If a chunk is not as the manifest says; nothing is written then either.
     """
@@ -90,15 +89,21 @@ def search(
     graph.require(resident.ORDER_OF[kernel])
     root = _as_id(root)
     graph.position_of(root)
-    edges_method.require_method(method)
-    if method == edges_method.EDGES:
-        chosen = edges_method.choose_one(graph, kernel, exchange, place.process_limit_bytes)
-    else:
-        chosen = choose_exchange(graph, kernel, exchange, place)
+    way = choose(graph, kernel, place, exchange=exchange, method=method)
+    _require_arrays(arrays, way, place, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
     with writing as store, progress.stage(f"{kernel} from {root}"):
-        task = SearchTask(str(graph.path), graph.identity, kernel, root, _folder(store), method)
-        written = _carry_out(graph, task, chosen, place)
+        task = SearchTask(
+            str(graph.path),
+            graph.identity,
+            kernel,
+            root,
+            _folder(store),
+            method,
+            way.device,
+            arrays,
+        )
+        written = _carry_out_or_fall_back(graph, task, way, place, progress)
         if store is not None:
             dtype = _measure(graph, kernel)
             attributes = result_attributes(kernel, root, graph.content_sha256, dtype)
@@ -120,69 +125,37 @@ def _folder(store: Partial | None) -> str | None:
     return None if store is None else str(store.folder)
 
 
-def resident_bytes(graph: Graph, kernel: str) -> int:
-    """Memory of one rank that searches the whole graph."""
-    rows = graph.resident_bytes(resident.ORDER_OF[kernel])
-    return rows + _copied_bytes(graph, kernel) + graph.rows * _STATE_BYTES[kernel]
+def _require_arrays(arrays: str, way: Way, place: Place, out: Path | None) -> None:
+    if arrays not in (NUMPY, CUPY):
+        raise UsageError(f"arrays {arrays!r}: choose {NUMPY} or {CUPY}")
+    if arrays == NUMPY:
+        return
+    if place.client is not None or out is not None:
+        raise UsageError(
+            "arrays='cupy' leaves the answer on this process's device: leave client= and out= out"
+        )
+    if way.device != CUDA or way.exchange != "one":
+        raise UsageError(
+            "arrays='cupy' needs a search on one CUDA device"
+            + (f", and this one is on the CPU: {way.why}" if way.why else "")
+        )
 
 
-def _copied_bytes(graph: Graph, kernel: str) -> int:
-    """Memory of rows that one rank may keep in another form too, heads aside.
-
-    Short rows get fixed places for BFS; weights lie beside their arcs for near-far.
-    """
-    sides = 2 if graph.directed else 1
-    if kernel == "bfs" and may_fix_rows(graph.rows * sides, graph.arcs):
-        return FIXED_ROW_BYTES * graph.rows * sides
-    weights, arcs = graph.weight_dtype, graph.arcs // sides
-    if kernel != "sssp" or weights is None or not may_pair_rows(weights, graph.rows, arcs):
-        return 0
-    if weights.kind == "f" and hubs_hold_much(_head_share(graph)):
-        return 0
-    return paired_bytes(graph.rows, arcs)
-
-
-def _head_share(graph: Graph) -> float:
-    """Share of the input tuples at the first 1 % of the rows; reads no others."""
-    count, spec, held = first_rows(graph.rows), graph.stored.spec(TUPLES), 0
-    for index in range(-(-count // spec.chunk)):
-        start, _ = spec.bounds(index)
-        held += int(graph.stored.chunk(spec, index)[: count - start].sum(dtype=np.uint64))
-    tuples = 2 * (graph.edges - int(graph.attributes["self_loops"]))
-    return held / max(tuples, 1)
-
-
-def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str:
-    """``one`` rank where the graph fits one worker (decision 8), else the ranks of the cluster.
-
-    Raises
-    ------
-    UsageError
-        If the exchange has no such name, or needs a cluster and there is none.
-    MemoryBudgetError
-        If the graph does not fit even all workers together.
-    """
-    if wanted not in EXCHANGES:
-        raise UsageError(f"exchange {wanted!r}: choose {', '.join(EXCHANGES)}")
-    if wanted == "scheduler" and place.client is None:
-        raise UsageError("the scheduler exchange needs a Dask client")
-    if wanted == "local":
-        return wanted
-    rows = graph.resident_bytes(resident.ORDER_OF[kernel])
-    state = graph.rows * _STATE_BYTES[kernel]
-    needed, available = resident_bytes(graph, kernel), place.process_limit_bytes
-    if wanted == "auto" and needed <= available:
-        return "one"
-    if place.client is not None:
-        # Shards are dealt whole: the busiest worker has this many, and every worker takes part.
-        busiest = -(-graph.shards // min(place.processes, graph.shards))
-        needed, available = rows * busiest // graph.shards + state, place.least_limit_bytes
-        if needed <= available:
-            return "scheduler"
-    raise MemoryBudgetError(
-        f"{kernel} on {graph.path} needs {needed:,} bytes in one worker, and a worker may use "
-        f"{available:,}; raise --memory-limit or add workers that have the memory"
-    )
+def _carry_out_or_fall_back(
+    graph: Graph, task: SearchTask, way: Way, place: Place, progress: Progress
+) -> Written:
+    """Carry it out; where ``auto`` took a CUDA device that turns out too full, on the CPU."""
+    if not way.why:
+        try:
+            return _carry_out(graph, task, way.exchange, place)
+        except (MemoryBudgetError, DeviceBusyError) as error:
+            if way.device == CPU or place.wanted != AUTO or task.arrays == CUPY:
+                raise
+            why = str(error)
+        asked = "auto" if way.exchange == "one" else way.exchange
+        way = on_cpu(graph, task.kernel, place, exchange=asked, method=task.method, why=why)
+    progress.note(f"{task.kernel} on the CPU: {way.why}")
+    return _carry_out(graph, replace(task, device=CPU), way.exchange, place)
 
 
 def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Written:
@@ -195,7 +168,10 @@ def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Wri
 
 def search_whole(task: SearchTask) -> Written:
     """One rank with the whole graph; runs on the worker that holds it."""
-    with resident.searcher(task.path, task.identity, task.kernel, task.method) as held:
+    identity = task.path, task.identity, task.kernel, task.method, task.device
+    with resident.searcher(*identity) as held:
+        if task.arrays == CUPY:
+            return device_answer.search(held, task.root)
         tree, course = run_search(held, task.root)
         return _written(task, tree, held.ids, course)
 
@@ -234,8 +210,9 @@ class MakeRanks:
         """As the call, with ranks that are taken from ``kept`` and go back there."""
         resident.release()
         graph = resident.open_same(self.task.path, self.task.identity)
-        warm(self.task.kernel, graph, resident.device(), variant=RANKS)
-        key = (self.task.path, self.task.identity, self.task.kernel)
+        if self.task.device == CPU:
+            warm(self.task.kernel, graph, resident.device(), variant=RANKS)
+        key = (self.task.path, self.task.identity, self.task.kernel, self.task.device)
         kept.keep_only(key, shards)
         ranks = {shard: kept.take(key, shard) or self._rank(graph, shard) for shard in shards}
         coroutines, shared = self._coroutines(graph, ranks)
@@ -246,10 +223,10 @@ class MakeRanks:
 
     def _rank(self, graph: Graph, shard: int) -> Any:
         rows = graph.load(resident.ORDER_OF[self.task.kernel], shard)
-        return getattr(resident.device(), f"{self.task.kernel}_rank")(rows)
+        return getattr(resident.device(self.task.device), f"{self.task.kernel}_rank")(rows)
 
     def _coroutines(self, graph: Graph, ranks: dict[int, Any]) -> tuple[dict[int, Any], Any]:
-        device = resident.device()
+        device = resident.device(self.task.device)
         if self.task.kernel == "bfs":
             shared: Any = device.bfs_shared(graph.rows, graph.shards)
             algorithm: Any = bfs

@@ -12,6 +12,7 @@ from ooc_graph.exchange import local
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.session import resident
+from ooc_graph.session.devices import CPU
 from ooc_graph.session.edges_method import ROWS
 from ooc_graph.session.place import Place
 from ooc_graph.shards.load import Graph
@@ -66,7 +67,21 @@ class Written:
 
 @dataclass(frozen=True)
 class SearchTask:
-    """A search as it travels to workers; ``folder`` is the partial store, or None."""
+    """A search as it travels to workers.
+
+    Parameters
+    ----------
+    path, identity
+        The graph's.
+    kernel, root, method
+        What to search, by original id, and how.
+    folder
+        The partial store, or None.
+    device
+        ``cpu`` or ``cuda``.
+    arrays
+        ``numpy``, or ``cupy`` for an answer that stays on the device.
+    """
 
     path: str
     identity: str
@@ -74,6 +89,8 @@ class SearchTask:
     root: int
     folder: str | None
     method: str = ROWS
+    device: str = CPU
+    arrays: str = "numpy"
 
     @property
     def parts(self) -> Path:

@@ -1,0 +1,195 @@
+"""Where and how a search is carried out: device, and one rank or many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.kernels.cuda_held import MOST_ROWS
+from ooc_graph.kernels.interface import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
+from ooc_graph.kernels.sssp_near_far_search import may_pair_rows, paired_bytes
+from ooc_graph.kernels.sssp_search import first_rows
+from ooc_graph.layout.names import TUPLES
+from ooc_graph.session import edges_method, resident
+from ooc_graph.session.devices import AUTO, CPU, CUDA
+from ooc_graph.session.place import Place
+from ooc_graph.shards.load import Graph
+
+EXCHANGES = ("auto", "local", "scheduler")
+
+# Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
+# pieces. Measured peaks are below it.
+_STATE_BYTES = {"bfs": 48, "sssp": 96, "components": 40}
+# Host memory a vertex beside the rows where a CUDA device searches: id tables and the answer.
+_HOST_BYTES = 40
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a search is carried out.
+
+    Parameters
+    ----------
+    device
+        ``cpu`` or ``cuda``.
+    exchange
+        ``one`` rank, or ``local`` or ``scheduler``.
+    why
+        Why it is the CPU where ``auto`` was asked for; else empty.
+    """
+
+    device: str
+    exchange: str
+    why: str = ""
+
+
+def choose(
+    graph: Graph,
+    kernel: str,
+    place: Place,
+    *,
+    exchange: str = "auto",
+    method: str = edges_method.ROWS,
+) -> Way:
+    """Choose device and exchange.
+
+    Raises
+    ------
+    UsageError
+        If a name is none, or what is asked for does not go together.
+    DeviceError
+        If CUDA is asked for and not there.
+    MemoryBudgetError
+        If the graph does not fit even all workers together.
+    """
+    edges_method.require_method(method)
+    if exchange not in EXCHANGES:
+        raise UsageError(f"exchange {exchange!r}: choose {', '.join(EXCHANGES)}")
+    why = place.device.why
+    if place.device.name == CUDA:
+        try:
+            return Way(CUDA, _exchange_on_cuda(graph, kernel, exchange, method, place))
+        except (UsageError, MemoryBudgetError) as error:
+            if place.wanted != AUTO:
+                raise
+            why = str(error)
+    return on_cpu(graph, kernel, place, exchange=exchange, method=method, why=why)
+
+
+def on_cpu(graph: Graph, kernel: str, place: Place, *, exchange: str, method: str, why: str) -> Way:
+    """As `choose`, for the CPU."""
+    if method == edges_method.EDGES:
+        chosen = edges_method.choose_one(graph, kernel, exchange, place.process_limit_bytes)
+    else:
+        chosen = choose_exchange(graph, kernel, exchange, place)
+    return Way(CPU, chosen, why)
+
+
+def _exchange_on_cuda(graph: Graph, kernel: str, exchange: str, method: str, place: Place) -> str:
+    if kernel == "components":
+        raise UsageError("components are found on the CPU only: use --device cpu")
+    if method == edges_method.EDGES:
+        raise UsageError("method 'edges' searches on the CPU only: use --device cpu")
+    if graph.rows > MOST_ROWS:
+        raise UsageError(
+            f"{graph.path} has {graph.rows:,} vertices with edges; a CUDA device searches "
+            f"{MOST_ROWS:,} at most: use --device cpu"
+        )
+    _require_cluster(exchange, place)
+    if exchange == "local":
+        return exchange
+    rows = graph.resident_bytes(resident.ORDER_OF[kernel])
+    host = rows + graph.rows * _HOST_BYTES, place.process_limit_bytes
+    device = resident.cuda_bytes(graph, kernel), place.device.memory_bytes
+    if exchange == "auto" and _fits(host) and _fits(device):
+        return "one"
+    if place.client is not None:
+        mine = rows * _busiest(graph, place) // graph.shards
+        state = graph.rows * resident.cuda_state_bytes(graph, kernel)
+        host = mine + graph.rows * _HOST_BYTES, place.least_limit_bytes
+        device = mine + state, place.device.memory_bytes
+        if _fits(host) and _fits(device):
+            return "scheduler"
+    where, (needed, there) = ("host", host) if _fits(device) else ("device", device)
+    raise MemoryBudgetError(
+        f"{kernel} on {graph.path} needs {needed:,} bytes of {where} memory in one worker, and a "
+        f"worker may use {there:,}; add workers, or use --device cpu"
+    )
+
+
+def _fits(needed_and_there: tuple[int, int]) -> bool:
+    needed, there = needed_and_there
+    return needed <= there
+
+
+def _require_cluster(exchange: str, place: Place) -> None:
+    if exchange == "scheduler" and place.client is None:
+        raise UsageError("the scheduler exchange needs a Dask client")
+
+
+def _busiest(graph: Graph, place: Place) -> int:
+    """Shards of the busiest worker: they are dealt whole, and every worker takes part."""
+    return -(-graph.shards // min(place.processes, graph.shards))
+
+
+def resident_bytes(graph: Graph, kernel: str) -> int:
+    """Memory of one rank that searches the whole graph."""
+    rows = graph.resident_bytes(resident.ORDER_OF[kernel])
+    return rows + _copied_bytes(graph, kernel) + graph.rows * _STATE_BYTES[kernel]
+
+
+def _copied_bytes(graph: Graph, kernel: str) -> int:
+    """Memory of rows that one rank may keep in another form too, heads aside.
+
+    Short rows get fixed places for BFS; weights lie beside their arcs for near-far.
+    """
+    sides = 2 if graph.directed else 1
+    if kernel == "bfs" and may_fix_rows(graph.rows * sides, graph.arcs):
+        return FIXED_ROW_BYTES * graph.rows * sides
+    weights, arcs = graph.weight_dtype, graph.arcs // sides
+    if kernel != "sssp" or weights is None or not may_pair_rows(weights, graph.rows, arcs):
+        return 0
+    if weights.kind == "f" and hubs_hold_much(_head_share(graph)):
+        return 0
+    return paired_bytes(graph.rows, arcs)
+
+
+def _head_share(graph: Graph) -> float:
+    """Share of the input tuples at the first 1 % of the rows; reads no others."""
+    count, spec, held = first_rows(graph.rows), graph.stored.spec(TUPLES), 0
+    for index in range(-(-count // spec.chunk)):
+        start, _ = spec.bounds(index)
+        held += int(graph.stored.chunk(spec, index)[: count - start].sum(dtype=np.uint64))
+    tuples = 2 * (graph.edges - int(graph.attributes["self_loops"]))
+    return held / max(tuples, 1)
+
+
+def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str:
+    """``one`` rank where the graph fits one worker (decision 8), else the ranks of the cluster.
+
+    Raises
+    ------
+    UsageError
+        If the exchange needs a cluster and there is none.
+    MemoryBudgetError
+        If the graph does not fit even all workers together.
+    """
+    _require_cluster(wanted, place)
+    if wanted == "local":
+        return wanted
+    rows = graph.resident_bytes(resident.ORDER_OF[kernel])
+    state = graph.rows * _STATE_BYTES[kernel]
+    needed, available = resident_bytes(graph, kernel), place.process_limit_bytes
+    if wanted == "auto" and needed <= available:
+        return "one"
+    if place.client is not None:
+        needed = rows * _busiest(graph, place) // graph.shards + state
+        available = place.least_limit_bytes
+        if needed <= available:
+            return "scheduler"
+    raise MemoryBudgetError(
+        f"{kernel} on {graph.path} needs {needed:,} bytes in one worker, and a worker may use "
+        f"{available:,}; raise --memory-limit or add workers that have the memory"
+    )

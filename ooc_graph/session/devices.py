@@ -1,0 +1,117 @@
+"""Which device searches: the one asked for, as far as it is there where the work is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ooc_graph.errors import DeviceError, UsageError
+from ooc_graph.kernels import cuda_modules
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+AUTO, CPU, CUDA = "auto", "cpu", "cuda"
+DEVICES = (AUTO, CPU, CUDA)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that was chosen.
+
+    Parameters
+    ----------
+    name
+        ``cpu`` or ``cuda``.
+    memory_bytes
+        Of the smallest CUDA device; 0 for the CPU.
+    why
+        Why it is the CPU where ``auto`` was asked for; else empty.
+    """
+
+    name: str
+    memory_bytes: int = 0
+    why: str = ""
+
+
+def require_name(wanted: str) -> None:
+    """Refuse a device that there is not.
+
+    Raises
+    ------
+    UsageError
+    """
+    if wanted not in DEVICES:
+        raise UsageError(f"device {wanted!r}: choose {', '.join(DEVICES)}")
+
+
+def cuda_memory_here() -> int:
+    """Memory of this process's CUDA device, in bytes; the device is not opened.
+
+    Raises
+    ------
+    DeviceError
+        There is none that can be used.
+    """
+    cupy = cuda_modules.cuda()
+    found = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return int(found["totalGlobalMem"])
+
+
+def choose_here(wanted: str) -> Device:
+    """Device of this process.
+
+    Raises
+    ------
+    DeviceError
+        ``cuda`` is wanted, and there is none that can be used.
+    """
+    require_name(wanted)
+    if wanted == CPU:
+        return Device(CPU)
+    try:
+        return Device(CUDA, cuda_memory_here())
+    except DeviceError as error:
+        if wanted == CUDA:
+            raise
+        return Device(CPU, why=str(error))
+
+
+def choose_on_workers(wanted: str, client: Client) -> Device:
+    """Device of all workers of a cluster: CUDA where each of them has one.
+
+    Raises
+    ------
+    DeviceError
+        ``cuda`` is wanted, and a worker has none that can be used; the message names it.
+    """
+    require_name(wanted)
+    if wanted == CPU:
+        return Device(CPU)
+    found: dict[str, int | str] = client.run(_look)
+    without = {address: why for address, why in found.items() if isinstance(why, str)}
+    if not without and found:
+        return Device(CUDA, min(size for size in found.values() if isinstance(size, int)))
+    address, why = min(without.items(), default=("", "no worker answers"))
+    if wanted == CUDA:
+        raise DeviceError(f"worker {address}: {why}" if address else why)
+    return Device(CPU, why=why)
+
+
+def _look(dask_worker: Any = None) -> int | str:  # noqa: ARG001 - Dask gives it
+    """Bytes of the CUDA device of the process that runs this, or why there is none."""
+    try:
+        return cuda_memory_here()
+    except DeviceError as error:
+        return str(error)
+
+
+def device_count() -> int:
+    """CUDA devices that this process sees.
+
+    Raises
+    ------
+    DeviceError
+        None that can be used.
+    """
+    return int(cuda_modules.cuda().cuda.runtime.getDeviceCount())

@@ -1,0 +1,250 @@
+"""Which device is chosen, and what is said where CUDA is wanted and not there; without any GPU."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.errors import (
+    DeviceBusyError,
+    DeviceError,
+    MemoryBudgetError,
+    UsageError,
+)
+from ooc_graph.kernels import cuda_modules
+from ooc_graph.session import choice, devices, search
+from ooc_graph.session.place import Here
+from ooc_graph.types import NoProgress
+
+
+class RuntimeFailure(RuntimeError):
+    """Stands for CuPy's error of the CUDA runtime."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+
+
+class CuPy(SimpleNamespace):
+    """A module, which caches may have as a key."""
+
+    __hash__ = object.__hash__
+
+
+def fake_cupy(
+    *, count: int = 1, capability: str = "90", opens: int = 0, free: int = 80, total: int = 100
+) -> Any:
+    """As much of CuPy as is asked before anything is computed."""
+
+    def on_opening(_: int) -> None:
+        if opens:
+            raise RuntimeFailure(opens)
+
+    def counted() -> int:
+        if count < 0:
+            raise RuntimeFailure(35)
+        return count
+
+    runtime = SimpleNamespace(
+        CUDARuntimeError=RuntimeFailure,
+        getDeviceCount=counted,
+        getDeviceProperties=lambda _: {"totalGlobalMem": total},
+        free=on_opening,
+        memGetInfo=lambda: (free, total),
+    )
+    device = SimpleNamespace(id=0, compute_capability=capability)
+    pool = SimpleNamespace(free_bytes=lambda: 5, free_all_blocks=lambda: None)
+    return CuPy(
+        cuda=SimpleNamespace(runtime=runtime, Device=lambda *_: device),
+        get_default_memory_pool=lambda: pool,
+    )
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a machine with the CuPy and device that a test describes."""
+
+    def put(**said: Any) -> None:
+        monkeypatch.setitem(sys.modules, "cupy", fake_cupy(**said))
+        cuda_modules._require_capable.cache_clear()
+
+    yield put
+    cuda_modules._require_capable.cache_clear()
+
+
+@pytest.fixture
+def no_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = builtins.__import__
+
+    def refuse(name: str, *rest: Any, **named: Any) -> Any:
+        if name == "cupy":
+            raise ImportError(name)
+        return plain(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    ends = np.array([1, 2, 3]), np.array([2, 3, 4])
+    return og.build(ends, tmp_path_factory.mktemp("devices") / "g.zarr")
+
+
+def test_a_device_has_a_name(graph: og.Graph) -> None:
+    with pytest.raises(UsageError, match="choose auto, cpu, cuda"):
+        og.bfs(graph, 1, device="gpu")
+
+
+def test_without_cupy(no_cupy: None) -> None:
+    with pytest.raises(DeviceError, match=r"pip install 'ooc-graph\[cuda13\]'") as caught:
+        devices.choose_here("cuda")
+    assert caught.value.exit_code == 2
+    assert devices.choose_here("auto").name == "cpu"
+    assert "CuPy" in devices.choose_here("auto").why
+    assert devices.choose_here("cpu") == devices.Device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"count": 0}, "CUDA_VISIBLE_DEVICES hides all"),
+        ({"count": -1}, "nvidia-smi"),
+        ({"capability": "75"}, "compute capability 7.5: 8.0 is the least"),
+    ],
+)
+def test_no_device_that_will_do(cupy: Any, said: dict[str, Any], why: str) -> None:
+    cupy(**said)
+    with pytest.raises(DeviceError, match=why):
+        devices.choose_here("cuda")
+    assert devices.choose_here("auto").name == "cpu"
+
+
+def test_a_device_that_will_do(cupy: Any) -> None:
+    cupy(total=1 << 30)
+    assert devices.choose_here("auto") == devices.Device("cuda", 1 << 30)
+    assert Here(wanted="auto").device.name == "cuda"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(46, DeviceBusyError), (2, DeviceBusyError), (999, DeviceError)]
+)
+def test_a_device_that_does_not_open(cupy: Any, status: int, kind: type[Exception]) -> None:
+    cupy(opens=status)
+    with pytest.raises(kind) as caught:
+        cuda_modules.open_device()
+    assert type(caught.value) is kind
+    assert caught.value.exit_code == (75 if kind is DeviceBusyError else 2)
+
+
+def test_memory_of_a_device(cupy: Any) -> None:
+    cupy(free=80, total=100)
+    cuda_modules.require_memory(85, "this")
+    with pytest.raises(DeviceBusyError, match="needs 86 bytes of device memory, and 85 of 100"):
+        cuda_modules.require_memory(86, "this")
+    with pytest.raises(MemoryBudgetError, match=r"needs 101 bytes of device memory, .* has 100"):
+        cuda_modules.require_memory(101, "this")
+
+
+def test_a_graph_too_large_for_the_device(cupy: Any, graph: og.Graph) -> None:
+    cupy(total=1000, free=1000)
+    needed = choice.resident.cuda_bytes(graph, "bfs")
+    assert choice.choose(graph, "bfs", Here(wanted="auto")).device == "cuda"
+    cupy(total=needed - 1, free=needed - 1)
+    with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of device memory"):
+        choice.choose(graph, "bfs", Here(wanted="cuda"))
+    way = choice.choose(graph, "bfs", Here(wanted="auto"))
+    assert (way.device, way.exchange) == ("cpu", "one")
+    assert "device memory" in way.why
+
+
+@pytest.mark.parametrize(
+    ("kernel", "method", "why"),
+    [("components", "rows", "components are found on the CPU"), ("bfs", "edges", "method 'edges'")],
+)
+def test_what_no_cuda_device_does(
+    cupy: Any, graph: og.Graph, kernel: str, method: str, why: str
+) -> None:
+    cupy(total=1 << 40, free=1 << 40)
+    with pytest.raises(UsageError, match=why):
+        choice.choose(graph, kernel, Here(wanted="cuda"), method=method)
+    assert why in choice.choose(graph, kernel, Here(wanted="auto"), method=method).why
+
+
+class Said(NoProgress):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def test_auto_says_that_it_took_the_cpu(no_cupy: None, graph: og.Graph) -> None:
+    said = Said()
+    found = og.bfs(graph, 1, progress=said)
+    assert found.level.tolist() == [0, 1, 2, 3]
+    assert len(said.notes) == 1
+    assert said.notes[0].startswith("bfs on the CPU: a CUDA device needs CuPy")
+    og.bfs(graph, 1, progress=said, device="cpu")
+    assert len(said.notes) == 1
+
+
+@pytest.mark.parametrize("kind", [MemoryBudgetError, DeviceBusyError])
+def test_a_device_that_is_full_when_it_is_used(
+    cupy: Any, graph: og.Graph, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    """Only ``auto`` goes on, on the CPU, and says why."""
+    cupy(total=1 << 30, free=1 << 30)
+    plain = search._carry_out
+
+    def full(graph: Any, task: Any, chosen: str, place: Any) -> Any:
+        if task.device == "cuda":
+            raise kind("too full")
+        return plain(graph, task, chosen, place)
+
+    monkeypatch.setattr(search, "_carry_out", full)
+    said = Said()
+    assert og.bfs(graph, 1, progress=said).level.tolist() == [0, 1, 2, 3]
+    assert said.notes == ["bfs on the CPU: too full"]
+    with pytest.raises(kind, match="too full"):
+        og.bfs(graph, 1, device="cuda")
+
+
+def test_arrays_on_the_device_need_one(no_cupy: None, graph: og.Graph, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="this one is on the CPU: a CUDA device needs CuPy"):
+        og.bfs(graph, 1, arrays="cupy")
+    with pytest.raises(UsageError, match="choose numpy or cupy"):
+        og.bfs(graph, 1, arrays="torch")
+    with pytest.raises(UsageError, match="leave client= and out= out"):
+        og.bfs(graph, 1, arrays="cupy", out=tmp_path / "r.zarr")
+
+
+class Workers:
+    """A client whose workers say what they have."""
+
+    def __init__(self, **found: int | str) -> None:
+        self._found = found
+
+    def run(self, function: Any) -> dict[str, int | str]:
+        return self._found
+
+
+def test_workers_must_all_have_a_device() -> None:
+    every: Any = Workers(a=300, b=200)
+    assert devices.choose_on_workers("cuda", every) == devices.Device("cuda", 200)
+    some: Any = Workers(a=300, b="no driver")
+    with pytest.raises(DeviceError, match="worker b: no driver"):
+        devices.choose_on_workers("cuda", some)
+    assert devices.choose_on_workers("auto", some) == devices.Device("cpu", why="no driver")
+    assert devices.choose_on_workers("cpu", every) == devices.Device("cpu")
+    nobody: Any = Workers()
+    with pytest.raises(DeviceError, match="no worker answers"):
+        devices.choose_on_workers("cuda", nobody)
