@@ -6,7 +6,6 @@ CuPy is imported here and nowhere else, and not before a device is asked for.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -136,9 +135,11 @@ def require_memory(needed_bytes: int, what: str) -> None:
 
 
 def free_unused() -> None:
-    """Give memory that this process's pool keeps back to the device, if it ever had a device."""
-    if "cupy" in sys.modules:
-        sys.modules["cupy"].get_default_memory_pool().free_all_blocks()
+    """Give memory that this process's pools keep back to the device; waits for the device."""
+    cupy = cuda()
+    cupy.get_default_memory_pool().free_all_blocks()
+    # The driver's own pool, which RMM uses, gives back when the device is waited for.
+    cupy.cuda.Device().synchronize()
 
 
 @cache

@@ -100,7 +100,12 @@ def local_cuda_cluster(workers: int | None = None) -> Iterator[Client]:
         ) from error
     options: dict[str, object] = {"device_memory_limit": 0, "protocol": "tcp", "preload": _PRELOAD}
     if find_spec("rmm"):
-        options |= {"rmm_async": True, "rmm_allocator_external_lib_list": ["cupy"]}
+        options |= {
+            "rmm_async": True,
+            # What is free must be seen as free: budgets are made of it.
+            "rmm_release_threshold": KEPT_BYTES,
+            "rmm_allocator_external_lib_list": ["cupy"],
+        }
     with _local(devices if workers is None else workers, LocalCUDACluster, options) as client:
         yield client
 

@@ -66,19 +66,19 @@ def _by_original(held: Searcher, tree: Any) -> tuple[Any, Any]:
     """Parents as original ids, and levels or distances, for every vertex."""
     cupy = cuda()
     internal_of = cupy.asarray(held.ids.internal_of)
-    original_of = cupy.asarray(held.ids.original_of)
     has_row = internal_of >= 0
     rows = internal_of[has_row]
-    by_internal = tree.parent[rows]
-    reached = by_internal != np.iinfo(by_internal.dtype).max
+    found = tree.parent[rows]
+    reached = found != np.iinfo(found.dtype).max
+    parents = found[reached]
     mine = cupy.full(len(rows), -1, np.int64)
-    mine[reached] = original_of[by_internal[reached]]
+    mine[reached] = parents if held.named else cupy.asarray(held.ids.original_of)[parents]
     parent = cupy.full(len(internal_of), -1, np.int64)
     parent[has_row] = mine
     measure = _unreached(held, len(internal_of))
-    found = tree.level if held.kernel == "bfs" else tree.distance
+    by_row = tree.level if held.kernel == "bfs" else tree.distance
     # Levels of a byte have another value for what is not reached.
     kept = _unreached(held, len(rows))
-    kept[reached] = found[rows][reached].astype(kept.dtype)
+    kept[reached] = by_row[rows][reached].astype(kept.dtype)
     measure[has_row] = kept
     return parent, measure

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
 from ooc_graph.report.data import Stage
+from ooc_graph.session import resident
+from ooc_graph.session.devices import CPU
+from ooc_graph.session.edges_method import ROWS
 from ooc_graph.session.place import Place
 from ooc_graph.session.search import KERNELS
 from ooc_graph.session.ways import Course
@@ -86,3 +91,33 @@ class Run:
         result = function()
         self.stages.append(Stage(name, start, perf_counter() - self.begun))
         return result
+
+
+@dataclass(frozen=True)
+class BatchTask:
+    """A batch of searches as it travels to the worker.
+
+    Parameters
+    ----------
+    path, identity
+        The graph's.
+    kernel
+        ``bfs`` or ``sssp``.
+    source
+        Its edges.
+    validate
+        Whether the answers are checked.
+    device
+        ``cpu`` or ``cuda``.
+    """
+
+    path: str
+    identity: str
+    kernel: str
+    source: Kronecker
+    validate: bool
+    device: str = CPU
+
+    def searcher(self) -> AbstractContextManager[resident.Searcher]:
+        """The graph on its device."""
+        return resident.searcher(self.path, self.identity, self.kernel, ROWS, self.device)

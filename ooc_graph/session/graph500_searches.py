@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -15,13 +14,12 @@ from ooc_graph.answers.scatter import columns_of
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
-from ooc_graph.session import resident
+from ooc_graph.session import graph500_cuda, resident
 from ooc_graph.session.api import check_edges, validator_of
 from ooc_graph.session.choice import choose, resident_bytes
 from ooc_graph.session.compile_parts import check_pair
-from ooc_graph.session.devices import CPU
-from ooc_graph.session.edges_method import ROWS
-from ooc_graph.session.graph500_run import Run, Searched
+from ooc_graph.session.devices import CPU, CUDA
+from ooc_graph.session.graph500_run import BatchTask, Run, Searched
 from ooc_graph.session.machine import cores
 from ooc_graph.session.place import Place
 from ooc_graph.session.search import run_search, search
@@ -68,9 +66,11 @@ def search_all(
         )
         with run.progress.stage(f"{kernel}: loading, warming up"):
             run.timed(f"{kernel} warm-up", lambda: run.place.call(warm_up, task, int(keys[0])))
-        size = _batch(graph, kernel, run.place)
+        on_cuda = way.device == CUDA
+        size = len(keys) if on_cuda else _batch(graph, kernel, run.place)
         batches = [keys[start : start + size] for start in range(0, len(keys), size)]
-        search: Callable[[IntArray], list[Searched]] = partial(run.place.call, search_batch, task)
+        function = graph500_cuda.search_batch if on_cuda else search_batch
+        search: Callable[[IntArray], list[Searched]] = partial(run.place.call, function, task)
     else:
         batches = list(keys.reshape(-1, 1))
         search = partial(_search_with_ranks, run, graph, source, kernel)
@@ -119,27 +119,11 @@ def search_keys(graph: Graph, source: Kronecker, count: int) -> IntArray:
     return source.search_keys(count, degree=lambda ids: internal_of[ids] >= 0)
 
 
-@dataclass(frozen=True)
-class BatchTask:
-    """A batch of searches as it travels to the worker."""
-
-    path: str
-    identity: str
-    kernel: str
-    source: Kronecker
-    validate: bool
-    device: str = CPU
-
-    def searcher(self) -> AbstractContextManager[resident.Searcher]:
-        """The graph on its device."""
-        return resident.searcher(self.path, self.identity, self.kernel, ROWS, self.device)
-
-
 def warm_up(task: BatchTask, key: int) -> None:
     """Load the graph, compile, and search once untimed, as the reference does."""
     with task.searcher() as held:
         run_search(held, key)
-    if task.validate:
+    if task.validate and task.device == CPU:
         check_pair(task.kernel, task.source.weighted)
 
 

@@ -14,6 +14,7 @@ from ooc_graph.answers.scatter import Ids
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.cuda_held import MOST_ROWS
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import HUB, LIGHT
@@ -42,6 +43,8 @@ class Searcher:
         The device's search.
     graph, ids, tuples
         The store, its id tables, and tuples by internal id.
+    named
+        Whether an answer that stays on the device has original ids as parents.
     """
 
     kernel: str
@@ -49,6 +52,7 @@ class Searcher:
     graph: Graph
     ids: Ids
     tuples: Any
+    named: bool = False
 
 
 _lock = threading.RLock()
@@ -116,7 +120,8 @@ def release() -> None:
     """Forget the graph that searches of one rank hold in this process, on whichever device."""
     with _lock:
         _held.clear()
-        cuda_modules.free_unused()
+        if CUDA in _devices:
+            cuda_modules.free_unused()
 
 
 def release_ranks(dask_worker: Any = None) -> None:
@@ -202,9 +207,12 @@ def _load(path: str, identity: str, kernel: str, method: str, device_name: str) 
     if device_name == CUDA:
         device(CUDA)
         cuda_modules.require_memory(cuda_bytes(graph, kernel), f"{kernel} on {graph.path}")
-        shard = graph.load(ORDER_OF[kernel])
-        search = getattr(device(CUDA), kernel)(shard)
-        return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)
+        shard, ids = graph.load(ORDER_OF[kernel]), load_ids(graph)
+        # Ids of 64 bits are put in place of internal ones when an answer leaves the device.
+        is_narrow = int(ids.original_of.max(initial=0)) <= MOST_ROWS
+        named = {"original_of": ids.original_of} if is_narrow else {}
+        search = getattr(device(CUDA), kernel)(shard, **named)
+        return Searcher(kernel, search, graph, ids, shard.tuples, is_narrow)
     if method == EDGES:
         search = load_search(graph, kernel, device())
         return Searcher(kernel, search, graph, load_ids(graph), graph.tuples())

@@ -1,0 +1,133 @@
+"""The searches of Graph500 on one CUDA device: search, validate and measure energy there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.cuda_modules import cuda, within_memory
+from ooc_graph.kernels.cuda_scatter import scatter
+from ooc_graph.session.graph500_run import BatchTask, Searched
+from ooc_graph.session.resident import Searcher
+from ooc_graph.session.ways import Course, course_of
+from ooc_graph.types import IntArray
+from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator, largest_batch
+
+_BLOCK_EDGES = 1 << 26
+_EDGE_BYTES = 12
+# Columns of one answer by original id, and of temporaries while they are made.
+_ANSWER_BYTES = 24
+
+
+def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
+    """Search from each key and validate the answers, in as few passes over the edges as fit."""
+    with task.searcher() as held:
+        tables = _Tables(held)
+        if not task.validate:
+            return [one for one, _ in _searches(held, tables, keys)]
+        beside = _EDGE_BYTES * min(_BLOCK_EDGES, task.source.edges)
+        beside += _ANSWER_BYTES * held.graph.vertices
+        size = largest_batch(held.graph.vertices, task.kernel, beside=beside)
+        batches = [keys[start : start + size] for start in range(0, len(keys), size)]
+        return [one for batch in batches for one in _validated(task, held, tables, batch)]
+
+
+class _Tables:
+    """What answers are read with, in device memory."""
+
+    def __init__(self, held: Searcher) -> None:
+        with within_memory("the id tables"):
+            self.internal_of = cuda().asarray(held.ids.internal_of)
+            self.tuples = cuda().asarray(held.tuples)
+
+
+def _validated(
+    task: BatchTask, held: Searcher, tables: _Tables, keys: IntArray
+) -> Iterator[Searched]:
+    begun = perf_counter()
+    kind = CudaBfsValidator if task.kernel == "bfs" else CudaSsspValidator
+    validator = kind(held.graph.vertices, len(keys))
+    found, columns, searching_s = [], None, 0.0
+    for one, tree in _searches(held, tables, keys):
+        searching_s += one.course.elapsed_s
+        measure = tree.level if task.kernel == "bfs" else tree.distance
+        if columns is not None and columns[1].dtype != measure.dtype:
+            columns = None
+        columns = scatter(tables.internal_of, tree.parent, measure, columns)
+        validator.add(one.root, *columns)
+        found.append(one)
+    for block in _blocks(task.source):
+        validator.block(*block)
+    verdicts = validator.finish()
+    each = (perf_counter() - begun - searching_s) / len(keys)
+    for one, verdict in zip(found, verdicts, strict=True):
+        yield replace(one, verdict=verdict, validate_s=each)
+
+
+def _searches(held: Searcher, tables: _Tables, keys: IntArray) -> Iterator[tuple[Searched, Any]]:
+    """Search as the answers are asked for; each tree is valid until the next."""
+    for key, root in zip(keys.tolist(), _internal(held, keys), strict=True):
+        course = _course(held, root)
+        tree = held.search.run_on_device(root)
+        reached = tree.parent != np.iinfo(tree.parent.dtype).max
+        edges = int(tables.tuples[reached].sum(dtype=np.uint64)) // 2
+        count = int(cuda().count_nonzero(reached))
+        timed = replace(course, elapsed_s=tree.elapsed_s)
+        yield Searched(key, timed, None, 0.0, edges, count), tree
+
+
+def _internal(held: Searcher, keys: IntArray) -> list[int]:
+    """Internal ids of search keys, which all have arcs."""
+    first = held.graph.first_id or 0
+    internal: list[int] = held.ids.internal_of[keys - first].tolist()
+    return internal
+
+
+def _course(held: Searcher, root: int) -> Course:
+    """How the search goes, arcs counted: told by a search of its own, which is not timed."""
+    if held.kernel == "sssp":
+        return course_of("sssp", held.search.run_on_device(root))
+    held.search.count_arcs(True)
+    held.search.run_on_device(root)
+    levels = held.search.levels()
+    held.search.count_arcs(False)
+    return course_of("bfs", levels)
+
+
+def _blocks(source: Kronecker) -> Iterator[tuple[Any, Any, Any]]:
+    """All tuples, made on the device block by block in the same arrays."""
+    cupy = cuda()
+    size = min(_BLOCK_EDGES, source.edges)
+    with within_memory("a block of edges"):
+        ids = np.uint32 if source.scale <= 32 else np.int64
+        held = [cupy.empty(size, ids), cupy.empty(size, ids)]
+        weight = cupy.empty(size, np.float32) if source.weighted else None
+    for start in range(0, source.edges, size):
+        count = min(size, source.edges - start)
+        ends = [column[:count] for column in held]
+        drawn = None if weight is None else weight[:count]
+        source.generate_into(start, *ends, drawn)
+        yield *ends, drawn
+
+
+def repeats(held: Searcher, keys: Sequence[int]) -> Callable[[], None]:
+    """What searches once from every key, for the energy of it."""
+    roots = _internal(held, np.asarray(keys, np.int64))
+
+    def turn() -> None:
+        for root in roots:
+            held.search.run_on_device(root)
+
+    return partial(turn)
+
+
+def device_id() -> str:
+    """PCI bus id of the current device, as NVML knows it."""
+    runtime = cuda().cuda.runtime
+    return str(runtime.deviceGetPCIBusId(cuda().cuda.Device().id))
