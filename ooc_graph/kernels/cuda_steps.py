@@ -31,13 +31,16 @@ class Steps:
 
     def __init__(self, source: str, constants: dict[str, int | str] | None = None) -> None:
         self._source, self._constants = source, constants
+        self._kernels: dict[str, Any] = {}
         self.counts = cuda().zeros(_WORDS, np.uint64)
 
     def launch(self, name: str, threads: int, *arguments: Any) -> None:
         """Launch a kernel with about so many threads; not at all for none."""
-        if threads > 0:
-            step = kernel(self._source, name, self._constants)
-            step((blocks_for(threads, _MOST_BLOCKS),), (THREADS,), arguments)
+        if threads <= 0:
+            return
+        if name not in self._kernels:
+            self._kernels[name] = kernel(self._source, name, self._constants)
+        self._kernels[name]((blocks_for(threads, _MOST_BLOCKS),), (THREADS,), arguments)
 
     def clear(self) -> None:
         """Begin to count at zero."""

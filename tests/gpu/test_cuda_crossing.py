@@ -1,22 +1,29 @@
-"""CUDA ranks give the bytes of CPU ranks: every graph, weight and number of shards, by ``local``.
+"""CUDA ranks give the bytes of CPU ranks: every graph, weight, number of shards and exchange.
 
 The step-by-step comparison is in `test_cuda_ranks`; here both devices search on their own.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
+from distributed import Client
 
+from ooc_graph.exchange import scheduler
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_device import CudaDevice
 from ooc_graph.kernels.interface import BfsTree, SsspTree
+from ooc_graph.session.cluster import local_cluster
+from ooc_graph.traverse.bfs import bfs
+from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import Shard
 from tests.gpu.memory import refuse_each_allocation
-from tests.gpu.ranked import RankedBfs, RankedSssp
+from tests.gpu.ranked import RankedBfs, RankedSssp, distance_dtype, joined
 from tests.strategies import Arcs, arcs_of
 from tests.strategies import skewed as some
 
@@ -117,6 +124,49 @@ def test_more_shards_than_blocks(vertices: int) -> None:
     for root in (0, arcs.vertices - 1):
         same_bfs(RankedBfs(CudaDevice(), parts).run(root), RankedBfs(CPU, parts).run(root))
         same_sssp(RankedSssp(CudaDevice(), parts).run(root), RankedSssp(CPU, parts).run(root))
+
+
+@dataclass(frozen=True)
+class MakeRanks:
+    """Makes a worker's ranks; the worker of the last shard searches on its CPU if ``mixed``."""
+
+    kernel: str
+    root: int
+    mixed: bool
+    shards: int = 8
+
+    def __call__(self, mine: Sequence[int]) -> tuple[dict[int, Any], Any]:
+        arcs = skewed(True, "float32", "plateaus")
+        parts = arcs.shards(self.shards)
+        device: Any = CudaDevice()
+        if self.mixed and self.shards - 1 in mine:
+            device = CPU
+        if self.kernel == "bfs":
+            shared = device.bfs_shared(arcs.vertices, self.shards)
+            return {s: bfs(device.bfs_rank(parts[s]), self.root, shared) for s in mine}, shared
+        shared = device.sssp_shared(arcs.vertices, distance_dtype(arcs.weight))
+        return {s: sssp(device.sssp_rank(parts[s]), self.root, shared) for s in mine}, shared
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Client]:
+    with local_cluster(2) as client:
+        yield client
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["cuda", "cuda and cpu"])
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_ranks_of_two_workers(kernel: str, mixed: bool, cluster: Client) -> None:
+    """They share one device here; on each worker two threads advance the ranks."""
+    arcs = skewed(True, "float32", "plateaus")
+    parts, root = arcs.shards(8), roots(arcs)[1]
+    trees, _ = scheduler.run(cluster, MakeRanks(kernel, root, mixed), 8, threads=2)
+    ranked = {"bfs": RankedBfs, "sssp": RankedSssp}[kernel]
+    expected: Any = ranked(CPU, parts).run(root)
+    for name in ("parent", "level" if kernel == "bfs" else "distance"):
+        found = joined(parts, [getattr(tree, name) for tree in trees])
+        assert found.dtype == getattr(expected, name).dtype
+        assert found.tobytes() == getattr(expected, name).tobytes()
 
 
 def small(kind: str) -> list[Shard]:
