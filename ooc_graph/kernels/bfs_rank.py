@@ -18,6 +18,23 @@ from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, Dealing, rows
 BLOCK_WORDS = DEAL_BLOCK // WORD_BITS
 
 
+def deal_frontiers(frontier: Words, shards: int, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+    """Deal bitmaps of the ranks' own rows, one in each payload, into that of all vertices.
+
+    Parameters
+    ----------
+    frontier
+        uint64: whole blocks of every shard.
+    """
+    blocks = frontier.reshape(-1, shards, BLOCK_WORDS)
+    for shard, (words,) in enumerate(payloads):
+        whole = len(words) // BLOCK_WORDS
+        blocks[:whole, shard] = words[: whole * BLOCK_WORDS].reshape(whole, BLOCK_WORDS)
+        rest = words[whole * BLOCK_WORDS :]
+        if len(rest):
+            blocks[whole, shard, : len(rest)] = rest
+
+
 class CpuBfsShared:
     """Frontier and visited vertices of the whole graph, one bit each, in host memory.
 
@@ -35,13 +52,7 @@ class CpuBfsShared:
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Deal the ranks' bitmaps into the global one, block by block (decision 2)."""
-        blocks = self.frontier.reshape(-1, self.shards, BLOCK_WORDS)
-        for shard, (words,) in enumerate(payloads):
-            whole = len(words) // BLOCK_WORDS
-            blocks[:whole, shard] = words[: whole * BLOCK_WORDS].reshape(whole, BLOCK_WORDS)
-            rest = words[whole * BLOCK_WORDS :]
-            if len(rest):
-                blocks[whole, shard, : len(rest)] = rest
+        deal_frontiers(self.frontier, self.shards, payloads)
         self.visited |= self.frontier
 
 

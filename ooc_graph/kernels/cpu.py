@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import UsageError
+from ooc_graph.kernels import sides
 from ooc_graph.kernels.bfs_rank import CpuBfsRank, CpuBfsShared
 from ooc_graph.kernels.bfs_search import CpuBfsSearch, into_rows, never_claimed, out_rows
 from ooc_graph.kernels.components_rank import CpuComponentsRank, CpuComponentsShared
@@ -19,7 +19,7 @@ from ooc_graph.kernels.sssp_rank import CpuSsspRank
 from ooc_graph.kernels.sssp_search import CpuSsspSearch, headed_rows, light_rows
 from ooc_graph.kernels.sssp_shared import CpuSsspShared
 from ooc_graph.kernels.team import Team
-from ooc_graph.types import Dealing, Rows, Shard
+from ooc_graph.types import Shard
 
 
 class CpuDevice:
@@ -41,12 +41,12 @@ class CpuDevice:
 
     def bfs(self, shard: Shard) -> CpuBfsSearch:
         """BFS on a whole graph (hub-first rows)."""
-        _require_whole(shard.dealing)
-        return CpuBfsSearch(*_hub_rows(shard), self._team)
+        sides.require_whole(shard.dealing)
+        return CpuBfsSearch(*sides.hub_rows(shard), self._team)
 
     def bfs_rank(self, shard: Shard) -> CpuBfsRank:
         """BFS steps on one shard (hub-first rows)."""
-        out, into = _hub_rows(shard)
+        out, into = sides.hub_rows(shard)
         return CpuBfsRank(
             shard.dealing, out_rows(out), into_rows(into), never_claimed(into), self._team
         )
@@ -57,15 +57,15 @@ class CpuDevice:
 
     def sssp(self, shard: Shard) -> SsspSearch:
         """SSSP on a whole graph (light-first rows)."""
-        _require_whole(shard.dealing)
-        out, into = _light_rows(shard)
+        sides.require_whole(shard.dealing)
+        out, into = sides.light_rows(shard)
         if suits_near_far(out, shard.tuples):
             return CpuNearFarSearch(out, into, shard.tuples, self._team)
         return CpuSsspSearch(out, into, shard.tuples, self._team)
 
     def sssp_rank(self, shard: Shard) -> CpuSsspRank:
         """SSSP steps on one shard (light-first rows)."""
-        out, into = _light_rows(shard)
+        out, into = sides.light_rows(shard)
         pushed = light_rows(out)
         pulled = headed_rows(pushed if into is out else light_rows(into))
         return CpuSsspRank(shard.dealing, pushed, pulled, shard.tuples)
@@ -76,12 +76,12 @@ class CpuDevice:
 
     def components(self, shard: Shard) -> CpuComponentsSearch:
         """Weakly connected components of a whole graph (hub-first rows)."""
-        _require_whole(shard.dealing)
-        return CpuComponentsSearch(*_hub_rows(shard), self._team)
+        sides.require_whole(shard.dealing)
+        return CpuComponentsSearch(*sides.hub_rows(shard), self._team)
 
     def components_rank(self, shard: Shard) -> CpuComponentsRank:
         """Component steps on one shard (hub-first rows)."""
-        out, into = _hub_rows(shard)
+        out, into = sides.hub_rows(shard)
         linked = out_rows(out)
         return CpuComponentsRank(shard.dealing, linked, linked if into is out else out_rows(into))
 
@@ -100,25 +100,3 @@ class CpuDevice:
     def close(self) -> None:
         """End the threads."""
         self._team.close()
-
-
-def _require_whole(dealing: Dealing) -> None:
-    if dealing.shards != 1:
-        raise UsageError(
-            f"a search on one rank needs the whole graph, got shard {dealing.shard} "
-            f"of {dealing.shards}"
-        )
-
-
-def _hub_rows(shard: Shard) -> tuple[Rows, Rows]:
-    into = shard.into_hub if shard.directed else shard.out_hub
-    if shard.out_hub is None or into is None:
-        raise UsageError("BFS needs hub-first rows, and none are loaded")
-    return shard.out_hub, into
-
-
-def _light_rows(shard: Shard) -> tuple[Rows, Rows]:
-    into = shard.into_light if shard.directed else shard.out_light
-    if shard.out_light is None or into is None:
-        raise UsageError("SSSP needs light-first rows with weights, and none are loaded")
-    return shard.out_light, into

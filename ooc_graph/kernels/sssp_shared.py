@@ -18,6 +18,12 @@ def unreached(dtype: np.dtype[Any]) -> AnyArray:
     return np.array([np.inf if dtype.kind == "f" else INT64_UNREACHED], dtype)
 
 
+def bound_above(smallest: Any, step: float, top: Any) -> float:
+    """Bound that lies ``step`` above ``smallest``, in its dtype; ``top`` if that is too far."""
+    scratch = np.empty(1, top.dtype)
+    return top.dtype.type(raised(scratch, smallest, step, top))  # type: ignore[no-any-return]
+
+
 @kernel
 def _relax(
     distance: Any, marks: Any, improved: Any, count: int, vertices: Any, candidates: Any
@@ -81,10 +87,7 @@ class CpuSsspShared:
 
     def bound_above(self, step: float) -> float:
         """Bound that lies ``step`` above the smallest candidate."""
-        scratch = np.empty(1, self.top.dtype)
-        return self.top.dtype.type(  # type: ignore[no-any-return]
-            raised(scratch, self._smallest, step, self.top[0])
-        )
+        return bound_above(self._smallest, step, self.top[0])
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Relax (three arrays), or toggle the set of those waiting for a parent (one array)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -32,4 +33,50 @@ def assert_refused_without_memory(make: Callable[[], object], most: int, words: 
             pool.free_all_blocks()
     finally:
         pool.set_limit(limit)
+    make()
+
+
+class _Refusing:
+    """CuPy's pool as an allocator that refuses one allocation, counted from 1."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool, self.made, self.refused = pool, 0, 0
+
+    def __call__(self, size: int) -> Any:
+        from cupy.cuda.memory import OutOfMemoryError
+
+        self.made += 1
+        if self.made == self.refused:
+            raise OutOfMemoryError(size, 0)
+        return self._pool.malloc(size)
+
+
+def refuse_each_allocation(make: Callable[[], object], at_least: int, *, every: int = 1) -> None:
+    """With one allocation refused, ``make`` says that memory ran out, and leaves nothing behind.
+
+    Its allocations, of which there are so many at least, are refused one in each run of ``make``:
+    all of them in turn, or one in ``every`` of them.
+    """
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    make()
+    gc.collect()
+    before, allocator = pool.used_bytes(), _Refusing(pool)
+    with cupy.cuda.using_allocator(allocator):
+        make()
+        count = allocator.made
+        assert count >= at_least
+        for refused in range(1, count + 1, every):
+            allocator.made, allocator.refused = 0, refused
+            said = ""
+            try:
+                make()
+            except MemoryBudgetError as error:
+                said = str(error)
+            assert "does not fit the device" in said, f"allocation {refused} of {count}: {said}"
+            assert said.endswith("bytes are free")
+            if pool.used_bytes() != before:
+                gc.collect()
+            assert pool.used_bytes() == before
     make()

@@ -6,6 +6,7 @@ Memory comes straight from the driver, so that a pool does not hide what lies ou
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import cupy
 import numpy as np
@@ -14,9 +15,12 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import InputError
 from ooc_graph.kernels import cuda_bfs, cuda_sssp
 from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
+from ooc_graph.kernels.cuda_device import CudaDevice
 from ooc_graph.kernels.cuda_rows import build_rows
 from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
 from ooc_graph.types import Rows
+from tests.gpu.ranked import RankedBfs, RankedSssp
+from tests.strategies import WEIGHTS, skewed
 
 SCALE = 9
 # Small thresholds take searches of small graphs through every part of the kernels.
@@ -54,6 +58,7 @@ def main() -> None:
                 paths.run(root)
                 paths.run_on_device(root)
     deep()
+    ranks()
     cupy.cuda.Device().synchronize()
     sys.stdout.write("all kernels have run\n")
 
@@ -69,6 +74,20 @@ def deep() -> None:
     except InputError:
         return
     raise AssertionError("an overflow was not found")
+
+
+def ranks() -> None:
+    """All steps of ranks, on every type of weights, some of them zero; two of them have no rows."""
+    device = CudaDevice()
+    for dtype in WEIGHTS:
+        for directed in (False, True):
+            found = skewed(1500, 6000, dtype, directed=directed, seed=3)
+            flat = replace(
+                found, weight=np.floor(found.weight * 3 / found.weight.max()).astype(dtype)
+            )
+            for arcs in (found, flat):
+                RankedSssp(device, arcs.shards(4)).run(5)
+            RankedBfs(device, found.shards(4)).run(5)
 
 
 if __name__ == "__main__":

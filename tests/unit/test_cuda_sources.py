@@ -7,15 +7,25 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ooc_graph.errors import DeviceError
-from ooc_graph.kernels import cuda_bfs, cuda_modules, cuda_sssp
+from ooc_graph.kernels import cuda_bfs, cuda_modules, cuda_sssp, cuda_sssp_shared
 from tests.gpu import last_run
 from tests.nvrtc import compile_cuda, need_nvrtc
 
 # Compute capability, and shared memory that a block may have there (CUDA Programming Guide).
 ARCHITECTURES = {80: 163, 90: 227, 100: 227}
+WEIGHTED = [
+    (np.dtype(w), np.dtype(d))
+    for w, d in (
+        ("float32", "float32"),
+        ("float64", "float64"),
+        ("int32", "int64"),
+        ("int64", "int64"),
+    )
+]
 SMALL = 99 << 10  # as on 8.6, 8.9 and 12.0
 
 
@@ -30,6 +40,8 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("rows.cu", {"ID": "u64"}),
         ("heads.cu", {}),
         ("kronecker.cu", {}),
+        ("bfs_rank.cu", {}),
+        *(("sssp_rank.cu", cuda_sssp_shared.constants(*types)) for types in WEIGHTED),
     ]
 
 

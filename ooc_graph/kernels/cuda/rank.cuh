@@ -1,0 +1,83 @@
+// What the steps of one rank of many share: rows dealt to shards, lists, arcs shared out evenly.
+#pragma once
+#include "grid.cuh"
+
+// Blocks of 1,024 ids are dealt to the shards in turn.
+#define DEAL_BITS 10
+#define DEAL_MASK ((1u << DEAL_BITS) - 1)
+// Arcs that a warp takes at a time.
+#define SHARE_ARCS 256u
+// Arcs of a row that a lane looks at before the whole warp does.
+#define LANE_ARCS 8u
+
+// Words of `counts`.
+enum Count { LISTED, KEPT, ARCS, EXAMINED, EMITTED, AGAIN, LEAST };
+
+__device__ __forceinline__ u32 internal_of(u32 row, u32 shards, u32 shard) {
+    return ((row >> DEAL_BITS) * shards + shard) << DEAL_BITS | (row & DEAL_MASK);
+}
+
+__device__ __forceinline__ u32 local_of(u32 vertex, u32 shards) {
+    return (vertex >> DEAL_BITS) / shards << DEAL_BITS | (vertex & DEAL_MASK);
+}
+
+__device__ __forceinline__ bool is_mine(u32 vertex, u32 shards, u32 shard) {
+    return (vertex >> DEAL_BITS) % shards == shard;
+}
+
+__device__ __forceinline__ u32 bit_in_word(u32 vertex) { return 1u << (vertex & 31); }
+
+__device__ __forceinline__ bool has(const u32* words, u32 vertex) {
+    return words[vertex >> 5] & bit_in_word(vertex);
+}
+
+// Goes through [0, count), a number for each lane of the grid at a time; whole warps call
+// `visit(number, real)`, `real` being false in lanes that have none.
+template <typename Visit>
+__device__ __forceinline__ void over_lanes(u64 count, Visit visit) {
+    const u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x, threads = (u64)gridDim.x * blockDim.x;
+    for (u64 i = thread; i - threadIdx.x % 32 < count; i += threads) visit(i, i < count);
+}
+
+// Place in a list for each lane that `takes` one, `length` being its length; whole warps call it.
+__device__ __forceinline__ u32 place_in(u64* length, bool takes) {
+    const u32 lane = threadIdx.x % 32, takers = __ballot_sync(FULL, takes);
+    u32 base = 0;
+    if (lane == 0 && takers) base = (u32)atomicAdd(length, (u64)__popc(takers));
+    return __shfl_sync(FULL, base, 0) + __popc(takers & ((1u << lane) - 1));
+}
+
+// Adds every lane's value to a sum; whole warps call it.
+__device__ __forceinline__ void add_to(u64* sum, u64 value) {
+    value = warp_sum(value);
+    if (threadIdx.x % 32 == 0 && value) atomicAdd(sum, value);
+}
+
+// Last entry of ascending starts[low:high) that is not above `arc`; starts[low] is not.
+__device__ __forceinline__ u32 entry_of(const u64* starts, u32 low, u32 high, u64 arc) {
+    while (high - low > 1) {
+        const u32 middle = low + (high - low) / 2;
+        if (starts[middle] <= arc) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+// Goes through the arcs of a list, however they are spread over its entries: starts[e] arcs stand
+// before entry e, starts[count] in all. Whole warps call `arc(entry, k)` for the k-th arc of an
+// entry, `entry` being NONE in lanes that have none.
+template <typename Arc>
+__device__ __forceinline__ void over_shares(u32 count, const u64* starts, Arc arc) {
+    const u64 warp = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = (u64)gridDim.x * blockDim.x / 32;
+    const u32 lane = threadIdx.x % 32;
+    const u64 arcs = count ? starts[count] : 0;
+    for (u64 low = warp * SHARE_ARCS; low < arcs; low += warps * SHARE_ARCS) {
+        const u64 stop = min(low + SHARE_ARCS, arcs);
+        const u32 first = entry_of(starts, 0, count, low), last = entry_of(starts, first, count, stop - 1);
+        for (u64 a = low + lane; a - lane < stop; a += 32) {
+            const bool real = a < stop;
+            const u32 entry = real ? entry_of(starts, first, last + 1, a) : NONE;
+            arc(entry, real ? a - starts[entry] : 0);
+        }
+    }
+}

@@ -1,0 +1,333 @@
+// SSSP steps on the rows of one shard of many, and the distances of all vertices that the ranks of
+// a process share. Compiled for one type of distances and one of weights.
+#include "rank.cuh"
+
+typedef long long i64;
+
+#ifndef DIST
+#define DIST float
+#endif
+#ifndef WEIGHT
+#define WEIGHT float
+#endif
+
+// Length of a path one arc longer; `top`, the distance of what is not reached, on overflow.
+__device__ __forceinline__ float path_sum(float at, float weight, float) { return __fadd_rn(at, weight); }
+__device__ __forceinline__ double path_sum(double at, double weight, double) { return __dadd_rn(at, weight); }
+__device__ __forceinline__ i64 path_sum(i64 at, i64 weight, i64 top) {
+    return weight > top - at ? top : at + weight;
+}
+
+// Distances are not negative, so their bits ascend as they do.
+__device__ __forceinline__ u64 bits_of(float value) { return __float_as_uint(value); }
+__device__ __forceinline__ u64 bits_of(double value) { return (u64)__double_as_longlong(value); }
+__device__ __forceinline__ u64 bits_of(i64 value) { return (u64)value; }
+
+// Takes the smaller value; returns what was there before.
+__device__ __forceinline__ float take_least(float* at, float value) {
+    return __uint_as_float(atomicMin((u32*)at, __float_as_uint(value)));
+}
+__device__ __forceinline__ double take_least(double* at, double value) {
+    return __longlong_as_double((i64)atomicMin((u64*)at, bits_of(value)));
+}
+__device__ __forceinline__ i64 take_least(i64* at, i64 value) { return atomicMin(at, value); }
+
+// Keeps the smallest of all values as its complement: zero before means none. Whole warps call it.
+__device__ __forceinline__ void keep_least(u64* word, DIST value) {
+    u64 most = ~bits_of(value);
+    for (int step = 16; step; step >>= 1) most = max(most, __shfl_xor_sync(FULL, most, step));
+    if (threadIdx.x % 32 == 0) atomicMax(word, most);
+}
+
+// First of the positions [low, high) of a row whose candidate from `at` is above `bound`.
+__device__ __forceinline__ u64 first_above(const WEIGHT* weights, u64 low, u64 high, DIST at, DIST bound, DIST top) {
+    while (low < high) {
+        const u64 middle = low + (high - low) / 2;
+        if (path_sum(at, (DIST)weights[middle], top) > bound) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+// Takes the smaller distances; lists improved vertices once each (marked).
+extern "C" __global__ void relax(u64 count, const u32* vertices, const DIST* candidates, DIST* distance, u32* marks,
+                                 u32* improved, u64* counts) {
+    over_lanes(count, [&](u64 i, bool real) {
+        const u32 v = real ? vertices[i] : 0;
+        bool fresh = false;
+        if (real && candidates[i] < take_least(distance + v, candidates[i]))
+            fresh = !(atomicOr(marks + (v >> 5), bit_in_word(v)) & bit_in_word(v));
+        const u32 place = place_in(counts + LISTED, fresh);
+        if (fresh) improved[place] = v;
+    });
+}
+
+// Clears the marks, and finds the smallest improved distance.
+extern "C" __global__ void unmark(const u32* improved, const DIST* distance, u32* marks, DIST top, u64* counts) {
+    DIST low = top;
+    over_lanes(counts[LISTED], [&](u64 i, bool real) {
+        if (!real) return;
+        const u32 v = improved[i];
+        marks[v >> 5] = 0; // all bits of the word are to go
+        low = min(low, distance[v]);
+    });
+    keep_least(counts + LEAST, low);
+}
+
+extern "C" __global__ void toggle(u64 count, const u32* vertices, u32* waiting) {
+    over_lanes(count, [&](u64 i, bool real) {
+        if (real) atomicXor(waiting + (vertices[i] >> 5), bit_in_word(vertices[i]));
+    });
+}
+
+// Queues the own rows among those improved; they begin with their first arc again.
+extern "C" __global__ void queue_improved(u64 count, const u32* improved, u32 shards, u32 shard, u32* taken,
+                                          u32* queued, u32* queue, u64* counts) {
+    over_lanes(count, [&](u64 i, bool real) {
+        const u32 v = real ? improved[i] : 0, row = local_of(v, shards);
+        const bool mine = real && is_mine(v, shards, shard);
+        const u32 place = place_in(counts + LISTED, mine);
+        if (!mine) return;
+        taken[row] = 0;
+        atomicOr(queued + (row >> 5), bit_in_word(row));
+        queue[place] = row;
+    });
+}
+
+// Queues the waiting rows whose next candidate is not above the bound, and keeps the others, of
+// which those that are queued already are dropped.
+extern "C" __global__ void queue_waiting(u64 count, const u32* waiting, u32 shards, u32 shard, const u64* offsets,
+                                         const WEIGHT* weights, const DIST* distance, DIST bound, DIST top,
+                                         const u32* taken, const u32* queued, u32* queue, u32* kept, u64* counts) {
+    DIST low = top;
+    over_lanes(count, [&](u64 i, bool real) {
+        bool goes = false, stays = false;
+        const u32 row = real ? waiting[i] : 0;
+        if (real && !has(queued, row)) {
+            const WEIGHT weight = weights[offsets[row] + taken[row]];
+            const DIST candidate = path_sum(distance[internal_of(row, shards, shard)], (DIST)weight, top);
+            goes = candidate <= bound;
+            stays = !goes;
+            if (stays) low = min(low, candidate);
+        }
+        const u32 place = place_in(counts + LISTED, goes), behind = place_in(counts + KEPT, stays);
+        if (goes) queue[place] = row;
+        if (stays) kept[behind] = row;
+    });
+    keep_least(counts + LEAST, low);
+}
+
+// Measures how many arcs of each queued row have candidates up to the bound: arcs[i], from position
+// first[i] on. Rows with arcs beyond wait.
+extern "C" __global__ void measure_queue(const u32* queue, u32 shards, u32 shard, const u64* offsets,
+                                         const WEIGHT* weights, const DIST* distance, DIST bound, DIST top, u32* taken,
+                                         u32* queued, u32* kept, u64* first, u64* arcs, u64* counts) {
+    DIST low = top;
+    u64 examined = 0;
+    over_lanes(counts[LISTED], [&](u64 i, bool real) {
+        bool stays = false;
+        u32 row = 0;
+        if (real) {
+            row = queue[i];
+            const u64 begin = offsets[row], end = offsets[row + 1], from = begin + taken[row];
+            const DIST at = distance[internal_of(row, shards, shard)];
+            const u64 stop = first_above(weights, from, end, at, bound, top);
+            atomicAnd(queued + (row >> 5), ~bit_in_word(row));
+            first[i] = from;
+            arcs[i] = stop - from;
+            examined += stop - from;
+            taken[row] = (u32)(stop - begin);
+            stays = stop < end;
+            if (stays) low = min(low, path_sum(at, (DIST)weights[stop], top));
+        }
+        const u32 place = place_in(counts + KEPT, stays);
+        if (stays) kept[place] = row;
+    });
+    add_to(counts + EXAMINED, examined);
+    keep_least(counts + LEAST, low);
+}
+
+// Lists vertices that candidates of the queue improve, each once; best[v], `top` before, is the
+// smallest candidate of v.
+extern "C" __global__ void push_arcs(u32 count, const u64* starts, const u32* queue, const u64* first,
+                                     const u32* neighbors, const WEIGHT* weights, u32 shards, u32 shard,
+                                     const DIST* distance, DIST top, DIST* best, u32* target, u64* counts) {
+    u64 again = 0;
+    over_shares(count, starts, [&](u32 entry, u64 k) {
+        u32 v = 0;
+        bool fresh = false;
+        if (entry != NONE) {
+            const u64 arc = first[entry] + k;
+            const DIST at = distance[internal_of(queue[entry], shards, shard)];
+            const DIST candidate = path_sum(at, (DIST)weights[arc], top);
+            v = neighbors[arc];
+            const DIST before = distance[v];
+            if (candidate < before) {
+                again += before < top;
+                fresh = take_least(best + v, candidate) == top;
+            }
+        }
+        const u32 place = place_in(counts + EMITTED, fresh);
+        if (fresh) target[place] = v;
+    });
+    add_to(counts + AGAIN, again);
+}
+
+// Rows beyond `final` look along their lightest arcs for a shorter way, while `floor` and the arc
+// are below what they have; a lane begins, and the whole warp goes on with rows that are not done.
+// Counts the arcs that a look at one after the other examines.
+extern "C" __global__ void pull_rows(u32 rows, u32 shards, u32 shard, const u64* out_offsets, const u64* offsets,
+                                     const u32* neighbors, const WEIGHT* weights, const DIST* distance, DIST final,
+                                     DIST floor, DIST top, u32* target, DIST* found, u64* counts) {
+    const u32 lane = threadIdx.x % 32;
+    u64 out_arcs = 0, examined = 0;
+    over_lanes(rows, [&](u64 row, bool real) {
+        const u32 v = real ? internal_of((u32)row, shards, shard) : 0;
+        const DIST before = real ? distance[v] : top;
+        DIST best = before;
+        bool open = real && before > final;
+        u64 at = open ? offsets[row] : 0;
+        const u64 end = open ? offsets[row + 1] : 0;
+        for (u32 k = 0; k < LANE_ARCS && open && at < end; k++) {
+            const DIST weight = (DIST)weights[at];
+            open = path_sum(floor, weight, top) < best;
+            if (open) {
+                best = min(best, path_sum(distance[neighbors[at]], weight, top));
+                at++;
+                examined++;
+            }
+        }
+        for (u32 rest = __ballot_sync(FULL, open && at < end); rest; rest &= rest - 1) {
+            const u32 who = __ffs(rest) - 1;
+            const u64 stop = __shfl_sync(FULL, end, who);
+            DIST least = __shfl_sync(FULL, best, who);
+            u32 looked = 32;
+            for (u64 a = __shfl_sync(FULL, at, who); a < stop && looked == 32; a += 32) {
+                const bool here = a + lane < stop;
+                const DIST weight = here ? (DIST)weights[a + lane] : (DIST)0;
+                // The smallest candidate of this arc and those before it.
+                DIST so_far = here ? path_sum(distance[neighbors[a + lane]], weight, top) : top;
+                for (int step = 1; step < 32; step <<= 1) {
+                    const DIST below = __shfl_up_sync(FULL, so_far, step);
+                    if (lane >= step) so_far = min(so_far, below);
+                }
+                const DIST below = __shfl_up_sync(FULL, so_far, 1), had = lane ? min(least, below) : least;
+                const u32 stops = __ballot_sync(FULL, !here || path_sum(floor, weight, top) >= had);
+                looked = stops ? __ffs(stops) - 1 : 32;
+                const DIST last = __shfl_sync(FULL, so_far, looked ? looked - 1 : 0);
+                if (looked) least = min(least, last);
+                if (lane == who) examined += looked;
+            }
+            if (lane == who) best = least;
+        }
+        const bool better = real && best < before;
+        const u32 place = place_in(counts + EMITTED, better);
+        if (!better) return;
+        target[place] = v;
+        found[place] = best;
+        out_arcs += out_offsets[row + 1] - out_offsets[row];
+    });
+    add_to(counts + ARCS, out_arcs);
+    add_to(counts + EXAMINED, examined);
+}
+
+// How many arcs of each row may lead to its parent: those not heavier than its distance.
+extern "C" __global__ void measure_rows(u32 rows, u32 shards, u32 shard, const u64* offsets, const WEIGHT* weights,
+                                        const DIST* distance, u32 root, DIST top, u64* arcs, DIST* nearest, u32* parent,
+                                        u64* counts) {
+    u64 examined = 0;
+    over_lanes(rows, [&](u64 row, bool real) {
+        if (!real) return;
+        const u32 v = internal_of((u32)row, shards, shard);
+        const DIST at = distance[v];
+        const u64 begin = offsets[row];
+        const bool looks = v != root && at < top;
+        arcs[row] = looks ? first_above(weights, begin, offsets[row + 1], (DIST)0, at, top) - begin : 0;
+        nearest[row] = at;
+        parent[row] = v == root ? v : NONE;
+        examined += arcs[row];
+    });
+    add_to(counts + EXAMINED, examined);
+}
+
+// Two steps over all arcs that may lead to a parent: how near the nearest neighbour on a shortest
+// path is to the root; the smallest id of those that near.
+extern "C" __global__ void offer_parents(u32 rows, const u64* starts, u32 shards, u32 shard, const u64* offsets,
+                                         const u32* neighbors, const WEIGHT* weights, const DIST* distance, DIST top,
+                                         u32 choose, DIST* nearest, u32* parent) {
+    over_shares(rows, starts, [&](u32 row, u64 k) {
+        if (row == NONE) return;
+        const u64 arc = offsets[row] + k;
+        const u32 u = neighbors[arc];
+        const DIST at = distance[internal_of(row, shards, shard)], away = distance[u];
+        if (away >= at || path_sum(away, (DIST)weights[arc], top) != at) return;
+        if (!choose) take_least(nearest + row, away);
+        else if (away == nearest[row]) atomicMin(parent + row, u);
+    });
+}
+
+// Lists reached rows that have no parent, and what they are called.
+extern "C" __global__ void list_left(u32 rows, u32 shards, u32 shard, const DIST* distance, DIST top, const u32* parent,
+                                     u32* left, u32* ids, u64* counts) {
+    over_lanes(rows, [&](u64 row, bool real) {
+        const u32 v = real ? internal_of((u32)row, shards, shard) : 0;
+        const bool lacks = real && distance[v] < top && parent[row] == NONE;
+        const u32 place = place_in(counts + LISTED, lacks);
+        if (!lacks) return;
+        left[place] = (u32)row;
+        ids[place] = v;
+    });
+}
+
+// Rows on plateaus take the smallest neighbour at the same distance that does not wait for a
+// parent; a warp a row. Lists those that had one, and those that had none.
+extern "C" __global__ void resolve_rows(u64 count, const u32* left, u32 shards, u32 shard, const u64* offsets,
+                                        const u32* neighbors, const WEIGHT* weights, const DIST* distance, DIST top,
+                                        const u32* waiting, u32* parent, u32* kept, u32* solved, u64* counts) {
+    const u32 lane = threadIdx.x % 32;
+    over_lanes(count * 32, [&](u64 thread, bool) {
+        const u32 row = left[thread / 32], v = internal_of(row, shards, shard);
+        const DIST at = distance[v];
+        const u64 end = offsets[row + 1];
+        u32 by = NONE;
+        bool goes = true;
+        for (u64 a = offsets[row] + lane; a - lane < end && __all_sync(FULL, goes); a += 32) {
+            goes = a < end && path_sum(at, (DIST)weights[a], top) <= at;
+            const u32 u = goes ? neighbors[a] : NONE;
+            if (goes && distance[u] == at && !has(waiting, u)) by = min(by, u);
+        }
+        by = __reduce_min_sync(FULL, by);
+        const bool there = by != NONE;
+        const u32 place = place_in(counts + EMITTED, lane == 0 && there);
+        const u32 behind = place_in(counts + KEPT, lane == 0 && !there);
+        if (lane) return;
+        if (there) {
+            parent[row] = by;
+            solved[place] = v;
+        } else {
+            kept[behind] = row;
+        }
+    });
+}
+
+// Counts reached rows that have an out-neighbour out of reach: only a sum that overflows does that.
+// A warp a row.
+extern "C" __global__ void find_overflow(u32 rows, u32 shards, u32 shard, const u64* offsets, const u32* neighbors,
+                                         const DIST* distance, DIST heaviest, DIST top, u64* counts) {
+    const u32 lane = threadIdx.x % 32;
+    u64 lost = 0;
+    over_lanes((u64)rows * 32, [&](u64 thread, bool) {
+        const u64 row = thread / 32;
+        const DIST at = distance[internal_of((u32)row, shards, shard)];
+        if (at == top || path_sum(at, heaviest, top) < top) return;
+        for (u64 a = offsets[row] + lane; a < offsets[row + 1]; a += 32) lost += distance[neighbors[a]] == top;
+    });
+    add_to(counts + LISTED, lost);
+}
+
+// Distances of the own rows.
+extern "C" __global__ void take_own(u32 rows, u32 shards, u32 shard, const DIST* distance, DIST* own) {
+    over_lanes(rows, [&](u64 row, bool real) {
+        if (real) own[row] = distance[internal_of((u32)row, shards, shard)];
+    });
+}

@@ -1,0 +1,190 @@
+"""Every step of a rank on a CUDA device finds what the CPU's rank finds."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ooc_graph.errors import InputError, UsageError
+from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
+from ooc_graph.kernels.cuda_device import CudaDevice
+from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
+from ooc_graph.types import Dealing, Rows, Shard
+from tests.gpu.graphs import GRAPHS, roots
+from tests.gpu.paired import PairedDevice
+from tests.gpu.ranked import RankedBfs, RankedSssp
+from tests.strategies import WEIGHTS, Arcs, arcs_of, small_arcs
+
+CPU = CpuDevice(2)
+NAMES = ["kronecker 14", "skewed, directed", "dense, directed", "path", "star", "pieces", "grid"]
+FLAT = ["zero weights", "equal weights", "plateaus", "plateaus, directed", "absorbed weights"]
+
+
+@cache
+def paired() -> PairedDevice:
+    return PairedDevice(CPU, CudaDevice())
+
+
+@cache
+def arcs(name: str, dtype: str = "float32") -> Arcs:
+    found = GRAPHS[name]()
+    if np.dtype(dtype).kind == "f":
+        return replace(found, weight=found.weight.astype(dtype))
+    return replace(found, weight=(found.weight * 200).astype(dtype))
+
+
+@pytest.mark.parametrize("shards", [1, 2, 8])
+@pytest.mark.parametrize("name", NAMES)
+def test_bfs_step_by_step(name: str, shards: int) -> None:
+    search = RankedBfs(paired(), arcs(name).shards(shards))
+    for root in roots(arcs(name))[:4]:
+        search.run(root)
+
+
+@pytest.mark.parametrize("shards", [1, 2, 8])
+@pytest.mark.parametrize("name", [*NAMES, *FLAT])
+def test_sssp_step_by_step(name: str, shards: int) -> None:
+    search = RankedSssp(paired(), arcs(name).shards(shards))
+    for root in roots(arcs(name))[:3]:
+        search.run(root)
+
+
+@pytest.mark.parametrize("dtype", WEIGHTS[1:])
+@pytest.mark.parametrize("name", ["kronecker 14", "skewed, directed", "star", "plateaus"])
+def test_sssp_step_by_step_on_other_weights(name: str, dtype: str) -> None:
+    search = RankedSssp(paired(), arcs(name, dtype).shards(2))
+    for root in roots(arcs(name))[:3]:
+        search.run(root)
+
+
+@settings(max_examples=60, deadline=None)
+@given(small_arcs(), st.sampled_from([1, 2]), st.data())
+def test_bfs_on_small_graphs(found: Arcs, shards: int, data: st.DataObject) -> None:
+    root = data.draw(st.integers(0, found.vertices - 1))
+    RankedBfs(paired(), found.shards(shards)).run(root)
+
+
+@pytest.mark.parametrize("dtype", WEIGHTS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_sssp_on_small_graphs(dtype: str, data: st.DataObject) -> None:
+    found = data.draw(small_arcs(dtype))
+    shards, root = data.draw(st.sampled_from([1, 2])), data.draw(st.integers(0, found.vertices - 1))
+    RankedSssp(paired(), found.shards(shards)).run(root)
+
+
+def test_every_phase_is_among_these() -> None:
+    """What the tests above compare is worth it only if pulling and finishing happen."""
+    phases = RankedSssp(paired(), arcs("kronecker 14").shards(2)).run(5).phase_arcs
+    assert min(phases.values()) > 0
+    bfs = RankedBfs(paired(), arcs("kronecker 14").shards(2)).run(5)
+    assert set(bfs.level_direction.tolist()) == {0, 1}
+
+
+def test_a_search_that_broke_off_leaves_no_trace() -> None:
+    parts = arcs("kronecker 14").shards(1)
+    search = RankedSssp(paired(), parts)
+    rank = search._ranks[0]
+    rank.start()
+    shared = paired().sssp_shared(parts[0].dealing.vertices, np.dtype(np.float32))
+    shared.merge([rank.seed(3)])
+    shared.merge([rank.push(shared, np.float32(0.1))[0]])
+    search.run(7)
+
+
+def test_overflow_is_found_and_said() -> None:
+    for dtype, far in (("float32", 3e38), ("float64", 1.7e308), ("int64", (1 << 63) - 9)):
+        weight = np.full(3, far, dtype)
+        whole = arcs_of(np.arange(3), np.arange(1, 4), weight, directed=False)
+        search = RankedSssp(paired(), whole.shards(2))
+        with pytest.raises(InputError, match="a shortest distance exceeds the largest"):
+            search.run(3)
+
+
+def test_arcs_that_contradict_each_other_are_no_endless_loop() -> None:
+    whole = arcs_of([0], [1], np.zeros(1, np.float32), directed=True).shards(1)[0]
+    into = whole.into_light
+    assert whole.out_light is not None
+    assert into is not None
+    assert into.weights is not None
+    none = Rows(np.zeros_like(into.offsets), into.neighbors[:0], into.weights[:0])
+    torn = replace(whole, into_light=none)
+    root = int(np.argmax(np.diff(whole.out_light.offsets)))
+    with pytest.raises(AssertionError, match="1 reached vertices have no neighbor on a path"):
+        RankedSssp(paired(), [torn]).run(root)
+
+
+def test_ranks_on_a_stream_of_the_caller() -> None:
+    import cupy
+
+    with cupy.cuda.Stream(non_blocking=True):
+        RankedBfs(paired(), arcs("kronecker 14").shards(2)).run(9)
+        RankedSssp(paired(), arcs("kronecker 14").shards(2)).run(9)
+
+
+def whole(dtype: str = "float32") -> Shard:
+    return arcs("kronecker 14", dtype).shards(1)[0]
+
+
+def test_whole_searches_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = CudaDevice()
+    assert isinstance(device.bfs(whole()), CudaBfsSearch)
+    assert isinstance(device.sssp(whole()), CudaSsspSearch)
+    wide = SimpleNamespace(CudaWideSsspSearch=lambda *given: given)
+    monkeypatch.setitem(sys.modules, "ooc_graph.kernels.cuda_sssp_wide", wide)
+    for dtype in WEIGHTS[1:]:
+        shard = whole(dtype)
+        expected = shard.out_light, shard.out_light, shard.tuples
+        assert all(a is b for a, b in zip(device.sssp(shard), expected, strict=True))  # type: ignore[call-overload]
+    device.close()
+
+
+def test_refusals() -> None:
+    device, shard = CudaDevice(), whole()
+    part = arcs("kronecker 14").shards(2)[0]
+    for search in (device.bfs, device.sssp):
+        with pytest.raises(UsageError, match="needs the whole graph, got shard 0 of 2"):
+            search(part)
+    for refused, given_ in (
+        (device.components, shard),
+        (device.components_rank, part),
+        (device.components_shared, 5),
+    ):
+        with pytest.raises(UsageError, match=r"use --device cpu$"):
+            refused(given_)  # type: ignore[operator]
+    hub, light = shard.out_hub, shard.out_light
+    assert hub is not None
+    assert light is not None
+    assert light.weights is not None
+    with pytest.raises(UsageError, match="hub-first rows"):
+        device.bfs_rank(replace(shard, out_hub=None))
+    with pytest.raises(UsageError, match="light-first rows"):
+        device.sssp_rank(replace(shard, out_light=None))
+    wide = Rows(hub.offsets, hub.neighbors.astype(np.uint64))
+    with pytest.raises(UsageError, match="uint32, not uint64"):
+        device.bfs_rank(replace(shard, out_hub=wide))
+    wide = Rows(light.offsets, light.neighbors.astype(np.uint64), light.weights)
+    with pytest.raises(UsageError, match="uint32, not uint64"):
+        device.sssp_rank(replace(shard, out_light=wide))
+    with pytest.raises(UsageError, match="not none"):
+        device.sssp_rank(replace(shard, out_light=Rows(light.offsets, light.neighbors)))
+    odd = Rows(light.offsets, light.neighbors, light.weights.astype(np.float16))
+    with pytest.raises(UsageError, match="float32, float64, int32, int64, not float16"):
+        device.sssp_rank(replace(shard, out_light=odd))
+    many = (1 << 32) - 1
+    with pytest.raises(UsageError, match="4,294,967,295 vertices"):
+        device.bfs_shared(many, 1)
+    with pytest.raises(UsageError, match="4,294,967,295 vertices"):
+        device.sssp_shared(many, np.dtype(np.float32))
+    with pytest.raises(UsageError, match="4,294,967,295 vertices"):
+        device.bfs_rank(replace(shard, dealing=Dealing(many, 1 << 20, 0)))
+    with pytest.raises(UsageError, match="4,294,967,295 vertices"):
+        device.sssp_rank(replace(shard, dealing=Dealing(many, 1 << 20, 0)))
