@@ -36,7 +36,7 @@ def cores() -> int:
 
 def default_limit_bytes() -> int:
     """Most of the memory that is free now, within the limits of the control group."""
-    return int(min(psutil.virtual_memory().available, *_limits_of_group()) * _SHARE)
+    return int(min([psutil.virtual_memory().available, *_limits_of_group()]) * _SHARE)
 
 
 def _limits_of_group() -> Iterator[int]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.layout.names import FORMAT_VERSION
 from ooc_graph.shards.tally import Tally
 
 
@@ -54,4 +55,24 @@ def graph_attributes(
         "arcs": arcs,
         "shards": shards,
         "row_orders": list(orders),
+    }
+
+
+def store_attributes(total: Tally, description: dict[str, Any], **graph: Any) -> dict[str, Any]:
+    """Attributes of a store: `graph_attributes`, and where the edges came from.
+
+    Parameters
+    ----------
+    total
+        Counts over all edges.
+    description
+        What the source says of itself.
+    **graph
+        As `graph_attributes` takes them.
+    """
+    return {
+        "format_version": FORMAT_VERSION,
+        **graph_attributes(total, **graph),
+        "renumbered": "internal ids are ranks by falling number of tuples, ties by original id",
+        "source": description,
     }

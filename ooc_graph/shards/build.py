@@ -23,9 +23,9 @@ from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.manifest import Manifest
-from ooc_graph.layout.names import FORMAT_VERSION, HUB, LIGHT, id_dtype, shards_for
+from ooc_graph.layout.names import HUB, LIGHT, id_dtype, shards_for
 from ooc_graph.shards import plan
-from ooc_graph.shards.attributes import graph_attributes
+from ooc_graph.shards.attributes import store_attributes
 from ooc_graph.shards.degrees import Counted, count_ids, count_units
 from ooc_graph.shards.merge import MergeTask
 from ooc_graph.shards.pieces import PieceLostError, Pieces
@@ -151,17 +151,22 @@ def build(
     """
     report = BuildReport()
     with partial_store(out, "graph", overwrite=options.overwrite) as partial:
-        work = _Build(partial, workforce, progress, report, options)
-        try:
-            work.run(source)
-        finally:
-            forget_tables(str(partial.spill))
-            work.forget()
+        Build(partial, workforce, progress, report, options).run(source)
     return report
 
 
 @dataclass(frozen=True)
-class _Build:
+class Build:
+    """The stages of one build; `ooc_graph.shards.cuda_build` has others after the first.
+
+    Parameters
+    ----------
+    partial
+        Where the store is written.
+    workforce, progress, report, options
+        As `build` has them.
+    """
+
     partial: Partial
     workforce: Workforce
     progress: Progress
@@ -170,6 +175,7 @@ class _Build:
 
     @property
     def executor(self) -> Executor:
+        """Who carries out tasks."""
         return self.workforce.executor
 
     def forget(self) -> None:
@@ -180,18 +186,26 @@ class _Build:
         self.workforce.everywhere(bind(forget_tables, spill))
 
     def run(self, source: EdgeSource) -> None:
+        """All stages, from edges to the committed store."""
         local = getattr(source, "in_memory", False)
-        with ThreadPoolExecutor(1) as here:
-            description = (here if local else self.executor).submit(source.describe)
-            self._run(source, description, local)
+        try:
+            with ThreadPoolExecutor(1) as here:
+                description = (here if local else self.executor).submit(source.describe)
+                self._run(self._rereadable(source, local), description)
+        finally:
+            forget_tables(str(self.partial.spill))
+            self.forget()
 
-    def _run(self, source: EdgeSource, description: Future[dict[str, Any]], local: bool) -> None:
+    def _rereadable(self, source: EdgeSource, local: bool) -> EdgeSource:
         if not source.rereadable:
-            source = self._stage(source, self.workforce)
-        elif local and self.workforce.remote:
+            return self._stage(source, self.workforce)
+        if local and self.workforce.remote:
             # Its data would travel with every task: stage it from here instead.
             with ThreadPoolExecutor(1) as executor:
-                source = self._stage(source, replace(self.workforce, executor=executor), local)
+                return self._stage(source, replace(self.workforce, executor=executor), local)
+        return source
+
+    def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
         paths, total = self._count(source)
         vertices = self._renumber(source, paths)
         task = self._runs(source, vertices, total)
@@ -387,19 +401,15 @@ def _attributes(
     description: dict[str, Any],
 ) -> dict[str, Any]:
     runs, space = task.runs, vertices.space
-    return {
-        "format_version": FORMAT_VERSION,
-        **graph_attributes(
-            total,
-            directed=runs.source.directed,
-            weight_dtype=runs.weight_dtype,
-            vertices=space.count,
-            rows=vertices.kept,
-            first_id=None if space.originals else space.first,
-            arcs=arcs,
-            shards=task.shards,
-            orders=task.orders,
-        ),
-        "renumbered": "internal ids are ranks by falling number of tuples, ties by original id",
-        "source": description,
-    }
+    return store_attributes(
+        total,
+        description,
+        directed=runs.source.directed,
+        weight_dtype=runs.weight_dtype,
+        vertices=space.count,
+        rows=vertices.kept,
+        first_id=None if space.originals else space.first,
+        arcs=arcs,
+        shards=task.shards,
+        orders=task.orders,
+    )

@@ -6,11 +6,15 @@ Memory comes straight from the driver, so that a pool does not hide what lies ou
 from __future__ import annotations
 
 import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import cupy
 import numpy as np
 
+from ooc_graph.edges import open_source
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import InputError
 from ooc_graph.kernels import cuda_bfs, cuda_sssp
@@ -18,7 +22,11 @@ from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
 from ooc_graph.kernels.cuda_device import CudaDevice
 from ooc_graph.kernels.cuda_rows import build_rows
 from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
-from ooc_graph.types import Rows
+from ooc_graph.shards.build import BuildOptions
+from ooc_graph.shards.cuda_build import build_on_device
+from ooc_graph.shards.plan import BuildBudget
+from ooc_graph.shards.workforce import Workforce
+from ooc_graph.types import NoProgress, Rows
 from tests.gpu.ranked import RankedBfs, RankedSssp
 from tests.strategies import WEIGHTS, skewed
 
@@ -59,6 +67,7 @@ def main() -> None:
                 paths.run_on_device(root)
     deep()
     ranks()
+    stores()
     cupy.cuda.Device().synchronize()
     sys.stdout.write("all kernels have run\n")
 
@@ -88,6 +97,31 @@ def ranks() -> None:
             for arcs in (found, flat):
                 RankedSssp(device, arcs.shards(4)).run(5)
             RankedBfs(device, found.shards(4)).run(5)
+
+
+def stores() -> None:
+    """Ids from 0 on and with gaps, no weights and all types of them, one range and several."""
+    at = np.random.default_rng(1).integers(0, 500, (2, 4000))
+    integers = np.arange(4000) % 7 - 3
+    columns = [
+        (*at, integers / np.float64(2)),
+        (*at * 1000, integers),
+        (*at * 1000, integers << 40),
+        (*at * 1000, integers.astype(np.float32)),
+    ]
+    sources = [Kronecker(SCALE), Kronecker(SCALE, weighted=False), *map(open_source, columns)]
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as executor:
+        workforce = Workforce(executor, BuildBudget(1 << 30, 1, 2), lambda function: function())
+        for source in sources:
+            for limit in (None, (4 << 20) + (1 << 19)):
+                build_on_device(
+                    source,
+                    Path(folder) / "graph.zarr",
+                    options=BuildOptions(overwrite=True, shards=2),
+                    workforce=workforce,
+                    progress=NoProgress(),
+                    device_memory_bytes=limit,
+                )
 
 
 if __name__ == "__main__":

@@ -29,6 +29,16 @@ WEIGHTED = [
 SMALL = 99 << 10  # as on 8.6, 8.9 and 12.0
 
 
+# Weights as tuples have them, and how wide the stored ones are.
+STORED: list[dict[str, int | str]] = [
+    {},
+    {"GIVEN": "float", "WORD": "u32"},
+    {"GIVEN": "double", "WORD": "u64"},
+    {"GIVEN": "i64", "WORD": "u32"},
+    {"GIVEN": "i64", "WORD": "u64"},
+]
+
+
 def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
     """What the package compiles on a device with so much shared memory."""
     bytes_, ints = cuda_bfs.BYTE_LEVELS, cuda_bfs.INT_LEVELS
@@ -38,6 +48,7 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("sssp.cu", cuda_sssp.constants(shared_bytes)),
         ("rows.cu", {"ID": "u32"}),
         ("rows.cu", {"ID": "u64"}),
+        *(("store.cu", {"ID": ids, **kind}) for ids in ("u32", "u64") for kind in STORED),
         ("heads.cu", {}),
         ("kronecker.cu", {}),
         ("bfs_rank.cu", {}),

@@ -1,0 +1,151 @@
+"""Arrays of a store that grow at their end: pieces -> full chunks -> files, written by threads.
+
+Each chunk is gathered in a buffer of its own, which is used again once the chunk is written. There
+are only so many: whoever makes pieces faster than the disk takes them waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.layout.chunks import FileEntry, write_chunk
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import chunk_length
+from ooc_graph.shards.plan import RESERVE_BYTES
+from ooc_graph.shards.workforce import CHECK_S, Workforce, stop_all
+from ooc_graph.types import AnyArray
+
+OPEN_COLUMNS = 5
+"""Columns that grow at the same time, at most: those of both row orders."""
+_ENDLESS = 1 << 62
+
+
+class ChunkSink:
+    """Writes chunks on the threads of a workforce.
+
+    Parameters
+    ----------
+    store
+        Folder of the partial store.
+    workforce
+        Threads of this process. One buffer for each and for every open column, fewer where the
+        memory limit does not allow so many.
+    new_buffer
+        Gives host memory of so many bytes, uint8.
+
+    Attributes
+    ----------
+    specs, entries
+        Finished arrays, and chunks that are written.
+    """
+
+    def __init__(
+        self, store: Path, workforce: Workforce, new_buffer: Callable[[int], AnyArray]
+    ) -> None:
+        self._store, self._workforce, self._new_buffer = store, workforce, new_buffer
+        self._bytes = chunk_length(_ENDLESS, 1)
+        budget = workforce.budget
+        # The other half is for what is read.
+        fit = (budget.limit_bytes - RESERVE_BYTES) // 2 // self._bytes
+        self._left = OPEN_COLUMNS + max(1, min(budget.slots, fit - OPEN_COLUMNS))
+        self._spare: list[AnyArray] = []
+        self._writing: dict[Future[FileEntry], AnyArray] = {}
+        self.specs: list[ArraySpec] = []
+        self.entries: list[FileEntry] = []
+
+    def column(self, path: str, dtype: Any) -> Column:
+        """A new array."""
+        return Column(self, path, np.dtype(dtype))
+
+    def take(self) -> AnyArray:
+        """A buffer for one chunk; waits until there is one."""
+        if not self._spare and self._left:
+            self._left -= 1
+            return self._new_buffer(self._bytes)
+        while not self._spare:
+            self._collect(FIRST_COMPLETED)
+        return self._spare.pop()
+
+    def write(self, spec: ArraySpec, index: int, buffer: AnyArray, elements: int) -> None:
+        """Write a chunk; the buffer is the sink's again."""
+        data = buffer[: elements * spec.dtype.itemsize].view(spec.dtype)
+        submit = self._workforce.executor.submit
+        self._writing[submit(write_chunk, self._store, spec, index, [data])] = buffer
+
+    def _collect(self, when: str) -> None:
+        done, _ = wait(self._writing, timeout=CHECK_S, return_when=when)
+        for future in done:
+            self._spare.append(self._writing.pop(future))
+            self.entries.append(future.result())
+
+    def finish(self) -> None:
+        """Wait until everything is written.
+
+        Raises
+        ------
+        OSError
+            As the file system has it.
+        """
+        while self._writing:
+            self._collect(FIRST_COMPLETED)
+
+    def stop(self) -> None:
+        """Write no more; what is being written is waited for."""
+        stop_all(self._workforce, self._writing, [write_chunk.__name__])
+        self._writing.clear()
+
+
+class Column:
+    """One array of the store; see `ChunkSink.column`."""
+
+    def __init__(self, sink: ChunkSink, path: str, dtype: np.dtype[Any]) -> None:
+        self._sink, self._path, self._dtype = sink, path, dtype
+        self._full = chunk_length(_ENDLESS, dtype.itemsize)
+        self._buffer: AnyArray | None = None
+        self._written = self._filled = 0
+
+    def append(self, data: Any) -> None:
+        """Copy elements to the end.
+
+        Parameters
+        ----------
+        data
+            One-dimensional and contiguous, of the column's dtype: a NumPy array, or one of a
+            device, whose copy is waited for.
+        """
+        done = 0
+        while done < len(data):
+            count = min(self._full - self._filled, len(data) - done)
+            if self._buffer is None:
+                self._buffer = self._sink.take()
+            room = self._buffer[: self._full * self._dtype.itemsize].view(self._dtype)
+            _copy(data[done : done + count], room[self._filled : self._filled + count])
+            self._filled += count
+            done += count
+            if self._filled == self._full:
+                self._flush(self._written + self._full)
+
+    def _flush(self, length: int) -> None:
+        if self._buffer is not None:
+            spec, index = ArraySpec(self._path, length, self._dtype), self._written // self._full
+            self._sink.write(spec, index, self._buffer, self._filled)
+            self._written += self._filled
+            self._buffer, self._filled = None, 0
+
+    def finish(self) -> None:
+        """The array has all its elements."""
+        length = self._written + self._filled
+        self._flush(length)
+        self._sink.specs.append(ArraySpec(self._path, length, self._dtype))
+
+
+def _copy(data: Any, room: AnyArray) -> None:
+    if isinstance(data, np.ndarray):
+        room[:] = data
+    else:
+        data.get(out=room)

@@ -1,0 +1,317 @@
+"""Edges -> a committed graph store on a CUDA device, with the bytes of the CPU's build.
+
+Two passes over the tuples. The first counts them at each vertex and numbers the vertices. The
+second is made once for each range of rows: the arcs of these rows are gathered, sorted and cut of
+duplicates on the device. Ranges follow the order of the store, shard by shard, so that whole shards
+share a range, or ranges a shard, as memory allows. Threads write chunks meanwhile.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.edges.interface import EdgeSource
+from ooc_graph.errors import UsageError
+from ooc_graph.kernels.cuda_modules import cuda, within_memory
+from ooc_graph.kernels.cuda_store import (
+    IN_END,
+    MANY_TUPLES,
+    OUT_END,
+    Numbering,
+    RowMaker,
+    TupleCount,
+    free_bytes,
+    number_vertices,
+    pinned_buffer,
+    ranges_of,
+)
+from ooc_graph.layout.commit import partial_store
+from ooc_graph.layout.names import IN, LIGHT, OUT, shards_for
+from ooc_graph.shards.attributes import store_attributes
+from ooc_graph.shards.build import Build, BuildOptions, BuildReport
+from ooc_graph.shards.chunk_sink import ChunkSink
+from ooc_graph.shards.cuda_edges import (
+    ID_BYTES,
+    MOST_GENERATED,
+    MOST_READ,
+    DeviceEdges,
+    Generated,
+    HostRead,
+    Passed,
+)
+from ooc_graph.shards.cuda_plan import DevicePlan, usable_bytes, wanted_arcs
+from ooc_graph.shards.cuda_tables import SideWriter, write_tables
+from ooc_graph.shards.renumber import merge_ids
+from ooc_graph.shards.tables import VertexSpace
+from ooc_graph.shards.tally import Tally, stored_weight_dtype
+from ooc_graph.shards.workforce import Workforce
+from ooc_graph.types import AnyArray, IntArray, Progress, rows_of_shard
+
+
+def build_on_device(
+    source: EdgeSource,
+    out: Path,
+    *,
+    options: BuildOptions,
+    workforce: Workforce,
+    progress: Progress,
+    device_memory_bytes: int | None = None,
+) -> BuildReport:
+    """Build and commit the store of a graph on the current CUDA device.
+
+    Parameters
+    ----------
+    source
+        Edges. If it has a method ``generate_into`` (`ooc_graph.edges.kronecker.Kronecker`), the
+        device makes them; others are read by threads and copied.
+    out
+        The store's folder, which appears when all of it is on disk.
+    options, progress
+        What to build, and who hears of it.
+    workforce
+        Threads of this process, which read and write, and the limit of host memory.
+    device_memory_bytes
+        Device memory to use; None: nearly all that is free. Give it where an allocator of its own
+        (RMM) holds the memory, which then seems to be in use.
+
+    Returns
+    -------
+    BuildReport
+        As of the CPU's build; so is the store, byte for byte.
+
+    Raises
+    ------
+    DeviceError
+        There is no device.
+    UsageError
+        Besides what `ooc_graph.shards.build.build` refuses: more than 2**32 - 2 vertices, 2**32
+        tuples at a vertex.
+    InputError, OutputExistsError, MemoryBudgetError
+        Nothing is written. Of device memory the least that will do is 24 bytes a vertex, and 12
+        (4 where ids have no gaps) with 48 to 80 for each arc of the longest row.
+    DiskFullError
+        Nothing of this store is kept.
+    """
+    cuda()
+    report = BuildReport()
+    limit = usable_bytes(free_bytes()) if device_memory_bytes is None else device_memory_bytes
+    with (
+        within_memory("the build of this store"),
+        partial_store(out, "graph", overwrite=options.overwrite) as partial,
+    ):
+        sink = ChunkSink(partial.folder, workforce, pinned_buffer)
+        build = DeviceBuild(partial, workforce, progress, report, options, sink, limit)
+        try:
+            build.run(source)
+        finally:
+            sink.stop()
+    return report
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What the store will hold, once the first pass has counted.
+
+    Parameters
+    ----------
+    source, space, total
+        Edges, their vertices, and what was counted.
+    orders, weight_dtype
+        Row orders, and the type of stored weights, or None.
+    starts
+        int64 (shards + 1,): first row of each shard in store order, and the number of all rows.
+    """
+
+    source: EdgeSource
+    space: VertexSpace
+    total: Tally
+    orders: tuple[str, ...]
+    weight_dtype: np.dtype[Any] | None
+    starts: IntArray
+
+    @property
+    def shards(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def sides(self) -> dict[str, int]:
+        """Which ends of an edge are arcs of a side."""
+        if self.source.directed:
+            return {OUT: OUT_END, IN: IN_END}
+        return {OUT: OUT_END | IN_END}
+
+    def attributes(self, arcs: dict[str, int], description: dict[str, Any]) -> dict[str, Any]:
+        return store_attributes(
+            self.total,
+            description,
+            directed=self.source.directed,
+            weight_dtype=self.weight_dtype,
+            vertices=self.space.count,
+            rows=int(self.starts[-1]),
+            first_id=None if self.space.originals else self.space.first,
+            arcs=arcs,
+            shards=self.shards,
+            orders=self.orders,
+        )
+
+
+@dataclass(frozen=True)
+class DeviceBuild(Build):
+    """One build.
+
+    Parameters
+    ----------
+    sink
+        Writes the chunks.
+    limit_bytes
+        Device memory.
+    """
+
+    sink: ChunkSink
+    limit_bytes: int
+
+    def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
+        # Degrees travel in a list, so that nobody holds them while rows are made.
+        if source.id_range is None:
+            space, degree, total = self._named(source)
+            plan, edges = self._planned(source, space)
+        else:
+            space = VertexSpace(*source.id_range)
+            plan, edges = self._planned(source, space)
+            degree, total = self._degrees(source, edges, space)
+        numbering, originals = self._number(space, degree)
+        layout = self._layout(source, space, total, numbering)
+        maker = RowMaker(
+            numbering.internal_of,
+            originals,
+            cuda().asarray(layout.starts[:-1].astype(np.uint32)),
+            None if layout.weight_dtype is None else source.weight_dtype,
+            layout.weight_dtype,
+        )
+        most = self._range_arcs(plan, edges, layout, numbering)
+        arcs = self._sides(layout, edges, maker, ranges_of(numbering, maker.starts, most))
+        self._finish(layout, arcs, description.result())
+
+    def _named(self, source: EdgeSource) -> tuple[VertexSpace, list[AnyArray], Tally]:
+        """The vertices that edges or lists name, counted on the host, and their degrees."""
+        paths, total = self._count(source)
+        limit = self.workforce.budget.limit_bytes
+        space, counts = merge_ids(paths, source, self.partial.spill, limit)
+        if len(counts) and int(counts.max()) >= 1 << 32:
+            raise UsageError(MANY_TUPLES)
+        return space, [counts.astype(np.uint32)], total
+
+    def _planned(self, source: EdgeSource, space: VertexSpace) -> tuple[DevicePlan, DeviceEdges]:
+        weighted = LIGHT in self.options.orders(source.weighted)
+        made = hasattr(source, "generate_into")
+        weight_bytes = source.weight_dtype.itemsize if weighted and source.weight_dtype else 0
+        plan = DevicePlan(
+            self.limit_bytes,
+            space.count,
+            bool(space.originals),
+            2 * ID_BYTES[made] + weight_bytes,
+            None if made else source.edges,
+        )
+        if made:
+            return plan, Generated(source, weighted, plan.block_edges(MOST_GENERATED))
+        first = 0 if space.originals else space.first
+        most = plan.block_edges(MOST_READ)
+        return plan, HostRead(source, self.workforce, first, weighted, most, plan.keep)
+
+    def _degrees(
+        self, source: EdgeSource, edges: DeviceEdges, space: VertexSpace
+    ) -> tuple[list[Any], Tally]:
+        """Tuples at each position, and what the first pass counted."""
+        count, passed = TupleCount(space.count), Passed()
+        with (
+            self.report.timed("degrees"),
+            self.progress.stage("counting degrees", source.edges, "edges") as bar,
+            closing(edges.blocks(passed)) as blocks,
+        ):
+            for block in blocks:
+                count.add(block)
+                bar.advance(len(block))
+            degree, passed.total.loops = count.finish()
+        self.report.edges, self.report.read_s = passed.total.edges, passed.read_s
+        return [degree], passed.total
+
+    def _number(self, space: VertexSpace, degree: list[Any]) -> tuple[Numbering, Any]:
+        """Number the vertices and write their tables; original ids stay where they have gaps."""
+        with (
+            self.report.timed("renumber"),
+            self.progress.stage("renumbering", space.count, "vertices") as bar,
+        ):
+            numbering = number_vertices(degree)
+            originals = None
+            if space.originals:
+                originals = cuda().asarray(np.load(space.originals).view(np.uint64))
+            write_tables(self.sink, numbering, space.first, originals)
+            bar.advance(space.count)
+        return numbering, originals
+
+    def _layout(
+        self, source: EdgeSource, space: VertexSpace, total: Tally, numbering: Numbering
+    ) -> _Layout:
+        orders = self.options.orders(source.weighted)
+        shards = self.options.shards or shards_for(numbering.arcs)
+        rows = len(numbering.tuples)
+        lengths = [rows_of_shard(rows, shards, shard) for shard in range(shards)]
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        dtype = stored_weight_dtype(source, total) if LIGHT in orders else None
+        return _Layout(source, space, total, orders, dtype, starts)
+
+    def _range_arcs(
+        self, plan: DevicePlan, edges: DeviceEdges, layout: _Layout, numbering: Numbering
+    ) -> int:
+        weight_bytes = layout.weight_dtype.itemsize if layout.weight_dtype else 0
+        sizes = (numbering.arcs, numbering.longest, weight_bytes, layout.shards, edges.block_edges)
+        fit = plan.range_arcs(*sizes, kept=True)
+        if not fit:
+            edges.forget()
+            fit = plan.range_arcs(*sizes, kept=False)
+        return min(fit, max(numbering.longest, wanted_arcs(numbering.arcs, cheap=edges.cheap)))
+
+    def _sides(
+        self,
+        layout: _Layout,
+        edges: DeviceEdges,
+        maker: RowMaker,
+        ranges: list[tuple[int, int, int]],
+    ) -> dict[str, int]:
+        """Make and write the rows of all sides; arcs of each."""
+        rows, arcs = int(layout.starts[-1]) * len(layout.sides), {}
+        with (
+            self.report.timed("rows"),
+            self.progress.stage("sorting and writing rows", rows, "rows") as bar,
+        ):
+            for side, ends in layout.sides.items():
+                writer = SideWriter(
+                    self.sink, side, layout.orders, layout.starts, layout.weight_dtype
+                )
+                for low, high, most in ranges:
+                    with closing(edges.blocks()) as blocks:
+                        found = maker.rows(blocks, ends, low, high, most)
+                    writer.add(low, high, found)
+                    # Before the next ones are made: both together would not fit.
+                    del found
+                    bar.advance(high - low)
+                writer.finish()
+                arcs[side] = writer.arcs
+            self.sink.finish()
+        return arcs
+
+    def _finish(self, layout: _Layout, arcs: dict[str, int], description: dict[str, Any]) -> None:
+        self.report.arcs = sum(arcs.values())
+        with self.report.timed("commit"):
+            self.report.manifest = self.partial.commit(
+                "graph",
+                layout.attributes(arcs, description),
+                self.sink.specs,
+                self.sink.entries,
+            )

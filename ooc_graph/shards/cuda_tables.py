@@ -1,0 +1,156 @@
+"""Arrays on the device -> arrays of the store, piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.cuda_store import Numbering, StoreRows
+from ooc_graph.layout.names import (
+    HUB,
+    INTERNAL_OF,
+    LIGHT,
+    ORIGINAL_OF,
+    ORIGINALS,
+    TUPLES,
+    internal_dtype,
+    rows_path,
+)
+from ooc_graph.shards.chunk_sink import ChunkSink, Column
+from ooc_graph.types import IntArray
+
+_PIECE = 1 << 21
+_NONE = 0xFFFFFFFF
+
+
+def write_tables(sink: ChunkSink, numbering: Numbering, first: int, originals: Any) -> None:
+    """Write who is which internal id, and the tuples of each.
+
+    Parameters
+    ----------
+    numbering
+        Its ``order`` is given up as soon as it is written.
+    first
+        Original id of position 0, where there are no gaps.
+    originals
+        uint64 (vertices,), on the device; None where there are no gaps.
+    """
+    original_of = sink.column(ORIGINAL_OF, np.int64)
+    for start in range(0, len(numbering.order), _PIECE):
+        order = numbering.order[start : start + _PIECE]
+        if originals is None:
+            original_of.append(order.astype(np.int64) + first)
+        else:
+            original_of.append(originals[order].view(np.int64))
+    original_of.finish()
+    numbering.order = None
+    internal_of = sink.column(INTERNAL_OF, internal_dtype(len(numbering.tuples)))
+    _write_internal(internal_of, numbering.internal_of, internal_dtype(len(numbering.tuples)))
+    tuples = sink.column(TUPLES, np.uint32)
+    tuples.append(numbering.tuples)
+    tuples.finish()
+    if originals is not None:
+        column = sink.column(ORIGINALS, np.int64)
+        column.append(originals.view(np.int64))
+        column.finish()
+
+
+def _write_internal(column: Column, internal_of: Any, dtype: np.dtype[Any]) -> None:
+    """As signed numbers, -1 where a position has no internal id."""
+    if dtype == np.int32:
+        column.append(internal_of.view(np.int32))
+    else:
+        for start in range(0, len(internal_of), _PIECE):
+            piece = internal_of[start : start + _PIECE].astype(np.int64)
+            piece[piece == _NONE] = -1
+            column.append(piece)
+    column.finish()
+
+
+class SideWriter:
+    """Writes the rows of one side, shard after shard, from ranges in store order.
+
+    Parameters
+    ----------
+    sink, side, orders
+        Where to, and what.
+    starts
+        int64 (shards + 1,): first row of each shard in store order, and all rows.
+    weight_dtype
+        Type of the stored weights, or None.
+
+    Attributes
+    ----------
+    arcs
+        Written so far, in one row order.
+    """
+
+    def __init__(
+        self,
+        sink: ChunkSink,
+        side: str,
+        orders: Sequence[str],
+        starts: IntArray,
+        weight_dtype: np.dtype[Any] | None,
+    ) -> None:
+        self._sink, self._side, self._orders = sink, side, orders
+        self._starts, self._weight_dtype = starts, weight_dtype
+        self._shard, self.arcs = 0, 0
+        self._open()
+
+    @property
+    def _is_complete(self) -> bool:
+        return self._shard == len(self._starts) - 1
+
+    def _open(self) -> None:
+        """Begin the columns of a shard."""
+        self._in_shard = 0
+        self._offsets, self._columns = list[Column](), dict[str, Column]()
+        for order in self._orders:
+            group = rows_path(self._shard, self._side, order)
+            offsets = self._sink.column(f"{group}/offsets", np.uint64)
+            offsets.append(np.zeros(1, np.uint64))
+            self._offsets.append(offsets)
+            self._columns[order] = self._sink.column(f"{group}/neighbors", np.uint32)
+        if LIGHT in self._orders and self._weight_dtype is not None:
+            path = f"{rows_path(self._shard, self._side, LIGHT)}/weights"
+            self._columns["weights"] = self._sink.column(path, self._weight_dtype)
+
+    def _close(self) -> None:
+        for column in (*self._offsets, *self._columns.values()):
+            column.finish()
+        self._shard += 1
+        if not self._is_complete:
+            self._open()
+
+    def add(self, low: int, high: int, rows: StoreRows) -> None:
+        """Write rows ``low`` to ``high - 1``, which follow the last ones."""
+        at = low
+        while at < high:
+            end = int(self._starts[self._shard + 1])
+            stop = min(high, end)
+            if at < stop:
+                self._append(at - low, stop - low, rows)
+            at = stop
+            if at == end:
+                self._close()
+
+    def _append(self, low: int, high: int, rows: StoreRows) -> None:
+        begin, end = int(rows.offsets[low]), int(rows.offsets[high])
+        # Modulo 2**64, as the addition is.
+        moved = np.uint64((self._in_shard - begin) % (1 << 64))
+        offsets = rows.offsets[low + 1 : high + 1] + moved
+        for column in self._offsets:
+            column.append(offsets)
+        parts = {HUB: rows.hub, LIGHT: rows.light, "weights": rows.weights}
+        for name, column in self._columns.items():
+            column.append(parts[name][begin:end])
+        self._in_shard += end - begin
+        self.arcs += end - begin
+
+    def finish(self) -> None:
+        """No more rows come: what is left are shards without any."""
+        while not self._is_complete:
+            self._close()
