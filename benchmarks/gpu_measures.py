@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 from itertools import pairwise
 from typing import Any
@@ -17,6 +17,10 @@ from gpu_model import Level, Work, bfs_work, shares, sssp_work
 from ooc_graph.kernels.cuda_rows import DeviceGraph
 from ooc_graph.report.energy import EnergyMeter, energy_record, over_repeats
 from ooc_graph.report.statistics import teps_statistics
+
+EVICTING_BYTES = 1 << 28
+# Smaller tables lie in so few parts of the cache that look-ups become slower again.
+LEAST_TABLE_BYTES = 4 << 20
 
 
 def timed(graph: DeviceGraph, kernel: str, roots: Sequence[int], search: Any) -> dict[str, Any]:
@@ -59,26 +63,35 @@ def timed(graph: DeviceGraph, kernel: str, roots: Sequence[int], search: Any) ->
     }
 
 
+def cold(search: Any, roots: Sequence[int]) -> Iterator[Any]:
+    """Answers one after another; before each search the cache is filled with something else.
+
+    Validation does so where searches are validated: all are timed under like conditions.
+    """
+    something = cupy.empty(EVICTING_BYTES, "uint8")
+    search.run_on_device(roots[0])
+    for root in roots:
+        something.fill(0)
+        yield search.run_on_device(root)
+
+
 def internal_times(graph: DeviceGraph, kernel: str, roots: Sequence[int]) -> list[float]:
     """Seconds of the searches whose parents are internal ids."""
     search = gpu_graphs.new_search(graph, kernel, named=False)
-    search.run_on_device(roots[0])
-    return [search.run_on_device(root).elapsed_s for root in roots]
+    return [tree.elapsed_s for tree in cold(search, roots)]
 
 
 def bfs_levels(graph: DeviceGraph, roots: Sequence[int]) -> list[list[Level]]:
     """Levels of each search: times from a search that takes them, counts from one that counts."""
-    times_s = []
     tracing = gpu_graphs.new_search(graph, "bfs", trace=True)
-    for root in roots:
-        tracing.run_on_device(root)
-        times_s.append([(b - a) / 1e9 for a, b in pairwise(tracing.course()["ns"].tolist())])
+    ends_ns = [tracing.course()["ns"].tolist() for _ in cold(tracing, roots)]
     del tracing
     gpu_graphs.free_memory()
     counting = gpu_graphs.new_search(graph, "bfs", count_arcs=True)
     found = []
-    for root, taken in zip(roots, times_s, strict=True):
+    for root, ends in zip(roots, ends_ns, strict=True):
         counting.run_on_device(root)
+        taken = [(end - begin) / 1e9 for begin, end in pairwise(ends)]
         course = counting.course()[1:]
         names = ("pull", "found", "pushed", "examined")
         rows = zip(*(course[name].tolist() for name in names), taken, strict=True)
@@ -96,7 +109,7 @@ def against_ceilings(works: Sequence[Work], times_s: Sequence[float]) -> dict[st
     copy = gpu_ceilings.copy_rate()
     gpu_graphs.free_memory()
     table = works[0].table_bytes
-    lookup = gpu_ceilings.lookup_rate(table)
+    lookup = gpu_ceilings.lookup_rate(max(table, LEAST_TABLE_BYTES))
     each = [shares(work, s, copy, lookup) for work, s in zip(works, times_s, strict=True)]
     return {
         "modelled_bytes": statistics.median(work.bytes for work in works),
@@ -109,16 +122,26 @@ def against_ceilings(works: Sequence[Work], times_s: Sequence[float]) -> dict[st
     }
 
 
-def energy(kernel: str, search: Any, roots: Sequence[int], teps: float) -> dict[str, Any]:
-    """Energy of the device while all searches are repeated one after another."""
+def energy(kernel: str, search: Any, roots: Sequence[int], edges: Sequence[int]) -> dict[str, Any]:
+    """Energy of the device while all searches are repeated one after another.
+
+    TEPS are those of these very searches. `edges_per_joule` has the pauses between them in it.
+    """
+    times: list[float] = []
 
     def turn() -> None:
-        for root in roots:
-            search.run_on_device(root)
+        times.extend(search.run_on_device(root).elapsed_s for root in roots)
 
     meter = EnergyMeter([cupy.cuda.Device().pci_bus_id], packages=False)
     taken, turns = over_repeats(meter, turn)
-    return vars(energy_record(kernel, teps, turns * len(roots), taken))
+    teps = teps_statistics(times, list(edges) * turns).harmonic_mean
+    joules = taken.total_joules
+    return {
+        **vars(energy_record(kernel, teps, len(times), taken)),
+        "harmonic_mean_teps": teps,
+        "searching_s": sum(times),
+        "edges_per_joule": sum(edges) * turns / joules if joules else None,
+    }
 
 
 def measured(
@@ -128,8 +151,7 @@ def measured(
     search = gpu_graphs.new_search(graph, kernel)
     found = timed(graph, kernel, roots, search)
     if with_energy:
-        teps = found["teps"]["harmonic_mean"]
-        found["energy"] = energy(kernel, search, roots, teps)
+        found["energy"] = energy(kernel, search, roots, found["edges"])
     del search
     gpu_graphs.free_memory()
     internal = internal_times(graph, kernel, roots)

@@ -44,6 +44,18 @@ def chosen(records: Sequence[dict[str, Any]], commit: str | None) -> list[dict[s
     return [newest[key] for key in sorted(newest)]
 
 
+def speeds_of(record: dict[str, Any]) -> list[float]:
+    """TEPS of each search."""
+    return [m / s for m, s in zip(record["edges"], record["times_s"], strict=True)]
+
+
+def median_and_slowest(record: dict[str, Any]) -> dict[str, int]:
+    """Numbers of the slowest search, and of the one of median speed (the lower of two)."""
+    speed = speeds_of(record)
+    order = sorted(range(len(speed)), key=speed.__getitem__)
+    return {"slowest": order[0], "median": order[(len(order) - 1) // 2]}
+
+
 def draw(records: Sequence[dict[str, Any]], scale: int, path: Path) -> None:
     """Write the picture; the ending of the name says what kind of file."""
     traced = [r for r in records if r["scale"] == scale and r.get("levels")]
@@ -93,9 +105,7 @@ def _speeds(axis: Axes, records: Sequence[dict[str, Any]]) -> None:
 
 def _levels(axis: Axes, record: dict[str, Any]) -> None:
     """Levels of two searches, one bar each, beginning on the left."""
-    speed = [m / s for m, s in zip(record["edges"], record["times_s"], strict=True)]
-    order = sorted(range(len(speed)), key=speed.__getitem__)
-    rows = {"slowest": order[0], "median": order[(len(order) - 1) // 2]}
+    rows, speed = median_and_slowest(record), speeds_of(record)
     bars = {name: [Level(*one) for one in record["levels"][at]] for name, at in rows.items()}
     longest_us = max(sum(level.seconds for level in levels) for levels in bars.values()) * 1e6
     for place, levels in enumerate(bars.values()):

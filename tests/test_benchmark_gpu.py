@@ -105,3 +105,55 @@ def test_no_picture_of_nothing(tmp_path: Path) -> None:
     ended = picture(tmp_path, [record("bfs", 20, "new")], "--commit", "other")
     assert "no record of commit other" in ended.err
     assert not (tmp_path / "gpu.svg").exists()
+
+
+def figures(kernel: str, scale: int) -> dict[str, Any]:
+    """A record with all that the tables show."""
+    rates = record(kernel, scale, "new")["teps"]
+    kinds = ("unique_teps", "internal_teps", "original_order_teps")
+    energy = {"searches": 64, "seconds": 3.0, "watts": 250.4, "mteps_per_watt": None}
+    return record(
+        kernel,
+        scale,
+        "new",
+        **{kind: {**rates, "harmonic_mean": (k + 1) * 1e10} for k, kind in enumerate(kinds)},
+        kernel1_s=0.25,
+        arcs_share=0.0123,
+        modelled_bytes=3_210_000_000,
+        modelled_lookups=456_000_000,
+        copy_bytes_per_s=4.27e12,
+        lookups_per_s=1.6e11,
+        share_of_copy=0.25,
+        share_of_lookup=0.5,
+        energy={**energy, "reason": "measured over 3.0 s"},
+    )
+
+
+def test_tables_say_what_the_records_say(tmp_path: Path) -> None:
+    found, roads = tmp_path / "gpu.jsonl", tmp_path / "roads.jsonl"
+    records = [figures("bfs", 26), figures("sssp", 24)]
+    records[0]["energy"] |= {"mteps_per_watt": 2345.6}
+    found.write_text("".join(json.dumps(one) + "\n" for one in records))
+    median = {"CPU, 2 threads": 0.004, "GPU": 0.001}
+    road = {
+        "kernel": "bfs",
+        "graph": "New York",
+        "rows": 264346,
+        "weights": None,
+        "median_s": median,
+        "gpu_is_faster_by": {"CPU, 2 threads": 4.0},
+    }
+    lines = [{**road, "source_commit": commit} for commit in ("old", "new")]
+    roads.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    ended = script(BENCHMARKS / "gpu_tables.py", "--records", found, "--roads", roads)
+    assert ended.code == 0, ended.err
+    for line in (
+        "| BFS | 26 | 31 | 26 | 27 | 28 | 29 | 30 | 10 | 20 | 30 | 0.25 |",
+        "| SSSP | 24 | 1.2 % | 3.21 | 4,270 | 25.0 % | 456 | 160 | 50.0 % |",
+        "| BFS | 26 | 64 | 3.0 | 250 | 2,346 |",
+        "| SSSP | 24 | 64 | 3.0 | 250 | measured over 3.0 s |",
+        "| slowest | 2 | pull | 900 | 700 | 800 |",
+        "| New York | BFS | 264,346 | - | 1.00 | 4.00 (4.00) |",
+    ):
+        assert line in ended.out.splitlines(), ended.out
+    assert ended.out.count("New York") == 1
