@@ -256,13 +256,13 @@ def test_energy_has_a_table_and_a_headline(data, page):
     with_energy = Page(page_html(dataclasses.replace(data, energy=ENERGY)))
     assert with_energy.texts["h2"].count("Energy") == 1
     figures = dict(zip(with_energy.texts["dt"], with_energy.texts["dd"], strict=True))
-    assert figures["BFS, by energy measured"] == "1,235 "
+    assert figures["BFS, over average power"] == "1,235 "
     assert "MTEPS/W" in with_energy.texts["small"]
-    assert len([name for name in figures if "energy" in name]) == 1
+    assert len([name for name in figures if "power" in name]) == 1
     cells = with_energy.texts["td"]
     for cell in ("6,250.0", "500.0", "1,234.6", "GPU <0>: 5,000.5 J. CPU: 1,249.5 J. "):
         assert cell in cells, cell
-    assert "GPU <0>: 1,200.0 J. measured over 3.0 s." in cells
+    assert "GPU <0>: 1,200.0 J. Measured over 3.0 s." in cells
     assert "NVML cannot be used: <none>." in cells
 
 
