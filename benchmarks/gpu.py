@@ -10,9 +10,9 @@ and the headline with the scatter of the answer into the order of original ids. 
 tuples between reached vertices, duplicates included and self-loops not; the record also has it by
 unique edges. Kernel 1 is from edges in device memory to searchable rows.
 
-Each timed search begins with a cache that holds something else: the validation of the one before,
-or an array that is written for that purpose. Times of levels come from further searches that take
-them, arcs from further searches that count them. Bytes and look-ups are modelled from these counts
+Before each timed search all arcs are read, by the validation of the one before or for that purpose,
+so that caches hold other things. Times of levels come from further searches that take them, arcs
+from further searches that count them. Bytes and look-ups are modelled from these counts
 (gpu_model.py) and compared with a copy within device memory and random look-ups, measured in the
 same run. Energy is NVML's, over all searches repeated one after another for at least 10 s, at the
 scales that are named; MTEPS/W is the harmonic mean TEPS of these over their average power. What

@@ -18,7 +18,6 @@ from ooc_graph.kernels.cuda_rows import DeviceGraph
 from ooc_graph.report.energy import EnergyMeter, energy_record, over_repeats
 from ooc_graph.report.statistics import teps_statistics
 
-EVICTING_BYTES = 1 << 28
 # Smaller tables lie in so few parts of the cache that look-ups become slower again.
 LEAST_TABLE_BYTES = 4 << 20
 
@@ -63,28 +62,29 @@ def timed(graph: DeviceGraph, kernel: str, roots: Sequence[int], search: Any) ->
     }
 
 
-def cold(search: Any, roots: Sequence[int]) -> Iterator[Any]:
-    """Answers one after another; before each search the cache is filled with something else.
+def cold(graph: DeviceGraph, kernel: str, search: Any, roots: Sequence[int]) -> Iterator[Any]:
+    """Answers one after another; before each search all arcs are read.
 
-    Validation does so where searches are validated: all are timed under like conditions.
+    Validation does so where searches are validated, and leaves caches with other things in them:
+    all are timed under like conditions.
     """
-    something = cupy.empty(EVICTING_BYTES, "uint8")
+    neighbors = gpu_graphs.rows_of(graph, kernel).neighbors
     search.run_on_device(roots[0])
     for root in roots:
-        something.fill(0)
+        int(neighbors.max())  # waits, so that no launch is hidden behind it
         yield search.run_on_device(root)
 
 
 def internal_times(graph: DeviceGraph, kernel: str, roots: Sequence[int]) -> list[float]:
     """Seconds of the searches whose parents are internal ids."""
     search = gpu_graphs.new_search(graph, kernel, named=False)
-    return [tree.elapsed_s for tree in cold(search, roots)]
+    return [tree.elapsed_s for tree in cold(graph, kernel, search, roots)]
 
 
 def bfs_levels(graph: DeviceGraph, roots: Sequence[int]) -> list[list[Level]]:
     """Levels of each search: times from a search that takes them, counts from one that counts."""
     tracing = gpu_graphs.new_search(graph, "bfs", trace=True)
-    ends_ns = [tracing.course()["ns"].tolist() for _ in cold(tracing, roots)]
+    ends_ns = [tracing.course()["ns"].tolist() for _ in cold(graph, "bfs", tracing, roots)]
     del tracing
     gpu_graphs.free_memory()
     counting = gpu_graphs.new_search(graph, "bfs", count_arcs=True)

@@ -25,6 +25,7 @@ import numpy as np
 import ooc_graph as og
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
+from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
 from ooc_graph.report.records import append_record
 from ooc_graph.session.machine import cores
 from ooc_graph.types import AnyArray, Shard
@@ -66,17 +67,11 @@ def rows_of(shard: Shard, kernel: str) -> tuple[Any, Any]:
 
 
 def on_device(shard: Shard, kernel: str) -> Any:
-    """The search of the device for the graph's weights."""
+    """The device's search; integer weights stay what they are."""
     out, into = rows_of(shard, kernel)
     if kernel == "bfs":
         return CudaBfsSearch(out, into, count_arcs=False)
-    if out.weights.dtype == np.float32:
-        from ooc_graph.kernels.cuda_sssp import CudaSsspSearch  # noqa: PLC0415
-
-        return CudaSsspSearch(out, into, shard.tuples)
-    from ooc_graph.kernels.cuda_sssp_wide import CudaWideSsspSearch  # noqa: PLC0415
-
-    return CudaWideSsspSearch(out, into, shard.tuples)
+    return CudaSsspSearch(out, into, shard.tuples)
 
 
 def answer(tree: Any, kernel: str) -> tuple[bytes, bytes]:
