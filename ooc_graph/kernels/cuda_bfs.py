@@ -41,7 +41,9 @@ FIRST_COURSE = {BYTE_LEVELS: 256, INT_LEVELS: 1 << 16}
 """Levels whose course there is room for at first."""
 
 
-def constants(shared_bytes: int, level: str, *, count_arcs: bool) -> dict[str, int | str]:
+def constants(
+    shared_bytes: int, level: str, *, count_arcs: bool, trace: bool = False
+) -> dict[str, int | str]:
     """What ``bfs.cu`` is compiled with for a device.
 
     Parameters
@@ -52,13 +54,16 @@ def constants(shared_bytes: int, level: str, *, count_arcs: bool) -> dict[str, i
         `BYTE_LEVELS` or `INT_LEVELS`.
     count_arcs
         Whether arcs that are looked at bottom-up are counted.
+    trace
+        Whether the time of each level is taken.
     """
     room = shared_bytes - _SHARED_RESERVE - _BLOCK // 32 * _ROOM_BYTES
     words = min(_MOST_HUB_WORDS, room // 4 // 1024 * 1024)
     if words <= 0:
         raise DeviceError(f"BFS needs more than the device's {shared_bytes} bytes of shared memory")
     counted: dict[str, int | str] = {"COUNT": 1} if count_arcs else {}
-    return {"HUB_WORDS": words, "LEVEL": level, "ROOM_BYTES": _ROOM_BYTES, **counted}
+    traced: dict[str, int | str] = {"TRACE": 1} if trace else {}
+    return {"HUB_WORDS": words, "LEVEL": level, "ROOM_BYTES": _ROOM_BYTES, **counted, **traced}
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,8 @@ class CudaBfsSearch:
     count_arcs
         Whether arcs looked at bottom-up are counted, which takes a little time. Otherwise
         ``level_arcs`` is -1 for such levels.
+    trace
+        Whether `course` knows the time of each level.
 
     Raises
     ------
@@ -114,9 +121,10 @@ class CudaBfsSearch:
         *,
         original_of: AnyArray | None = None,
         count_arcs: bool = True,
+        trace: bool = False,
     ) -> None:
         cuda()
-        self._count = count_arcs
+        self._count, self._trace = count_arcs, trace
         with within_memory("BFS of this graph"):
             self._out = hold(out, weighted=False)
             self._into = self._out if into is out else hold(into, weighted=False)
@@ -139,7 +147,7 @@ class CudaBfsSearch:
         """Compile for a type of levels, and make room for them and for the course."""
         cupy = cuda()
         self._blocks, shared = limits(cupy.cuda.Device().id)
-        chosen = constants(shared, level, count_arcs=self._count)
+        chosen = constants(shared, level, count_arcs=self._count, trace=self._trace)
         self._search = kernel("bfs.cu", "bfs_search", chosen, cooperative=True)
         self._shared = int(chosen["HUB_WORDS"]) * 4 + _BLOCK // 32 * _ROOM_BYTES
         self._search.max_dynamic_shared_size_bytes = self._shared
@@ -163,7 +171,7 @@ class CudaBfsSearch:
         if level.dtype == np.uint8:
             level = level.astype(np.int32)
             level[level == np.iinfo(np.uint8).max] = -1
-        course = self._course[: levels + 1].get().view(_COURSE).reshape(-1).astype(_COURSE_HOST)
+        course = self.course()
         examined = course["pushed"] + course["examined"]
         if not self._count:
             examined[course["pull"] == 1] = -1
@@ -180,6 +188,23 @@ class CudaBfsSearch:
         """Search from internal id ``root``; the answer stays on the device."""
         _, elapsed_s = self._run(root, self._original_of)
         return DeviceBfsTree(self._parent, self._level, elapsed_s)
+
+    def count_arcs(self, on: bool) -> None:
+        """Say whether arcs looked at bottom-up are counted from the next search on."""
+        if on != self._count:
+            self._count = on
+            self._use(self._type, len(self._course))
+
+    def course(self) -> AnyArray:
+        """What each level of the last search cost, by the number of the level that it found.
+
+        Fields are int64: ``found`` vertices, arcs ``pushed``, arcs ``examined`` bottom-up (where
+        counted), ``ns`` from the search's beginning to the level's end (where traced; the last
+        is the search's end), and ``pull``, 1 or 0.
+        """
+        levels = int(self._state[2].get())
+        taken: AnyArray = self._course[: levels + 1].get().view(_COURSE).reshape(-1)
+        return taken.astype(_COURSE_HOST)
 
     def _run(self, root: int, original_of: Any) -> tuple[int, float]:
         """Search until types and room suffice; levels that have vertices, and seconds in all."""

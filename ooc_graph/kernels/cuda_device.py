@@ -16,7 +16,7 @@ from ooc_graph.kernels.cuda_sssp_rank import CudaSsspRank
 from ooc_graph.kernels.cuda_sssp_shared import CudaSsspShared
 from ooc_graph.kernels.interface import SsspSearch
 from ooc_graph.kernels.sides import hub_rows, light_rows, require_whole
-from ooc_graph.types import Shard
+from ooc_graph.types import AnyArray, Shard
 
 
 class CudaDevice:
@@ -33,10 +33,16 @@ class CudaDevice:
     def __init__(self) -> None:
         cuda()
 
-    def bfs(self, shard: Shard) -> CudaBfsSearch:
-        """BFS on a whole graph (hub-first rows)."""
+    def bfs(self, shard: Shard, *, original_of: AnyArray | None = None) -> CudaBfsSearch:
+        """BFS on a whole graph (hub-first rows).
+
+        Parameters
+        ----------
+        original_of
+            Original ids below 2**32 - 1 for parents of answers that stay on the device.
+        """
         require_whole(shard.dealing)
-        return CudaBfsSearch(*hub_rows(shard))
+        return CudaBfsSearch(*hub_rows(shard), original_of=original_of, count_arcs=False)
 
     def bfs_rank(self, shard: Shard) -> CudaBfsRank:
         """BFS steps on one shard (hub-first rows)."""
@@ -46,14 +52,16 @@ class CudaDevice:
         """Frontier and visited vertices of all ranks, one of it in a process."""
         return CudaBfsShared(vertices, shards)
 
-    def sssp(self, shard: Shard) -> SsspSearch:
-        """SSSP on a whole graph (light-first rows)."""
+    def sssp(self, shard: Shard, *, original_of: AnyArray | None = None) -> SsspSearch:
+        """SSSP on a whole graph (light-first rows); ``original_of`` as of `bfs`."""
         require_whole(shard.dealing)
         out, into = light_rows(shard)
         if out.weights is None or out.weights.dtype == np.float32:
-            return CudaSsspSearch(out, into, shard.tuples)
+            return CudaSsspSearch(out, into, shard.tuples, original_of=original_of)
         wide: Any = import_module("ooc_graph.kernels.cuda_sssp_wide")
-        search: SsspSearch = wide.CudaWideSsspSearch(out, into, shard.tuples)
+        search: SsspSearch = wide.CudaWideSsspSearch(
+            out, into, shard.tuples, original_of=original_of
+        )
         return search
 
     def sssp_rank(self, shard: Shard) -> CudaSsspRank:

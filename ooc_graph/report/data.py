@@ -125,6 +125,37 @@ class Validation:
 
 
 @dataclass(frozen=True)
+class EnergyRecord:
+    """Energy of repeated searches of one kernel, or why there is none.
+
+    Parameters
+    ----------
+    kernel
+        ``"bfs"`` or ``"sssp"``.
+    searches
+        Searches that ran meanwhile.
+    seconds
+        Wall time of all of them, pauses between them included.
+    joules
+        By what was measured (its name and counter); empty where nothing was.
+    watts
+        Average power of all that was measured, or None.
+    mteps_per_watt
+        Harmonic mean TEPS / 10^6 / watts, or None where energy was not measured for long enough.
+    reason
+        What is missing, and why; empty where nothing is.
+    """
+
+    kernel: str
+    searches: int
+    seconds: float
+    joules: Mapping[str, float] = field(default_factory=dict)
+    watts: float | None = None
+    mteps_per_watt: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class ReportData:
     """Everything on a report page; each part may be absent and its section then says so.
 
@@ -152,6 +183,8 @@ class ReportData:
         Graph500's block, as printed.
     validation
         Outcome over all searches.
+    energy
+        Of repeated searches, a kernel each; empty where nobody asked for it.
     """
 
     title: str
@@ -170,6 +203,7 @@ class ReportData:
     degree_histogram: DegreeHistogram | None = None
     output_block: str = ""
     validation: Validation | None = None
+    energy: tuple[EnergyRecord, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return a mapping that JSON can carry and :meth:`from_dict` takes back."""
@@ -238,4 +272,5 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "memory": lambda value: tuple(MemorySample(**one) for one in value),
     "degree_histogram": _histogram,
     "validation": lambda value: Validation(**value),
+    "energy": lambda value: tuple(EnergyRecord(**one) for one in value),
 }

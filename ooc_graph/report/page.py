@@ -79,6 +79,10 @@ def _environment() -> Environment:
 def _key_figures(data: ReportData) -> Iterator[KeyFigure]:
     for kernel, searches in data.kernels().items():
         yield _speed(kernel, searches)
+    for energy in data.energy:
+        if energy.mteps_per_watt is not None:
+            name = f"{figures.kernel_name(energy.kernel)}, over average power"
+            yield KeyFigure(f"{energy.mteps_per_watt:,.4g}", "MTEPS/W", name)
     if data.stages:
         elapsed_s = max(s.stop_s for s in data.stages) - min(s.start_s for s in data.stages)
         yield KeyFigure(f"{elapsed_s:,.1f}", "s", "whole run")

@@ -61,10 +61,11 @@ def graph500(
     with MemoryWatch(origin_s=run.begun) as watch:
         graph, built = _build(run, source, overwrite)
         keys = run.timed("search keys", lambda: search_keys(graph, source, options.searches))
-        searched = {
-            kernel: search_all(run, graph, source, kernel, keys) for kernel in options.kernels
-        }
-    return leave_report(run, graph, built, searched, watch, command)
+        searched, energy = {}, []
+        for kernel in options.kernels:
+            searched[kernel], measured = search_all(run, graph, source, kernel, keys)
+            energy += measured
+    return leave_report(run, graph, built, searched, watch, command, energy=energy)
 
 
 def _warm_up(place: Place, source: Kronecker, folder: Path) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -93,11 +92,13 @@ def _course(held: Searcher, root: int) -> Course:
     """How the search goes, arcs counted: told by a search of its own, which is not timed."""
     if held.kernel == "sssp":
         return course_of("sssp", held.search.run_on_device(root))
-    held.search.count_arcs(True)
+    held.search.count_arcs(on=True)
     held.search.run_on_device(root)
-    levels = held.search.levels()
-    held.search.count_arcs(False)
-    return course_of("bfs", levels)
+    levels = held.search.course()
+    held.search.count_arcs(on=False)
+    arcs = (levels["pushed"] + levels["examined"])[1:].tolist()
+    ways = ["pull" if pull else "push" for pull in levels["pull"][1:]]
+    return Course(0.0, tuple(zip(levels["found"][:-1].tolist(), arcs, ways, strict=True)))
 
 
 def _blocks(source: Kronecker) -> Iterator[tuple[Any, Any, Any]]:
@@ -116,15 +117,10 @@ def _blocks(source: Kronecker) -> Iterator[tuple[Any, Any, Any]]:
         yield *ends, drawn
 
 
-def repeats(held: Searcher, keys: Sequence[int]) -> Callable[[], None]:
-    """What searches once from every key, for the energy of it."""
-    roots = _internal(held, np.asarray(keys, np.int64))
-
-    def turn() -> None:
-        for root in roots:
-            held.search.run_on_device(root)
-
-    return partial(turn)
+def search_from_all(held: Searcher, keys: IntArray) -> None:
+    """Search once from every key; the answers are dropped."""
+    for root in _internal(held, keys):
+        held.search.run_on_device(root)
 
 
 def device_id() -> str:

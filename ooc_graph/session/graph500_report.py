@@ -14,6 +14,7 @@ import numpy as np
 from ooc_graph.errors import ValidationFailedError
 from ooc_graph.report.data import (
     DegreeHistogram,
+    EnergyRecord,
     LevelRecord,
     ReportData,
     SearchRecord,
@@ -66,8 +67,9 @@ def leave_report(
     searched: dict[str, list[Searched]],
     watch: MemoryWatch,
     command: Sequence[str],
+    energy: Sequence[EnergyRecord] = (),
 ) -> Outcome:
-    """Write everything into the run's folder."""
+    """Write everything into the run's folder; ``energy`` where it was measured."""
     from ooc_graph.report.page import write_page  # noqa: PLC0415 - matplotlib takes a second
 
     records = [_record(kernel, one) for kernel, found in searched.items() for one in found]
@@ -90,6 +92,7 @@ def leave_report(
         degree_histogram=DegreeHistogram.of(*run.place.call(degree_histogram, str(graph.path))),
         output_block=block,
         validation=_validation(run.options.validate, failure),
+        energy=tuple(energy),
     )
     page = run.folder / "report.html"
     write_page(page, data)
@@ -203,5 +206,6 @@ def _json_record(
         "stages": [asdict(stage) for stage in run.stages],
         "memory_peak_bytes": watch.peak_bytes - watch.baseline_bytes,
         "validation": asdict(data.validation) if data.validation else None,
+        "energy": [asdict(kernel) for kernel in data.energy],
         "arcs": graph.arcs,
     }

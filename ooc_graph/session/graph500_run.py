@@ -39,6 +39,8 @@ class Graph500Options:
         Whether every answer is checked (a run counts as Graph500 only if it is).
     shards
         As for a build.
+    energy
+        Whether searches are repeated for at least 10 s where their energy can be measured.
     """
 
     scale: int
@@ -48,6 +50,7 @@ class Graph500Options:
     kernels: tuple[str, ...] = KERNELS
     validate: bool = True
     shards: int | None = None
+    energy: bool = True
 
     def __post_init__(self) -> None:
         unknown = [kernel for kernel in self.kernels if kernel not in KERNELS]

@@ -14,11 +14,13 @@ from ooc_graph.answers.scatter import columns_of
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
+from ooc_graph.report.data import EnergyRecord
 from ooc_graph.session import graph500_cuda, resident
 from ooc_graph.session.api import check_edges, validator_of
 from ooc_graph.session.choice import choose, resident_bytes
 from ooc_graph.session.compile_parts import check_pair
 from ooc_graph.session.devices import CPU, CUDA
+from ooc_graph.session.graph500_energy import measure as measure_energy
 from ooc_graph.session.graph500_run import BatchTask, Run, Searched
 from ooc_graph.session.machine import cores
 from ooc_graph.session.place import Place
@@ -55,33 +57,49 @@ def refuse_few_keys(source: Kronecker, searches: int) -> None:
 
 def search_all(
     run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
-) -> list[Searched]:
-    """Search from all keys, timed, and validate: on one worker in batches, else key by key."""
+) -> tuple[list[Searched], list[EnergyRecord]]:
+    """Search from all keys, timed, and validate: on one worker in batches, else key by key.
+
+    Returns
+    -------
+    searches, energy
+        Energy of the searches, measured over repeats of them; nothing where many ranks search.
+    """
     way = choose(graph, kernel, run.place)
     if way.why:
         run.progress.note(f"{kernel} on the CPU: {way.why}")
-    if way.exchange == "one":
-        task = BatchTask(
-            str(graph.path), graph.identity, kernel, source, run.options.validate, way.device
-        )
-        with run.progress.stage(f"{kernel}: loading, warming up"):
-            run.timed(f"{kernel} warm-up", lambda: run.place.call(warm_up, task, int(keys[0])))
-        on_cuda = way.device == CUDA
-        size = len(keys) if on_cuda else _batch(graph, kernel, run.place)
-        batches = [keys[start : start + size] for start in range(0, len(keys), size)]
-        function = graph500_cuda.search_batch if on_cuda else search_batch
-        search: Callable[[IntArray], list[Searched]] = partial(run.place.call, function, task)
-    else:
-        batches = list(keys.reshape(-1, 1))
+    if way.exchange != "one":
         search = partial(_search_with_ranks, run, graph, source, kernel)
         run.timed(f"{kernel} warm-up", lambda: search(keys[:1]))
+        return _all_batches(run, kernel, search, keys, 1), []
+    task = BatchTask(
+        str(graph.path), graph.identity, kernel, source, run.options.validate, way.device
+    )
+    with run.progress.stage(f"{kernel}: loading, warming up"):
+        run.timed(f"{kernel} warm-up", lambda: run.place.call(warm_up, task, int(keys[0])))
+    if way.device == CUDA:
+        function, size = graph500_cuda.search_batch, len(keys)
+    else:
+        function, size = search_batch, _batch(graph, kernel, run.place)
+    found = _all_batches(run, kernel, partial(run.place.call, function, task), keys, size)
+    energy = [measure_energy(run, task, keys, found)] if run.options.energy else []
+    return found, energy
+
+
+def _all_batches(
+    run: Run,
+    kernel: str,
+    search: Callable[[IntArray], list[Searched]],
+    keys: IntArray,
+    size: int,
+) -> list[Searched]:
     found: list[Searched] = []
 
     def all_batches() -> None:
         with run.progress.stage(f"{kernel}: searching, validating", len(keys), "searches") as bar:
-            for batch in batches:
-                found.extend(search(batch))
-                bar.advance(len(batch))
+            for start in range(0, len(keys), size):
+                found.extend(search(keys[start : start + size]))
+                bar.advance(len(found) - start)
 
     run.timed(f"{kernel} searches", all_batches)
     return found

@@ -14,6 +14,7 @@ import pytest
 from ooc_graph.errors import InputError
 from ooc_graph.report.data import (
     DegreeHistogram,
+    EnergyRecord,
     LevelRecord,
     MemorySample,
     ReportData,
@@ -243,9 +244,38 @@ def test_a_failed_validation_shows():
     assert "rule 5 at vertex 17 <b>" in page.texts["p"]
 
 
+ENERGY = (
+    EnergyRecord("bfs", 640, 12.5, {"GPU <0>": 5000.5, "CPU": 1249.5}, 500.0, 1234.5678),
+    EnergyRecord("sssp", 64, 3.0, {"GPU <0>": 1200.0}, 400.0, None, "measured over 3.0 s"),
+    EnergyRecord("cc", 64, 11.0, reason="NVML cannot be used: <none>"),
+)
+
+
+def test_energy_has_a_table_and_a_headline(data, page):
+    assert "Energy" not in page.texts["h2"]
+    with_energy = Page(page_html(dataclasses.replace(data, energy=ENERGY)))
+    assert with_energy.texts["h2"].count("Energy") == 1
+    figures = dict(zip(with_energy.texts["dt"], with_energy.texts["dd"], strict=True))
+    assert figures["BFS, over average power"] == "1,235 "
+    assert "MTEPS/W" in with_energy.texts["small"]
+    assert len([name for name in figures if "power" in name]) == 1
+    cells = with_energy.texts["td"]
+    for cell in ("6,250.0", "500.0", "1,234.6", "GPU <0>: 5,000.5 J. CPU: 1,249.5 J. "):
+        assert cell in cells, cell
+    assert "GPU <0>: 1,200.0 J. Measured over 3.0 s." in cells
+    assert "NVML cannot be used: <none>." in cells
+
+
 def test_json_round_trip(data, tmp_path):
-    write_report_data(tmp_path / "report.json", data)
-    assert read_report_data(tmp_path / "report.json") == data
+    for one in (data, dataclasses.replace(data, energy=ENERGY)):
+        write_report_data(tmp_path / "report.json", one)
+        assert read_report_data(tmp_path / "report.json") == one
+
+
+def test_data_of_before_energy_can_be_read(data):
+    older = data.to_dict()
+    del older["energy"]
+    assert ReportData.from_dict(older) == data
 
 
 def test_other_json_is_refused(data, tmp_path):

@@ -1,0 +1,172 @@
+"""What is measured of the searches of one graph: times, levels, arcs, ceilings, energy."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple
+from itertools import pairwise
+from typing import Any
+
+import cupy
+import gpu_ceilings
+import gpu_graphs
+from gpu_checks import Checks
+from gpu_model import Level, Work, bfs_work, shares, sssp_work
+
+from ooc_graph.kernels.cuda_rows import DeviceGraph
+from ooc_graph.report.energy import EnergyMeter, energy_record, over_repeats
+from ooc_graph.report.statistics import teps_statistics
+
+# Smaller tables lie in so few parts of the cache that look-ups become slower again.
+LEAST_TABLE_BYTES = 4 << 20
+
+
+def timed(graph: DeviceGraph, kernel: str, roots: Sequence[int], search: Any) -> dict[str, Any]:
+    """Time and validate one search a root; parents are original ids.
+
+    Beside each search: the time to bring its answer into the order of original ids.
+    """
+    checks = Checks()
+    check = checks.bfs if kernel == "bfs" else checks.sssp
+    degree = cupy.diff(gpu_graphs.rows_of(graph, kernel).offsets.view("int64"))
+    first = search.run_on_device(roots[0])
+    order = gpu_ceilings.OriginalOrder(graph.internal_of, gpu_graphs.measure_of(first, kernel))
+    order.seconds(first.parent, gpu_graphs.measure_of(first, kernel))
+    times, scatters, tuples, unique, phases, wrong, flat = [], [], [], [], [], 0, 0
+    for root in roots:
+        tree = search.run_on_device(root)
+        times.append(tree.elapsed_s)
+        scatters.append(order.seconds(tree.parent, gpu_graphs.measure_of(tree, kernel)))
+        reached = gpu_graphs.reached_of(tree, kernel)
+        tuples.append(int(graph.tuples[reached].sum(dtype="uint64")) // 2)
+        unique.append(int(degree[reached].sum()) // 2)
+        found = check(graph, root, tree)
+        wrong, flat = wrong + found[0], flat + found[1]
+        if kernel == "sssp":
+            phases.append(tree.phase_arcs)
+    if wrong:
+        raise SystemExit(f"{kernel}: {wrong} rows of the answers are wrong")
+    ordered = [sum(both) for both in zip(times, scatters, strict=True)]
+    return {
+        "times_s": times,
+        "scatter_s": scatters,
+        "edges": tuples,
+        "unique_edges": unique,
+        "teps": teps_statistics(times, tuples).to_dict(),
+        "unique_teps": teps_statistics(times, unique).to_dict(),
+        "original_order_teps": teps_statistics(ordered, tuples).to_dict(),
+        "rows_checked": len(degree) * len(roots),
+        "plateau_rows": flat,
+        "phase_arcs": phases,
+    }
+
+
+def cold(graph: DeviceGraph, kernel: str, search: Any, roots: Sequence[int]) -> Iterator[Any]:
+    """Answers one after another; before each search all arcs are read.
+
+    Validation does so where searches are validated, and leaves caches with other things in them:
+    all are timed under like conditions.
+    """
+    neighbors = gpu_graphs.rows_of(graph, kernel).neighbors
+    search.run_on_device(roots[0])
+    for root in roots:
+        int(neighbors.max())  # waits, so that no launch is hidden behind it
+        yield search.run_on_device(root)
+
+
+def internal_times(graph: DeviceGraph, kernel: str, roots: Sequence[int]) -> list[float]:
+    """Seconds of the searches whose parents are internal ids."""
+    search = gpu_graphs.new_search(graph, kernel, named=False)
+    return [tree.elapsed_s for tree in cold(graph, kernel, search, roots)]
+
+
+def bfs_levels(graph: DeviceGraph, roots: Sequence[int]) -> list[list[Level]]:
+    """Levels of each search: times from a search that takes them, counts from one that counts."""
+    tracing = gpu_graphs.new_search(graph, "bfs", trace=True)
+    ends_ns = [tracing.course()["ns"].tolist() for _ in cold(graph, "bfs", tracing, roots)]
+    del tracing
+    gpu_graphs.free_memory()
+    counting = gpu_graphs.new_search(graph, "bfs", count_arcs=True)
+    found = []
+    for root, ends in zip(roots, ends_ns, strict=True):
+        counting.run_on_device(root)
+        taken = [(end - begin) / 1e9 for begin, end in pairwise(ends)]
+        course = counting.course()[1:]
+        names = ("pull", "found", "pushed", "examined")
+        rows = zip(*(course[name].tolist() for name in names), taken, strict=True)
+        found.append([Level(bool(pull), *rest) for pull, *rest in rows])
+    return found
+
+
+def arcs_of(levels: Sequence[Level]) -> int:
+    """Arcs that a search looks at: pushed arcs once, as the algorithm counts them."""
+    return sum(level.pushed + level.examined for level in levels)
+
+
+def against_ceilings(works: Sequence[Work], times_s: Sequence[float]) -> dict[str, Any]:
+    """Median work of the searches, and its shares of what the device does at most now."""
+    copy = gpu_ceilings.copy_rate()
+    gpu_graphs.free_memory()
+    table = works[0].table_bytes
+    lookup = gpu_ceilings.lookup_rate(max(table, LEAST_TABLE_BYTES))
+    each = [shares(work, s, copy, lookup) for work, s in zip(works, times_s, strict=True)]
+    return {
+        "modelled_bytes": statistics.median(work.bytes for work in works),
+        "modelled_lookups": statistics.median(work.lookups for work in works),
+        "lookup_table_bytes": table,
+        "copy_bytes_per_s": copy,
+        "lookups_per_s": lookup,
+        "share_of_copy": statistics.median(one["copy"] for one in each),
+        "share_of_lookup": statistics.median(one["lookup"] for one in each),
+    }
+
+
+def energy(kernel: str, search: Any, roots: Sequence[int], edges: Sequence[int]) -> dict[str, Any]:
+    """Energy of the device while all searches are repeated one after another.
+
+    TEPS are those of these very searches. `edges_per_joule` has the pauses between them in it.
+    """
+    times: list[float] = []
+
+    def turn() -> None:
+        times.extend(search.run_on_device(root).elapsed_s for root in roots)
+
+    meter = EnergyMeter([cupy.cuda.Device().pci_bus_id], packages=False)
+    taken, turns = over_repeats(meter, turn)
+    teps = teps_statistics(times, list(edges) * turns).harmonic_mean
+    joules = taken.total_joules
+    return {
+        **vars(energy_record(kernel, teps, len(times), taken)),
+        "harmonic_mean_teps": teps,
+        "searching_s": sum(times),
+        "edges_per_joule": sum(edges) * turns / joules if joules else None,
+    }
+
+
+def measured(
+    graph: DeviceGraph, kernel: str, roots: Sequence[int], *, with_energy: bool
+) -> dict[str, Any]:
+    """Everything about the searches from some roots."""
+    search = gpu_graphs.new_search(graph, kernel)
+    found = timed(graph, kernel, roots, search)
+    if with_energy:
+        found["energy"] = energy(kernel, search, roots, found["edges"])
+    del search
+    gpu_graphs.free_memory()
+    internal = internal_times(graph, kernel, roots)
+    gpu_graphs.free_memory()
+    found["internal_times_s"] = internal
+    found["internal_teps"] = teps_statistics(internal, found["edges"]).to_dict()
+    rows, arcs = len(graph.original_of), len(gpu_graphs.rows_of(graph, kernel).neighbors)
+    if kernel == "bfs":
+        levels = bfs_levels(graph, roots)
+        found["levels"] = [[astuple(level) for level in one] for one in levels]
+        works = [bfs_work(rows, one) for one in levels]
+        examined = [arcs_of(one) for one in levels]
+    else:
+        works = [sssp_work(rows, phases) for phases in found["phase_arcs"]]
+        examined = [sum(phases.values()) for phases in found["phase_arcs"]]
+    gpu_graphs.free_memory()
+    found["arcs_share"] = statistics.median(examined) / arcs
+    return {**found, **against_ceilings(works, found["times_s"])}

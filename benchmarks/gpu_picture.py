@@ -1,0 +1,158 @@
+"""Picture of the GPU benchmark: speed by scale, and where the time of two searches goes.
+
+    python benchmarks/gpu_picture.py [--records PATH] [--commit ID] [--scale 26] [--out PATH]
+
+Draws the records of one commit of the sources again: that of the newest record, or the one that is
+named; of each kernel and scale the newest. On the left the harmonic mean, with bars from the first
+to the third quartile and dots at the slowest and the best search. On the right the levels of a BFS
+at one scale, of the search whose speed is the median and of the slowest.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from gpu_model import Level
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from ooc_graph.report.records import read_records
+
+FOLDER = Path(__file__).resolve().parent / "records"
+# Okabe and Ito's colours, told apart by colour-blind readers.
+COLOURS = {"bfs": "#0072B2", "sssp": "#D55E00"}
+PUSH, PULL = "#E69F00", "#56B4E9"
+INK, GRID = "#333333", "#d9d9d9"
+LEAST_NAMED = 0.035  # share of the axis from which on a level has room for its number
+LEAST_TIMED = 0.085  # and for its time too
+
+
+def chosen(records: Sequence[dict[str, Any]], commit: str | None) -> list[dict[str, Any]]:
+    """The newest record of each kernel and scale, of one commit; what did not fit is left out."""
+    whole = [r for r in records if not r.get("refused")]
+    if not whole:
+        raise SystemExit("no record to draw")
+    wanted = commit or whole[-1]["source_commit"]
+    newest = {(r["kernel"], r["scale"]): r for r in whole if r["source_commit"] == wanted}
+    if not newest:
+        raise SystemExit(f"no record of commit {wanted}")
+    return [newest[key] for key in sorted(newest)]
+
+
+def speeds_of(record: dict[str, Any]) -> list[float]:
+    """TEPS of each search."""
+    return [m / s for m, s in zip(record["edges"], record["times_s"], strict=True)]
+
+
+def median_and_slowest(record: dict[str, Any]) -> dict[str, int]:
+    """Numbers of the slowest search, and of the one of median speed (the lower of two)."""
+    speed = speeds_of(record)
+    order = sorted(range(len(speed)), key=speed.__getitem__)
+    return {"slowest": order[0], "median": order[(len(order) - 1) // 2]}
+
+
+def draw(records: Sequence[dict[str, Any]], scale: int, path: Path) -> None:
+    """Write the picture; the ending of the name says what kind of file."""
+    traced = [r for r in records if r["scale"] == scale and r.get("levels")]
+    settings: Any = {"svg.hashsalt": "gpu", "svg.fonttype": "none", "font.size": 8}
+    with mpl.rc_context(settings):
+        figure = Figure(figsize=(10.5 if traced else 5, 3.1), layout="constrained")
+        widths = {"width_ratios": [1, 1.25]} if traced else {}
+        axes = figure.subplots(1, 2 if traced else 1, squeeze=False, gridspec_kw=widths)[0]
+        _speeds(axes[0], records)
+        if traced:
+            _levels(axes[1], traced[0])
+        figure.suptitle(f"{records[0]['device']['name']}, Graph500's graphs", x=0.01, ha="left")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        figure.savefig(path, metadata=metadata, dpi=130, facecolor="white")
+
+
+def _speeds(axis: Axes, records: Sequence[dict[str, Any]]) -> None:
+    for kernel, colour in COLOURS.items():
+        mine = [r for r in records if r["kernel"] == kernel]
+        if not mine:
+            continue
+        # Kernels stand beside each other, so that their bars do not hide one another.
+        at = [r["scale"] + (-0.06 if kernel == "bfs" else 0.06) for r in mine]
+        names = ("harmonic_mean", "first_quartile", "third_quartile", "minimum", "maximum")
+        mean, low, high, slowest, best = ([r["teps"][n] / 1e9 for r in mine] for n in names)
+        axis.vlines(at, low, high, color=colour, linewidth=4, alpha=0.4)
+        for ends in (slowest, best):
+            axis.plot(at, ends, linestyle="none", marker=".", markersize=3, color=colour)
+        axis.plot(at, mean, color=colour, marker="o", markersize=4, label=kernel.upper())
+        axis.annotate(
+            f"{mean[-1]:,.0f}", (at[-1], mean[-1]), (6, 0), textcoords="offset points",
+            va="center", color=colour,
+        )  # fmt: skip
+    searches = {len(record["times_s"]) for record in records}
+    count = f"{searches.pop()} searches" if len(searches) == 1 else "searches"
+    axis.set_title(f"harmonic mean, quartiles, slowest and best of {count}", loc="left")
+    axis.set_xlabel("scale (edge factor 16)", color=INK)
+    axis.set_ylabel("GTEPS (input tuples)", color=INK)
+    axis.set_ylim(bottom=0)
+    axis.margins(x=0.09)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.grid(axis="y", color=GRID, linewidth=0.6)
+    axis.legend(frameon=False, loc="upper left")
+    _plain(axis)
+
+
+def _levels(axis: Axes, record: dict[str, Any]) -> None:
+    """Levels of two searches, one bar each, beginning on the left."""
+    rows, speed = median_and_slowest(record), speeds_of(record)
+    bars = {name: [Level(*one) for one in record["levels"][at]] for name, at in rows.items()}
+    longest_us = max(sum(level.seconds for level in levels) for levels in bars.values()) * 1e6
+    for place, levels in enumerate(bars.values()):
+        _bar(axis, place, levels, longest_us)
+    labels = [f"{name}\n{speed[at] / 1e9:,.0f} GTEPS" for name, at in rows.items()]
+    axis.set_yticks(range(len(labels)), labels)
+    axis.set_xlabel("microseconds since the search began, by level", color=INK)
+    axis.set_title(f"levels of two BFS searches at scale {record['scale']}", loc="left")
+    handles = [mpl.patches.Patch(color=c, label=n) for n, c in (("push", PUSH), ("pull", PULL))]
+    axis.legend(handles=handles, frameon=False, loc="upper right", ncols=2)
+    axis.set_ylim(-0.6, 2.0)
+    axis.set_xlim(0, longest_us * 1.02)
+    axis.grid(axis="x", color=GRID, linewidth=0.6)
+    _plain(axis)
+
+
+def _bar(axis: Axes, place: int, levels: Sequence[Level], longest_us: float) -> None:
+    left = 0.0
+    for number, level in enumerate(levels, 1):
+        took_us = level.seconds * 1e6
+        colour = PULL if level.pull else PUSH
+        axis.barh(place, took_us, left=left, height=0.7, color=colour, edgecolor="white")
+        if took_us >= LEAST_NAMED * longest_us:
+            text = f"{number}\n{took_us:,.0f}" if took_us >= LEAST_TIMED * longest_us else number
+            axis.annotate(
+                str(text), (left + took_us / 2, place), ha="center", va="center", fontsize=7,
+                color=INK,
+            )  # fmt: skip
+        left += took_us
+
+
+def _plain(axis: Axes) -> None:
+    axis.set_axisbelow(True)
+    axis.tick_params(which="both", length=0, colors=INK)
+    for side in axis.spines.values():
+        side.set_visible(False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--records", type=Path, default=FOLDER / "gpu.jsonl")
+    parser.add_argument("--commit", help="commit of the sources, as recorded")
+    parser.add_argument("--scale", type=int, default=26, help="whose levels are drawn")
+    parser.add_argument("--out", type=Path, default=FOLDER / "gpu.svg")
+    options = parser.parse_args()
+    draw(chosen(list(read_records(options.records)), options.commit), options.scale, options.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,329 @@
+"""Energy that devices and CPU packages take while a piece of work runs, and MTEPS/W.
+
+Two counters are read: NVML's total energy of a CUDA device (millijoules since the driver was
+loaded; Volta and newer), and RAPL's of CPU packages where Linux lets this process read it. Power
+supplies, memory modules, disks and fans are in neither.
+
+The metric is Green Graph500's [1]_: harmonic mean TEPS of the searches, in millions, over the
+average power in watts while such searches are repeated.
+
+References
+----------
+.. [1] Green Graph500: rules for submissions, https://graph500.org.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Protocol
+
+from ooc_graph.report.data import EnergyRecord
+
+LEAST_S = 10.0
+"""Seconds of work from which on a figure counts: the counters move in steps of up to 0.1 s."""
+
+POWERCAP = Path("/sys/class/powercap")
+_INTERVAL_S = 30.0
+_NO_BINDING = (
+    "NVML's Python binding is not installed (nvidia-ml-py; the extras cuda12 and cuda13 have it)"
+)
+
+
+@dataclass(frozen=True)
+class Energy:
+    """What was measured around a piece of work.
+
+    Parameters
+    ----------
+    seconds
+        Wall time between the first and the last reading.
+    joules
+        By domain, such as ``NVIDIA H200 (NVML)`` or ``CPU package-0 (RAPL)``; empty where nothing
+        could be read.
+    reason
+        What could not be read, and why; empty where everything asked for was.
+    """
+
+    seconds: float
+    joules: Mapping[str, float] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def total_joules(self) -> float | None:
+        """Of all domains, or None where there is none."""
+        return sum(self.joules.values()) if self.joules else None
+
+    @property
+    def watts(self) -> float | None:
+        """Average power of all domains, or None where there is none."""
+        total = self.total_joules
+        return total / self.seconds if total is not None and self.seconds > 0 else None
+
+    @property
+    def counts(self) -> bool:
+        """Whether there is a figure, over at least `LEAST_S`."""
+        return bool(self.joules) and self.seconds >= LEAST_S
+
+
+class EnergyMeter:
+    """Measure energy while a ``with`` block runs; `energy` is there when it has ended.
+
+    What cannot be read is left out, and `Energy.reason` says why: measuring energy never makes a
+    run fail.
+
+    Parameters
+    ----------
+    devices
+        CUDA devices by UUID (``GPU-...``) or PCI bus id (``0000:1b:00.0``). Not by number: NVML
+        does not know how ``CUDA_VISIBLE_DEVICES`` numbers them.
+    packages
+        Whether CPU packages are measured too.
+    powercap
+        Folder of RAPL's zones.
+    interval_s
+        Seconds between readings: a counter must not run around twice from one to the next (a
+        package's does so within about a quarter of an hour).
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[str] = (),
+        *,
+        packages: bool = True,
+        powercap: Path = POWERCAP,
+        interval_s: float = _INTERVAL_S,
+    ) -> None:
+        self._devices, self._packages, self._powercap = tuple(devices), packages, powercap
+        self._interval_s = interval_s
+        self._domains: list[_Domain] = []
+        self._reasons: list[str] = []
+        self._nvml: Any = None
+        self._stop = threading.Event()
+        self._reading = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._energy: Energy | None = None
+
+    def __enter__(self) -> EnergyMeter:
+        if self._thread is not None:
+            raise RuntimeError("an EnergyMeter measures once")
+        self._open()
+        self._read()
+        self._begun_s = perf_counter()
+        self._thread = threading.Thread(target=self._watch, name="energy", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._read()
+        seconds = perf_counter() - self._begun_s
+        self._stop.set()
+        assert self._thread is not None
+        self._thread.join()
+        joules = {domain.name: domain.used_uj / 1e6 for domain in self._domains}
+        self._energy = Energy(seconds, joules, "; ".join(self._reasons))
+        if self._nvml is not None:
+            self._nvml.nvmlShutdown()
+
+    @property
+    def measures(self) -> bool:
+        """Whether there is a counter to read, once the block has begun."""
+        return bool(self._domains)
+
+    @property
+    def energy(self) -> Energy:
+        """What the block took; RuntimeError before it has ended."""
+        if self._energy is None:
+            raise RuntimeError("energy is known when the block has ended")
+        return self._energy
+
+    def _open(self) -> None:
+        counters: list[_Counter] = []
+        if self._devices:
+            counters += self._open_devices()
+        if self._packages:
+            found = list(_packages(self._powercap))
+            if not found:
+                self._reasons.append(
+                    f"no CPU package has a RAPL counter that may be read: {self._powercap}"
+                )
+            counters += found
+        self._domains = [_Domain(counter) for counter in counters]
+
+    def _open_devices(self) -> Iterator[_Counter]:
+        try:
+            import pynvml  # noqa: PLC0415 - wanted with CUDA devices only
+        except ImportError:
+            self._reasons.append(_NO_BINDING)
+            return
+        try:
+            pynvml.nvmlInit()
+        except pynvml.NVMLError as error:
+            self._reasons.append(f"NVML cannot be used: {error}")
+            return
+        self._nvml = pynvml
+        for device in self._devices:
+            try:
+                yield _DeviceCounter(pynvml, device)
+            except pynvml.NVMLError as error:
+                self._reasons.append(f"NVML does not give device {device}: {error}")
+
+    def _read(self) -> None:
+        """Bring all domains up to date; one that can be read no more is given up."""
+        with self._reading:
+            for domain in list(self._domains):
+                try:
+                    domain.read()
+                except _errors(self._nvml) as error:
+                    self._domains.remove(domain)
+                    self._reasons.append(f"{domain.name} cannot be read: {error}")
+
+    def _watch(self) -> None:
+        while not self._stop.wait(self._interval_s):
+            self._read()
+
+
+def over_repeats(
+    meter: EnergyMeter, turn: Callable[[], object], least_s: float = LEAST_S
+) -> tuple[Energy, int]:
+    """Repeat a piece of work until its energy counts; not at all where nothing can be read.
+
+    Parameters
+    ----------
+    meter
+        One that has not measured yet.
+    turn
+        The work, once; it must have ended when the call returns.
+    least_s
+        Seconds that the repeats take together at least.
+
+    Returns
+    -------
+    energy, turns
+    """
+    turns = 0
+    with meter:
+        begun = perf_counter()
+        while meter.measures and (turns == 0 or perf_counter() - begun < least_s):
+            turn()
+            turns += 1
+    return meter.energy, turns
+
+
+def mteps_per_watt(teps: float, energy: Energy) -> float | None:
+    """Green Graph500's figure, or None where the energy does not count.
+
+    Parameters
+    ----------
+    teps
+        Harmonic mean of the searches' traversed edges per second.
+    energy
+        Measured around such searches, `LEAST_S` at least.
+    """
+    if not energy.counts or not energy.watts:
+        return None
+    return teps / 1e6 / energy.watts
+
+
+def energy_record(kernel: str, teps: float, searches: int, energy: Energy) -> EnergyRecord:
+    """What a report keeps of a kernel's energy.
+
+    Parameters
+    ----------
+    kernel
+        ``"bfs"`` or ``"sssp"``.
+    teps
+        Harmonic mean TEPS of the timed searches.
+    searches
+        Searches that ran while energy was measured.
+    energy
+        What they took.
+    """
+    reason = energy.reason
+    if energy.joules and not energy.counts:
+        short = f"measured over {energy.seconds:.1f} s; a figure counts from {LEAST_S:g} s on"
+        reason = "; ".join(filter(None, (short, reason)))
+    return EnergyRecord(
+        kernel,
+        searches=searches,
+        seconds=energy.seconds,
+        joules=dict(energy.joules),
+        watts=energy.watts,
+        mteps_per_watt=mteps_per_watt(teps, energy),
+        reason=reason,
+    )
+
+
+class _Counter(Protocol):
+    """A counter that only grows, but for running around at ``range_uj``."""
+
+    name: str
+    range_uj: int | None
+
+    def read_uj(self) -> int: ...
+
+
+class _DeviceCounter:
+    range_uj: int | None = None
+
+    def __init__(self, nvml: Any, device: str) -> None:
+        by_uuid = device.upper().startswith(("GPU-", "MIG-"))
+        find = nvml.nvmlDeviceGetHandleByUUID if by_uuid else nvml.nvmlDeviceGetHandleByPciBusId
+        self._nvml, self._handle = nvml, find(device)
+        name = nvml.nvmlDeviceGetName(self._handle)
+        name = name.decode() if isinstance(name, bytes) else name
+        self.name = f"{name}, {device} (NVML)"
+        self.read_uj()  # old devices have no counter
+
+    def read_uj(self) -> int:
+        return int(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) * 1000
+
+
+class _PackageCounter:
+    def __init__(self, zone: Path, name: str) -> None:
+        self._path, self.name = zone / "energy_uj", f"CPU {name} (RAPL)"
+        self.range_uj: int | None = int((zone / "max_energy_range_uj").read_text())
+
+    def read_uj(self) -> int:
+        return int(self._path.read_text())
+
+
+class _Domain:
+    """What one counter has counted since its first reading."""
+
+    def __init__(self, counter: _Counter) -> None:
+        self.name, self._counter = counter.name, counter
+        self._last_uj: int | None = None
+        self.used_uj = 0
+
+    def read(self) -> None:
+        now_uj = self._counter.read_uj()
+        if self._last_uj is not None:
+            grown_uj = now_uj - self._last_uj
+            if grown_uj < 0 and self._counter.range_uj is not None:
+                grown_uj += self._counter.range_uj + 1
+            self.used_uj += max(grown_uj, 0)
+        self._last_uj = now_uj
+
+
+def _packages(powercap: Path) -> Iterator[_PackageCounter]:
+    """Packages that this process may read; parts of them (cores, memory) are not counted again.
+
+    What is readable: since Linux 5.10 the counters are root's alone, unless somebody opened them.
+    """
+    for zone in sorted(powercap.glob("*:*")):
+        try:
+            name = (zone / "name").read_text().strip()
+            if name.startswith("package"):
+                counter = _PackageCounter(zone, name)
+                counter.read_uj()
+                yield counter
+        except (OSError, ValueError):
+            continue
+
+
+def _errors(nvml: Any) -> tuple[type[Exception], ...]:
+    return (OSError, ValueError) if nvml is None else (OSError, ValueError, nvml.NVMLError)

@@ -1,0 +1,159 @@
+"""The GPU benchmark as far as it needs no GPU: its model of bytes, and its picture."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import REPOSITORY, script
+
+BENCHMARKS = REPOSITORY / "benchmarks"
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("gpu_model")
+
+
+def record(kernel: str, scale: int, commit: str, **more: Any) -> dict[str, Any]:
+    names = ("minimum", "first_quartile", "median", "third_quartile", "maximum", "harmonic_mean")
+    rates = {name: (scale + k) * 1e9 for k, name in enumerate(names)}
+    levels = [[False, 5, 40, 0, 1e-4], [True, 900, 0, 700, 8e-4], [False, 3, 9, 0, 1e-4]]
+    return {
+        "benchmark": "gpu",
+        "kernel": kernel,
+        "scale": scale,
+        "source_commit": commit,
+        "device": {"name": "A device"},
+        "teps": rates,
+        "edges": [10**9] * 3,
+        "times_s": [1e-3, 4e-3, 2e-3],
+        "refused": None,
+        **(
+            {"levels": [levels, [*levels, [True, 1, 0, 1, 3e-3]], levels]}
+            if kernel == "bfs"
+            else {}
+        ),
+        **more,
+    }
+
+
+def picture(tmp_path: Path, records: list[dict[str, Any]], *options: object) -> Any:
+    found = tmp_path / "gpu.jsonl"
+    found.write_text("".join(json.dumps(one) + "\n" for one in records))
+    arguments = ("--records", found, "--out", tmp_path / "gpu.svg", *options)
+    return script(BENCHMARKS / "gpu_picture.py", *arguments)
+
+
+def test_work_of_a_bfs(model: Any) -> None:
+    levels = [model.Level(False, 10, 100, 0, 1e-5), model.Level(True, 500, 0, 900, 1e-5)]
+    work = model.bfs_work(8000, levels)
+    fixed = 4 * 8000 // 8 + 5 * 8000
+    push = 2 * 4 * 100 + 16 * 10
+    pull = 2 * 8000 // 8 + 4 * 900 + 4 * 500
+    assert work == model.Work(fixed + push + pull, 2 * 100 + 900, 1000)
+
+
+def test_work_of_an_sssp(model: Any) -> None:
+    work = model.sssp_work(8000, {"push": 10, "pull": 70, "finish": 0, "parents": 20})
+    assert work == model.Work(8 * 100 + 12 * 8000, 100, 32_000)
+
+
+def test_shares_of_ceilings(model: Any) -> None:
+    work = model.Work(6_000, 300, 8)
+    assert model.shares(work, 2.0, 30_000.0, 200.0) == {"copy": 0.1, "lookup": 0.75}
+
+
+def test_picture_of_the_newest_commit(tmp_path: Path) -> None:
+    records = [
+        record("bfs", 21, "old"),
+        record("bfs", 26, "old"),
+        record("bfs", 26, "new", teps={**record("bfs", 7, "x")["teps"]}),
+        record("bfs", 26, "new"),
+        record("sssp", 26, "new"),
+        record("sssp", 28, "new", refused="too large", teps=None),
+    ]
+    ended = picture(tmp_path, records)
+    assert ended.code == 0, ended.err
+    drawn = (tmp_path / "gpu.svg").read_text()
+    for text in ("A device", "BFS", "SSSP", "of 3 searches", "at scale 26", "slowest", "median"):
+        assert text in drawn, text
+    assert ">31<" in drawn  # the harmonic mean of the newest record, in GTEPS
+    assert "500 GTEPS" in drawn
+    assert "250 GTEPS" in drawn
+    assert "3,000" in drawn  # the level that makes the slowest search slow
+    assert ">21<" not in drawn
+
+
+def test_picture_without_levels_at_the_scale(tmp_path: Path) -> None:
+    ended = picture(tmp_path, [record("bfs", 20, "new")])
+    assert ended.code == 0, ended.err
+    drawn = (tmp_path / "gpu.svg").read_text()
+    assert "of 3 searches" in drawn
+    assert "at scale" not in drawn
+
+
+def test_no_picture_of_nothing(tmp_path: Path) -> None:
+    ended = picture(tmp_path, [record("bfs", 28, "new", refused="too large")])
+    assert ended.code == 1
+    assert "no record to draw" in ended.err
+    ended = picture(tmp_path, [record("bfs", 20, "new")], "--commit", "other")
+    assert "no record of commit other" in ended.err
+    assert not (tmp_path / "gpu.svg").exists()
+
+
+def figures(kernel: str, scale: int) -> dict[str, Any]:
+    """A record with all that the tables show."""
+    rates = record(kernel, scale, "new")["teps"]
+    kinds = ("unique_teps", "internal_teps", "original_order_teps")
+    energy = {"searches": 64, "seconds": 3.0, "watts": 250.4, "mteps_per_watt": None}
+    return record(
+        kernel,
+        scale,
+        "new",
+        **{kind: {**rates, "harmonic_mean": (k + 1) * 1e10} for k, kind in enumerate(kinds)},
+        kernel1_s=0.25,
+        arcs_share=0.0123,
+        modelled_bytes=3_210_000_000,
+        modelled_lookups=456_000_000,
+        copy_bytes_per_s=4.27e12,
+        lookups_per_s=1.6e11,
+        share_of_copy=0.25,
+        share_of_lookup=0.5,
+        energy={**energy, "reason": "measured over 3.0 s"},
+    )
+
+
+def test_tables_say_what_the_records_say(tmp_path: Path) -> None:
+    found, roads = tmp_path / "gpu.jsonl", tmp_path / "roads.jsonl"
+    records = [figures("bfs", 26), figures("sssp", 24)]
+    records[0]["energy"] |= {"mteps_per_watt": 2345.6}
+    found.write_text("".join(json.dumps(one) + "\n" for one in records))
+    median = {"CPU, 2 threads": 0.004, "GPU": 0.001}
+    road = {
+        "kernel": "bfs",
+        "graph": "New York",
+        "rows": 264346,
+        "weights": None,
+        "median_s": median,
+        "gpu_is_faster_by": {"CPU, 2 threads": 4.0},
+    }
+    lines = [{**road, "source_commit": commit} for commit in ("old", "new")]
+    roads.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    ended = script(BENCHMARKS / "gpu_tables.py", "--records", found, "--roads", roads)
+    assert ended.code == 0, ended.err
+    for line in (
+        "| BFS | 26 | 31 | 26 | 27 | 28 | 29 | 30 | 10 | 20 | 30 | 0.25 |",
+        "| SSSP | 24 | 1.2 % | 3.21 | 4,270 | 25.0 % | 456 | 160 | 50.0 % |",
+        "| BFS | 26 | 64 | 3.0 | 250 | 2,346 |",
+        "| SSSP | 24 | 64 | 3.0 | 250 | measured over 3.0 s |",
+        "| slowest | 2 | pull | 900 | 700 | 800 |",
+        "| New York | BFS | 264,346 | - | 1.00 | 4.00 (4.00) |",
+    ):
+        assert line in ended.out.splitlines(), ended.out
+    assert ended.out.count("New York") == 1

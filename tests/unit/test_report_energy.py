@@ -1,0 +1,209 @@
+"""Energy: counters of devices and packages, what is missing in words, the rule of ten seconds."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from ooc_graph.report import energy
+from ooc_graph.report.energy import Energy, EnergyMeter, energy_record, over_repeats
+
+UUID, BUS = "GPU-aaaa-1", "0000:1B:00.0"
+
+
+class Nvml(ModuleType):
+    """A driver with two devices: one counts energy, the other is too old."""
+
+    class NVMLError(Exception):
+        pass
+
+    def __init__(self) -> None:
+        super().__init__("pynvml")
+        self.millijoules = 5_000_000
+        self.open = 0
+        self.lost = False
+
+    def nvmlInit(self) -> None:
+        self.open += 1
+
+    def nvmlShutdown(self) -> None:
+        self.open -= 1
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:
+        return self._handle(uuid, {UUID: "new", "GPU-old": "old"})
+
+    def nvmlDeviceGetHandleByPciBusId(self, bus: str) -> str:
+        return self._handle(bus, {BUS: "new"})
+
+    def _handle(self, name: str, known: dict[str, str]) -> str:
+        if name not in known:
+            raise self.NVMLError("Not Found")
+        return known[name]
+
+    def nvmlDeviceGetName(self, handle: str) -> bytes:
+        return b"NVIDIA H200"
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: str) -> int:
+        if self.lost:
+            raise self.NVMLError("GPU is lost")
+        if handle == "old":
+            raise self.NVMLError("Not Supported")
+        return self.millijoules
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> Nvml:
+    driver = Nvml()
+    monkeypatch.setitem(sys.modules, "pynvml", driver)
+    return driver
+
+
+def zone(folder: Path, entry: str, name: str, microjoules: int, most: int = 999_999) -> Path:
+    made = folder / entry
+    made.mkdir(parents=True)
+    (made / "name").write_text(f"{name}\n")
+    (made / "energy_uj").write_text(f"{microjoules}\n")
+    (made / "max_energy_range_uj").write_text(f"{most}\n")
+    return made / "energy_uj"
+
+
+@pytest.mark.parametrize("device", [UUID, BUS])
+def test_a_device_by_its_counter(nvml: Nvml, device: str) -> None:
+    with EnergyMeter([device], packages=False) as meter:
+        assert nvml.open == 1
+        nvml.millijoules += 7_250
+    assert meter.energy.joules == {f"NVIDIA H200, {device} (NVML)": pytest.approx(7.25)}
+    assert meter.energy.reason == ""
+    assert meter.energy.watts == pytest.approx(7.25 / meter.energy.seconds)
+    assert nvml.open == 0
+
+
+def test_devices_that_cannot_be_read_are_named(nvml: Nvml) -> None:
+    with EnergyMeter([UUID, "GPU-old", "GPU-none"], packages=False) as meter:
+        nvml.millijoules += 1_000
+    assert list(meter.energy.joules) == [f"NVIDIA H200, {UUID} (NVML)"]
+    assert meter.energy.reason == (
+        "NVML does not give device GPU-old: Not Supported; "
+        "NVML does not give device GPU-none: Not Found"
+    )
+
+
+def test_a_device_that_is_lost_has_no_figure(nvml: Nvml) -> None:
+    with EnergyMeter([UUID], packages=False) as meter:
+        nvml.lost = True
+    assert meter.energy.joules == {}
+    assert meter.energy.watts is None
+    assert "cannot be read: GPU is lost" in meter.energy.reason
+
+
+def test_no_binding_and_no_driver(monkeypatch: pytest.MonkeyPatch, nvml: Nvml) -> None:
+    def no_driver() -> None:
+        raise nvml.NVMLError("Driver Not Loaded")
+
+    monkeypatch.setattr(nvml, "nvmlInit", no_driver)
+    with EnergyMeter([UUID], packages=False) as meter:
+        pass
+    assert meter.energy.reason == "NVML cannot be used: Driver Not Loaded"
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with EnergyMeter([UUID], packages=False) as meter:
+        pass
+    assert meter.energy == Energy(meter.energy.seconds, {}, meter.energy.reason)
+    assert "nvidia-ml-py" in meter.energy.reason
+
+
+def test_packages_and_not_their_parts(tmp_path: Path) -> None:
+    first = zone(tmp_path, "intel-rapl:0", "package-0", 1_000_000, most=9_999_999)
+    second = zone(tmp_path, "intel-rapl:1", "package-1", 500, most=9_999_999)
+    parts = [
+        zone(tmp_path, "intel-rapl:0:0", "core", 10),
+        zone(tmp_path, "intel-rapl:0:1", "dram", 10),
+        zone(tmp_path, "intel-rapl:2", "psys", 10),
+    ]
+    (tmp_path / "intel-rapl").mkdir()
+    with EnergyMeter(powercap=tmp_path) as meter:
+        first.write_text("3500000\n")
+        second.write_text("1000500\n")
+        for part in parts:
+            part.write_text("999999\n")
+    assert meter.energy.joules == {
+        "CPU package-0 (RAPL)": pytest.approx(2.5),
+        "CPU package-1 (RAPL)": pytest.approx(1.0),
+    }
+    assert meter.energy.total_joules == pytest.approx(3.5)
+
+
+def test_a_counter_that_runs_around(tmp_path: Path) -> None:
+    counter = zone(tmp_path, "intel-rapl:0", "package-0", 900_000, most=999_999)
+    with EnergyMeter(powercap=tmp_path) as meter:
+        counter.write_text("100000\n")
+    assert meter.energy.total_joules == pytest.approx(0.2)
+
+
+def test_a_counter_that_runs_around_again_and_again(tmp_path: Path) -> None:
+    """Readings in between see each time round."""
+    counter = zone(tmp_path, "intel-rapl:0", "package-0", 0, most=999_999)
+    with EnergyMeter(powercap=tmp_path, interval_s=0.002) as meter:
+        seen = meter._domains[0]
+        for microjoules in (600_000, 200_000, 800_000, 400_000):
+            before = seen.used_uj
+            # Whole at once: a reader never finds an empty file.
+            (tmp_path / "next").write_text(f"{microjoules}\n")
+            (tmp_path / "next").replace(counter)
+            deadline = time.monotonic() + 30
+            while seen.used_uj == before and time.monotonic() < deadline:
+                time.sleep(0.001)
+    assert meter.energy.total_joules == pytest.approx(2.4)
+    assert "energy" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_no_package_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "intel-rapl:0").mkdir()
+    (tmp_path / "intel-rapl:0" / "name").write_text("package-0\n")
+    with EnergyMeter(powercap=tmp_path) as meter:
+        pass
+    assert meter.energy.joules == {}
+    assert meter.energy.watts is None
+    assert meter.energy.reason == f"no CPU package has a RAPL counter that may be read: {tmp_path}"
+
+
+def test_one_measurement_a_meter(tmp_path: Path) -> None:
+    meter = EnergyMeter(powercap=tmp_path)
+    with pytest.raises(RuntimeError, match="when the block has ended"):
+        _ = meter.energy
+    with meter:
+        pass
+    with pytest.raises(RuntimeError, match="measures once"), meter:
+        pass
+
+
+def test_work_is_repeated_until_it_counts(nvml: Nvml) -> None:
+    done = []
+
+    def turn() -> None:
+        nvml.millijoules += 1_000
+        done.append(time.sleep(0.01))
+
+    taken, turns = over_repeats(EnergyMeter([UUID], packages=False), turn, least_s=0.05)
+    assert turns == len(done) >= 2
+    assert taken.seconds >= 0.05
+    assert taken.total_joules == pytest.approx(turns)
+
+
+def test_only_ten_seconds_count() -> None:
+    long, short = Energy(10.0, {"a": 1500.0, "b": 500.0}), Energy(9.9, {"a": 1980.0})
+    assert energy.mteps_per_watt(4e11, long) == pytest.approx(4e5 / 200)
+    assert energy.mteps_per_watt(4e11, short) is None
+    assert energy.mteps_per_watt(4e11, Energy(20.0)) is None
+    record = energy_record("bfs", 4e11, 640, long)
+    assert (record.kernel, record.searches, record.watts) == ("bfs", 640, 200)
+    assert record.mteps_per_watt == pytest.approx(2000)
+    assert record.reason == ""
+    record = energy_record("sssp", 4e11, 3, Energy(9.9, {"a": 1980.0}, "no package"))
+    assert record.mteps_per_watt is None
+    assert record.watts == pytest.approx(200)
+    assert record.reason == "measured over 9.9 s; a figure counts from 10 s on; no package"
