@@ -69,7 +69,10 @@ class SsspValidator(Validator[SsspAnswer]):
     def _weight(self, edges: EdgeBlock) -> AnyArray | None:
         if self._dtype is None:  # no answers
             return edges.weight
-        weight: AnyArray = weights_as(edges.weight, self._dtype)
+        given: Any = edges.weight
+        require_weights(given, self._dtype)
+        weight: AnyArray = given.astype(self._dtype, copy=False)
+        require_lengths(weight)
         return weight
 
     def _pass(self, batch: Batch, tally: Tally, edges: Placed) -> None:
@@ -97,33 +100,34 @@ class SsspValidator(Validator[SsspAnswer]):
         )
 
 
-def weights_as(weight: Any, dtype: np.dtype[Any]) -> Any:
-    """Weights in the distances' dtype, if SSSP can have them.
-
-    Parameters
-    ----------
-    weight
-        (m,), in host memory or on a device, or None.
-    dtype
-        That of the distances.
+def require_weights(weight: Any, dtype: np.dtype[Any]) -> None:
+    """Refuse weights, in host memory or on a device, that distances cannot be sums of.
 
     Raises
     ------
     InputError
-        There are none, or they are of a kind that ``dtype`` does not hold exactly, or not finite.
-    NegativeWeightError
-        One is negative.
+        There are none, or they are of a kind that ``dtype`` does not hold exactly.
     """
     if weight is None:
         raise InputError("SSSP cannot be validated against edges without weights")
     if not np.can_cast(weight.dtype, dtype, casting="safe"):
         raise InputError(f"weights are {weight.dtype}, the distances to validate {dtype}")
-    weight = weight.astype(dtype, copy=False)
+
+
+def require_lengths(weight: AnyArray) -> None:
+    """Refuse weights that are no lengths.
+
+    Raises
+    ------
+    InputError
+        One is not finite.
+    NegativeWeightError
+        One is negative.
+    """
     if len(weight) and not (weight.min() >= 0 and weight.max() < np.inf):
-        if (weight < 0).any():
-            raise NegativeWeightError(f"the edges have a negative weight, {weight.min()!s}")
+        if np.any(weight < 0):
+            raise NegativeWeightError(f"the edges have a negative weight, {weight.min()}")
         raise InputError("the edges have a weight that is not a finite number")
-    return weight
 
 
 def validate_sssp(
