@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
-from ooc_graph.validate import edge_loops, loops
-from ooc_graph.validate import verdict as rules
+from ooc_graph.validate import edge_loops, loops, wording
 from ooc_graph.validate.answers import BfsAnswer
 from ooc_graph.validate.batch import Batch, Tally, side_by_side
 from ooc_graph.validate.validator import EdgeBlocks, Placed, Validator, run
@@ -25,14 +24,10 @@ from ooc_graph.validate.verdict import Verdict
 class BfsValidator(Validator[BfsAnswer]):
     """Checks breadth-first trees in one pass over the edges; see `Validator`."""
 
-    _span_rule = rules.RULE_LEVEL
-    _step_rule = rules.RULE_TREE_LEVEL
+    _wording = wording.BFS
 
     def _value(self, answer: BfsAnswer) -> AnyArray:
         return answer.level
-
-    def _named(self, value: Any) -> str:
-        return f"level {value}"
 
     def _tree_rules(
         self, answer: BfsAnswer, position: AnyArray, root: int, broken: IntArray
@@ -75,9 +70,6 @@ class BfsValidator(Validator[BfsAnswer]):
             batch.parents,
             tally.pending,
         )
-
-    def _unconfirmed(self, parent: int, child: int) -> str:
-        return f"vertex {child} has parent {parent}, but no edge joins them"
 
 
 def _in_every_lane(value: int, lane: np.dtype[Any]) -> np.uint64:

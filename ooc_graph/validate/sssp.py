@@ -15,12 +15,12 @@ import numpy as np
 
 from ooc_graph.errors import InputError, NegativeWeightError, UsageError
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
-from ooc_graph.validate import edge_loops, loops
-from ooc_graph.validate import verdict as rules
+from ooc_graph.validate import edge_loops, loops, wording
 from ooc_graph.validate.answers import SsspAnswer, unreached_distance
 from ooc_graph.validate.batch import Batch, Tally, side_by_side
 from ooc_graph.validate.validator import EdgeBlocks, Placed, Validator, run
 from ooc_graph.validate.verdict import Verdict
+from ooc_graph.validate.wording import Problem
 
 
 class SsspValidator(Validator[SsspAnswer]):
@@ -31,9 +31,7 @@ class SsspValidator(Validator[SsspAnswer]):
     weights, and `NegativeWeightError` for negative ones.
     """
 
-    _span_rule = rules.RULE_DISTANCE
-    _step_rule = rules.RULE_TREE_DISTANCE
-    _step_at = "at"
+    _wording = wording.SSSP
 
     def __init__(self, answers: Iterable[SsspAnswer], *, directed: bool) -> None:
         self._dtype: np.dtype[Any] | None = None
@@ -42,30 +40,22 @@ class SsspValidator(Validator[SsspAnswer]):
     def _value(self, answer: SsspAnswer) -> AnyArray:
         return answer.distance
 
-    def _named(self, value: Any) -> str:
-        return f"distance {value}"
-
     def _tree_rules(
         self, answer: SsspAnswer, position: AnyArray, root: int, broken: IntArray
     ) -> None:
         far = answer.unreached
         loops.sssp_tree_rules(answer.parent, position, answer.distance, far, root, broken)
 
-    def _tree_problem(
-        self, answer: SsspAnswer, position: AnyArray, root: int
-    ) -> tuple[str, str] | None:
+    def _tree_problem(self, answer: SsspAnswer, position: AnyArray, root: int) -> Problem | None:
         problem = super()._tree_problem(answer, position, root)
         return problem or self._cycle_problem(answer, position, root)
 
-    def _cycle_problem(
-        self, answer: SsspAnswer, position: AnyArray, root: int
-    ) -> tuple[str, str] | None:
+    def _cycle_problem(self, answer: SsspAnswer, position: AnyArray, root: int) -> Problem | None:
         stamp = np.zeros_like(position)
         start = loops.find_cycle(answer.parent, position, answer.distance, root, stamp)
         if start < 0:
             return None
-        vertex = self.vertices.id_of(start)
-        return rules.RULE_CYCLE, f"from vertex {vertex} the parents lead into a cycle"
+        return self._wording.cycle(self.vertices.id_of(start))
 
     def _column(self, answer: SsspAnswer, ok: bool) -> AnyArray:
         if self._dtype not in (None, answer.distance.dtype):
@@ -79,14 +69,10 @@ class SsspValidator(Validator[SsspAnswer]):
     def _weight(self, edges: EdgeBlock) -> AnyArray | None:
         if self._dtype is None:  # no answers
             return edges.weight
-        if edges.weight is None:
-            raise InputError("SSSP cannot be validated against edges without weights")
-        found = edges.weight.dtype
-        if not np.can_cast(found, self._dtype, casting="safe"):
-            raise InputError(f"weights are {found}, the distances to validate {self._dtype}")
-        weight = edges.weight.astype(self._dtype, copy=False)
-        if len(weight) and not (weight.min() >= 0 and weight.max() < np.inf):
-            raise _weight_error(weight)
+        given: Any = edges.weight
+        require_weights(given, self._dtype)
+        weight: AnyArray = given.astype(self._dtype, copy=False)
+        require_lengths(weight)
         return weight
 
     def _pass(self, batch: Batch, tally: Tally, edges: Placed) -> None:
@@ -113,17 +99,35 @@ class SsspValidator(Validator[SsspAnswer]):
             tally.pending,
         )
 
-    def _unconfirmed(self, parent: int, child: int) -> str:
-        return (
-            f"vertex {child} has parent {parent}, but no edge joins them whose weight gives "
-            f"fl(distance of {parent} + weight) == distance of {child}"
-        )
+
+def require_weights(weight: Any, dtype: np.dtype[Any]) -> None:
+    """Refuse weights, in host memory or on a device, that distances cannot be sums of.
+
+    Raises
+    ------
+    InputError
+        There are none, or they are of a kind that ``dtype`` does not hold exactly.
+    """
+    if weight is None:
+        raise InputError("SSSP cannot be validated against edges without weights")
+    if not np.can_cast(weight.dtype, dtype, casting="safe"):
+        raise InputError(f"weights are {weight.dtype}, the distances to validate {dtype}")
 
 
-def _weight_error(weight: AnyArray) -> InputError:
-    if np.any(weight < 0):
-        return NegativeWeightError(f"the edges have a negative weight, {weight.min()}")
-    return InputError("the edges have a weight that is not a finite number")
+def require_lengths(weight: AnyArray) -> None:
+    """Refuse weights that are no lengths.
+
+    Raises
+    ------
+    InputError
+        One is not finite.
+    NegativeWeightError
+        One is negative.
+    """
+    if len(weight) and not (weight.min() >= 0 and weight.max() < np.inf):
+        if np.any(weight < 0):
+            raise NegativeWeightError(f"the edges have a negative weight, {weight.min()}")
+        raise InputError("the edges have a weight that is not a finite number")
 
 
 def validate_sssp(

@@ -13,12 +13,12 @@ import numpy as np
 from ooc_graph.errors import UsageError
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 from ooc_graph.validate import edge_loops
-from ooc_graph.validate import verdict as rules
 from ooc_graph.validate.answers import BfsAnswer, SsspAnswer
 from ooc_graph.validate.batch import BATCH_ANSWERS, NONE, Batch, Tally, assemble
 from ooc_graph.validate.edge_loops import CLOSED, SPAN
 from ooc_graph.validate.verdict import Verdict
 from ooc_graph.validate.vertices import VertexIndex
+from ooc_graph.validate.wording import Problem, Wording
 
 Answer = TypeVar("Answer", BfsAnswer, SsspAnswer)
 EdgeBlocks = Iterable[EdgeBlock] | Callable[[], Iterable[EdgeBlock]]
@@ -60,9 +60,7 @@ class Validator(ABC, Generic[Answer]):
         Answers over different vertices, or of different dtypes.
     """
 
-    _span_rule: str
-    _step_rule: str
-    _step_at = "of"  # between a parent and its level or distance, in messages
+    _wording: Wording
 
     def __init__(self, answers: Iterable[Answer], *, directed: bool) -> None:
         self.directed = directed
@@ -106,30 +104,28 @@ class Validator(ABC, Generic[Answer]):
             return Verdict(answer.root, False, *problem)
         return Verdict(answer.root, True, reached=int(np.count_nonzero(answer.parent != -1)))
 
-    def _root_problem(self, answer: Answer, root: int) -> tuple[str, str] | None:
+    def _root_problem(self, answer: Answer, root: int) -> Problem | None:
         if root < 0:
-            return rules.RULE_ROOT, f"the answer has no vertex {answer.root}"
+            return self._wording.no_root(answer.root)
         if answer.parent[root] != answer.root:
-            parent = answer.parent[root]
-            return rules.RULE_ROOT, f"the root's parent is {parent}, not the root itself"
+            return self._wording.root_parent(answer.parent[root])
         if self._value(answer)[root] != 0:
-            return rules.RULE_ROOT, f"the root has {self._named(self._value(answer)[root])}, not 0"
+            return self._wording.root_value(self._value(answer)[root])
         return None
 
-    def _tree_problem(
-        self, answer: Answer, position: AnyArray, root: int
-    ) -> tuple[str, str] | None:
+    def _tree_problem(self, answer: Answer, position: AnyArray, root: int) -> Problem | None:
         """Rule and message of the first tree rule that an answer breaks."""
         value, broken = self._value(answer), np.full(3, -1, dtype=np.int64)
         self._tree_rules(answer, position, root, broken)
         outside, half, step = (int(v) for v in broken)
+        name = self.vertices.id_of
         if outside >= 0:
-            return rules.RULE_PARENT, _of(answer, outside) + ", which is no vertex"
+            return self._wording.no_parent(name(outside), answer.parent[outside])
         if half >= 0:
-            return rules.RULE_REACHED, f"{_of(answer, half)} and {self._named(value[half])}"
+            return self._wording.half_reached(name(half), answer.parent[half], value[half])
         if step >= 0:
-            above, below = self._named(value[position[step]]), self._named(value[step])
-            return self._step_rule, f"{_of(answer, step)} {self._step_at} {above} and {below}"
+            ends = value[position[step]], value[step]
+            return self._wording.bad_step(name(step), answer.parent[step], *ends)
         return None
 
     def before(self) -> list[Verdict]:
@@ -197,28 +193,23 @@ class Validator(ABC, Generic[Answer]):
         rule, message = problem or ("", "")
         return Verdict(before.root, problem is None, rule, message, before.reached, edges)
 
-    def _edge_problem(self, batch: Batch, tally: Tally, answer: int) -> tuple[str, str] | None:
+    def _edge_problem(self, batch: Batch, tally: Tally, answer: int) -> Problem | None:
         name = self.vertices.id_of
         if tally.unknown_id != NONE:
-            return rules.RULE_KNOWN, f"an edge names vertex {tally.unknown_id}, the answer does not"
+            return self._wording.unknown_vertex(tally.unknown_id)
         if arc := tally.first_broken(CLOSED, answer):
-            u, v = map(name, arc)
-            return rules.RULE_CLOSED, f"edge ({u}, {v}) joins reached {u} and unreached {v}"
+            return self._wording.leaves(*map(name, arc))
         if arc := tally.first_broken(SPAN, answer):
-            near, far = (self._named(batch.value[at, answer]) for at in arc)
-            u, v = map(name, arc)
-            return self._span_rule, f"edge ({u}, {v}) joins {u} with {near} and {v} with {far}"
+            u, v = arc
+            ends = batch.value[u, answer], batch.value[v, answer]
+            return self._wording.spans(name(u), name(v), *ends)
         if arc := batch.first_unconfirmed(tally, answer):
-            return rules.RULE_TREE_EDGE, self._unconfirmed(*map(name, arc))
+            return self._wording.no_tree_edge(*map(name, arc))
         return None
 
     @abstractmethod
     def _value(self, answer: Answer) -> AnyArray:
         """Levels or distances of an answer."""
-
-    @abstractmethod
-    def _named(self, value: Any) -> str:
-        """A level or distance in words."""
 
     @abstractmethod
     def _tree_rules(self, answer: Answer, position: AnyArray, root: int, broken: IntArray) -> None:
@@ -239,14 +230,6 @@ class Validator(ABC, Generic[Answer]):
     @abstractmethod
     def _pass(self, batch: Batch, tally: Tally, edges: Placed) -> None:
         """Run the edge loops of the kernel."""
-
-    @abstractmethod
-    def _unconfirmed(self, parent: int, child: int) -> str:
-        """Message for a tree edge that the input lacks."""
-
-
-def _of(answer: BfsAnswer | SsspAnswer, position: int) -> str:
-    return f"vertex {answer.vertices.id_of(position)} has parent {answer.parent[position]}"
 
 
 def _first_unknown(ids: IntArray, positions: AnyArray) -> int:

@@ -24,6 +24,8 @@ LAST_RUN = Path(__file__).with_name("last_run.json")
 HASHED = (
     "ooc_graph/kernels/cuda/*.cu*",
     "ooc_graph/kernels/cuda_*.py",
+    "ooc_graph/validate/cuda/*.cu*",
+    "ooc_graph/validate/cuda_*.py",
     "tests/gpu/*.py",
 )
 

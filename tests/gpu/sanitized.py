@@ -21,15 +21,21 @@ from ooc_graph.kernels import cuda_bfs, cuda_sssp
 from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
 from ooc_graph.kernels.cuda_device import CudaDevice
 from ooc_graph.kernels.cuda_rows import build_rows
+from ooc_graph.kernels.cuda_scatter import scatter
 from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
 from ooc_graph.shards.build import BuildOptions
 from ooc_graph.shards.cuda_build import build_on_device
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import NoProgress, Rows
+from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 from tests.gpu.ranked import RankedBfs, RankedSssp
 from tests.strategies import WEIGHTS, skewed
 
+MEASURES = {
+    CudaBfsValidator: ("uint8", "int32"),
+    CudaSsspValidator: ("float32", "float64", "int64"),
+}
 SCALE = 9
 # Small thresholds take searches of small graphs through every part of the kernels.
 EAGER = {"OPEN_ROWS": 8, "QUEUE_ARCS": 50, "PUSH_BELOW": 2}
@@ -68,6 +74,7 @@ def main() -> None:
     deep()
     ranks()
     stores()
+    validated()
     cupy.cuda.Device().synchronize()
     sys.stdout.write("all kernels have run\n")
 
@@ -122,6 +129,33 @@ def stores() -> None:
                     progress=NoProgress(),
                     device_memory_bytes=limit,
                 )
+
+
+def validated() -> None:
+    """Both validators on right trees of a path and on wrong ones, in all types."""
+    at = np.arange(300)
+    tree = np.maximum(at - 1, 0)
+    ends = cupy.asarray(np.r_[at[1:], 5, 0, 7]), cupy.asarray(np.r_[tree[1:], 5, 9, 400])
+    circle, far, cut = tree.copy(), tree.copy(), tree.copy()
+    circle[200], far[100], cut[-9:] = 250, 30, -1
+    for kind, measures in MEASURES.items():
+        for number, measure in enumerate(measures):
+            wide, rows = number % 2, 300 if measure != "uint8" else 250
+            check = kind(rows, 21, directed=bool(wide))
+            for parent in (tree, circle, far, cut):
+                value = np.zeros(300) if parent is circle and kind is not CudaBfsValidator else at
+                value = np.where(parent < 0, {"uint8": 255, "int32": -1}.get(measure, 1e18), value)
+                taken = parent[:rows].astype(np.int64 if wide else np.uint32)
+                check.add(0, cupy.asarray(taken), cupy.asarray(value[:rows].astype(measure)))
+            ids = [a.astype(np.int64 if wide else np.uint32) for a in ends]
+            light = "float32" if measure == "float64" else measure
+            check.block(*ids, cupy.ones(len(ids[0]), np.int8).astype(light))
+            found = check.finish()
+            if [verdict.ok for verdict in found] != [False] * 4:
+                raise AssertionError("a wrong answer or a strange edge was not found")
+    for measure, ids in (("uint8", "int32"), ("int32", "int64"), ("float64", "int32")):
+        table = cupy.asarray(np.array([-1, 2, 0, -1, 1], ids))
+        scatter(table, cupy.zeros(3, np.uint32), cupy.zeros(3, measure))
 
 
 if __name__ == "__main__":

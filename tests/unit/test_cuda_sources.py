@@ -12,6 +12,7 @@ import pytest
 
 from ooc_graph.errors import DeviceError
 from ooc_graph.kernels import cuda_bfs, cuda_modules, cuda_sssp, cuda_sssp_shared
+from ooc_graph.validate import cuda_loader
 from tests.gpu import last_run
 from tests.nvrtc import compile_cuda, need_nvrtc
 
@@ -53,6 +54,7 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("kronecker.cu", {}),
         ("bfs_rank.cu", {}),
         *(("sssp_rank.cu", cuda_sssp_shared.constants(*types)) for types in WEIGHTED),
+        *(("scatter.cu", {"ID": i, "MEASURE": m}) for i, m in (("u32", "u8"), ("u64", "u64"))),
     ]
 
 
@@ -80,6 +82,16 @@ def test_sources_compile_without_a_word(capability: int) -> None:
         assert code[:4] == b"\x7fELF", variant
 
 
+@pytest.mark.parametrize("capability", ARCHITECTURES)
+@pytest.mark.parametrize("measure", cuda_loader.MEASURES)
+def test_the_validator_compiles_without_a_word(capability: int, measure: str) -> None:
+    need_nvrtc()
+    options = [*cuda_loader.options(np.dtype(measure)), f"-arch=sm_{capability}"]
+    log, code = compile_cuda(cuda_loader.text(), cuda_loader.SOURCE.name, options)
+    assert log == ""
+    assert code[:4] == b"\x7fELF"
+
+
 def test_errors_name_our_files_and_lines() -> None:
     need_nvrtc()
     text, expected = cuda_modules.source("bfs.cu"), []
@@ -91,6 +103,10 @@ def test_errors_name_our_files_and_lines() -> None:
     log, code = compile_cuda(text, "bfs.cu", list(cuda_modules.OPTIONS))
     assert not code
     assert [place for place in expected if place not in log] == []
+    text = cuda_loader.text().replace("enum Edges ", "enumm Edges ")
+    line = cuda_loader.SOURCE.read_text().splitlines().index("enum Edges { CLOSED, SPAN };") + 1
+    log, _ = compile_cuda(text, "rules.cu", list(cuda_loader.options(np.dtype(np.uint8))))
+    assert f"ooc_graph/validate/cuda/rules.cu({line}): error" in log
 
 
 def test_headers_stand_in_the_text_once() -> None:
@@ -114,6 +130,8 @@ def test_missing_cupy_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> Non
         cuda_modules.cuda()
     assert caught.value.exit_code == 2
     assert "\n" not in str(caught.value)
+    with pytest.raises(DeviceError, match="needs CuPy"):
+        cuda_loader.cuda()
 
 
 class NoDriver:

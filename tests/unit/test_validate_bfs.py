@@ -52,39 +52,39 @@ def test_right_answer_passes_and_counts_its_tuples(answer):
     verdict.raise_if_failed()
 
 
-@pytest.mark.parametrize(
-    ("change", "rule", "said"),
-    [
-        ({"parent": {10: 20}}, "root", "parent is 20"),
-        ({"parent": {10: -1}}, "root", "parent is -1"),
-        ({"level": {10: 1}}, "root", "level 1"),
-        ({"parent": {30: 31}}, "parent is a vertex", "vertex 30 has parent 31"),
-        ({"parent": {30: -2}}, "parent is a vertex", "vertex 30 has parent -2"),
-        ({"parent": {30: 2**62}}, "parent is a vertex", "vertex 30"),
-        ({"parent": {40: -1}}, "reached or not", "vertex 40"),
-        ({"level": {40: -1}}, "reached or not", "vertex 40"),
-        ({"level": {40: -7}}, "reached or not", "level -7"),
-        ({"parent": {80: -1}, "level": {80: -2}}, "reached or not", "vertex 80"),
-        ({"level": {40: 2}}, "level of parent", "vertex 40"),
-        ({"level": {40: 4}}, "level of parent", "vertex 40 has parent 30 of level 2 and level 4"),
-        ({"parent": {40: 40}}, "level of parent", "vertex 40"),
-        ({"parent": {80: 60}, "level": {80: 0}}, "level of parent", "vertex 80"),
-        ({"parent": {60: 60}, "level": {60: 0}}, "level of parent", "vertex 60"),
-        # 30 <-> 40 point at each other: no levels can fit that.
-        ({"parent": {30: 40}, "level": {30: 4}}, "level of parent", "vertex 40"),
-        ({"parent": {40: -1}, "level": {40: -1}}, "no unreached neighbour", "unreached 40"),
-        ({"parent": {60: 20}, "level": {60: 2}}, "no unreached neighbour", "edge (60, 70)"),
-        # One level too deep, but consistent with a parent that is not a neighbour.
-        ({"parent": {25: 20, 30: 20}, "level": {25: 2}}, "levels of an edge", "edge (10, 25)"),
-        ({"parent": {40: 20}, "level": {40: 2}}, "tree edge in the input", "parent 20"),
-        ({"parent": {80: 40}, "level": {80: 4}}, "tree edge in the input", "vertex 80"),
-        (
-            {"parent": {60: 40, 70: 60}, "level": {60: 4, 70: 5}},
-            "tree edge in the input",
-            "vertex 60 has parent 40",
-        ),
-    ],
-)
+BROKEN = [
+    ({"parent": {10: 20}}, "root", "parent is 20"),
+    ({"parent": {10: -1}}, "root", "parent is -1"),
+    ({"level": {10: 1}}, "root", "level 1"),
+    ({"parent": {30: 31}}, "parent is a vertex", "vertex 30 has parent 31"),
+    ({"parent": {30: -2}}, "parent is a vertex", "vertex 30 has parent -2"),
+    ({"parent": {30: 2**62}}, "parent is a vertex", "vertex 30"),
+    ({"parent": {40: -1}}, "reached or not", "vertex 40"),
+    ({"level": {40: -1}}, "reached or not", "vertex 40"),
+    ({"level": {40: -7}}, "reached or not", "level -7"),
+    ({"parent": {80: -1}, "level": {80: -2}}, "reached or not", "vertex 80"),
+    ({"level": {40: 2}}, "level of parent", "vertex 40"),
+    ({"level": {40: 4}}, "level of parent", "vertex 40 has parent 30 of level 2 and level 4"),
+    ({"parent": {40: 40}}, "level of parent", "vertex 40"),
+    ({"parent": {80: 60}, "level": {80: 0}}, "level of parent", "vertex 80"),
+    ({"parent": {60: 60}, "level": {60: 0}}, "level of parent", "vertex 60"),
+    # 30 <-> 40 point at each other: no levels can fit that.
+    ({"parent": {30: 40}, "level": {30: 4}}, "level of parent", "vertex 40"),
+    ({"parent": {40: -1}, "level": {40: -1}}, "no unreached neighbour", "unreached 40"),
+    ({"parent": {60: 20}, "level": {60: 2}}, "no unreached neighbour", "edge (60, 70)"),
+    # One level too deep, but consistent with a parent that is not a neighbour.
+    ({"parent": {25: 20, 30: 20}, "level": {25: 2}}, "levels of an edge", "edge (10, 25)"),
+    ({"parent": {40: 20}, "level": {40: 2}}, "tree edge in the input", "parent 20"),
+    ({"parent": {80: 40}, "level": {80: 4}}, "tree edge in the input", "vertex 80"),
+    (
+        {"parent": {60: 40, 70: 60}, "level": {60: 4, 70: 5}},
+        "tree edge in the input",
+        "vertex 60 has parent 40",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "rule", "said"), BROKEN)
 def test_each_broken_rule_is_named(answer, change, rule, said):
     verdict = judge(changed(answer, **change))
     assert (verdict.ok, verdict.rule) == (False, rule)

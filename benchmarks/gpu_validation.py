@@ -1,0 +1,199 @@
+"""Validation on one CUDA device: Graph500's searches, every answer checked against all edges.
+
+    python benchmarks/gpu_validation.py [--scales 26,28] [--kernels bfs,sssp,unit] [--searches 64]
+
+Searches are those of `benchmarks/gpu.py`. Answers are brought into the order of original ids,
+checked one by one, laid out side by side, and checked against the tuples, which are made anew
+block by block. ``unit`` takes a BFS for an answer of SSSP where every tuple weighs one: rows with
+weights need more memory to be built than rows without. A last batch has one wrong parent among
+right ones, which must be found. Appends to records/gpu_validation.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import cupy
+import numpy as np
+from gpu import WARM_SCALE, build, device_facts, generate, new_search
+
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.cuda_scatter import scatter
+from ooc_graph.report.records import append_record
+from ooc_graph.validate.cuda_validator import (
+    CudaBfsValidator,
+    CudaSsspValidator,
+    CudaValidator,
+    bytes_per_answer,
+    largest_batch,
+)
+from ooc_graph.validate.verdict import RULE_TREE_EDGE
+
+RECORDS = Path(__file__).parent / "records" / "gpu_validation.jsonl"
+BLOCK_EDGES = 1 << 27
+BLOCK_BYTES = 12
+SLACK_BYTES = 1 << 30
+PARTS = ("search", "scatter", "trees", "generate", "edges", "finish")
+
+
+class Bench:
+    """One graph, its searches, and the seconds that each part takes."""
+
+    def __init__(self, scale: int, kernel: str) -> None:
+        self.kernel, self.kronecker = kernel, Kronecker(scale)
+        searched = "bfs" if kernel == "unit" else kernel
+        edges = generate(self.kronecker, searched == "sssp")
+        self.graph = build(self.kronecker, edges, searched)
+        del edges
+        cupy.get_default_memory_pool().free_all_blocks()
+        self.search = new_search(self.graph, searched)
+        self.seconds: dict[str, float] = defaultdict(float)
+        length = min(BLOCK_EDGES, self.kronecker.edges)
+        self.block = [cupy.empty(length, dtype) for dtype in (np.uint32, np.uint32, np.float32)]
+        self.columns: Any = None
+
+    @contextmanager
+    def timed(self, part: str) -> Iterator[None]:
+        cupy.cuda.Device().synchronize()
+        begun = perf_counter()
+        yield
+        cupy.cuda.Device().synchronize()
+        self.seconds[part] += perf_counter() - begun
+
+    def answer(self, key: int) -> tuple[Any, Any, int]:
+        """Parents and measures by original id, and the tuples that the answer reaches."""
+        with self.timed("search"):
+            tree = self.search.run_on_device(int(self.graph.internal_of[key]))
+        measure = tree.distance if self.kernel == "sssp" else tree.level
+        with self.timed("scatter"):
+            self.columns = scatter(self.graph.internal_of, tree.parent, measure, self.columns)
+        parent, found = self.columns
+        reached = tree.parent != 0xFFFFFFFF
+        edges = int(self.graph.tuples[reached].sum(dtype=np.uint64)) // 2
+        if self.kernel == "unit":
+            found = found.astype(np.float32)
+            found[parent == 0xFFFFFFFF] = np.inf
+        return parent, found, edges
+
+    def edges_into(self, check: CudaValidator) -> None:
+        """Show all tuples, as they are made again."""
+        for start in range(0, self.kronecker.edges, len(self.block[0])):
+            count = min(len(self.block[0]), self.kronecker.edges - start)
+            source, target, weight = (array[:count] for array in self.block)
+            wanted = self.kernel == "sssp"
+            with self.timed("generate"):
+                self.kronecker.generate_into(start, source, target, weight if wanted else None)
+            if self.kernel == "unit":
+                weight.fill(1)
+            with self.timed("edges"):
+                check.block(source, target, None if self.kernel == "bfs" else weight)
+
+    def room(self) -> int:
+        """Answers at a time."""
+        vertices = self.kronecker.vertices
+        kernel = "bfs" if self.kernel == "bfs" else "sssp"
+        columns = 2 * bytes_per_answer(vertices, kernel)
+        return largest_batch(vertices, kernel, beside=columns + SLACK_BYTES)
+
+    def validate(self, keys: list[int]) -> None:
+        """One batch; ends the program if an answer is wrong."""
+        check, expected = self.validator(len(keys)), []
+        for key in keys:
+            parent, measure, edges = self.answer(key)
+            expected.append(edges)
+            with self.timed("trees"):
+                check.add(key, parent, measure)
+        self.edges_into(check)
+        with self.timed("finish"):
+            verdicts = check.finish()
+        for verdict in verdicts:
+            verdict.raise_if_failed()
+        if [verdict.edges for verdict in verdicts] != expected:
+            raise SystemExit("tuples by the validator are not those by degrees")
+
+    def control(self, key: int) -> dict[str, Any]:
+        """Give the reached vertex of largest id a parent that is none of its neighbours."""
+        check = self.validator(2)
+        parent, measure, _ = self.answer(key)
+        check.add(key, parent, measure)
+        child = int(cupy.flatnonzero(parent != 0xFFFFFFFF)[-1])
+        near, old = measure[int(parent[child])], int(parent[child])
+        fitting = measure <= near if self.kernel == "sssp" else measure == near
+        fitting[old] = False
+        # The last of them has few neighbours, like most vertices.
+        parent[child] = int(cupy.flatnonzero(fitting)[-1])
+        check.add(key, parent, measure)
+        self.edges_into(check)
+        right, wrong = check.finish()
+        right.raise_if_failed()
+        if wrong.rule != RULE_TREE_EDGE or f"vertex {child} " not in wrong.message:
+            raise SystemExit(f"the wrong parent of vertex {child} was not found: {wrong}")
+        return {"rule": wrong.rule, "message": wrong.message}
+
+    def validator(self, answers: int) -> CudaValidator:
+        kind = CudaBfsValidator if self.kernel == "bfs" else CudaSsspValidator
+        return kind(self.kronecker.vertices, answers)
+
+
+def run(scale: int, kernel: str, count: int, commit: str | None) -> dict[str, Any]:
+    bench = Bench(scale, kernel)
+    graph = bench.graph
+    keys = bench.kronecker.search_keys(count, degree=(graph.internal_of >= 0).get())
+    begun, room = perf_counter(), bench.room()
+    batches = [[int(key) for key in keys[at : at + room]] for at in range(0, count, room)]
+    for batch in batches:
+        bench.validate(batch)
+        cupy.get_default_memory_pool().free_all_blocks()
+    elapsed_s = perf_counter() - begun
+    seconds = {part: bench.seconds[part] for part in PARTS}
+    record = {
+        "benchmark": "gpu_validation",
+        "kernel": "bfs" if kernel == "bfs" else "sssp",
+        "weights": {"bfs": None, "sssp": "Graph500", "unit": "one each"}[kernel],
+        "scale": scale,
+        "edges": bench.kronecker.edges,
+        "searches": count,
+        "batches": [len(batch) for batch in batches],
+        "validation_s": elapsed_s - seconds["search"],
+        "parts_s": seconds,
+        "control": bench.control(int(keys[0])),
+        "device": device_facts(),
+        "source_commit": commit,
+    }
+    return append_record(RECORDS, record)
+
+
+def line(name: str, record: dict[str, Any]) -> str:
+    parts = " ".join(f"{record['parts_s'][part]:9.3f}" for part in PARTS)
+    batches = ",".join(map(str, record["batches"]))
+    return f"{name:5} {record['scale']:5} {batches:>12} {record['validation_s']:10.3f} {parts}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scales", default="26,28")
+    parser.add_argument("--kernels", default="bfs,sssp")
+    parser.add_argument("--searches", type=int, default=64)
+    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
+    options = parser.parse_args()
+    kernels = options.kernels.split(",")
+    print(f"{'':24} {'validation':>10} " + " ".join(f"{part:>9}" for part in PARTS))
+    for kernel in kernels:
+        # What is compiled when first wanted is compiled before anything is timed.
+        small = Bench(WARM_SCALE, kernel)
+        small.validate([int(small.graph.original_of[0])])
+        del small
+    for scale in map(int, options.scales.split(",")):
+        for kernel in kernels:
+            cupy.get_default_memory_pool().free_all_blocks()
+            print(line(kernel, run(scale, kernel, options.searches, options.commit)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

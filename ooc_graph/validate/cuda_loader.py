@@ -1,0 +1,93 @@
+"""The validator's own kernels for CUDA devices, compiled by CuPy when first wanted.
+
+Apart from `kernels`, as the validator shares no code with what it checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import DeviceError, MemoryBudgetError
+
+SOURCE = Path(__file__).parent / "cuda" / "rules.cu"
+OPTIONS = ("-std=c++17", "-lineinfo")
+THREADS = 256
+"""Threads of a block."""
+MEASURES = {"uint8": "u8", "int32": "int", "float32": "float", "float64": "double", "int64": "i64"}
+"""What the source calls the types of levels and distances."""
+
+
+def cuda() -> Any:
+    """The module CuPy.
+
+    Raises
+    ------
+    DeviceError
+        It is not installed.
+    """
+    try:
+        import cupy  # noqa: PLC0415
+    except ImportError as error:
+        raise DeviceError("validation on a CUDA device needs CuPy, which is not there") from error
+    return cupy
+
+
+def text() -> str:
+    """The source; messages of the compiler name our file."""
+    return f'#line 1 "ooc_graph/validate/cuda/{SOURCE.name}"\n{SOURCE.read_text(encoding="utf-8")}'
+
+
+def options(measure: np.dtype[Any]) -> tuple[str, ...]:
+    """Options that the source is compiled with for levels or distances of a type."""
+    return (*OPTIONS, f"-DMEASURE={MEASURES[measure.name]}")
+
+
+def kernel(function: str, measure: np.dtype[Any]) -> Any:
+    """A kernel for the current device and levels or distances of a type."""
+    return _module(cuda().cuda.Device().id, measure).get_function(function)
+
+
+@cache
+def _module(device: int, measure: np.dtype[Any]) -> Any:  # noqa: ARG001 (key)
+    return cuda().RawModule(code=text(), options=options(measure), backend="nvrtc")
+
+
+@cache
+def multiprocessors(device: int) -> int:
+    """Multiprocessors of a device."""
+    found = cuda().cuda.runtime.getDeviceProperties(device)
+    return int(found["multiProcessorCount"])
+
+
+def free_bytes() -> int:
+    """Memory of the current device that is free or waits in CuPy's pool."""
+    cupy = cuda()
+    free = cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
+    return int(free)
+
+
+@contextmanager
+def within_memory() -> Iterator[None]:
+    """Say in one line that a device is too small for what is allocated inside.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Instead of CuPy's own error; what was allocated inside is free again once it is dropped.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        cupy = cuda()
+        cupy.get_default_memory_pool().free_all_blocks()
+        free, total = cupy.cuda.runtime.memGetInfo()
+        raise MemoryBudgetError(
+            f"validating these answers does not fit the device: {error}; {free:,} of its "
+            f"{total:,} bytes are free"
+        ) from error

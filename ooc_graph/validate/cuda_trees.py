@@ -1,0 +1,115 @@
+"""Launches of the kernels that look at one answer in device memory.
+
+In all functions ``root`` is a vertex, ``parent`` uint32 or int64 (vertices,) and ``measure``, the
+levels or distances, (vertices,), both contiguous on the current device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.validate.cuda_loader import THREADS, cuda, kernel
+
+NO_VERTEX = 0xFFFFFFFF
+"""Above all ids of 32 bits."""
+_MOST_BLOCKS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Rules that need no edges.
+
+    Parameters
+    ----------
+    outside, half, step
+        Smallest vertex whose parent is not a vertex, that is reached by one column only, whose
+        measure does not fit its parent's; `NO_VERTEX` for none.
+    reached
+        Vertices that have a parent.
+    flat
+        Those that have their parent's measure.
+    """
+
+    outside: int
+    half: int
+    step: int
+    reached: int
+    flat: int
+
+
+def survey(root: int, parent: Any, measure: Any) -> Survey:
+    """Check every vertex against its parent; waits."""
+    cupy = cuda()
+    broken, counts = cupy.full(3, NO_VERTEX, np.uint32), cupy.zeros(2, np.uint64)
+    arguments = (parent, measure, np.uint32(root), broken, counts)
+    _launch(_by_parent("tree_rules", parent), measure, arguments)
+    found = [*cupy.asnumpy(broken), *cupy.asnumpy(counts)]
+    return Survey(*(int(number) for number in found))
+
+
+def cycle_start(root: int, parent: Any, measure: Any) -> int:
+    """Smallest vertex whose parents lead into a cycle, `NO_VERTEX` if there is none; waits.
+
+    Where no parent is farther than its child, a cycle consists of equal distances. Links between
+    those are doubled until all have ended or must have gone in a circle.
+    """
+    cupy, vertices = cuda(), len(parent)
+    links = cupy.empty(vertices, np.uint32)
+    arguments = (parent, measure, np.uint32(root), links)
+    _launch(_by_parent("flat_links", parent), measure, arguments)
+    start = NO_VERTEX
+    for _ in range(vertices.bit_length()):
+        first = cupy.full(1, NO_VERTEX, np.uint32)
+        _launch("follow_links", measure, (links, first))
+        start = int(cupy.asnumpy(first)[0])
+        if start == NO_VERTEX:
+            break
+    return start
+
+
+def place(root: int, parent: Any, measure: Any, column: int, parents: Any, measures: Any) -> None:
+    """Copy an answer into a column of ``parents`` and ``measures`` (vertices, width).
+
+    The root is left without a parent there, since no edge need join it to one.
+    """
+    where = (np.uint32(parents.shape[1]), np.uint32(column))
+    arguments = (parent, measure, np.uint32(root), *where, parents, measures)
+    _launch(_by_parent("place", parent), measure, arguments)
+
+
+def _by_parent(name: str, parent: Any) -> str:
+    return f"{name}{8 * parent.dtype.itemsize}"
+
+
+def _launch(name: str, measure: Any, arguments: tuple[Any, ...]) -> None:
+    """Launch a kernel, one thread for each vertex."""
+    blocks = min(_MOST_BLOCKS, -(-len(measure) // THREADS))
+    launch = kernel(name, measure.dtype)
+    launch((blocks,), (THREADS,), (np.uint32(len(measure)), *arguments))
+
+
+def converted(weight: Any, dtype: np.dtype[Any]) -> Any:
+    """Weights (m,), contiguous, in the dtype of distances that holds them exactly."""
+    cupy = cuda()
+    if weight.dtype != np.float32 or dtype != np.float64:
+        return cupy.ascontiguousarray(weight, dtype)
+    # CuPy's own conversion takes subnormal numbers for zero.
+    wide = cupy.empty(len(weight), dtype)
+    narrow = cupy.ascontiguousarray(weight)
+    blocks = min(_MOST_BLOCKS, max(1, -(-len(weight) // THREADS)))
+    kernel("widen", dtype)((blocks,), (THREADS,), (np.uint64(len(weight)), narrow, wide))
+    return wide
+
+
+def item(column: Any, vertex: int) -> Any:
+    """One entry as a NumPy scalar; waits."""
+    return cuda().asnumpy(column[vertex : vertex + 1])[0]
+
+
+def parent_at(parent: Any, vertex: int) -> int:
+    """One parent, -1 for none; waits."""
+    found = int(item(parent, vertex))
+    return -1 if parent.dtype == np.uint32 and found == NO_VERTEX else found

@@ -1,0 +1,99 @@
+"""What verdicts say: rule and message of each kind of fault, whichever device found it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ooc_graph.validate import verdict as rules
+
+Problem = tuple[str, str]
+"""Name of a rule, and which vertex or edge breaks it."""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Words of one kernel.
+
+    Parameters
+    ----------
+    measure
+        What an answer has for every vertex: a level or a distance.
+    step_rule, span_rule
+        Rules of tree edges and of all edges.
+    step_at
+        Between a parent and its measure.
+    fitting
+        What an edge must have to be a tree edge, with ``{parent}`` and ``{child}``.
+    """
+
+    measure: str
+    step_rule: str
+    span_rule: str
+    step_at: str
+    fitting: str = ""
+
+    def named(self, value: Any) -> str:
+        """A level or a distance."""
+        return f"{self.measure} {value}"
+
+    def no_root(self, root: int) -> Problem:
+        """The root is no vertex."""
+        return rules.RULE_ROOT, f"the answer has no vertex {root}"
+
+    def root_parent(self, parent: int) -> Problem:
+        """The root has another parent."""
+        return rules.RULE_ROOT, f"the root's parent is {parent}, not the root itself"
+
+    def root_value(self, value: Any) -> Problem:
+        """The root has a level or distance."""
+        return rules.RULE_ROOT, f"the root has {self.named(value)}, not 0"
+
+    def no_parent(self, vertex: int, parent: int) -> Problem:
+        """A parent is no vertex."""
+        return rules.RULE_PARENT, f"{_of(vertex, parent)}, which is no vertex"
+
+    def half_reached(self, vertex: int, parent: int, value: Any) -> Problem:
+        """Parent and measure do not agree on whether the vertex is reached."""
+        return rules.RULE_REACHED, f"{_of(vertex, parent)} and {self.named(value)}"
+
+    def bad_step(self, vertex: int, parent: int, above: Any, below: Any) -> Problem:
+        """A vertex's measure does not fit its parent's."""
+        ends = f"{self.named(above)} and {self.named(below)}"
+        return self.step_rule, f"{_of(vertex, parent)} {self.step_at} {ends}"
+
+    def cycle(self, vertex: int) -> Problem:
+        """Parents do not lead to the root."""
+        return rules.RULE_CYCLE, f"from vertex {vertex} the parents lead into a cycle"
+
+    def unknown_vertex(self, vertex: int) -> Problem:
+        """An edge has an end that is no vertex."""
+        return rules.RULE_KNOWN, f"an edge names vertex {vertex}, the answer does not"
+
+    def leaves(self, u: int, v: int) -> Problem:
+        """An edge leaves what is reached."""
+        return rules.RULE_CLOSED, f"edge ({u}, {v}) joins reached {u} and unreached {v}"
+
+    def spans(self, u: int, v: int, near: Any, far: Any) -> Problem:
+        """The ends of an edge are too far apart."""
+        ends = f"{u} with {self.named(near)} and {v} with {self.named(far)}"
+        return self.span_rule, f"edge ({u}, {v}) joins {ends}"
+
+    def no_tree_edge(self, parent: int, child: int) -> Problem:
+        """A tree edge is not in the input."""
+        fitting = self.fitting.format(parent=parent, child=child)
+        return rules.RULE_TREE_EDGE, f"{_of(child, parent)}, but no edge joins them{fitting}"
+
+
+def _of(vertex: int, parent: int) -> str:
+    return f"vertex {vertex} has parent {parent}"
+
+
+BFS = Wording("level", rules.RULE_TREE_LEVEL, rules.RULE_LEVEL, "of")
+SSSP = Wording(
+    "distance",
+    rules.RULE_TREE_DISTANCE,
+    rules.RULE_DISTANCE,
+    "at",
+    " whose weight gives fl(distance of {parent} + weight) == distance of {child}",
+)
