@@ -30,6 +30,7 @@ from ooc_graph.errors import OutputExistsError, UsageError, ValidationFailedErro
 @click.option("--searches", type=int, default=64, show_default=True, help="Search keys per kernel.")
 @click.option("--kernels", default="bfs,sssp", show_default=True, help="bfs, sssp or both.")
 @shards_option
+@click.option("--no-energy", is_flag=True, help="Do not repeat searches to measure energy.")
 @click.option("--no-validation", is_flag=True, help="Do not check the answers.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder for graph, records and report."
@@ -42,6 +43,7 @@ def graph500(
     searches: int,
     kernels: str,
     shards: int | None,
+    no_energy: bool,
     no_validation: bool,
     out: Path | None,
     **common: Any,
@@ -58,6 +60,7 @@ def graph500(
         kernels=tuple(kernels.split(",")),
         shards=shards,
         validate=not no_validation,
+        energy=not no_energy,
     )
     # Refuses what no generator can make before a cluster is started.
     Kronecker(scale, edge_factor=edge_factor, seeds=seeds)
@@ -128,6 +131,7 @@ def build(
             Path(out),
             options,
             client=client,
+            device=common["device"],
             memory_limit=limit(common, client),
             progress=progress,
         )

@@ -20,12 +20,13 @@ from ooc_graph.edges import open_source
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import UsageError
 from ooc_graph.report.host import host_facts, package_versions
+from ooc_graph.session.building import build as build_store
 from ooc_graph.session.components import components as find_components
+from ooc_graph.session.devices import AUTO
 from ooc_graph.session.machine import cores, parse_bytes
 from ooc_graph.session.place import place_for
 from ooc_graph.session.search import search
 from ooc_graph.shards.build import BuildOptions, BuildReport
-from ooc_graph.shards.build import build as build_store
 from ooc_graph.shards.in_memory import MemoryGraph
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import EdgeBlock, NoProgress, Progress
@@ -57,6 +58,7 @@ def build(
     rows: str | None = None,
     shards: int | None = None,
     client: Client | None = None,
+    device: str = AUTO,
     memory_limit: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -82,8 +84,11 @@ def build(
         Number of virtual shards, a power of two; None: by the size of the graph.
     client
         Dask client whose workers build; None: this process, with all its cores.
+    device
+        ``cuda``: a CUDA device of this process, or of one worker, sorts; ``cpu``; ``auto``: CUDA
+        where there is a device that will do. The store has the same bytes.
     memory_limit
-        Bytes (or "4GiB") for all processes of the build together.
+        Bytes (or "4GiB") of host memory for all processes of the build together.
     overwrite
         Replace an existing store.
     progress
@@ -106,7 +111,13 @@ def build(
     edges = open_source(source, format=format, directed=directed, weight=weight, **options)
     chosen = BuildOptions(rows=rows, shards=shards, overwrite=overwrite)
     graph, _ = build_with_report(
-        edges, Path(out), chosen, client=client, memory_limit=memory_limit, progress=progress
+        edges,
+        Path(out),
+        chosen,
+        client=client,
+        device=device,
+        memory_limit=memory_limit,
+        progress=progress,
     )
     return graph
 
@@ -117,20 +128,14 @@ def build_with_report(
     options: BuildOptions,
     *,
     client: Client | None = None,
+    device: str = AUTO,
     memory_limit: str | int | None = None,
     progress: Progress | None = None,
 ) -> tuple[Graph, BuildReport]:
     """As `build`, from an opened source, with what the build did."""
-    place = place_for(client, parse_bytes(memory_limit))
+    place = place_for(client, parse_bytes(memory_limit), device)
     place.release()
-    with place.workforce() as workforce:
-        report = build_store(
-            source,
-            out,
-            options=options,
-            workforce=workforce,
-            progress=progress or NoProgress(),
-        )
+    report = build_store(place, source, out, options, progress or NoProgress())
     write_run_facts(out, {"stages": report.stages, "edges": report.edges})
     return Graph.open(out), report
 
@@ -163,7 +168,7 @@ def bfs(
     client: Client | None = None,
     exchange: str = "auto",
     method: str = "rows",
-    device: str = "auto",
+    device: str = AUTO,
     arrays: str = "numpy",
     memory_limit: str | int | None = None,
     overwrite: bool = False,
@@ -239,7 +244,7 @@ def sssp(
     client: Client | None = None,
     exchange: str = "auto",
     method: str = "rows",
-    device: str = "auto",
+    device: str = AUTO,
     arrays: str = "numpy",
     memory_limit: str | int | None = None,
     overwrite: bool = False,
@@ -307,7 +312,7 @@ def components(
     out: str | Path | None = None,
     client: Client | None = None,
     exchange: str = "auto",
-    device: str = "auto",
+    device: str = AUTO,
     memory_limit: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,

@@ -13,6 +13,7 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import resident
 from ooc_graph.session.api import build_with_report, check_edges
+from ooc_graph.session.devices import CPU
 from ooc_graph.session.first_use import Part
 from ooc_graph.session.warmup import warm_part
 from ooc_graph.shards.build import BuildOptions
@@ -48,7 +49,7 @@ def _build(weighted: bool) -> None:
     weight, dtype = (np.ones(16, np.float32), np.dtype(np.float32)) if weighted else (None, None)
     source = ArraySource(ends, ends[::-1], weight, False, dtype, id_range=(0, 16))
     with TemporaryDirectory(prefix="ooc-graph-") as folder:
-        build_with_report(source, Path(folder) / "tiny.zarr", BuildOptions(shards=2), client=None)
+        build_with_report(source, Path(folder) / "tiny.zarr", BuildOptions(shards=2), device=CPU)
 
 
 def check_pair(kernel: str, weighted: bool) -> None:

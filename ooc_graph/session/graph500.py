@@ -15,7 +15,7 @@ from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.session.api import build_with_report
 from ooc_graph.session.compile_ahead import compile_ahead
 from ooc_graph.session.compile_parts import parts_of_graph500
-from ooc_graph.session.devices import AUTO
+from ooc_graph.session.devices import AUTO, CPU
 from ooc_graph.session.graph500_report import Outcome, leave_report
 from ooc_graph.session.graph500_run import Graph500Options, Run
 from ooc_graph.session.graph500_searches import refuse_few_keys, search_all, search_keys
@@ -55,8 +55,9 @@ def graph500(
     refuse_few_keys(source, options.searches)
     folder.mkdir(parents=True, exist_ok=True)
     with progress.stage("compiling kernels (once on a machine)"):
-        parts = parts_of_graph500(source, options.kernels, options.validate)
-        place.call(compile_ahead, parts)
+        if place.device.name == CPU:
+            parts = parts_of_graph500(source, options.kernels, options.validate)
+            place.call(compile_ahead, parts)
         _warm_up(place, source, folder)
     with MemoryWatch(origin_s=run.begun) as watch:
         graph, built = _build(run, source, overwrite)
@@ -73,7 +74,8 @@ def _warm_up(place: Place, source: Kronecker, folder: Path) -> None:
     with TemporaryDirectory(prefix=".warm-up-", dir=folder) as scratch:
         tiny = replace(source, scale=min(source.scale, 8))
         options = BuildOptions(shards=2)
-        build_with_report(tiny, Path(scratch) / "tiny.zarr", options, client=place.client)
+        store = Path(scratch) / "tiny.zarr"
+        build_with_report(tiny, store, options, client=place.client, device=place.device.name)
 
 
 def _build(run: Run, source: Kronecker, overwrite: bool) -> tuple[Graph, BuildReport]:
@@ -83,6 +85,7 @@ def _build(run: Run, source: Kronecker, overwrite: bool) -> tuple[Graph, BuildRe
         run.folder / "graph.zarr",
         run.options.building(overwrite=overwrite),
         client=run.place.client,
+        device=run.place.wanted,
         memory_limit=run.place.limit_bytes,
         progress=run.progress,
     )

@@ -107,14 +107,13 @@ def _blocks(source: Kronecker) -> Iterator[tuple[Any, Any, Any]]:
     size = min(_BLOCK_EDGES, source.edges)
     with within_memory("a block of edges"):
         ids = np.uint32 if source.scale <= 32 else np.int64
-        held = [cupy.empty(size, ids), cupy.empty(size, ids)]
+        ends = cupy.empty(size, ids), cupy.empty(size, ids)
         weight = cupy.empty(size, np.float32) if source.weighted else None
     for start in range(0, source.edges, size):
         count = min(size, source.edges - start)
-        ends = [column[:count] for column in held]
-        drawn = None if weight is None else weight[:count]
-        source.generate_into(start, *ends, drawn)
-        yield *ends, drawn
+        block = ends[0][:count], ends[1][:count], None if weight is None else weight[:count]
+        source.generate_into(start, *block)
+        yield block
 
 
 def search_from_all(held: Searcher, keys: IntArray) -> None:
