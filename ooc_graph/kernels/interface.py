@@ -385,7 +385,8 @@ class SsspRank(Protocol):
     ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int, int]:
         """Candidates up to ``bound`` from own rows just improved or pending.
 
-        Also the arcs examined, and how many candidates improve what was reached before.
+        A vertex stands there for each of its candidates, or once for the smallest. Also the arcs
+        examined, and how many candidates improve what was reached before.
         """
         ...
 

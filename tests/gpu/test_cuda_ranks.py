@@ -24,7 +24,8 @@ from tests.gpu.ranked import RankedBfs, RankedSssp
 from tests.strategies import WEIGHTS, Arcs, arcs_of, small_arcs
 
 CPU = CpuDevice(2)
-NAMES = ["kronecker 14", "skewed, directed", "dense, directed", "path", "star", "pieces", "grid"]
+NAMES = ["kronecker 14", "skewed, directed", "dense, directed", "star", "pieces"]
+LONG = ["path", "grid"]
 FLAT = ["zero weights", "equal weights", "plateaus", "plateaus, directed", "absorbed weights"]
 
 
@@ -55,6 +56,14 @@ def test_sssp_step_by_step(name: str, shards: int) -> None:
     search = RankedSssp(paired(), arcs(name).shards(shards))
     for root in roots(arcs(name))[:3]:
         search.run(root)
+
+
+@pytest.mark.parametrize("shards", [1, 8])
+@pytest.mark.parametrize("name", LONG)
+def test_many_supersteps(name: str, shards: int) -> None:
+    parts, root = arcs(name).shards(shards), arcs(name).vertices // 2
+    RankedBfs(paired(), parts).run(root)
+    RankedSssp(paired(), parts).run(root)
 
 
 @pytest.mark.parametrize("dtype", WEIGHTS[1:])
