@@ -10,7 +10,7 @@ import numpy as np
 
 from ooc_graph.errors import DeviceError
 from ooc_graph.kernels.cuda_held import NULL, DeviceRows
-from ooc_graph.kernels.cuda_modules import cuda, kernel, limits
+from ooc_graph.kernels.cuda_modules import SHARED_RESERVE, cuda, limits, on_all
 from ooc_graph.kernels.cuda_sssp_sums import Sums
 
 # Constants of sssp_near.cu.
@@ -18,8 +18,6 @@ _BLOCK = 1024
 _STATE_WORDS = 128
 _COUNTS = slice(2, 12)  # 64 bits each: unresolved, then arcs by phase
 _ENTRY_BYTES = 16
-# Shared memory that the kernel and the system take beside what is asked for.
-_SHARED_RESERVE = 4096
 
 MOST_FRONT = 2048
 """Entries of a round that one block does alone, where its shared memory has room for two such."""
@@ -32,7 +30,7 @@ HUB_ARCS, GIANT_ARCS = 64, 8192
 def constants(shared_bytes: int, sums: Sums) -> dict[str, int | str]:
     """What ``sssp_near.cu`` is compiled with where a block may have so much shared memory."""
     front = MOST_FRONT
-    while 2 * front * _ENTRY_BYTES + _SHARED_RESERVE > shared_bytes:
+    while 2 * front * _ENTRY_BYTES + SHARED_RESERVE > shared_bytes:
         front //= 2
         if front < _BLOCK:
             raise DeviceError(
@@ -63,12 +61,11 @@ class NearFar:
         self._step = min(step, sums.longest_step)
         # Rows fall by tuples.
         self._giants, self._hubs = (int((tuples > n).sum()) for n in (GIANT_ARCS, HUB_ARCS))
-        self._blocks, shared = limits(cuda().cuda.Device().id)
-        chosen = constants(shared, sums)
-        self._allocate(sums, int(chosen["FRONT"]))
-        self._search = kernel("sssp_near.cu", "sssp_near", chosen, cooperative=True)
-        self._shared = 2 * int(chosen["FRONT"]) * _ENTRY_BYTES
-        self._search.max_dynamic_shared_size_bytes = self._shared
+        chosen = constants(limits(cuda().cuda.Device().id)[1], sums)
+        front = int(chosen["FRONT"])
+        self._allocate(sums, front)
+        shared = 2 * front * _ENTRY_BYTES
+        self._search = on_all("sssp_near.cu", "sssp_near", chosen, _BLOCK, shared)
 
     def _allocate(self, sums: Sums, front: int) -> None:
         cupy, rows = cuda(), self._out.rows
@@ -100,8 +97,7 @@ class NearFar:
             *(np.uint64(self._near_stride), np.uint32(self._near_room), np.uint32(self._far_room)),
             *(self._state, np.float64(self._step), np.uint32(root)),
         )
-        grid = (self._blocks,), (_BLOCK,)
-        return partial(self._search, *grid, arguments, shared_mem=self._shared)
+        return partial(self._search, arguments)
 
     def counts(self) -> Any:
         """Rows without a parent, then arcs examined by phase, of the last search: uint64 (5,)."""

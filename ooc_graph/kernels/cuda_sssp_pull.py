@@ -10,7 +10,15 @@ import numpy as np
 
 from ooc_graph.errors import DeviceError
 from ooc_graph.kernels.cuda_held import NULL, QUAD_ROWS, DeviceRows, extents
-from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel, limits
+from ooc_graph.kernels.cuda_modules import (
+    SHARED_RESERVE,
+    THREADS,
+    blocks_for,
+    cuda,
+    kernel,
+    limits,
+    on_all,
+)
 from ooc_graph.kernels.cuda_sssp_sums import Sums
 
 # Constants of sssp.cu.
@@ -18,8 +26,6 @@ _BLOCK = 1024
 _UNITS = (4, 2, 1)
 _STATE_WORDS = 128
 _COUNTS = slice(6, 16)  # 64 bits each: unresolved, then arcs by phase
-# Shared memory that the kernel and the system take beside what is asked for.
-_SHARED_RESERVE = 2048
 
 INFINITE_INTEGERS: dict[str, int | str] = {"INFINITE": "0xFFFFFFFFu"}
 """What ``heads.cu`` is compiled with for integers."""
@@ -33,7 +39,7 @@ def constants(shared_bytes: int, sums: Sums) -> dict[str, int | str]:
     """What ``sssp.cu`` is compiled with where a block may have so much shared memory."""
     for unit in _UNITS:
         room = unit * QUAD_ROWS * 10 + 128
-        if _BLOCK // 32 * room + _SHARED_RESERVE <= shared_bytes:
+        if _BLOCK // 32 * room + SHARED_RESERVE <= shared_bytes:
             return {"UNIT": unit, "ROOM_BYTES": room, **sums.constants}
     raise DeviceError(f"SSSP needs more than the device's {shared_bytes} bytes of shared memory")
 
@@ -63,11 +69,9 @@ class PushPull:
         self._hubs = int((tuples > LONG_ROW).sum()) // (QUAD_ROWS * _UNITS[0]) * QUAD_ROWS
         self._hubs *= _UNITS[0]
         self._allocate()
-        self._blocks, shared = limits(cuda().cuda.Device().id)
-        chosen = constants(shared, sums)
-        self._search = kernel("sssp.cu", "sssp_search", chosen, cooperative=True)
-        self._shared = _BLOCK // 32 * int(chosen["ROOM_BYTES"])
-        self._search.max_dynamic_shared_size_bytes = self._shared
+        chosen = constants(limits(cuda().cuda.Device().id)[1], sums)
+        shared = _BLOCK // 32 * int(chosen["ROOM_BYTES"])
+        self._search = on_all("sssp.cu", "sssp_search", chosen, _BLOCK, shared)
 
     def _allocate(self) -> None:
         cupy, rows, quads = cuda(), self._out.rows, self._out.quads
@@ -95,8 +99,7 @@ class PushPull:
             *(self._queue, self._starts, self._stretches, np.uint32(STRETCH_ROOM), self._state),
             *(np.float32(self._step), np.uint32(root)),
         )
-        grid = (self._blocks,), (_BLOCK,)
-        return partial(self._search, *grid, arguments, shared_mem=self._shared)
+        return partial(self._search, arguments)
 
     def counts(self) -> Any:
         """Rows without a parent, then arcs examined by phase, of the last search: uint64 (5,)."""

@@ -8,8 +8,8 @@
 //
 // [1] A. Davidson et al., "Work-efficient parallel GPU methods for single-source shortest paths",
 // IPDPS 2014.
-#include "near_parents.cuh"
-#include "near_relax.cuh"
+#include "sssp_near_parents.cuh"
+#include "sssp_near_relax.cuh"
 
 // The step is halved where more than one in this many of the arcs improved a row once more, and
 // doubled where fewer than one in that many did,

@@ -1,7 +1,7 @@
 // Parents of all rows, from final lengths: of the neighbours that attain a row's length and are
 // nearer, the nearest, ties by the smallest id; on plateaus by hops, then id.
 #pragma once
-#include "near_graph.cuh"
+#include "sssp_near_graph.cuh"
 
 __device__ __forceinline__ u32 name_of(const Graph& g, u32 vertex) {
     return g.original_of ? __ldg(g.original_of + vertex) : vertex;

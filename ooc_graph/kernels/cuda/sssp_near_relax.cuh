@@ -1,6 +1,6 @@
 // Near-far: the rounds, by one block or by the grid.
 #pragma once
-#include "near_graph.cuh"
+#include "sssp_near_graph.cuh"
 
 // Warps of the block that is alone, or of the grid.
 template <bool ALONE>
