@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,7 +15,8 @@ from ooc_graph.kernels.cuda_modules import SHARED_RESERVE, cuda, limits, on_all
 from ooc_graph.kernels.cuda_sssp_sums import Sums
 
 # Constants of sssp_near.cu.
-_BLOCK = 1024
+_BLOCK = 512
+_ARCS = 4
 _STATE_WORDS = 128
 _COUNTS = slice(2, 12)  # 64 bits each: unresolved, then arcs by phase
 _ENTRY_BYTES = 16
@@ -36,7 +38,7 @@ def constants(shared_bytes: int, sums: Sums) -> dict[str, int | str]:
             raise DeviceError(
                 f"SSSP needs more than the device's {shared_bytes} bytes of shared memory"
             )
-    return {"FRONT": front, **sums.constants}
+    return {"BLOCK": _BLOCK, "ARCS": _ARCS, "FRONT": front, **sums.constants}
 
 
 class NearFar:
@@ -65,7 +67,7 @@ class NearFar:
         front = int(chosen["FRONT"])
         self._allocate(sums, front)
         shared = 2 * front * _ENTRY_BYTES
-        self._search = on_all("sssp_near.cu", "sssp_near", chosen, _BLOCK, shared)
+        self._search = on_all("sssp_near.cu", "sssp_near", chosen, int(chosen["BLOCK"]), shared)
 
     def _allocate(self, sums: Sums, front: int) -> None:
         cupy, rows = cuda(), self._out.rows
@@ -81,9 +83,9 @@ class NearFar:
 
     @property
     def _lane_bits(self) -> int:
-        """Two to the power of it: lanes that share a row, about as many as it has arcs."""
-        mean = self._out.arcs // max(self._out.rows, 1)
-        return min(max(mean.bit_length(), 2), 5)
+        """Two to the power of it: lanes that share a row, so that most rows take one turn."""
+        mean = self._out.arcs / max(self._out.rows, 1)
+        return min(max(math.ceil(mean / _ARCS) - 1, 0).bit_length(), 5)
 
     def launch(self, root: int, original_of: Any) -> Callable[[], None]:
         """What launches a search, with all arguments ready."""

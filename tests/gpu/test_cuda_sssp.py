@@ -28,7 +28,8 @@ PULL_VARIANTS = {
 }
 NEAR_VARIANTS = {
     "short front": {"FRONT": 32, "FRONT_FAR": 64},
-    "short front, short stretches": {"FRONT": 64, "STRETCH": 8, "BATCH": 1},
+    "short front, short stretches": {"FRONT": 64, "STRETCH": 8, "ARCS": 1},
+    "large blocks": {"BLOCK": 1024, "ARCS": 2},
     "long steps": {"AGAIN_MOST": 1, "AGAIN_LEAST": 1},
     "short steps": {"AGAIN_MOST": 1000, "NARROW": 0},
 }

@@ -53,7 +53,7 @@ struct State {
 struct Block {
     u64 words[32];
     Best best[32];
-    u32 near[3], far, dropped;
+    u32 near[4], far, dropped;
 };
 
 // The smallest, or the sum, of what all threads of a block have; they all get it.
@@ -83,16 +83,16 @@ __device__ __forceinline__ void go_alone(const Graph g, const Search s, Plan& pl
     const u32 thread = threadIdx.x;
     for (u32 i = thread; i < plan.count; i += blockDim.x) front[i] = __ldcg(s.near[plan.turn] + i);
     if (thread == 0) {
-        block.near[0] = block.near[1] = block.near[2] = 0;
+        block.near[0] = 0;
         block.far = plan.far;
         block.dropped = plan.dropped;
     }
     __syncthreads();
     u32 round = 0;
     auto wave = [&]() -> Wave { // and makes the counter of the round after ready
-        if (thread == 0) block.near[(round + 1) % 3] = 0;
+        if (thread == 0) block.near[(round + 1) & 3] = 0;
         return {front + round % 2 * FRONT, plan.count, plan.bound, front + (round + 1) % 2 * FRONT, s.near[0],
-                block.near + round % 3, s.near_room, s.far[plan.far_turn], &block.far, 0, s.far_room, &block.dropped};
+                block.near + (round & 3), s.near_room, s.far[plan.far_turn], &block.far, 0, s.far_room, &block.dropped};
     };
     Tally tally = {0, 0};
     auto add_up = [&]() {
@@ -103,12 +103,12 @@ __device__ __forceinline__ void go_alone(const Graph g, const Search s, Plan& pl
     };
     for (;;) {
         while (plan.count && plan.count <= FRONT) {
-            relax_round<true, BATCH>(g, s, wave(), tally);
+            relax_round<true, ARCS>(g, s, wave(), tally);
             plan.entries += plan.count;
             plan.rounds++;
             rounds++;
             __syncthreads();
-            plan.count = block.near[round++ % 3];
+            plan.count = block.near[round++ & 3];
         }
         if (plan.count || block.dropped || block.far > FRONT_FAR) break;
         const FromList list = {s.far[plan.far_turn], s.length, min(block.far, s.far_room)};
@@ -126,7 +126,7 @@ __device__ __forceinline__ void go_alone(const Graph g, const Search s, Plan& pl
         __syncthreads();
         sort_out<true>(list, wave());
         __syncthreads();
-        plan.count = block.near[round++ % 3];
+        plan.count = block.near[round++ & 3];
     }
     add_up();
     for (u32 i = thread; i < min(plan.count, FRONT); i += blockDim.x) s.near[0][i] = front[round % 2 * FRONT + i];
@@ -136,7 +136,7 @@ __device__ __forceinline__ void go_alone(const Graph g, const Search s, Plan& pl
     plan.dropped = block.dropped;
 }
 
-extern "C" __global__ void __launch_bounds__(1024, 1)
+extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     sssp_near(u32 rows, const u64* out_offsets, const u32* out_neighbors, const Weight* out_weights,
               const u64* in_offsets, const u32* in_neighbors, const Weight* in_weights, u32 giants, u32 hubs, u32 lane_bits,
               const u32* original_of, u32* parent, Length* length, Length* done, u32* marks, uint4* near, uint4* far,
@@ -204,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                      s.far[plan.far_turn], &slot->far, plan.far, far_room, &slot->dropped};
         if (plan.count) {
             Tally tally = {0, 0};
-            relax_round<false, 1>(g, s, wave, tally);
+            relax_round<false, ARCS>(g, s, wave, tally);
             add_from_block(tally.examined, &slot->examined, block.words);
             add_from_block(tally.again, &slot->again, block.words);
             wait();

@@ -2,6 +2,10 @@
 #pragma once
 #include "sssp_sums.cuh"
 
+// Threads of a block.
+#ifndef BLOCK
+#define BLOCK 512
+#endif
 // Entries of a round that one block does alone, from shared memory.
 #ifndef FRONT
 #define FRONT 2048u
@@ -14,9 +18,9 @@
 #ifndef STRETCH
 #define STRETCH 512u
 #endif
-// Entries that a group of lanes of that block has in flight.
-#ifndef BATCH
-#define BATCH 2
+// Arcs of a row that a lane has in flight.
+#ifndef ARCS
+#define ARCS 4
 #endif
 
 struct Graph {
@@ -77,24 +81,30 @@ struct Tally {
     u32 examined, again; // arcs; rows improved that had been within the bound
 };
 
-// Places in a list for the lanes and turns that take one; all lanes of a warp call it.
+// Places in two lists for what the lanes have; all lanes of a warp call it.
 template <int N>
-__device__ __forceinline__ void reserve(const bool (&takes)[N], u32* count, u32 (&place)[N]) {
+__device__ __forceinline__ void reserve(const bool (&near)[N], u32* near_count, u32 (&near_place)[N],
+                                        const bool (&far)[N], u32* far_count, u32 (&far_place)[N]) {
     const u32 lane = threadIdx.x % 32, before = (1u << lane) - 1;
-    u32 total = 0;
+    u32 nears = 0, fars = 0;
 #pragma unroll
     for (int n = 0; n < N; n++) {
-        const u32 takers = __ballot_sync(FULL, takes[n]);
-        place[n] = total + __popc(takers & before);
-        total += __popc(takers);
+        const u32 to_near = __ballot_sync(FULL, near[n]), to_far = __ballot_sync(FULL, far[n]);
+        near_place[n] = nears + __popc(to_near & before);
+        far_place[n] = fars + __popc(to_far & before);
+        nears += __popc(to_near);
+        fars += __popc(to_far);
     }
+    // Both at once, by two lanes.
     u32 base = 0;
-    if (total) {
-        if (lane == 0) base = atomicAdd(count, total);
-        base = __shfl_sync(FULL, base, 0);
-    }
+    const u32 wanted = lane == 0 ? nears : fars;
+    if (lane < 2 && wanted) base = atomicAdd(lane == 0 ? near_count : far_count, wanted);
+    const u32 near_base = __shfl_sync(FULL, base, 0), far_base = __shfl_sync(FULL, base, 1);
 #pragma unroll
-    for (int n = 0; n < N; n++) place[n] += base;
+    for (int n = 0; n < N; n++) {
+        near_place[n] += near_base;
+        far_place[n] += far_base;
+    }
 }
 
 template <bool ALONE>

@@ -28,55 +28,43 @@ __device__ __forceinline__ u32 hand_out(const Graph& g, const Wave& wave, Entry 
     return fit ? first * STRETCH : arcs;
 }
 
-// One round: relaxes the arcs of all entries. A few lanes share a row, and have N rows at a time.
+// One round: relaxes the arcs of all entries. A few lanes share a row, and have N of its arcs each at a
+// time.
 template <bool ALONE, int N>
 __device__ __forceinline__ void relax_round(const Graph& g, const Search& s, const Wave& wave, Tally& tally) {
     const u32 lane = threadIdx.x % 32, lanes = 1u << g.lane_bits, k = lane & (lanes - 1), per_warp = 32 >> g.lane_bits;
-    const u32 stride = warp_count<ALONE>() * per_warp;
-    for (u32 first = warp_number<ALONE>() * per_warp; first < wave.count; first += N * stride) {
-        Entry entry[N];
-        u64 base[N], end[N];
-        u32 left[N];
-#pragma unroll
-        for (int n = 0; n < N; n++) {
-            const u32 i = first + n * stride + (lane >> g.lane_bits);
-            entry[n] = {0, NONE, 0};
-            if (i < wave.count) entry[n] = unpack(ALONE ? wave.now[i] : __ldcg(wave.now + i));
-        }
-        bool is_long = false;
-#pragma unroll
-        for (int n = 0; n < N; n++) {
-            base[n] = end[n] = 0;
-            if (entry[n].row == NONE) continue;
-            const Length now = __ldcg(s.length + entry[n].row);
-            base[n] = __ldg(g.out_offsets + entry[n].row);
-            end[n] = __ldg(g.out_offsets + entry[n].row + 1);
-            if (now != entry[n].length) end[n] = base[n];
-        }
-#pragma unroll
-        for (int n = 0; n < N; n++) {
-            if (end[n] > base[n] && entry[n].stretch == 0 && k == 0) s.done[entry[n].row] = entry[n].length;
-            left[n] = (u32)(end[n] - base[n]);
-            if (left[n] > STRETCH && entry[n].stretch) {
-                base[n] += (u64)entry[n].stretch * STRETCH;
-                left[n] = (u32)min((u64)STRETCH, end[n] - base[n]);
+    for (u32 first = warp_number<ALONE>() * per_warp; first < wave.count; first += warp_count<ALONE>() * per_warp) {
+        const u32 i = first + (lane >> g.lane_bits);
+        Entry entry = {0, NONE, 0};
+        u64 base = 0;
+        u32 left = 0;
+        if (i < wave.count) {
+            entry = unpack(ALONE ? wave.now[i] : __ldcg(wave.now + i));
+            const Length now = __ldcg(s.length + entry.row);
+            base = __ldg(g.out_offsets + entry.row);
+            const u64 end = __ldg(g.out_offsets + entry.row + 1);
+            if (now == entry.length) left = (u32)(end - base);
+            if (entry.stretch) {
+                base += (u64)entry.stretch * STRETCH;
+                left = left ? (u32)min((u64)STRETCH, end - base) : 0;
+            } else if (left && k == 0) {
+                s.done[entry.row] = now;
             }
-            is_long |= left[n] > STRETCH;
         }
-        if (__any_sync(FULL, is_long))
-#pragma unroll
-            for (int n = 0; n < N; n++) left[n] = hand_out<ALONE>(g, wave, entry[n], left[n]);
-        for (;;) {
+        if (__any_sync(FULL, left > STRETCH)) left = hand_out<ALONE>(g, wave, entry, left);
+        const u32* neighbors = g.out_neighbors + base + k;
+        const Weight* weights = g.out_weights + base + k;
+        do {
             u32 to[N];
             Length candidate[N], before[N];
-            bool near[N], far[N], more = false;
+            bool near[N], far[N];
 #pragma unroll
             for (int n = 0; n < N; n++) {
                 to[n] = NONE;
                 candidate[n] = UNREACHED;
-                if (k >= left[n]) continue;
-                to[n] = __ldg(g.out_neighbors + base[n] + k);
-                candidate[n] = sum_of(entry[n].length, __ldg(g.out_weights + base[n] + k));
+                if (n * lanes + k >= left) continue;
+                to[n] = __ldg(neighbors + n * lanes);
+                candidate[n] = sum_of(entry.length, __ldg(weights + n * lanes));
                 tally.examined++;
             }
 #pragma unroll
@@ -92,21 +80,18 @@ __device__ __forceinline__ void relax_round(const Graph& g, const Search& s, con
                 near[n] = better && candidate[n] <= wave.bound;
                 far[n] = better && !near[n];
                 tally.again += better && before[n] <= wave.bound;
-                base[n] += lanes;
-                left[n] -= min(left[n], lanes);
-                more |= left[n] != 0;
             }
-            u32 place[N];
-            reserve(near, wave.next_count, place);
+            u32 near_place[N], far_place[N];
+            reserve(near, wave.next_count, near_place, far, wave.far_count, far_place);
 #pragma unroll
-            for (int n = 0; n < N; n++)
-                if (near[n]) put_near<ALONE>(wave, place[n], pack(candidate[n], to[n], 0));
-            reserve(far, wave.far_count, place);
-#pragma unroll
-            for (int n = 0; n < N; n++)
-                if (far[n]) put_far(wave, place[n], pack(candidate[n], to[n], 0));
-            if (!__any_sync(FULL, more)) break;
-        }
+            for (int n = 0; n < N; n++) {
+                if (near[n]) put_near<ALONE>(wave, near_place[n], pack(candidate[n], to[n], 0));
+                if (far[n]) put_far(wave, far_place[n], pack(candidate[n], to[n], 0));
+            }
+            neighbors += N * lanes;
+            weights += N * lanes;
+            left -= min(left, N * lanes);
+        } while (__any_sync(FULL, left));
     }
 }
 
@@ -150,10 +135,9 @@ __device__ __forceinline__ void sort_out(const Source& source, const Wave& wave)
         Entry entry = {UNREACHED, 0, 0};
         if (first + lane < source.count) entry = source.at(first + lane);
         const bool near[1] = {entry.length <= wave.bound}, far[1] = {!near[0] && entry.length < UNREACHED};
-        u32 place[1];
-        reserve(near, wave.next_count, place);
-        if (near[0]) put_near<ALONE>(wave, place[0], pack(entry.length, entry.row, 0));
-        reserve(far, wave.far_count, place);
-        if (far[0]) put_far(wave, place[0], pack(entry.length, entry.row, 0));
+        u32 near_place[1], far_place[1];
+        reserve(near, wave.next_count, near_place, far, wave.far_count, far_place);
+        if (near[0]) put_near<ALONE>(wave, near_place[0], pack(entry.length, entry.row, 0));
+        if (far[0]) put_far(wave, far_place[0], pack(entry.length, entry.row, 0));
     }
 }

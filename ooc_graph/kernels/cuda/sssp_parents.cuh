@@ -104,7 +104,12 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
                     room.parent[place] = parent[j];
                 }
                 kept += __popc(waiting);
-                if (at[j] != NONE && !goes) {
+#if INTEGERS // NONE is what is not reached, too
+                const bool asked = v < g.rows && !(has[j] >> lane & 1);
+#else
+                const bool asked = at[j] != NONE;
+#endif
+                if (asked && !goes) {
                     if (v == root) parent[j] = v;
                     s.parent[v] = parent[j] == NONE ? NONE : name_of(g, parent[j]);
                 }
