@@ -57,15 +57,27 @@ class DeviceSsspTree:
     phase_arcs: dict[str, int]
 
 
-class _Method(Protocol):
-    """A way to search: buffers and one launch."""
+class Method(Protocol):
+    """A way to search: buffers and one launch.
+
+    Parameters
+    ----------
+    parent
+        uint32 (rows,), as in `DeviceSsspTree`.
+    length
+        uint32 or uint64 (rows,): bits of the distances.
+    """
 
     parent: Any
     length: Any
 
-    def launch(self, root: int, original_of: Any) -> Callable[[], None]: ...
+    def launch(self, root: int, original_of: Any) -> Callable[[], None]:
+        """What launches a search, with all arguments ready."""
+        ...
 
-    def counts(self) -> Any: ...
+    def counts(self) -> Any:
+        """Rows without a parent, then arcs examined by phase, of the last search: uint64 (5,)."""
+        ...
 
 
 class CudaSsspSearch:
@@ -123,7 +135,7 @@ class CudaSsspSearch:
 
     def _prepare(self) -> None:
         pulls = not self._sums.wide and may_pull(self._survey)
-        self._method: _Method | None = (PushPull if pulls else NearFar)(
+        self._method: Method | None = (PushPull if pulls else NearFar)(
             self._out, self._into, self._tuples, self._sums, self._survey.step
         )
         self._may_overflow = self._sums.may_overflow(self._heaviest, self._out.rows)
@@ -131,6 +143,11 @@ class CudaSsspSearch:
         self._distance = None
         if self._sums.integers and not self._sums.wide:
             self._distance = cuda().empty(self._out.rows, np.int64)
+
+    @property
+    def method(self) -> Method:
+        """What searches the graph now."""
+        return self._use()
 
     @property
     def wide(self) -> bool:
@@ -179,7 +196,7 @@ class CudaSsspSearch:
         phase_arcs = dict(zip(_PHASES, counts[1:].tolist(), strict=True))
         return DeviceSsspTree(method.parent, distance, elapsed_s, phase_arcs)
 
-    def _use(self) -> _Method:
+    def _use(self) -> Method:
         """The search, made anew where the last one was given up."""
         if self._method is None:
             with within_memory("SSSP with distances of 64 bits on this graph"):
@@ -187,7 +204,7 @@ class CudaSsspSearch:
         assert self._method is not None
         return self._method
 
-    def _launch(self, method: _Method, root: int, original_of: Any) -> Callable[[], None]:
+    def _launch(self, method: Method, root: int, original_of: Any) -> Callable[[], None]:
         """What launches a search and all that makes its answer."""
         search, rows, distance = method.launch(root, original_of), self._out.rows, self._distance
         if distance is None:

@@ -19,6 +19,7 @@ _BLOCK = 512
 _ARCS = 4
 _STATE_WORDS = 128
 _COUNTS = slice(2, 12)  # 64 bits each: unresolved, then arcs by phase
+_ROUNDS = slice(12, 18)  # the same: by one block, by the grid, rises of the bound
 _ENTRY_BYTES = 16
 
 MOST_FRONT = 2048
@@ -104,3 +105,8 @@ class NearFar:
     def counts(self) -> Any:
         """Rows without a parent, then arcs examined by phase, of the last search: uint64 (5,)."""
         return self._state[_COUNTS].get().view(np.uint64)
+
+    def rounds(self) -> dict[str, int]:
+        """Rounds of the last search by one block and by the grid, and how often the bound rose."""
+        found = self._state[_ROUNDS].get().view(np.uint64).tolist()
+        return dict(zip(("one_block", "grid", "raises"), found, strict=True))
