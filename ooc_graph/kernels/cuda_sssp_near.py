@@ -11,8 +11,17 @@ import numpy as np
 
 from ooc_graph.errors import DeviceError
 from ooc_graph.kernels.cuda_held import NULL, DeviceRows
-from ooc_graph.kernels.cuda_modules import SHARED_RESERVE, cuda, limits, on_all
+from ooc_graph.kernels.cuda_modules import (
+    SHARED_RESERVE,
+    THREADS,
+    blocks_for,
+    cuda,
+    kernel,
+    limits,
+    on_all,
+)
 from ooc_graph.kernels.cuda_sssp_sums import Sums
+from ooc_graph.kernels.interface import FIXED_ARCS, fixed_rows_pay
 
 # Constants of sssp_near.cu.
 _BLOCK = 512
@@ -65,10 +74,25 @@ class NearFar:
         # Rows fall by tuples.
         self._giants, self._hubs = (int((tuples > n).sum()) for n in (GIANT_ARCS, HUB_ARCS))
         chosen = constants(limits(cuda().cuda.Device().id)[1], sums)
+        self._fixed = self._fix_rows(chosen)
+        chosen["FIXED"] = int(self._fixed[0] is not NULL)
         front = int(chosen["FRONT"])
         self._allocate(sums, front)
         shared = 2 * front * _ENTRY_BYTES
         self._search = on_all("sssp_near.cu", "sssp_near", chosen, int(chosen["BLOCK"]), shared)
+
+    def _fix_rows(self, chosen: dict[str, int | str]) -> tuple[Any, Any]:
+        """Neighbours and weights of all rows' first arcs, at fixed places, where that pays."""
+        cupy, out = cuda(), self._out
+        longer = int((cupy.diff(out.offsets) > FIXED_ARCS).sum())
+        if not fixed_rows_pay(out.rows, out.arcs, longer):
+            return NULL, NULL
+        neighbors = cupy.empty(FIXED_ARCS * out.rows, np.uint32)
+        weights = cupy.empty(FIXED_ARCS * out.rows, out.weights.dtype)
+        fill = kernel("sssp_near.cu", "fix_rows", {**chosen, "FIXED": 1}, cooperative=True)
+        rows = (np.uint32(out.rows), out.offsets, out.neighbors, out.weights)
+        fill((blocks_for(out.rows),), (THREADS,), (*rows, neighbors, weights))
+        return neighbors, weights
 
     def _allocate(self, sums: Sums, front: int) -> None:
         cupy, rows = cuda(), self._out.rows
@@ -85,6 +109,8 @@ class NearFar:
     @property
     def _lane_bits(self) -> int:
         """Two to the power of it: lanes that share a row, so that most rows take one turn."""
+        if self._fixed[0] is not NULL:
+            return 0
         mean = self._out.arcs / max(self._out.rows, 1)
         return min(max(math.ceil(mean / _ARCS) - 1, 0).bit_length(), 5)
 
@@ -93,7 +119,7 @@ class NearFar:
         out, into = self._out, self._into
         arguments = (
             *(np.uint32(out.rows), out.offsets, out.neighbors, out.weights),
-            *(into.offsets, into.neighbors, into.weights),
+            *(into.offsets, into.neighbors, into.weights, *self._fixed),
             *(np.uint32(self._giants), np.uint32(self._hubs), np.uint32(self._lane_bits)),
             NULL if original_of is None else original_of,
             *(self.parent, self.length, self._done, self._marks, self._near, self._far),

@@ -42,6 +42,10 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=True)),
         *(("sssp.cu", cuda_sssp_pull.constants(shared_bytes, s)) for s in SUMS if not s.wide),
         *(("sssp_near.cu", cuda_sssp_near.constants(shared_bytes, s)) for s in SUMS),
+        *(
+            ("sssp_near.cu", {"FIXED": 1, **cuda_sssp_near.constants(shared_bytes, s)})
+            for s in SUMS
+        ),
         *(("sssp_answer.cu", s.constants) for s in SUMS),
         ("rows.cu", {"ID": "u32"}),
         ("rows.cu", {"ID": "u64"}),

@@ -138,13 +138,15 @@ __device__ __forceinline__ void go_alone(const Graph g, const Search s, Plan& pl
 
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     sssp_near(u32 rows, const u64* out_offsets, const u32* out_neighbors, const Weight* out_weights,
-              const u64* in_offsets, const u32* in_neighbors, const Weight* in_weights, u32 giants, u32 hubs, u32 lane_bits,
+              const u64* in_offsets, const u32* in_neighbors, const Weight* in_weights, const uint4* fixed_neighbors,
+              const Weight* fixed_weights, u32 giants, u32 hubs, u32 lane_bits,
               const u32* original_of, u32* parent, Length* length, Length* done, u32* marks, uint4* near, uint4* far,
               u64 near_stride, u32 near_room, u32 far_room, State* state, double step, u32 root) {
     extern __shared__ uint4 front[];
     __shared__ Block block;
-    const Graph g = {rows,       out_offsets, out_neighbors, out_weights, in_offsets, in_neighbors,
-                     in_weights, giants,      hubs,          lane_bits,   original_of};
+    const Graph g = {rows,       out_offsets,     out_neighbors, out_weights, in_offsets, in_neighbors,
+                     in_weights, fixed_neighbors, fixed_weights, giants,      hubs,       lane_bits,
+                     original_of};
     const Search s = {length, done, parent, marks, (u32*)near, {near, near + near_stride}, {far, far + far_room},
                       near_room, far_room};
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
@@ -286,3 +288,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     }
     leave_grid(&state->barrier);
 }
+
+#if FIXED
+// Fills the fixed places of rows.
+extern "C" __global__ void fix_rows(u32 rows, const u64* offsets, const u32* neighbors, const Weight* weights,
+                                    u32* fixed_neighbors, Weight* fixed_weights) {
+    const u64 v = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (v >= rows) return;
+    const u64 first = offsets[v], arcs = offsets[v + 1] - first;
+    for (u32 k = 0; k < 4; k++) {
+        const u64 arc = first + (k == 3 && arcs > 4 ? 2 : k);
+        fixed_neighbors[4 * v + k] = k < arcs ? neighbors[arc] : NONE;
+        fixed_weights[4 * v + k] = k < arcs ? weights[arc] : 0;
+    }
+}
+#endif

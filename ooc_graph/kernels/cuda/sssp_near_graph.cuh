@@ -23,6 +23,11 @@
 #define ARCS 4
 #endif
 
+// Whether rows have fixed places: most are short.
+#ifndef FIXED
+#define FIXED 0
+#endif
+
 struct Graph {
     u32 rows;
     const u64* out_offsets;
@@ -31,6 +36,8 @@ struct Graph {
     const u64* in_offsets;
     const u32* in_neighbors;
     const Weight* in_weights;
+    const uint4* fixed_neighbors; // a row's four arcs, NONE where there are fewer; of more than
+    const Weight* fixed_weights;  // four the first three, and the third neighbour again
     u32 giants, hubs; // rows below are looked at by a block, by a warp each
     u32 lane_bits;    // 2 to the power of it, 32 at most: lanes that relax a row together
     const u32* original_of; // null: parents are given as internal ids

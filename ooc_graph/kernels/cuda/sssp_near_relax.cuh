@@ -28,19 +28,86 @@ __device__ __forceinline__ u32 hand_out(const Graph& g, const Wave& wave, Entry 
     return fit ? first * STRETCH : arcs;
 }
 
+// Relaxes N arcs of each lane, to NONE where it has fewer. All lanes of a warp call it.
+template <bool ALONE, int N>
+__device__ __forceinline__ void improve(const Search& s, const Wave& wave, Length from, const u32 (&to)[N],
+                                        const Weight (&weight)[N], Tally& tally) {
+    Length candidate[N], before[N];
+    bool near[N], far[N];
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        candidate[n] = sum_of(from, weight[n]);
+        before[n] = 0;
+        tally.examined += to[n] != NONE;
+        // Alone, one look less is quicker; in the grid, atomics are what is scarce.
+        if (to[n] != NONE && (ALONE || __ldcg(s.length + to[n]) > candidate[n]))
+            before[n] = atomicMin(s.length + to[n], candidate[n]);
+    }
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        const bool better = before[n] > candidate[n];
+        near[n] = better && candidate[n] <= wave.bound;
+        far[n] = better && !near[n];
+        tally.again += better && before[n] <= wave.bound;
+    }
+    u32 near_place[N], far_place[N];
+    reserve(near, wave.next_count, near_place, far, wave.far_count, far_place);
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        if (near[n]) put_near<ALONE>(wave, near_place[n], pack(candidate[n], to[n], 0));
+        if (far[n]) put_far(wave, far_place[n], pack(candidate[n], to[n], 0));
+    }
+}
+
+// Relaxes what stands in an entry's fixed place; tells whether its row has more arcs. `now` is the
+// row's length.
+template <bool ALONE>
+__device__ __forceinline__ bool relax_fixed(const Graph& g, const Search& s, const Wave& wave, Entry entry, Length now,
+                                            Tally& tally) {
+    u32 to[4] = {NONE, NONE, NONE, NONE};
+    Weight weight[4] = {0, 0, 0, 0};
+    if (entry.row != NONE && entry.stretch == 0) {
+        const uint4 neighbors = __ldg(g.fixed_neighbors + entry.row);
+        if constexpr (sizeof(Weight) == 4) {
+            const uint4 four = __ldg((const uint4*)g.fixed_weights + entry.row);
+            weight[0] = four.x, weight[1] = four.y, weight[2] = four.z, weight[3] = four.w;
+        } else {
+            const ulonglong2* const pairs = (const ulonglong2*)g.fixed_weights + 2 * (u64)entry.row;
+            const ulonglong2 one = __ldg(pairs), two = __ldg(pairs + 1);
+            weight[0] = (Weight)one.x, weight[1] = (Weight)one.y, weight[2] = (Weight)two.x, weight[3] = (Weight)two.y;
+        }
+        if (now == entry.length) {
+            to[0] = neighbors.x, to[1] = neighbors.y, to[2] = neighbors.z, to[3] = neighbors.w;
+            s.done[entry.row] = now;
+        }
+    }
+    const bool more = to[2] != NONE && to[2] == to[3];
+    if (more) to[3] = NONE;
+    improve<ALONE>(s, wave, entry.length, to, weight, tally);
+    return more || (entry.stretch && now == entry.length);
+}
+
 // One round: relaxes the arcs of all entries. A few lanes share a row, and have N of its arcs each at a
-// time.
+// time; one lane where rows have fixed places.
 template <bool ALONE, int N>
 __device__ __forceinline__ void relax_round(const Graph& g, const Search& s, const Wave& wave, Tally& tally) {
     const u32 lane = threadIdx.x % 32, lanes = 1u << g.lane_bits, k = lane & (lanes - 1), per_warp = 32 >> g.lane_bits;
     for (u32 first = warp_number<ALONE>() * per_warp; first < wave.count; first += warp_count<ALONE>() * per_warp) {
         const u32 i = first + (lane >> g.lane_bits);
         Entry entry = {0, NONE, 0};
-        u64 base = 0;
-        u32 left = 0;
+        Length now = UNREACHED;
         if (i < wave.count) {
             entry = unpack(ALONE ? wave.now[i] : __ldcg(wave.now + i));
-            const Length now = __ldcg(s.length + entry.row);
+            now = __ldcg(s.length + entry.row);
+        }
+        bool rest = entry.row != NONE;
+        if (FIXED) {
+            rest = relax_fixed<ALONE>(g, s, wave, entry, now, tally);
+            if (!__any_sync(FULL, rest)) continue;
+        }
+        u64 base = 0;
+        u32 left = 0;
+        if (rest) {
             base = __ldg(g.out_offsets + entry.row);
             const u64 end = __ldg(g.out_offsets + entry.row + 1);
             if (now == entry.length) left = (u32)(end - base);
@@ -52,42 +119,24 @@ __device__ __forceinline__ void relax_round(const Graph& g, const Search& s, con
             }
         }
         if (__any_sync(FULL, left > STRETCH)) left = hand_out<ALONE>(g, wave, entry, left);
+        if (FIXED && !entry.stretch) {
+            base += 3;
+            left -= min(left, 3);
+        }
         const u32* neighbors = g.out_neighbors + base + k;
         const Weight* weights = g.out_weights + base + k;
         do {
             u32 to[N];
-            Length candidate[N], before[N];
-            bool near[N], far[N];
+            Weight weight[N];
 #pragma unroll
             for (int n = 0; n < N; n++) {
                 to[n] = NONE;
-                candidate[n] = UNREACHED;
+                weight[n] = 0;
                 if (n * lanes + k >= left) continue;
                 to[n] = __ldg(neighbors + n * lanes);
-                candidate[n] = sum_of(entry.length, __ldg(weights + n * lanes));
-                tally.examined++;
+                weight[n] = __ldg(weights + n * lanes);
             }
-#pragma unroll
-            for (int n = 0; n < N; n++) {
-                before[n] = 0;
-                // Alone, one look less is quicker; in the grid, atomics are what is scarce.
-                if (to[n] != NONE && (ALONE || __ldcg(s.length + to[n]) > candidate[n]))
-                    before[n] = atomicMin(s.length + to[n], candidate[n]);
-            }
-#pragma unroll
-            for (int n = 0; n < N; n++) {
-                const bool better = before[n] > candidate[n];
-                near[n] = better && candidate[n] <= wave.bound;
-                far[n] = better && !near[n];
-                tally.again += better && before[n] <= wave.bound;
-            }
-            u32 near_place[N], far_place[N];
-            reserve(near, wave.next_count, near_place, far, wave.far_count, far_place);
-#pragma unroll
-            for (int n = 0; n < N; n++) {
-                if (near[n]) put_near<ALONE>(wave, near_place[n], pack(candidate[n], to[n], 0));
-                if (far[n]) put_far(wave, far_place[n], pack(candidate[n], to[n], 0));
-            }
+            improve<ALONE>(s, wave, entry.length, to, weight, tally);
             neighbors += N * lanes;
             weights += N * lanes;
             left -= min(left, N * lanes);
