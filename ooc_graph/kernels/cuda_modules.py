@@ -6,7 +6,7 @@ CuPy is imported here and nowhere else, and not before a device is asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -192,6 +192,27 @@ def limits(device: int) -> tuple[int, int]:
     """Multiprocessors of a device, and the bytes of shared memory that one block may have."""
     found = cuda().cuda.runtime.getDeviceProperties(device)
     return found["multiProcessorCount"], found["sharedMemPerBlockOptin"]
+
+
+SHARED_RESERVE = 2048
+"""Shared memory that kernels and the system take beside what is asked for."""
+
+
+def on_all(
+    name: str, function: str, constants: Mapping[str, int | str], threads: int, shared_bytes: int
+) -> Callable[[tuple[Any, ...]], None]:
+    """A kernel as `kernel` gives it, to be called with its arguments.
+
+    It is launched cooperatively, with one block on each multiprocessor.
+    """
+    found = kernel(name, function, constants, cooperative=True)
+    found.max_dynamic_shared_size_bytes = shared_bytes
+    blocks, _ = limits(cuda().cuda.Device().id)
+
+    def launch(arguments: tuple[Any, ...]) -> None:
+        found((blocks,), (threads,), arguments, shared_mem=shared_bytes)
+
+    return launch
 
 
 def blocks_for(count: int, most: int = 1 << 30) -> int:

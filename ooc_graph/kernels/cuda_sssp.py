@@ -1,26 +1,24 @@
-"""SSSP on a graph that one CUDA device holds whole: rows, buffers, the one launch of a search."""
+"""SSSP on a graph that one CUDA device holds whole: which search does it, and its answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
-from ooc_graph.errors import DeviceError, UsageError
 from ooc_graph.kernels.cuda_held import (
-    NULL,
-    QUAD_ROWS,
     DeviceRows,
-    extents,
     hold,
     hold_originals,
     require_root,
     seconds_of,
 )
-from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel, limits, within_memory
+from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel, within_memory
+from ooc_graph.kernels.cuda_sssp_near import NearFar
+from ooc_graph.kernels.cuda_sssp_pull import PushPull
+from ooc_graph.kernels.cuda_sssp_sums import Sums, require_weights, sums_for
 from ooc_graph.kernels.interface import SsspTree
 from ooc_graph.kernels.sssp_search import (
     Survey,
@@ -28,32 +26,11 @@ from ooc_graph.kernels.sssp_search import (
     may_pull,
     overflow_error,
     sampled_rows,
-    sums_may_overflow,
     survey_of,
 )
 from ooc_graph.types import AnyArray, Rows
 
-# Constants of sssp.cu.
-_BLOCK = 1024
-_UNITS = (4, 2, 1)
-_STATE_WORDS = 128
-_COUNTS = slice(6, 16)  # 64 bits each: unresolved, then arcs by phase
-# Shared memory that the kernel and the system take beside what is asked for.
-_SHARED_RESERVE = 2048
-
-STRETCH_ROOM = 1 << 20
-"""Stretches of long rows that one round can leave to other warps."""
-LONG_ROW = 1024
-"""Rows with more tuples than this are looked at by a whole warp each."""
-
-
-def constants(shared_bytes: int) -> dict[str, int | str]:
-    """What ``sssp.cu`` is compiled with where a block may have so much shared memory."""
-    for unit in _UNITS:
-        room = unit * QUAD_ROWS * 10 + 128
-        if _BLOCK // 32 * room + _SHARED_RESERVE <= shared_bytes:
-            return {"UNIT": unit, "ROOM_BYTES": room}
-    raise DeviceError(f"SSSP needs more than the device's {shared_bytes} bytes of shared memory")
+_PHASES = ("push", "pull", "finish", "parents")
 
 
 @dataclass(frozen=True)
@@ -66,7 +43,8 @@ class DeviceSsspTree:
         uint32 (rows,), by internal id: original ids where the search was given some, else
         internal ids; all ones where unreached, the root its own.
     distance
-        float32 (rows,): +inf where unreached.
+        float32, float64 or int64 (rows,), as in `SsspTree`: +inf or `INT64_UNREACHED` where
+        unreached.
     elapsed_s
         Seconds on the device, by events, all initialisation included.
     phase_arcs
@@ -79,16 +57,42 @@ class DeviceSsspTree:
     phase_arcs: dict[str, int]
 
 
+class Method(Protocol):
+    """A way to search: buffers and one launch.
+
+    Parameters
+    ----------
+    parent
+        uint32 (rows,), as in `DeviceSsspTree`.
+    length
+        uint32 or uint64 (rows,): bits of the distances.
+    """
+
+    parent: Any
+    length: Any
+
+    def launch(self, root: int, original_of: Any) -> Callable[[], None]:
+        """What launches a search, with all arguments ready."""
+        ...
+
+    def counts(self) -> Any:
+        """Rows without a parent, then arcs examined by phase, of the last search: uint64 (5,)."""
+        ...
+
+
 class CudaSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
 
-    Everything happens on the device and the stream that are CuPy's current ones.
+    Takes weights of every type. Lengths of 32 bits are searched by push and pull where that pays,
+    as on the CPU, and all others by near-far. Integers are summed in 32 bits as long as that is
+    enough: the first search that finds a longer distance is repeated with 64 bits, and so are all
+    from then on. Everything happens on the device and the stream that are CuPy's current ones.
 
     Parameters
     ----------
     out, into
         Light-first rows of out- and in-arcs (the same object when undirected), in host memory
-        (copied) or on the device; weights float32, not negative.
+        (copied) or on the device; weights float32, float64 or integers, not negative.
     tuples
         Input tuples at each row, in host memory or on the device.
     original_of
@@ -99,56 +103,56 @@ class CudaSsspSearch:
     DeviceError
         There is no usable device.
     UsageError
-        Weights of another type, 64-bit ids, or too many vertices for 32 bits.
+        There are no weights, 64-bit ids, or too many vertices for 32 bits.
     MemoryBudgetError
         The device's memory is too small.
     """
+
+    _wide = False
 
     def __init__(
         self, out: Rows, into: Rows, tuples: AnyArray, *, original_of: AnyArray | None = None
     ) -> None:
         cuda()
         for rows in (out, into):
-            if rows.weights is None or rows.weights.dtype != np.float32:
-                found = "none" if rows.weights is None else str(rows.weights.dtype)
-                raise UsageError(
-                    f"SSSP on a CUDA device takes weights of type float32, not {found}"
-                )
+            require_weights(rows)
         with within_memory("SSSP on this graph"):
-            self._out = hold(out, weighted=True)
-            self._into = self._out if into is out else hold(into, weighted=True)
+            self._tuples = cuda().asarray(tuples)
+            self._hold(out, into)
             self._original_of = hold_originals(original_of, self._out.rows)
-            self._heads = _Heads(self._out, self._into)
-            self._survey(cuda().asarray(tuples))
-            self._allocate()
-        self._compile()
+            self._survey = _survey(self._out, self._tuples, self._sums)
+            self._prepare()
 
-    def _survey(self, tuples: Any) -> None:
-        found = _survey(self._out, tuples)
-        self._may_pull = may_pull(found)
-        self._step = min(found.step, float(np.finfo(np.float32).max))
-        # Rows fall by tuples, and a warp's share begins at a multiple of what it takes at a time.
-        self._hubs = int((tuples > LONG_ROW).sum()) // (QUAD_ROWS * _UNITS[0]) * QUAD_ROWS
-        self._hubs *= _UNITS[0]
-        heaviest = float(self._out.weights.max()) if self._out.arcs else 0.0
-        self._may_overflow = sums_may_overflow(heaviest, self._out.rows, np.dtype(np.float32))
+    def _hold(self, out: Rows, into: Rows) -> None:
+        held = hold(out, weighted=True)
+        self._heaviest = held.weights.max().item() if held.arcs else 0
+        self._sums = sums_for(held.weights, self._heaviest, wide=self._wide)
+        self._out = replace(held, weights=self._sums.bits_of(held.weights))
+        self._into = self._out
+        if into is not out:
+            held = hold(into, weighted=True)
+            self._into = replace(held, weights=self._sums.bits_of(held.weights))
 
-    def _allocate(self) -> None:
-        cupy, rows, quads = cuda(), self._out.rows, self._out.quads
-        self._parent = cupy.empty(rows, np.uint32)
-        self._distance = cupy.empty(quads * QUAD_ROWS, np.uint32)
-        self._record = cupy.empty(rows, np.uint64)
-        self._marks, self._resolved = (cupy.empty(4 * quads, np.uint32) for _ in range(2))
-        self._queue, self._starts = (cupy.empty(rows, np.uint32) for _ in range(2))
-        self._stretches = cupy.empty(STRETCH_ROOM, np.uint64)
-        self._state = cupy.zeros(_STATE_WORDS, np.uint32)
+    def _prepare(self) -> None:
+        pulls = not self._sums.wide and may_pull(self._survey)
+        self._method: Method | None = (PushPull if pulls else NearFar)(
+            self._out, self._into, self._tuples, self._sums, self._survey.step
+        )
+        self._may_overflow = self._sums.may_overflow(self._heaviest, self._out.rows)
+        self._lost = cuda().empty(1, np.uint32)
+        self._distance = None
+        if self._sums.integers and not self._sums.wide:
+            self._distance = cuda().empty(self._out.rows, np.int64)
 
-    def _compile(self) -> None:
-        self._blocks, shared = limits(cuda().cuda.Device().id)
-        chosen = constants(shared)
-        self._search = kernel("sssp.cu", "sssp_search", chosen, cooperative=True)
-        self._shared = _BLOCK // 32 * int(chosen["ROOM_BYTES"])
-        self._search.max_dynamic_shared_size_bytes = self._shared
+    @property
+    def method(self) -> Method:
+        """What searches the graph now."""
+        return self._use()
+
+    @property
+    def wide(self) -> bool:
+        """Whether searches sum in 64 bits now."""
+        return self._sums.wide
 
     def run(self, root: int) -> SsspTree:
         """Search from internal id ``root``; the answer in host memory, parents as internal ids.
@@ -158,90 +162,80 @@ class CudaSsspSearch:
         UsageError
             ``root`` is no internal id.
         InputError
-            A shortest distance exceeds float32.
+            A shortest distance exceeds the distances' type.
+        MemoryBudgetError
+            The distances need 64 bits, and the device's memory is too small for that.
         AssertionError
             The graph's out- and in-arcs contradict each other.
         """
-        phase_arcs, elapsed_s = self._run(root, None)
-        distance = self._distance[: self._out.rows].get().view(np.float32)
-        return SsspTree(self._parent.get(), distance, elapsed_s, phase_arcs)
+        tree = self._run(root, None)
+        return SsspTree(tree.parent.get(), tree.distance.get(), tree.elapsed_s, tree.phase_arcs)
 
     def run_on_device(self, root: int) -> DeviceSsspTree:
         """Search from internal id ``root``; the answer stays on the device. Raises as `run`."""
-        phase_arcs, elapsed_s = self._run(root, self._original_of)
-        distance = self._distance[: self._out.rows].view(np.float32)
-        return DeviceSsspTree(self._parent, distance, elapsed_s, phase_arcs)
+        return self._run(root, self._original_of)
 
-    def _run(self, root: int, original_of: Any) -> tuple[dict[str, int], float]:
+    def _run(self, root: int, original_of: Any) -> DeviceSsspTree:
         require_root(root, self._out.rows)
-        elapsed_s = seconds_of(self._launch(root, original_of))
-        counts = self._state[_COUNTS].get().view(np.uint64)
-        if self._may_overflow and self._overflowed():
-            raise overflow_error(np.dtype(np.float32))
+        method = self._use()
+        elapsed_s = seconds_of(self._launch(method, root, original_of))
+        if self._may_overflow and self._overflowed(method.length):
+            if self._sums.wide or not self._sums.integers:
+                raise overflow_error(self._sums.distance)
+            self._sums = replace(self._sums, wide=True)
+            self._method = self._distance = None
+            del method
+            tree = self._run(root, original_of)
+            return replace(tree, elapsed_s=elapsed_s + tree.elapsed_s)
+        counts = method.counts()
         if counts[0]:
             raise AssertionError(f"{counts[0]} reached vertices have no parent")
-        names = ("push", "pull", "finish", "parents")
-        return dict(zip(names, counts[1:].tolist(), strict=True)), elapsed_s
+        distance = self._distance
+        if distance is None:
+            distance = method.length.view(self._sums.distance)
+        phase_arcs = dict(zip(_PHASES, counts[1:].tolist(), strict=True))
+        return DeviceSsspTree(method.parent, distance, elapsed_s, phase_arcs)
 
-    def _overflowed(self) -> bool:
-        rows, lost = self._out, cuda().zeros(1, np.uint32)
-        look = kernel("heads.cu", "find_overflow")
-        arguments = (np.uint32(rows.rows), rows.offsets, rows.neighbors, self._distance, lost)
-        look((blocks_for(rows.rows * 32, 4096),), (THREADS,), arguments)
-        return bool(lost[0])
+    def _use(self) -> Method:
+        """The search, made anew where the last one was given up."""
+        if self._method is None:
+            with within_memory("SSSP with distances of 64 bits on this graph"):
+                self._prepare()
+        assert self._method is not None
+        return self._method
 
-    def _launch(self, root: int, original_of: Any) -> Callable[[], None]:
-        """What launches a search, with all arguments ready."""
-        out, into, heads = self._out, self._into, self._heads
-        arguments = (
-            *(np.uint32(out.rows), np.uint32(out.quads), np.uint64(out.arcs)),
-            *(out.offsets, out.neighbors, out.weights),
-            *(heads.lightest, np.uint32(heads.lightest_shift)),
-            *(into.offsets, into.neighbors, into.weights),
-            *(heads.head, heads.second, heads.pair, heads.pair2),
-            *(np.uint32(heads.longer1), np.uint32(heads.longer3), np.uint32(self._hubs)),
-            NULL if original_of is None else original_of,
-            *(self._parent, self._distance, self._record, self._marks, self._resolved),
-            *(self._queue, self._starts, self._stretches, np.uint32(STRETCH_ROOM), self._state),
-            *(np.float32(self._step), np.uint32(self._may_pull), np.uint32(root)),
-        )
-        grid = (self._blocks,), (_BLOCK,)
-        return partial(self._search, *grid, arguments, shared_mem=self._shared)
+    def _launch(self, method: Method, root: int, original_of: Any) -> Callable[[], None]:
+        """What launches a search and all that makes its answer."""
+        search, rows, distance = method.launch(root, original_of), self._out.rows, self._distance
+        if distance is None:
+            return search
+        widen = kernel("sssp_answer.cu", "widen", self._sums.constants)
 
+        def both() -> None:
+            search()
+            widen((blocks_for(rows),), (THREADS,), (np.uint32(rows), method.length, distance))
 
-class _Heads:
-    """First arcs of all in-rows in columns, and the lightest weight of each out-row."""
+        return both
 
-    def __init__(self, out: DeviceRows, into: DeviceRows) -> None:
-        cupy, found = cuda(), extents(into, 0, 1)
-        self.longer1, self.longer3 = found.longer1, found.longer3
-        self.head = cupy.empty(2 * into.rows, np.uint32)
-        self.second = cupy.empty(self.longer1, np.uint32)
-        self.pair = cupy.empty(4 * self.longer1, np.uint32)
-        self.pair2 = cupy.empty(4 * self.longer3, np.uint32)
-        fill = kernel("heads.cu", "light_heads")
-        sizes = (np.uint32(n) for n in (into.rows, self.longer1, self.longer3))
-        held = (into.offsets, into.neighbors, into.weights)
-        columns = (self.head, self.second, self.pair, self.pair2)
-        fill((blocks_for(into.rows),), (THREADS,), (*sizes, *held, *columns))
-        # Undirected: every second word of the heads. No copy.
-        self.lightest, self.lightest_shift = self.head[1:], 1
-        if out is not into:
-            self.lightest, self.lightest_shift = cupy.empty(out.rows, np.uint32), 0
-            take = kernel("heads.cu", "first_weights")
-            arguments = (np.uint32(out.rows), out.offsets, out.weights, self.lightest)
-            take((blocks_for(out.rows),), (THREADS,), arguments)
+    def _overflowed(self, length: Any) -> bool:
+        rows = self._out
+        self._lost.fill(0)
+        look = kernel("sssp_answer.cu", "find_overflow", self._sums.constants)
+        heaviest = self._sums.weight_argument(self._heaviest)
+        arguments = (np.uint32(rows.rows), heaviest, rows.offsets, rows.neighbors, length)
+        look((blocks_for(rows.rows, 4096),), (THREADS,), (*arguments, self._lost))
+        return bool(self._lost.get()[0])
 
 
-def _survey(rows: DeviceRows, tuples: Any) -> Survey:
+def _survey(rows: DeviceRows, tuples: Any, sums: Sums) -> Survey:
     """`survey` of rows on the device, of which only the looked-at weights are fetched."""
-    cupy = cuda()
+    cupy, weights = cuda(), sums.values_of(rows.weights)
     sampled = sampled_rows(rows.rows)
     offsets = rows.offsets[: sampled + 1].get().astype(np.int64)
     begin, end = offsets[:-1], offsets[1:]
     begin, end = begin[begin < end], end[begin < end]
     lightest, typical = (
-        rows.weights[cupy.asarray(at)].get() if len(at) else np.empty(0, np.float32)
+        weights[cupy.asarray(at)].get() if len(at) else np.empty(0, np.float32)
         for at in (begin, (begin + end) // 2)
     )
     held = int(tuples[: first_rows(rows.rows)].sum(dtype=np.uint64))

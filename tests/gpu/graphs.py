@@ -45,6 +45,23 @@ def valued(arcs: Arcs, values: list[float]) -> Arcs:
     return Arcs(**{**vars(arcs), "weight": weight})
 
 
+WEIGHTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "float32": lambda weight: weight,
+    "float64": lambda weight: weight.astype(np.float64),
+    "int32": lambda weight: np.floor(weight * 256.0).astype(np.int32),
+    "int64": lambda weight: np.floor(weight * 1000.0).astype(np.int64),
+    # Paths of a few arcs are longer than 32 bits.
+    "long paths": lambda weight: np.floor(np.minimum(weight, 1) * 2.0**31).astype(np.int64),
+    "long arcs": lambda weight: np.floor(weight.astype(np.float64) * 2.0**34).astype(np.int64),
+}
+"""Weights of other types, made from those of `GRAPHS`."""
+
+
+def typed(arcs: Arcs, weights: str) -> Arcs:
+    """The same arcs with weights of one of `WEIGHTS`."""
+    return Arcs(**{**vars(arcs), "weight": WEIGHTS[weights](arcs.weight)})
+
+
 GRAPHS: dict[str, Callable[[], Arcs]] = {
     **{f"kronecker {scale}": lambda scale=scale: kronecker(scale) for scale in range(4, 17)},
     "skewed": lambda: skewed(24_000, 140_000, "float32", directed=False, seed=3),

@@ -17,10 +17,10 @@ import numpy as np
 from ooc_graph.edges import open_source
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import InputError
-from ooc_graph.kernels import cuda_bfs, cuda_sssp
+from ooc_graph.kernels import cuda_bfs, cuda_sssp, cuda_sssp_near
 from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
 from ooc_graph.kernels.cuda_device import CudaDevice
-from ooc_graph.kernels.cuda_rows import build_rows
+from ooc_graph.kernels.cuda_rows import DeviceGraph, build_rows
 from ooc_graph.kernels.cuda_scatter import scatter
 from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
 from ooc_graph.shards.build import BuildOptions
@@ -39,6 +39,19 @@ MEASURES = {
 SCALE = 9
 # Small thresholds take searches of small graphs through every part of the kernels.
 EAGER = {"OPEN_ROWS": 8, "QUEUE_ARCS": 50, "PUSH_BELOW": 2}
+SHORT = {"FRONT": 32, "FRONT_FAR": 32, "STRETCH": 8}
+# Types and factors of weights, whether to pull, and other constants of near-far.
+SEARCHES = [
+    ("float32", 1, True, {}),
+    ("float32", 0, True, {}),
+    ("int32", 1000, True, {}),
+    ("float32", 1, False, {}),
+    ("float64", 1, False, SHORT),
+    ("float64", 0, False, {}),
+    ("int32", 1000, False, SHORT),
+    ("int64", 1 << 31, False, SHORT),
+    ("int64", 1 << 34, False, {}),
+]
 
 
 def main() -> None:
@@ -54,7 +67,6 @@ def main() -> None:
         options = {"vertices": kronecker.vertices, "directed": directed}
         graph = build_rows(source, target, weight, orders=("hub", "light"), **options)
         build_rows(*ends, range_arcs=3000, **options)
-        flat = graph.out_light, graph.into_light
         for changed in ({}, EAGER):
             cuda_bfs.constants = lambda *a, changed=changed, **b: {**plain(*a, **b), **changed}
             search = CudaBfsSearch(graph.out_hub, graph.into_hub, original_of=graph.original_of)
@@ -62,21 +74,31 @@ def main() -> None:
                 search.run(root)
                 search.run_on_device(root)
         cuda_bfs.constants = plain
-        for factor, pulls in ((1, True), (0, True), (1, False)):
-            # Without weights all vertices are on plateaus.
-            rows = [Rows(r.offsets, r.neighbors, r.weights * np.float32(factor)) for r in flat]
-            into = rows[1] if directed else rows[0]
-            cuda_sssp.may_pull = lambda _, pulls=pulls: pulls
-            paths = CudaSsspSearch(rows[0], into, graph.tuples, original_of=graph.original_of)
-            for root in (0, 100, len(graph.tuples) - 1):
-                paths.run(root)
-                paths.run_on_device(root)
+        paths(graph, directed)
     deep()
     ranks()
     stores()
     validated()
     cupy.cuda.Device().synchronize()
     sys.stdout.write("all kernels have run\n")
+
+
+def paths(graph: DeviceGraph, directed: bool) -> None:
+    """SSSP by both methods, with weights of all types; without weights all are on plateaus."""
+    usual = cuda_sssp_near.constants
+    for dtype, factor, pulls, changed in SEARCHES:
+        rows = [
+            Rows(r.offsets, r.neighbors, (r.weights * factor).astype(dtype))
+            for r in (graph.out_light, graph.into_light)[: 1 + directed]
+        ]
+        cuda_sssp.may_pull = lambda _, pulls=pulls: pulls
+        cuda_sssp_near.constants = lambda *a, changed=changed: {**usual(*a), **changed}
+        named = {"original_of": graph.original_of}
+        search = CudaSsspSearch(rows[0], rows[-1], graph.tuples, **named)
+        for root in (0, 100, len(graph.tuples) - 1):
+            search.run(root)
+            search.run_on_device(root)
+    cuda_sssp_near.constants = usual
 
 
 def deep() -> None:

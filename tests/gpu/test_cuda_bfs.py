@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -12,15 +11,17 @@ from hypothesis import strategies as st
 
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels import cuda_bfs
-from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
-from ooc_graph.kernels.interface import PULL, PUSH, BfsTree
-from ooc_graph.types import Rows, Shard
+from ooc_graph.kernels.interface import PULL, PUSH
+from ooc_graph.types import Rows
+from tests.gpu.comparison import CPU, graph
+from tests.gpu.comparison import compare_bfs as compare
+from tests.gpu.comparison import hub_sides as sides
+from tests.gpu.comparison import same_bfs as same
 from tests.gpu.graphs import GRAPHS, roots
 from tests.gpu.memory import assert_refused_without_memory
 from tests.strategies import Arcs, arcs_of, small_arcs
 
-CPU = CpuDevice(2)
 VARIANTS = {
     "small shared memory": {"HUB_WORDS": 256},
     "lists of the frontier": {"OPEN_ROWS": 64, "PUSH_BELOW": 2},
@@ -29,35 +30,6 @@ VARIANTS = {
     "push always": {"PULL_ABOVE": 0, "PUSH_BELOW": 0},
     "lists of open rows": {"OPEN_BELOW": 32, "PUSH_BELOW": 0},
 }
-
-
-@cache
-def graph(name: str) -> Shard:
-    return GRAPHS[name]().shards(1)[0]
-
-
-def sides(shard: Shard) -> tuple[Rows, Rows]:
-    into = shard.into_hub if shard.directed else shard.out_hub
-    assert shard.out_hub is not None
-    assert into is not None
-    return shard.out_hub, into
-
-
-def same(device: BfsTree, cpu: BfsTree) -> None:
-    assert device.parent.dtype == cpu.parent.dtype
-    assert device.parent.tobytes() == cpu.parent.tobytes()
-    assert device.level.dtype == cpu.level.dtype
-    assert device.level.tobytes() == cpu.level.tobytes()
-    assert device.level_vertices.tolist() == cpu.level_vertices.tolist()
-    assert len(device.level_arcs) == len(device.level_direction) == len(cpu.level_vertices)
-    for name in ("level_vertices", "level_arcs", "level_direction"):
-        assert getattr(device, name).dtype == getattr(cpu, name).dtype
-
-
-def compare(shard: Shard, from_: list[int]) -> None:
-    search, cpu = CudaBfsSearch(*sides(shard)), CPU.bfs(shard)
-    for root in from_:
-        same(search.run(root), cpu.run(root))
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -2,169 +2,307 @@
 
 from __future__ import annotations
 
-from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ooc_graph.errors import InputError, UsageError
-from ooc_graph.kernels import cuda_sssp
-from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.errors import InputError, MemoryBudgetError, UsageError
+from ooc_graph.kernels import cuda_sssp, cuda_sssp_near, cuda_sssp_pull
 from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
-from ooc_graph.kernels.interface import SsspTree
-from ooc_graph.types import AnyArray, Rows, Shard
-from tests.gpu.graphs import GRAPHS, path, roots
+from ooc_graph.kernels.cuda_sssp_wide import CudaWideSsspSearch
+from ooc_graph.types import Rows
+from tests.gpu.comparison import CPU, compare_sssp, graph, light_sides, same_sssp
+from tests.gpu.graphs import GRAPHS, WEIGHTS, path, roots
 from tests.gpu.memory import assert_refused_without_memory
 from tests.strategies import Arcs, arcs_of, small_arcs
 
-CPU = CpuDevice(2)
-VARIANTS = {
+PULL_VARIANTS = {
     "small shared memory": {"UNIT": 1, "ROOM_BYTES": 1408},
     "less shared memory": {"UNIT": 2, "ROOM_BYTES": 2688},
     "pull early": {"ENOUGH_PUSHED": 100000},
     "pull late": {"ENOUGH_PUSHED": 3},
     "short stretches": {"STRETCH": 32},
 }
+NEAR_VARIANTS = {
+    "short front": {"FRONT": 32, "FRONT_FAR": 64},
+    "short front, short stretches": {"FRONT": 64, "STRETCH": 8, "ARCS": 1},
+    "large blocks": {"BLOCK": 1024, "ARCS": 2},
+    "long steps": {"AGAIN_MOST": 1, "AGAIN_LEAST": 1},
+    "short steps": {"AGAIN_MOST": 1000, "NARROW": 0},
+}
+TYPES = ["float32", "float64", "int32", "int64"]
+SOME = ["kronecker 15", "skewed, directed", "plateaus", "star", "grid"]
 
 
-@cache
-def graph(name: str) -> Shard:
-    return GRAPHS[name]().shards(1)[0]
-
-
-def sides(shard: Shard) -> tuple[Rows, Rows, AnyArray]:
-    into = shard.into_light if shard.directed else shard.out_light
-    assert shard.out_light is not None
-    assert into is not None
-    return shard.out_light, into, shard.tuples
-
-
-def same(device: SsspTree, cpu: SsspTree) -> None:
-    assert device.distance.dtype == cpu.distance.dtype
-    assert device.distance.tobytes() == cpu.distance.tobytes()
-    assert device.parent.dtype == cpu.parent.dtype
-    assert device.parent.tobytes() == cpu.parent.tobytes()
-    assert device.phase_arcs.keys() == cpu.phase_arcs.keys()
-
-
-def compare(shard: Shard, from_: list[int]) -> None:
-    search, cpu = CudaSsspSearch(*sides(shard)), CPU.sssp(shard)
-    for root in from_:
-        same(search.run(root), cpu.run(root))
-
-
-@pytest.mark.parametrize("name", GRAPHS)
-def test_same_bytes_as_the_cpu(name: str) -> None:
-    compare(graph(name), roots(GRAPHS[name]()))
-
-
-@settings(max_examples=150, deadline=None)
-@given(small_arcs(), st.data())
-def test_small_graphs(arcs: Arcs, data: st.DataObject) -> None:
-    compare(arcs.shards(1)[0], [data.draw(st.integers(0, arcs.vertices - 1)) for _ in range(2)])
-
-
-@pytest.mark.parametrize("pulls", [False, True])
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", ["kronecker 15", "skewed, directed", "plateaus", "star", "grid"])
-def test_every_way_through_the_kernel(
-    variant: str, name: str, pulls: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual = cuda_sssp.constants
+def changed(module: Any, constants: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile the sources of a module with other constants."""
+    usual = module.constants
     monkeypatch.setattr(
-        cuda_sssp, "constants", lambda shared_bytes: {**usual(shared_bytes), **VARIANTS[variant]}
+        module, "constants", lambda shared_bytes, sums: {**usual(shared_bytes, sums), **constants}
     )
-    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: pulls)
-    compare(graph(name), roots(GRAPHS[name]()))
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_same_bytes_as_the_cpu(name: str, weights: str) -> None:
+    compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
+
+
+@pytest.mark.parametrize("weights", TYPES)
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_small_graphs(weights: str, data: st.DataObject) -> None:
+    arcs = data.draw(small_arcs(weights))
+    from_ = [data.draw(st.integers(0, arcs.vertices - 1)) for _ in range(2)]
+    compare_sssp(arcs.shards(1)[0], from_)
+
+
+@pytest.mark.parametrize("weights", ["float32", "int32"])
+@pytest.mark.parametrize("variant", PULL_VARIANTS)
+@pytest.mark.parametrize("name", SOME)
+def test_every_way_through_push_and_pull(
+    variant: str, name: str, weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed(cuda_sssp_pull, PULL_VARIANTS[variant], monkeypatch)
+    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: True)
+    compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("weights", TYPES)
+@pytest.mark.parametrize("variant", NEAR_VARIANTS)
+@pytest.mark.parametrize("name", SOME)
+def test_every_way_through_near_far(
+    variant: str, name: str, weights: str, fixed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed(cuda_sssp_near, NEAR_VARIANTS[variant], monkeypatch)
+    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: False)
+    monkeypatch.setattr(cuda_sssp_near, "fixed_rows_pay", lambda *_: fixed)
+    compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
+
+
+@pytest.mark.parametrize("weights", ["float64", "int32"])
+@pytest.mark.parametrize("front", [32, 2048])
+@pytest.mark.parametrize("name", [*SOME, "dense, directed", "sparse, directed"])
+def test_lists_without_room(
+    name: str, front: int, weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed(cuda_sssp_near, {"FRONT": front, "STRETCH": 64}, monkeypatch)
+    monkeypatch.setattr(cuda_sssp_near, "NEAR_SHARE", 1 << 40)
+    monkeypatch.setattr(cuda_sssp_near, "FAR_SHARE", 1 << 40)
+    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: False)
+    compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
 
 
 def test_more_stretches_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_sssp, "STRETCH_ROOM", 5)
+    monkeypatch.setattr(cuda_sssp_pull, "STRETCH_ROOM", 5)
+    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: True)
     for name in ("star", "dense, directed"):
-        compare(graph(name), roots(GRAPHS[name]()))
+        compare_sssp(graph(name), roots(GRAPHS[name]()))
 
 
-def test_rows_looked_at_by_a_warp_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_sssp, "LONG_ROW", 4)
+@pytest.mark.parametrize("pulls", [False, True])
+def test_rows_looked_at_by_many_threads(pulls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_sssp_pull, "LONG_ROW", 4)
+    monkeypatch.setattr(cuda_sssp_near, "HUB_ARCS", 3)
+    monkeypatch.setattr(cuda_sssp_near, "GIANT_ARCS", 60)
+    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: pulls)
     for name in ("kronecker 14", "skewed, directed", "plateaus, directed"):
-        compare(graph(name), roots(GRAPHS[name]()))
+        for weights in ("float32", "int32") if pulls else TYPES:
+            compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
 
 
 def test_arcs_by_phase() -> None:
-    found = CudaSsspSearch(*sides(graph("kronecker 16"))).run(5)
+    shard = graph("kronecker 16")
+    found = CudaSsspSearch(*light_sides(shard)).run(5)
     assert list(found.phase_arcs) == ["push", "pull", "finish", "parents"]
     assert found.phase_arcs["pull"] > 0
     assert found.phase_arcs["parents"] > 0
-    arcs = len(sides(graph("kronecker 16"))[0].neighbors)
+    arcs = len(light_sides(shard)[0].neighbors)
     assert 0 < sum(found.phase_arcs.values()) < arcs
-    pushed = CudaSsspSearch(*sides(graph("grid"))).run(5).phase_arcs
-    assert pushed["pull"] == 0 < pushed["push"]
     assert found.elapsed_s > 0
+    pushed = CudaSsspSearch(*light_sides(graph("grid"))).run(5).phase_arcs
+    assert pushed["pull"] == pushed["finish"] == 0
+    # Each row is relaxed whole, once or more.
+    assert pushed["push"] >= len(light_sides(graph("grid"))[0].neighbors)
+    assert pushed["parents"] > 0
 
 
+@pytest.mark.parametrize("weights", [*TYPES, "long paths"])
 @pytest.mark.parametrize("name", ["kronecker 14", "skewed, directed", "plateaus", "pieces"])
-def test_answers_on_the_device_are_named_by_original_ids(name: str) -> None:
-    shard = graph(name)
+def test_answers_on_the_device_are_named_by_original_ids(name: str, weights: str) -> None:
+    shard = graph(name, weights)
     rows = shard.dealing.rows
     original_of = np.random.default_rng(1).permutation(rows + 17)[:rows]
-    search = CudaSsspSearch(*sides(shard), original_of=original_of)
+    search, cpu = CudaSsspSearch(*light_sides(shard), original_of=original_of), CPU.sssp(shard)
+    none = np.iinfo(np.uint32).max
     for root in (0, rows - 1, rows // 3):
-        held, tree = search.run_on_device(root), CPU.sssp(shard).run(root)
-        parent, reached = held.parent.get(), np.isfinite(tree.distance)
+        held, tree = search.run_on_device(root), cpu.run(root)
+        parent, reached = held.parent.get(), tree.parent != none
         assert (parent[reached] == original_of[tree.parent[reached]]).all()
-        assert (parent[~reached] == np.iinfo(np.uint32).max).all()
+        assert (parent[~reached] == none).all()
+        assert held.distance.dtype == tree.distance.dtype
         assert held.distance.get().tobytes() == tree.distance.tobytes()
         assert held.elapsed_s > 0
-        same(search.run(root), tree)
+        same_sssp(search.run(root), tree)
 
 
-def test_distances_too_long_for_float32() -> None:
-    far = np.full(3, 3e38, np.float32)
-    shard = arcs_of(np.arange(3), np.arange(1, 4), far, directed=False).shards(1)[0]
-    for search in (CPU.sssp(shard), CudaSsspSearch(*sides(shard))):
-        with pytest.raises(InputError, match=r"exceeds the largest float32.*float64"):
-            search.run(3)
-    # A long arc that no shortest path takes does no harm.
+def line(weights: list[int], dtype: str = "int64") -> Arcs:
+    """A path with these weights; its first vertex is internal id `ends`[0]."""
+    at = np.arange(len(weights))
+    return arcs_of(at, at + 1, np.array(weights, dtype), directed=False)
+
+
+ENDS = 2  # of a path of two arcs: by falling degree its middle comes first, its far end last
+
+
+@pytest.mark.parametrize("pulls", [False, True])
+@pytest.mark.parametrize(
+    ("weights", "wide"),
+    [
+        ([2**31, 2**31 - 2], False),
+        ([2**31, 2**31 - 1], True),
+        ([2**31, 2**31], True),
+        ([1, 2**32 - 3], False),
+        ([1, 2**32 - 2], True),
+        ([0, 2**32 - 2], False),
+        ([0, 2**32 - 1], True),
+        ([2**33, 2**40], True),
+        ([1, 2**63 - 3], True),
+    ],
+)
+def test_integers_beyond_32_bits_are_summed_in_64(
+    weights: list[int], wide: bool, pulls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: pulls)
+    shard = line(weights).shards(1)[0]
+    search = compare_sssp(shard, [ENDS])
+    assert search.wide == wide
+    assert search.run(ENDS).distance.max() == sum(weights)
+    same_sssp(CudaWideSsspSearch(*light_sides(shard)).run(ENDS), CPU.sssp(shard).run(ENDS))
+
+
+def test_a_search_is_repeated_only_where_a_distance_is_too_long() -> None:
+    shard = line([2**31, 2**31, 5, 7]).shards(1)[0]
+    search, cpu = CudaSsspSearch(*light_sides(shard)), CPU.sssp(shard)
+    middle = int(np.argmin([cpu.run(root).distance.max() for root in range(5)]))
+    same_sssp(search.run(middle), cpu.run(middle))
+    assert search.wide == (cpu.run(middle).distance.max() > 2**32 - 2)
+    short = graph("kronecker 12", "long paths")
+    assert compare_sssp(short, [0, 5]).wide
+
+
+@pytest.mark.parametrize("weights", [[2**62, 2**62 - 1], [2**62, 2**62], [2**63 - 1, 0]])
+def test_distances_too_long_for_int64(weights: list[int]) -> None:
+    shard = line(weights).shards(1)[0]
+    for search in (CPU.sssp(shard), CudaSsspSearch(*light_sides(shard))):
+        with pytest.raises(InputError, match="exceeds the largest 64-bit integer"):
+            search.run(ENDS)
+
+
+@pytest.mark.parametrize(
+    ("weights", "most"), [("float32", 3e38), ("float64", 1.7e308), ("int64", 2**63 - 1)]
+)
+def test_an_arc_too_long_that_no_path_takes_does_no_harm(weights: str, most: float) -> None:
     source, target = np.array([0, 1, 0]), np.array([1, 2, 2])
-    weight = np.array([1.0, 1.0, 3e38], np.float32)
-    compare(arcs_of(source, target, weight, directed=False).shards(1)[0], [0, 1, 2])
+    weight = np.array([1, 1, most], weights)
+    compare_sssp(arcs_of(source, target, weight, directed=False).shards(1)[0], [0, 1, 2])
 
 
-def test_searches_run_on_the_stream_of_the_caller() -> None:
+@pytest.mark.parametrize(
+    ("weights", "most", "words"),
+    [("float32", 3e38, "float32.*float64"), ("float64", 1.7e308, "float64.*scale them down")],
+)
+def test_distances_too_long_for_floats(weights: str, most: float, words: str) -> None:
+    far = np.full(3, most, weights)
+    shard = arcs_of(np.arange(3), np.arange(1, 4), far, directed=False).shards(1)[0]
+    for search in (CPU.sssp(shard), CudaSsspSearch(*light_sides(shard))):
+        with pytest.raises(InputError, match=f"exceeds the largest {words}"):
+            search.run(3)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "uint32", "uint64"])
+def test_integers_of_every_size(dtype: str) -> None:
+    shard = graph("skewed, directed", "int32")
+    out, into, tuples = light_sides(shard)
+    least = [
+        Rows(rows.offsets, rows.neighbors, np.minimum(rows.weights, 127)) for rows in (out, into)
+    ]
+    given = [Rows(rows.offsets, rows.neighbors, rows.weights.astype(dtype)) for rows in least]
+    search, same_as = CudaSsspSearch(*given, tuples), CudaSsspSearch(*least, tuples)
+    for root in (0, 77):
+        same_sssp(search.run(root), same_as.run(root))
+
+
+def test_unsigned_integers_beyond_63_bits() -> None:
+    source, target = np.array([0, 1, 0]), np.array([1, 2, 2])
+    weight = np.array([2**32, 1, 2**64 - 1], np.uint64)
+    shard = arcs_of(source, target, weight, directed=False).shards(1)[0]
+    assert CudaSsspSearch(*light_sides(shard)).run(0).distance.tolist() == [0, 2**32, 2**32 + 1]
+    alone = line([2**64 - 1, 1], "uint64").shards(1)[0]
+    with pytest.raises(InputError, match="exceeds the largest 64-bit integer"):
+        CudaSsspSearch(*light_sides(alone)).run(ENDS)
+
+
+@pytest.mark.parametrize("weights", ["float32", "float64"])
+def test_searches_run_on_the_stream_of_the_caller(weights: str) -> None:
     import cupy
 
-    shard = graph("kronecker 14")
     with cupy.cuda.Stream(non_blocking=True):
-        compare(shard, [0, 77])
+        compare_sssp(graph("kronecker 14", weights), [0, 77])
 
 
 def test_refusals() -> None:
-    out, _, tuples = sides(graph("kronecker 8"))
+    out, _, tuples = light_sides(graph("kronecker 8"))
     assert out.weights is not None
     search = CudaSsspSearch(out, out, tuples)
     for root in (-1, len(tuples)):
         with pytest.raises(UsageError, match="is not one of the graph's"):
             search.run(root)
-    for dtype in ("float64", "int32", "int64"):
+    for dtype in ("float16", "bool", "complex128"):
         other = Rows(out.offsets, out.neighbors, out.weights.astype(dtype))
-        with pytest.raises(UsageError, match=f"type float32, not {dtype}"):
+        with pytest.raises(UsageError, match=f"float64 or integers, not {dtype}"):
             CudaSsspSearch(other, other, tuples)
     bare = Rows(out.offsets, out.neighbors)
-    with pytest.raises(UsageError, match="type float32, not none"):
+    with pytest.raises(UsageError, match="or integers, not none"):
         CudaSsspSearch(bare, bare, tuples)
     wide = Rows(out.offsets, out.neighbors.astype(np.uint64), out.weights)
     with pytest.raises(UsageError, match="uint32, not uint64"):
         CudaSsspSearch(wide, wide, tuples)
 
 
-def test_too_little_memory_is_said_and_nothing_is_left() -> None:
-    given = sides(graph("kronecker 16"))
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_too_little_memory_is_said_and_nothing_is_left(weights: str) -> None:
+    given = light_sides(graph("kronecker 16", weights))
     assert_refused_without_memory(
-        lambda: CudaSsspSearch(*given), 20 << 20, "SSSP on this graph does not fit the device"
+        lambda: CudaSsspSearch(*given), 16 << 20, "SSSP on this graph does not fit the device"
     )
 
 
-def test_a_long_path() -> None:
-    compare(path(70_000).shards(1)[0], [0, 69_999])
+def test_too_little_memory_for_64_bits_is_said_and_can_be_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import cupy
+
+    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: False)
+    shard = graph("kronecker 16", "long paths")
+    search, pool = CudaSsspSearch(*light_sides(shard)), cupy.get_default_memory_pool()
+    pool.free_all_blocks()
+    limit = pool.get_limit()
+    try:
+        pool.set_limit(1)
+        with pytest.raises(MemoryBudgetError, match="distances of 64 bits on this graph"):
+            search.run(0)
+    finally:
+        pool.set_limit(limit)
+    same_sssp(search.run(0), CPU.sssp(shard).run(0))
+
+
+@pytest.mark.parametrize("weights", ["float32", "int32"])
+def test_a_long_path(weights: str) -> None:
+    arcs = path(70_000)
+    typed = Arcs(**{**vars(arcs), "weight": WEIGHTS[weights](arcs.weight)})
+    compare_sssp(typed.shards(1)[0], [0, 69_999])

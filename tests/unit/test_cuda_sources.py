@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 from ooc_graph.errors import DeviceError
-from ooc_graph.kernels import cuda_bfs, cuda_modules, cuda_sssp, cuda_sssp_shared
+from ooc_graph.kernels import (
+    cuda_bfs,
+    cuda_modules,
+    cuda_sssp_near,
+    cuda_sssp_pull,
+    cuda_sssp_shared,
+)
+from ooc_graph.kernels.cuda_sssp_sums import sums_for
 from ooc_graph.validate import cuda_loader
 from tests.gpu import last_run
 from tests.nvrtc import compile_cuda, need_nvrtc
@@ -38,6 +45,17 @@ STORED: list[dict[str, int | str]] = [
     {"GIVEN": "i64", "WORD": "u32"},
     {"GIVEN": "i64", "WORD": "u64"},
 ]
+# Every way to sum: weights, and whether in 64 bits though 32 would do.
+SUMS = [
+    sums_for(np.zeros(0, dtype), heaviest, wide=wide)
+    for dtype, heaviest, wide in [
+        ("float32", 0, False),
+        ("float64", 0, False),
+        ("int64", 2**32 - 2, False),
+        ("int64", 2**32 - 2, True),
+        ("int64", 2**32 - 1, False),
+    ]
+]
 
 
 def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
@@ -46,11 +64,18 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
     return [
         ("bfs.cu", cuda_bfs.constants(shared_bytes, bytes_, count_arcs=False)),
         ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=True)),
-        ("sssp.cu", cuda_sssp.constants(shared_bytes)),
+        *(("sssp.cu", cuda_sssp_pull.constants(shared_bytes, s)) for s in SUMS if not s.wide),
+        *(("sssp_near.cu", cuda_sssp_near.constants(shared_bytes, s)) for s in SUMS),
+        *(
+            ("sssp_near.cu", {"FIXED": 1, **cuda_sssp_near.constants(shared_bytes, s)})
+            for s in SUMS
+        ),
+        *(("sssp_answer.cu", s.constants) for s in SUMS),
         ("rows.cu", {"ID": "u32"}),
         ("rows.cu", {"ID": "u64"}),
         *(("store.cu", {"ID": ids, **kind}) for ids in ("u32", "u64") for kind in STORED),
         ("heads.cu", {}),
+        ("heads.cu", cuda_sssp_pull.INFINITE_INTEGERS),
         ("kronecker.cu", {}),
         ("bfs_rank.cu", {}),
         *(("sssp_rank.cu", cuda_sssp_shared.constants(*types)) for types in WEIGHTED),
@@ -73,8 +98,8 @@ def test_sources_compile_without_a_word(capability: int) -> None:
     need_nvrtc()
     wanted = variants(ARCHITECTURES[capability] << 10)
     if capability == min(ARCHITECTURES):
-        wanted += [("bfs.cu", {"TRACE": 1}), ("sssp.cu", {"TRACE": 1})]
-        wanted += [v for v in variants(SMALL) if v[0] in {"bfs.cu", "sssp.cu"}]
+        wanted += [(name, {"TRACE": 1}) for name in ("bfs.cu", "sssp.cu", "sssp_near.cu")]
+        wanted += [v for v in variants(SMALL) if v[0] in {"bfs.cu", "sssp.cu", "sssp_near.cu"}]
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda v: (v, compiled(*v, capability)), wanted))
     for variant, (log, code) in done:
@@ -121,7 +146,9 @@ def test_too_little_shared_memory_is_said() -> None:
     with pytest.raises(DeviceError, match="65536 bytes of shared memory"):
         cuda_bfs.constants(64 << 10, cuda_bfs.BYTE_LEVELS, count_arcs=False)
     with pytest.raises(DeviceError, match="32768 bytes of shared memory"):
-        cuda_sssp.constants(32 << 10)
+        cuda_sssp_pull.constants(32 << 10, SUMS[0])
+    with pytest.raises(DeviceError, match="16384 bytes of shared memory"):
+        cuda_sssp_near.constants(16 << 10, SUMS[0])
 
 
 def test_missing_cupy_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,10 @@
 // What the searches want to know of rows beside the rows: the first arcs of each in columns.
 #include "grid.cuh"
 
-#define INFINITE 0x7F800000u // as a float
+// Weight of an arc that is not there: no sum with it is of use. An infinite float, or the largest integer.
+#ifndef INFINITE
+#define INFINITE 0x7F800000u
+#endif
 
 // extents[0..2]: no row from there on has more than 1, 3, 5 arcs; extents[3]: stretches of
 // `stretch` arcs that rows have behind their first `lane_arcs`. Zeros before.
@@ -65,15 +68,4 @@ extern "C" __global__ void light_heads(u32 rows, u32 longer1, u32 longer3, const
 extern "C" __global__ void first_weights(u32 rows, const u64* offsets, const u32* weights, u32* lightest) {
     const u64 v = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (v < rows) lightest[v] = offsets[v] < offsets[v + 1] ? weights[offsets[v]] : INFINITE;
-}
-
-// Sets `lost` if a reached row has an out-neighbour that is not: only a sum that overflows does so.
-extern "C" __global__ void find_overflow(u32 rows, const u64* offsets, const u32* neighbors, const u32* distance,
-                                         u32* lost) {
-    const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
-    for (u64 v = warp; v < rows; v += warps) {
-        if (distance[v] == INFINITE) continue;
-        for (u64 at = offsets[v] + threadIdx.x % 32; at < offsets[v + 1]; at += 32)
-            if (distance[neighbors[at]] == INFINITE) *lost = 1;
-    }
 }

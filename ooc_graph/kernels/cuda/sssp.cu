@@ -1,4 +1,4 @@
-// Push-pull SSSP of one whole graph in one cooperative launch, weights and distances float32.
+// Push-pull SSSP of one whole graph in one cooperative launch, weights and distances of 32 bits.
 //
 // Rows are light-first. From the root, arcs are relaxed below a bound that rises until the core of
 // hubs is settled (label-correcting rounds; a row remembers how far it has gone). All other rows
@@ -6,7 +6,7 @@
 // changed is pushed to the end. Distances are the greatest fixed point, so no order matters; parents
 // follow from them by decision 7.
 //
-// Distances are float32 bit patterns, which order like unsigned integers from 0 to infinity.
+// Distances are float32 or, with INTEGERS, sums that stay at the top (`sssp_sums.cuh`).
 #include "sssp_push.cuh"
 #include "sssp_pull.cuh"
 #include "sssp_parents.cuh"
@@ -22,11 +22,11 @@ __device__ __forceinline__ u32 block_max(u32 value, u32* scratch) {
 
 extern "C" __global__ void __launch_bounds__(1024, 1)
     sssp_search(u32 rows, u32 quads, u64 arcs, const u64* out_offsets, const u32* out_neighbors,
-                const float* out_weights, const float* lightest, u32 lightest_shift, const u64* in_offsets,
-                const u32* in_neighbors, const float* in_weights, const uint2* head, const float* second,
+                const u32* out_weights, const u32* lightest, u32 lightest_shift, const u64* in_offsets,
+                const u32* in_neighbors, const u32* in_weights, const uint2* head, const u32* second,
                 const uint4* pair, const uint4* pair2, u32 longer1, u32 longer3, u32 hubs, const u32* original_of,
                 u32* parent, u32* distance, u64* record, u32* marks, u32* resolved, u32* queue, u32* starts,
-                u64* stretches, u32 stretch_room, State* state, float step, u32 may_pull, u32 root) {
+                u64* stretches, u32 stretch_room, State* state, float step, u32 root) {
     extern __shared__ uint4 shared[];
     __shared__ u64 scratch[32];
     Room& room = ((Room*)shared)[threadIdx.x / 32];
@@ -124,8 +124,8 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             growing = false;
         }
         settled = smallest == UNREACHED;
-        if (settled || (may_pull && examined * ENOUGH_PUSHED >= arcs)) break;
-        bound = max(smallest, __float_as_uint(__fadd_rn(__uint_as_float(smallest), step)));
+        if (settled || examined * ENOUGH_PUSHED >= arcs) break;
+        bound = bound_above(smallest, step);
         raises++;
         next_slot();
         wake(g, s, slot, now, now_marks, reached, bound);

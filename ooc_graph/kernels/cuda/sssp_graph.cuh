@@ -1,8 +1,7 @@
 // What SSSP searches, what it keeps, and the constants that decide its course.
 #pragma once
 #include "queue.cuh"
-
-#define UNREACHED 0x7F800000u
+#include "sssp_sums.cuh"
 
 // Pull once one in this many of the arcs has been examined by pushing.
 #ifndef ENOUGH_PUSHED
@@ -42,14 +41,14 @@ struct Graph {
     u32 rows, quads;
     const u64* out_offsets;
     const u32* out_neighbors;
-    const float* out_weights;
-    const float* lightest; // first out-weight of row v at v << lightest_shift; infinite where none is
+    const u32* out_weights;
+    const u32* lightest; // first out-weight of row v at v << lightest_shift; UNREACHED where none is
     u32 lightest_shift;
     const u64* in_offsets;
     const u32* in_neighbors;
-    const float* in_weights;
-    const uint2* head;    // first neighbour and weight of each row; infinite weight where none is
-    const float* second;  // (longer1,): second weight
+    const u32* in_weights;
+    const uint2* head;    // first neighbour and weight of each row; UNREACHED as weight where none is
+    const u32* second;  // (longer1,): second weight
     const uint4* pair;    // (longer1,): second and third neighbour and weight
     const uint4* pair2;   // (longer3,): fourth and fifth
     u32 longer1, longer3; // rows from these on have no second, no fourth arc
@@ -71,10 +70,6 @@ struct Search {
 struct Tally {
     u64 examined, again, arcs;
 };
-
-__device__ __forceinline__ u32 sum_of(u32 distance, float weight) {
-    return __float_as_uint(__fadd_rn(__uint_as_float(distance), weight));
-}
 
 // What an internal id is called in the answer.
 __device__ __forceinline__ u32 name_of(const Graph& g, u32 vertex) {

@@ -22,7 +22,7 @@ __device__ __noinline__ void offer_inner(const Graph g, const Search s, u32 coun
 }
 
 // Takes neighbour u along an arc of weight w as the parent of a row at `at`, if it is a better one.
-__device__ __forceinline__ void offer(u32 at, u32 u, u32 away, float w, u32& near, u32& parent) {
+__device__ __forceinline__ void offer(u32 at, u32 u, u32 away, u32 w, u32& near, u32& parent) {
     if (away < at && sum_of(away, w) == at && (away < near || (away == near && u < parent))) {
         near = away;
         parent = u;
@@ -31,7 +31,7 @@ __device__ __forceinline__ void offer(u32 at, u32 u, u32 away, float w, u32& nea
 
 __device__ __forceinline__ bool offer_pair(const Search& s, uint4 pair, u32 floor, u32 at, u32& near, u32& parent,
                                            u64& examined) {
-    const float w = __uint_as_float(pair.y), x = __uint_as_float(pair.w);
+    const u32 w = pair.y, x = pair.w;
     const bool one = sum_of(floor, w) <= at, two = sum_of(floor, x) <= at;
     const u32 a = one ? __ldcg(s.distance + pair.x) : UNREACHED, b = two ? __ldcg(s.distance + pair.z) : UNREACHED;
     examined += one + two;
@@ -52,7 +52,7 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
         u64 best = ~0ull;
         const u64 end = at < UNREACHED ? __ldg(g.in_offsets + v + 1) : 0;
         for (u64 a = __ldg(g.in_offsets + v) + lane; a - lane < end; a += 32) {
-            const float w = a < end ? __ldg(g.in_weights + a) : __uint_as_float(UNREACHED);
+            const u32 w = a < end ? __ldg(g.in_weights + a) : UNREACHED;
             const bool goes = sum_of(floor, w) <= at;
             if (goes) {
                 const u32 u = __ldg(g.in_neighbors + a), away = __ldcg(s.distance + u);
@@ -75,17 +75,17 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
             const u32 has[4] = {done.x, done.y, done.z, done.w};
             u32 at[4], away[4], near[4], parent[4];
             uint2 h[4];
-            float second[4];
+            u32 second[4];
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 const u32 v = first + 32 * j;
                 at[j] = v < g.rows && !(has[j] >> lane & 1) ? __ldcg(s.distance + v) : NONE;
                 h[j] = v < g.rows ? __ldcs(g.head + v) : make_uint2(0, UNREACHED);
-                second[j] = v < g.longer1 ? __ldcs(g.second + v) : __uint_as_float(UNREACHED);
+                second[j] = v < g.longer1 ? __ldcs(g.second + v) : UNREACHED;
             }
 #pragma unroll
             for (int j = 0; j < 4; j++) {
-                const bool goes = at[j] < UNREACHED && sum_of(floor, __uint_as_float(h[j].y)) <= at[j];
+                const bool goes = at[j] < UNREACHED && sum_of(floor, h[j].y) <= at[j];
                 away[j] = goes ? __ldcg(s.distance + h[j].x) : UNREACHED;
                 examined += goes;
             }
@@ -94,7 +94,7 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
                 const u32 v = first + 32 * j;
                 near[j] = UNREACHED;
                 parent[j] = NONE;
-                if (at[j] < UNREACHED) offer(at[j], h[j].x, away[j], __uint_as_float(h[j].y), near[j], parent[j]);
+                if (at[j] < UNREACHED) offer(at[j], h[j].x, away[j], h[j].y, near[j], parent[j]);
                 const bool goes = at[j] < UNREACHED && v != root && sum_of(floor, second[j]) <= at[j];
                 const u32 waiting = __ballot_sync(FULL, goes);
                 if (goes) {
@@ -104,7 +104,12 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
                     room.parent[place] = parent[j];
                 }
                 kept += __popc(waiting);
-                if (at[j] != NONE && !goes) {
+#if INTEGERS // NONE is what is not reached, too
+                const bool asked = v < g.rows && !(has[j] >> lane & 1);
+#else
+                const bool asked = at[j] != NONE;
+#endif
+                if (asked && !goes) {
                     if (v == root) parent[j] = v;
                     s.parent[v] = parent[j] == NONE ? NONE : name_of(g, parent[j]);
                 }
@@ -127,7 +132,7 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
                 if (goes) {
                     const u64 end = __ldg(g.in_offsets + v + 1);
                     for (u64 a = __ldg(g.in_offsets + v) + 5; a < end; a++) {
-                        const float w = __ldg(g.in_weights + a);
+                        const u32 w = __ldg(g.in_weights + a);
                         if (sum_of(floor, w) > at) break;
                         const u32 u = __ldg(g.in_neighbors + a);
                         offer(at, u, __ldcg(s.distance + u), w, near, parent);

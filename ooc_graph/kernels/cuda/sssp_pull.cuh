@@ -21,7 +21,7 @@ struct Pulled {
 
 // A pair of arcs of a row that has `best`; tells whether the row may go on behind them.
 __device__ __forceinline__ bool pull_pair(const Search& s, uint4 pair, u32 floor, u32& best, u64& examined) {
-    const float w = __uint_as_float(pair.y), x = __uint_as_float(pair.w);
+    const u32 w = pair.y, x = pair.w;
     const bool one = sum_of(floor, w) < best, two = sum_of(floor, x) < best;
     const u32 a = one ? __ldcg(s.distance + pair.x) : UNREACHED, b = two ? __ldcg(s.distance + pair.z) : UNREACHED;
     examined += one + two;
@@ -49,7 +49,7 @@ __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 f
         u32 best = before;
         const u64 end = __ldg(g.in_offsets + v + 1);
         for (u64 at = __ldg(g.in_offsets + v) + lane; at - lane < end; at += 32) {
-            const float w = at < end ? __ldg(g.in_weights + at) : __uint_as_float(UNREACHED);
+            const u32 w = at < end ? __ldg(g.in_weights + at) : UNREACHED;
             const bool goes = sum_of(floor, w) < best;
             const u32 candidate = goes ? sum_of(__ldcg(s.distance + __ldg(g.in_neighbors + at)), w) : UNREACHED;
             sum.examined += goes;
@@ -75,24 +75,24 @@ __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 f
             const u32 first = base + quad * 128 + lane;
             u32 before[4], best[4];
             uint2 h[4];
-            float second[4];
+            u32 second[4];
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 const u32 v = first + 32 * j;
                 before[j] = v < g.rows ? __ldcg(s.distance + v) : 0;
                 h[j] = v < g.rows ? __ldcs(g.head + v) : make_uint2(0, UNREACHED);
-                second[j] = v < g.longer1 ? __ldcs(g.second + v) : __uint_as_float(UNREACHED);
+                second[j] = v < g.longer1 ? __ldcs(g.second + v) : UNREACHED;
             }
 #pragma unroll
             for (int j = 0; j < 4; j++) {
-                const bool goes = before[j] > final && sum_of(floor, __uint_as_float(h[j].y)) < before[j];
+                const bool goes = before[j] > final && sum_of(floor, h[j].y) < before[j];
                 best[j] = goes ? __ldcg(s.distance + h[j].x) : UNREACHED;
                 sum.examined += goes;
             }
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 const u32 v = first + 32 * j;
-                best[j] = min(before[j], sum_of(best[j], __uint_as_float(h[j].y)));
+                best[j] = min(before[j], sum_of(best[j], h[j].y));
                 const bool better = best[j] < before[j], goes = before[j] > final && sum_of(floor, second[j]) < best[j];
                 if (better) {
                     __stcg(s.distance + v, best[j]);
@@ -125,7 +125,7 @@ __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 f
                     u64 at = __ldg(g.in_offsets + v) + 5;
                     const u64 end = __ldg(g.in_offsets + v + 1);
                     for (; at < end; at++) {
-                        const float w = __ldg(g.in_weights + at);
+                        const u32 w = __ldg(g.in_weights + at);
                         if (sum_of(floor, w) >= best) break;
                         best = min(best, sum_of(__ldcg(s.distance + __ldg(g.in_neighbors + at)), w));
                         sum.examined++;

@@ -1,0 +1,305 @@
+// Near-far SSSP of one whole graph in one cooperative launch, for any weights.
+//
+// Rows within a bound are relaxed whole, round by round; what lies beyond waits in a list, and the
+// bound rises when no row within it is left [1]. A round of few rows is done by one block, which keeps
+// them in shared memory and meets no barrier but its own, while the grid waits: on road networks
+// nearly all of some thousand rounds. A round of many is shared out to the grid. Lists may be too
+// short: then all rows are looked through. Parents follow from the final lengths by decision 7.
+//
+// [1] A. Davidson et al., "Work-efficient parallel GPU methods for single-source shortest paths",
+// IPDPS 2014.
+#include "sssp_near_parents.cuh"
+#include "sssp_near_relax.cuh"
+
+// The step is halved where more than one in this many of the arcs improved a row once more, and
+// doubled where fewer than one in that many did,
+#ifndef AGAIN_MOST
+#define AGAIN_MOST 4
+#endif
+#ifndef AGAIN_LEAST
+#define AGAIN_LEAST 16
+#endif
+// or where a round had fewer rows than this, which leaves a block idle.
+#ifndef NARROW
+#define NARROW 128
+#endif
+
+struct Slot {
+    u64 examined, again, found;
+    u64 least; // complement of a length
+    u32 near, far, dropped;
+};
+
+// What all blocks know between rounds; written by the block that was alone, for the others.
+struct Plan {
+    Length bound;
+    Step step;
+    u64 examined, again; // since the bound rose
+    u64 entries, rounds; // the same
+    u64 looked;          // arcs in all
+    u32 count, turn, far, far_turn, dropped, settled;
+};
+
+struct State {
+    Barrier barrier;
+    u64 unresolved; // reached rows that no neighbour gives a parent: out- and in-rows differ
+    u64 phase[4];   // arcs examined: push, pull, finish, parents
+    u64 alone, together, raises; // rounds of one block, of the grid; times the bound rose
+    u64 stamp[4];
+    Plan plan;
+    Slot slot[4];
+};
+
+struct Block {
+    u64 words[32];
+    Best best[32];
+    u32 near[4], far, dropped;
+};
+
+// The smallest, or the sum, of what all threads of a block have; they all get it.
+template <bool LEAST>
+__device__ u64 of_block(u64 value, u64* words) {
+    auto both = [](u64 a, u64 b) { return LEAST ? min(a, b) : a + b; };
+    for (int step = 16; step; step >>= 1) value = both(value, __shfl_xor_sync(FULL, value, step));
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) words[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = threadIdx.x % 32 < blockDim.x / 32 ? words[threadIdx.x % 32] : LEAST ? ~0ull : 0;
+    for (int step = 16; step; step >>= 1) value = both(value, __shfl_xor_sync(FULL, value, step));
+    return value;
+}
+
+// Adapts the step, when a bound has been reached.
+__device__ __forceinline__ void adapt(Plan& plan) {
+    if (plan.again * AGAIN_MOST > plan.examined) plan.step /= 2;
+    else if (plan.again * AGAIN_LEAST < plan.examined || plan.entries < plan.rounds * NARROW) plan.step += plan.step;
+    plan.looked += plan.examined;
+    plan.examined = plan.again = plan.entries = plan.rounds = 0;
+}
+
+// Rounds by this block alone, while they are small; the plan then says what is left.
+__device__ __forceinline__ void go_alone(const Graph g, const Search s, Plan& plan, uint4* front, Block& block, u64& rounds,
+                                      u64& raises) {
+    const u32 thread = threadIdx.x;
+    for (u32 i = thread; i < plan.count; i += blockDim.x) front[i] = __ldcg(s.near[plan.turn] + i);
+    if (thread == 0) {
+        block.near[0] = 0;
+        block.far = plan.far;
+        block.dropped = plan.dropped;
+    }
+    __syncthreads();
+    u32 round = 0;
+    auto wave = [&]() -> Wave { // and makes the counter of the round after ready
+        if (thread == 0) block.near[(round + 1) & 3] = 0;
+        return {front + round % 2 * FRONT, plan.count, plan.bound, front + (round + 1) % 2 * FRONT, s.near[0],
+                block.near + (round & 3), s.near_room, s.far[plan.far_turn], &block.far, 0, s.far_room, &block.dropped};
+    };
+    Tally tally = {0, 0};
+    auto add_up = [&]() {
+        const u64 both = of_block<false>((u64)tally.examined << 32 | tally.again, block.words);
+        plan.examined += both >> 32;
+        plan.again += both & NONE;
+        tally = {0, 0};
+    };
+    for (;;) {
+        while (plan.count && plan.count <= FRONT) {
+            relax_round<true, ARCS>(g, s, wave(), tally);
+            plan.entries += plan.count;
+            plan.rounds++;
+            rounds++;
+            __syncthreads();
+            plan.count = block.near[round++ & 3];
+        }
+        if (plan.count || block.dropped || block.far > FRONT_FAR) break;
+        const FromList list = {s.far[plan.far_turn], s.length, min(block.far, s.far_room)};
+        add_up();
+        const Length least = (Length)of_block<true>(smallest_waiting<true>(list), block.words);
+        if (least >= UNREACHED) {
+            plan.settled = 1;
+            break;
+        }
+        adapt(plan);
+        plan.bound = bound_above(least, plan.step);
+        plan.far_turn ^= 1;
+        raises++;
+        if (thread == 0) block.far = 0;
+        __syncthreads();
+        sort_out<true>(list, wave());
+        __syncthreads();
+        plan.count = block.near[round++ & 3];
+    }
+    add_up();
+    for (u32 i = thread; i < min(plan.count, FRONT); i += blockDim.x) s.near[0][i] = front[round % 2 * FRONT + i];
+    plan.count = min(plan.count, s.near_room);
+    plan.turn = 0;
+    plan.far = min(block.far, s.far_room);
+    plan.dropped = block.dropped;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK, 1)
+    sssp_near(u32 rows, const u64* out_offsets, const u32* out_neighbors, const Weight* out_weights,
+              const u64* in_offsets, const u32* in_neighbors, const Weight* in_weights, const uint4* fixed_neighbors,
+              const Weight* fixed_weights, u32 giants, u32 hubs, u32 lane_bits,
+              const u32* original_of, u32* parent, Length* length, Length* done, u32* marks, uint4* near, uint4* far,
+              u64 near_stride, u32 near_room, u32 far_room, State* state, double step, u32 root) {
+    extern __shared__ uint4 front[];
+    __shared__ Block block;
+    const Graph g = {rows,       out_offsets,     out_neighbors, out_weights, in_offsets, in_neighbors,
+                     in_weights, fixed_neighbors, fixed_weights, giants,      hubs,       lane_bits,
+                     original_of};
+    const Search s = {length, done, parent, marks, (u32*)near, {near, near + near_stride}, {far, far + far_room},
+                      near_room, far_room};
+    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+    const bool chief = thread == 0;
+    u32 goal = 0, tick = 0;
+    u64 together = 0, alone = 0, raises = 0;
+    Slot* slot = state->slot;
+    // Everybody is through with the slot behind the next one when a new one is begun.
+    auto next_slot = [&]() {
+        slot = state->slot + (++tick & 3);
+        if (chief) state->slot[(tick + 2) & 3] = Slot{};
+    };
+    auto wait = [&]() { grid_barrier(&state->barrier, goal); };
+#ifdef TRACE
+    u64 clock = 0;
+#define STAMP(k) if (chief) state->stamp[k] = nanoseconds() - clock
+    if (chief) clock = nanoseconds();
+#else
+#define STAMP(k)
+#endif
+
+    for (u64 v = thread; v < rows; v += threads) {
+        length[v] = v == root ? 0 : UNREACHED;
+        done[v] = UNREACHED;
+    }
+    for (u64 word = thread; word * 32 < rows; word += threads) marks[word] = 0;
+    if (chief) {
+        for (int k = 0; k < 4; k++) state->slot[k] = Slot{};
+        near[0] = pack(0, root, 0);
+    }
+    Plan plan = {};
+    plan.step = (Step)step;
+    plan.bound = bound_above(0, plan.step);
+    plan.count = 1;
+    wait();
+    STAMP(0);
+
+    while (!plan.settled) {
+        if (plan.count ? plan.count <= FRONT : !plan.dropped && plan.far <= FRONT_FAR) {
+            if (blockIdx.x == 0) {
+                go_alone(g, s, plan, front, block, alone, raises);
+                if (chief) state->plan = plan;
+            }
+            wait();
+            if (blockIdx.x) {
+                // Loads past the cache of this multiprocessor, where an older plan may lie.
+                u32* mine = (u32*)&plan;
+                const u32* theirs = (const u32*)&state->plan;
+#pragma unroll
+                for (u32 k = 0; k < sizeof(Plan) / 4; k++) mine[k] = __ldcg(theirs + k);
+            }
+            wait();
+            continue;
+        }
+        next_slot();
+        Wave wave = {s.near[plan.turn], plan.count, plan.bound, nullptr, s.near[plan.turn ^ 1], &slot->near, near_room,
+                     s.far[plan.far_turn], &slot->far, plan.far, far_room, &slot->dropped};
+        if (plan.count) {
+            Tally tally = {0, 0};
+            relax_round<false, ARCS>(g, s, wave, tally);
+            add_from_block(tally.examined, &slot->examined, block.words);
+            add_from_block(tally.again, &slot->again, block.words);
+            wait();
+            plan.examined += __ldcg(&slot->examined);
+            plan.again += __ldcg(&slot->again);
+            plan.entries += plan.count;
+            plan.rounds++;
+            together++;
+            plan.far += __ldcg(&slot->far);
+            plan.dropped |= __ldcg(&slot->dropped);
+        } else {
+            const FromList list = {s.far[plan.far_turn], length, plan.far};
+            const FromRows all = {length, done, rows};
+            const u64 least = of_block<true>(plan.dropped ? smallest_waiting<false>(all) : smallest_waiting<false>(list),
+                                             block.words);
+            if (threadIdx.x == 0) atomicMax(&slot->least, ~least);
+            wait();
+            const u64 smallest = ~__ldcg(&slot->least);
+            if (smallest >= UNREACHED) {
+                plan.settled = 1;
+                break;
+            }
+            adapt(plan);
+            if (smallest > plan.bound) plan.bound = bound_above((Length)smallest, plan.step);
+            raises++;
+            plan.far_turn ^= 1;
+            next_slot();
+            wave.bound = plan.bound;
+            wave.next_count = &slot->near;
+            wave.far = s.far[plan.far_turn];
+            wave.far_count = &slot->far;
+            wave.far_base = 0;
+            wave.dropped = &slot->dropped;
+            if (plan.dropped) sort_out<false>(all, wave);
+            else sort_out<false>(list, wave);
+            wait();
+            plan.far = __ldcg(&slot->far);
+            plan.dropped = __ldcg(&slot->dropped);
+        }
+        plan.far = min(plan.far, far_room);
+        plan.count = min(__ldcg(&slot->near), near_room);
+        plan.turn ^= 1;
+    }
+    STAMP(1);
+
+    next_slot();
+    const u64 looked = parent_pass(g, s, &slot->near, root, block.best);
+    add_from_block(looked, &slot->examined, block.words);
+    wait();
+    const u64 examined = __ldcg(&slot->examined);
+    const u32 flat = __ldcg(&slot->near);
+    u32 unresolved = 0;
+    if (flat) {
+        for (u32 i = thread; i < flat; i += threads) {
+            const u32 v = __ldcg(s.flat + i);
+            atomicOr(marks + (v >> 5), 1u << (v & 31));
+        }
+        wait();
+        for (unresolved = flat; unresolved;) {
+            next_slot();
+            plateau_step(g, s, flat, false);
+            wait();
+            add_from_block(plateau_step(g, s, flat, true), &slot->found, block.words);
+            wait();
+            const u32 found = (u32)__ldcg(&slot->found);
+            if (!found) break;
+            unresolved -= found;
+        }
+    }
+    if (chief) {
+        state->phase[0] = plan.looked + plan.examined;
+        state->phase[1] = state->phase[2] = 0;
+        state->phase[3] = examined;
+        state->unresolved = unresolved;
+        state->alone = alone;
+        state->together = together;
+        state->raises = raises;
+        STAMP(2);
+    }
+    leave_grid(&state->barrier);
+}
+
+#if FIXED
+// Fills the fixed places of rows.
+extern "C" __global__ void fix_rows(u32 rows, const u64* offsets, const u32* neighbors, const Weight* weights,
+                                    u32* fixed_neighbors, Weight* fixed_weights) {
+    const u64 v = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (v >= rows) return;
+    const u64 first = offsets[v], arcs = offsets[v + 1] - first;
+    for (u32 k = 0; k < 4; k++) {
+        const u64 arc = first + (k == 3 && arcs > 4 ? 2 : k);
+        fixed_neighbors[4 * v + k] = k < arcs ? neighbors[arc] : NONE;
+        fixed_weights[4 * v + k] = k < arcs ? weights[arc] : 0;
+    }
+}
+#endif

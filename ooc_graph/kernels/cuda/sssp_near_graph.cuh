@@ -1,0 +1,127 @@
+// What near-far searches, what it keeps, and the lists that its rounds fill.
+#pragma once
+#include "sssp_sums.cuh"
+
+// Threads of a block.
+#ifndef BLOCK
+#define BLOCK 512
+#endif
+// Entries of a round that one block does alone, from shared memory.
+#ifndef FRONT
+#define FRONT 2048u
+#endif
+// Entries beyond the bound that this block also sorts out alone.
+#ifndef FRONT_FAR
+#define FRONT_FAR 16384u
+#endif
+// Arcs of a row that are relaxed at a time; the others are entries of their own.
+#ifndef STRETCH
+#define STRETCH 512u
+#endif
+// Arcs of a row that a lane has in flight.
+#ifndef ARCS
+#define ARCS 4
+#endif
+
+// Whether rows have fixed places: most are short.
+#ifndef FIXED
+#define FIXED 0
+#endif
+
+struct Graph {
+    u32 rows;
+    const u64* out_offsets;
+    const u32* out_neighbors;
+    const Weight* out_weights;
+    const u64* in_offsets;
+    const u32* in_neighbors;
+    const Weight* in_weights;
+    const uint4* fixed_neighbors; // a row's four arcs, NONE where there are fewer; of more than
+    const Weight* fixed_weights;  // four the first three, and the third neighbour again
+    u32 giants, hubs; // rows below are looked at by a block, by a warp each
+    u32 lane_bits;    // 2 to the power of it, 32 at most: lanes that relax a row together
+    const u32* original_of; // null: parents are given as internal ids
+};
+
+// A row to relax, or a stretch of it, with the length it had when it was listed. Nothing is to be
+// done if it is shorter by now: then it was listed again.
+struct Entry {
+    Length length;
+    u32 row, stretch;
+};
+
+__device__ __forceinline__ uint4 pack(Length length, u32 row, u32 stretch) {
+    return make_uint4((u32)length, (u32)((u64)length >> 32), row, stretch);
+}
+
+__device__ __forceinline__ Entry unpack(uint4 packed) {
+    return {(Length)((u64)packed.y << 32 | packed.x), packed.z, packed.w};
+}
+
+struct Search {
+    Length* length;
+    Length* done; // length with which a row's arcs were relaxed, or listed in stretches
+    u32* parent;
+    u32* marks;   // rows on plateaus
+    u32* flat;    // list of them, in the memory of `near`
+    uint4* near[2];
+    uint4* far[2];
+    u32 near_room, far_room;
+};
+
+// What a round reads and fills. Counts go on beyond the room; who finds none says so.
+struct Wave {
+    const uint4* now;
+    u32 count;
+    Length bound;
+    uint4* front; // the first `FRONT` of the next round, if one block is alone
+    uint4* next;
+    u32* next_count;
+    u32 next_room;
+    uint4* far;
+    u32* far_count;
+    u32 far_base, far_room;
+    u32* dropped;
+};
+
+struct Tally {
+    u32 examined, again; // arcs; rows improved that had been within the bound
+};
+
+// Places in two lists for what the lanes have; all lanes of a warp call it.
+template <int N>
+__device__ __forceinline__ void reserve(const bool (&near)[N], u32* near_count, u32 (&near_place)[N],
+                                        const bool (&far)[N], u32* far_count, u32 (&far_place)[N]) {
+    const u32 lane = threadIdx.x % 32, before = (1u << lane) - 1;
+    u32 nears = 0, fars = 0;
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        const u32 to_near = __ballot_sync(FULL, near[n]), to_far = __ballot_sync(FULL, far[n]);
+        near_place[n] = nears + __popc(to_near & before);
+        far_place[n] = fars + __popc(to_far & before);
+        nears += __popc(to_near);
+        fars += __popc(to_far);
+    }
+    // Both at once, by two lanes.
+    u32 base = 0;
+    const u32 wanted = lane == 0 ? nears : fars;
+    if (lane < 2 && wanted) base = atomicAdd(lane == 0 ? near_count : far_count, wanted);
+    const u32 near_base = __shfl_sync(FULL, base, 0), far_base = __shfl_sync(FULL, base, 1);
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        near_place[n] += near_base;
+        far_place[n] += far_base;
+    }
+}
+
+template <bool ALONE>
+__device__ __forceinline__ void put_near(const Wave& wave, u32 place, uint4 entry) {
+    if (ALONE && place < FRONT) wave.front[place] = entry;
+    else if (place < wave.next_room) wave.next[place] = entry;
+    else atomicMax(wave.dropped, 1u);
+}
+
+__device__ __forceinline__ void put_far(const Wave& wave, u32 place, uint4 entry) {
+    if (wave.far_base + place < wave.far_room) wave.far[wave.far_base + place] = entry;
+    else atomicMax(wave.dropped, 1u);
+}

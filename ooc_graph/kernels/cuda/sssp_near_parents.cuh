@@ -1,0 +1,120 @@
+// Parents of all rows, from final lengths: of the neighbours that attain a row's length and are
+// nearer, the nearest, ties by the smallest id; on plateaus by hops, then id.
+#pragma once
+#include "sssp_near_graph.cuh"
+
+__device__ __forceinline__ u32 name_of(const Graph& g, u32 vertex) {
+    return g.original_of ? __ldg(g.original_of + vertex) : vertex;
+}
+
+struct Best {
+    Length away;
+    u32 parent;
+    __device__ __forceinline__ void take(Length length, u32 row) {
+        if (length < away || (length == away && row < parent)) {
+            away = length;
+            parent = row;
+        }
+    }
+};
+
+// The best among every `team`-th in-arc of a row from number `k` on.
+__device__ __forceinline__ Best best_of(const Graph& g, const Search& s, u32 v, Length at, u32 k, u32 team,
+                                        u64& examined) {
+    Best best = {UNREACHED, NONE};
+    const u64 end = at < UNREACHED ? __ldg(g.in_offsets + v + 1) : 0;
+    for (u64 a = __ldg(g.in_offsets + v) + k; a < end; a += team) {
+        const Weight w = __ldg(g.in_weights + a);
+        if (sum_of(0, w) > at) break;
+        const u32 u = __ldg(g.in_neighbors + a);
+        const Length away = __ldcg(s.length + u);
+        examined++;
+        if (away < at && sum_of(away, w) == at) best.take(away, u);
+    }
+    return best;
+}
+
+__device__ __forceinline__ Best best_in_warp(Best best) {
+    for (int step = 16; step; step >>= 1) {
+        const Length away = __shfl_xor_sync(FULL, best.away, step);
+        const u32 parent = __shfl_xor_sync(FULL, best.parent, step);
+        best.take(away, parent);
+    }
+    return best;
+}
+
+// Writes a row's parent; a row that has none is listed. All lanes of a warp call it.
+__device__ __forceinline__ void settle(const Graph& g, const Search& s, u32* count, u32 root, bool real, u32 v,
+                                       Length at, u32 parent) {
+    if (v == root) parent = v;
+    if (real) s.parent[v] = parent == NONE ? NONE : name_of(g, parent);
+    const bool flat = real && at < UNREACHED && parent == NONE;
+    const u32 lane = threadIdx.x % 32, flats = __ballot_sync(FULL, flat);
+    if (!flats) return;
+    u32 place = 0;
+    if (lane == 0) place = atomicAdd(count, __popc(flats));
+    place = __shfl_sync(FULL, place, 0) + __popc(flats & ((1u << lane) - 1));
+    if (flat) s.flat[place] = v;
+}
+
+__device__ __noinline__ u64 parent_pass(const Graph g, const Search s, u32* count, u32 root, Best* scratch) {
+    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x, lane = threadIdx.x % 32;
+    u64 examined = 0;
+    for (u32 v = blockIdx.x; v < g.giants; v += gridDim.x) {
+        const Length at = __ldcg(s.length + v);
+        Best best = best_in_warp(best_of(g, s, v, at, threadIdx.x, blockDim.x, examined));
+        __syncthreads();
+        if (lane == 0) scratch[threadIdx.x / 32] = best;
+        __syncthreads();
+        if (threadIdx.x < 32) {
+            best = {UNREACHED, NONE};
+            if (lane < blockDim.x / 32) best = scratch[lane];
+            best = best_in_warp(best);
+            settle(g, s, count, root, lane == 0, v, at, best.parent);
+        }
+    }
+    for (u32 v = g.giants + thread / 32; v < g.hubs; v += threads / 32) {
+        const Length at = __ldcg(s.length + v);
+        const Best best = best_in_warp(best_of(g, s, v, at, lane, 32, examined));
+        settle(g, s, count, root, lane == 0, v, at, best.parent);
+    }
+    for (u64 first = (u64)g.hubs + thread - lane; first < g.rows; first += threads) {
+        const bool real = first + lane < g.rows;
+        const u32 v = real ? (u32)first + lane : NONE;
+        const Length at = real ? __ldcg(s.length + v) : UNREACHED;
+        Best best = {UNREACHED, NONE};
+        if (real) best = best_of(g, s, v, at, 0, 1, examined);
+        settle(g, s, count, root, real, v, at, best.parent);
+    }
+    return examined;
+}
+
+// Rows on plateaus take the smallest id among the neighbours at the same length that have a parent;
+// called round by round, in two steps.
+__device__ __noinline__ u32 plateau_step(const Graph g, const Search s, u32 count, bool apply) {
+    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+    u32* const offered = (u32*)s.done;
+    u32 found = 0;
+    for (u32 i = thread; i < count; i += threads) {
+        const u32 v = __ldcg(s.flat + i), bit = 1u << (v & 31);
+        if (!(__ldcg(s.marks + (v >> 5)) & bit)) continue;
+        if (apply) {
+            const u32 parent = __ldcg(offered + v);
+            if (parent == NONE) continue;
+            s.parent[v] = name_of(g, parent);
+            atomicAnd(s.marks + (v >> 5), ~bit);
+            found++;
+            continue;
+        }
+        const Length at = __ldcg(s.length + v);
+        u32 parent = NONE;
+        const u64 end = __ldg(g.in_offsets + v + 1);
+        for (u64 a = __ldg(g.in_offsets + v); a < end; a++) {
+            if (sum_of(at, __ldg(g.in_weights + a)) > at) break;
+            const u32 u = __ldg(g.in_neighbors + a);
+            if (__ldcg(s.length + u) == at && !(__ldcg(s.marks + (u >> 5)) >> (u & 31) & 1)) parent = min(parent, u);
+        }
+        offered[v] = parent;
+    }
+    return found;
+}
