@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.validate.cuda_loader import THREADS, cuda, kernel
+from ooc_graph.validate.cuda_loader import THREADS, cuda, kernel, multiprocessors
 
 NO_VERTEX = 0xFFFFFFFF
 """Above all ids of 32 bits."""
-_MOST_BLOCKS = 1 << 16
+_BLOCKS = 8
+"""Blocks of each multiprocessor. Every thread adds to the counts once: more of them would queue."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,13 @@ def _by_parent(name: str, parent: Any) -> str:
 
 def _launch(name: str, measure: Any, arguments: tuple[Any, ...]) -> None:
     """Launch a kernel, one thread for each vertex."""
-    blocks = min(_MOST_BLOCKS, -(-len(measure) // THREADS))
     launch = kernel(name, measure.dtype)
-    launch((blocks,), (THREADS,), (np.uint32(len(measure)), *arguments))
+    launch(_grid(len(measure)), (THREADS,), (np.uint32(len(measure)), *arguments))
+
+
+def _grid(items: int) -> tuple[int]:
+    most = _BLOCKS * multiprocessors(cuda().cuda.Device().id)
+    return (max(1, min(most, -(-items // THREADS))),)
 
 
 def converted(weight: Any, dtype: np.dtype[Any]) -> Any:
@@ -99,8 +104,8 @@ def converted(weight: Any, dtype: np.dtype[Any]) -> Any:
     # CuPy's own conversion takes subnormal numbers for zero.
     wide = cupy.empty(len(weight), dtype)
     narrow = cupy.ascontiguousarray(weight)
-    blocks = min(_MOST_BLOCKS, max(1, -(-len(weight) // THREADS)))
-    kernel("widen", dtype)((blocks,), (THREADS,), (np.uint64(len(weight)), narrow, wide))
+    arguments = (np.uint64(len(weight)), narrow, wide)
+    kernel("widen", dtype)(_grid(len(weight)), (THREADS,), arguments)
     return wide
 
 

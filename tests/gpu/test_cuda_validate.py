@@ -338,12 +338,6 @@ def test_scatter(kind, internal) -> None:
 def test_wrong_use_is_refused() -> None:
     none, level = cupy.full(5, 0xFFFFFFFF, "uint32"), cupy.full(5, 255, "uint8")
     far = cupy.full(5, np.inf, "float32")
-    for count in (-1, 1 << 32):
-        with pytest.raises(UsageError, match="takes 4,294,967,295 at most"):
-            CudaBfsValidator(count, 1)
-    for count in (0, 65):
-        with pytest.raises(UsageError, match="1 to 64 answers"):
-            CudaBfsValidator(5, count)
     check, paths = CudaBfsValidator(5, 1), CudaSsspValidator(5, 2)
     with pytest.raises(UsageError, match="parent has shape"):
         check.add(0, none[:-1], level)
@@ -408,19 +402,10 @@ def test_no_answers_and_no_edges() -> None:
     assert [v.ok for v in agreed([alone] * 5, [ends_of([]), ends_of([(1, 1)])])] == [True] * 5
 
 
-def test_sizes_of_batches() -> None:
-    assert bytes_per_answer(1 << 28, "bfs") == 5 << 28
-    assert bytes_per_answer(1 << 28, "sssp") == 8 << 28
-    assert bytes_per_answer(100, "bfs", np.dtype(np.int32)) == 800
-    assert bytes_per_answer(100, "sssp", np.dtype(np.int64)) == 1200
-    assert largest_batch(1000, "bfs", free=4000 + 64 * 5000) == 64
-    assert largest_batch(1000, "bfs", free=4000 + 64 * 5000 - 1) == 60
-    assert largest_batch(1000, "bfs", free=10**9) == 64
-    assert largest_batch(1000, "sssp", free=4000 + 4 * 8000) == 4
-    assert largest_batch(1000, "sssp", free=4000 + 7 * 8000 + 10, beside=10) == 4
-    with pytest.raises(MemoryBudgetError, match=r"1,000 vertices wants 32,000 bytes.*31,999 are"):
-        largest_batch(1000, "sssp", free=4000 + 4 * 8000 - 1)
+def test_the_device_says_how_much_is_free() -> None:
     assert largest_batch(1, "bfs") == 64
+    with pytest.raises(MemoryBudgetError, match="are free for it"):
+        largest_batch(1 << 31, "sssp", beside=1 << 50)
 
 
 def test_too_little_memory_is_said_and_nothing_is_left() -> None:
