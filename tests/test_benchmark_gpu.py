@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import REPOSITORY, script
+from tests.nvrtc import compile_cuda, need_nvrtc
 
 BENCHMARKS = REPOSITORY / "benchmarks"
 
@@ -48,6 +49,16 @@ def picture(tmp_path: Path, records: list[dict[str, Any]], *options: object) -> 
     found.write_text("".join(json.dumps(one) + "\n" for one in records))
     arguments = ("--records", found, "--out", tmp_path / "gpu.svg", *options)
     return script(BENCHMARKS / "gpu_picture.py", *arguments)
+
+
+@pytest.mark.parametrize("value", ["float", "unsigned char", "int"])
+def test_kernels_of_the_benchmark_compile(value: str) -> None:
+    need_nvrtc()
+    source = (BENCHMARKS / "gpu_kernels.cu").read_text()
+    options = ["-std=c++17", f"-DVALUE={value}", "-arch=sm_80"]
+    log, code = compile_cuda(source, "gpu_kernels.cu", options)
+    assert log == ""
+    assert code[:4] == b"\x7fELF"
 
 
 def test_work_of_a_bfs(model: Any) -> None:
