@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,7 +13,6 @@ from ooc_graph.kernels.cuda_modules import cuda
 from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
 from ooc_graph.kernels.cuda_sssp_rank import CudaSsspRank
 from ooc_graph.kernels.cuda_sssp_shared import CudaSsspShared
-from ooc_graph.kernels.interface import SsspSearch
 from ooc_graph.kernels.sides import hub_rows, light_rows, require_whole
 from ooc_graph.types import AnyArray, Shard
 
@@ -52,17 +50,10 @@ class CudaDevice:
         """Frontier and visited vertices of all ranks, one of it in a process."""
         return CudaBfsShared(vertices, shards)
 
-    def sssp(self, shard: Shard, *, original_of: AnyArray | None = None) -> SsspSearch:
+    def sssp(self, shard: Shard, *, original_of: AnyArray | None = None) -> CudaSsspSearch:
         """SSSP on a whole graph (light-first rows); ``original_of`` as of `bfs`."""
         require_whole(shard.dealing)
-        out, into = light_rows(shard)
-        if out.weights is None or out.weights.dtype == np.float32:
-            return CudaSsspSearch(out, into, shard.tuples, original_of=original_of)
-        wide: Any = import_module("ooc_graph.kernels.cuda_sssp_wide")
-        search: SsspSearch = wide.CudaWideSsspSearch(
-            out, into, shard.tuples, original_of=original_of
-        )
-        return search
+        return CudaSsspSearch(*light_rows(shard), shard.tuples, original_of=original_of)
 
     def sssp_rank(self, shard: Shard) -> CudaSsspRank:
         """SSSP steps on one shard (light-first rows)."""

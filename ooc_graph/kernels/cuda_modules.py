@@ -1,4 +1,4 @@
-"""CUDA sources of this package, compiled by CuPy for the current device when first wanted.
+"""CUDA sources of this package, compiled and loaded for the current device when first wanted.
 
 CuPy is imported here and nowhere else, and not before a device is asked for.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import DeviceBusyError, DeviceError, MemoryBudgetError
+from ooc_graph.kernels.cuda_compile import compiled
 
 SOURCES = Path(__file__).parent / "cuda"
 OPTIONS = ("-std=c++17", "-lineinfo")
@@ -31,8 +32,8 @@ _INCLUDE = re.compile(r'#include "([\w.]+)"')
 def source(name: str) -> str:
     """Text of a ``.cu`` file with its headers in place, each where it is included first.
 
-    CuPy's cache on disk knows the text that it compiles, not the files that this includes: a
-    changed header would not be seen. ``#line`` lets the compiler's messages name our files.
+    What is kept on disk is found by the text that was compiled, so that a changed header is seen.
+    ``#line`` lets the compiler's messages name our files.
     """
     return "\n".join(_lines(name, set())) + "\n"
 
@@ -178,13 +179,11 @@ def kernel(
 
 
 @cache
-def _module(device: int, name: str, defined: tuple[str, ...], cooperative: bool) -> Any:  # noqa: ARG001 (key)
-    return cuda().RawModule(
-        code=source(name),
-        options=OPTIONS + defined,
-        backend="nvrtc",
-        enable_cooperative_groups=cooperative,
-    )
+def _module(device: int, name: str, defined: tuple[str, ...], cooperative: bool) -> Any:
+    cupy = cuda()
+    architecture = f"-arch=sm_{cupy.cuda.Device(device).compute_capability}"
+    code = compiled(cupy.cuda.nvrtc, source(name), name, (*OPTIONS, architecture, *defined))
+    return cupy.RawModule(path=str(code), enable_cooperative_groups=cooperative)
 
 
 @cache

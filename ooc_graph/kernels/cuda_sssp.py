@@ -108,8 +108,6 @@ class CudaSsspSearch:
         The device's memory is too small.
     """
 
-    _wide = False
-
     def __init__(
         self, out: Rows, into: Rows, tuples: AnyArray, *, original_of: AnyArray | None = None
     ) -> None:
@@ -126,7 +124,7 @@ class CudaSsspSearch:
     def _hold(self, out: Rows, into: Rows) -> None:
         held = hold(out, weighted=True)
         self._heaviest = held.weights.max().item() if held.arcs else 0
-        self._sums = sums_for(held.weights, self._heaviest, wide=self._wide)
+        self._sums = sums_for(held.weights, self._heaviest, wide=False)
         self._out = replace(held, weights=self._sums.bits_of(held.weights))
         self._into = self._out
         if into is not out:

@@ -1,0 +1,98 @@
+"""CUDA sources to machine code by CUDA's run-time compiler, once a machine: a file is kept.
+
+CuPy would do so too, but adds an option that takes floats below 2**-126 for zero [1]_, and our
+distances have the bits of the CPU's.
+
+References
+----------
+.. [1] CUDA, NVRTC: option ``--ftz``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from ooc_graph.errors import DeviceError
+
+
+def compiled(nvrtc: Any, text: str, name: str, options: tuple[str, ...]) -> Path:
+    """File with the machine code of a source.
+
+    It lies in the user's cache folder, under a hash over the source, the options and the compiler,
+    and may be deleted at any time; where it cannot be kept, each process has its own.
+
+    Parameters
+    ----------
+    nvrtc
+        CuPy's module of that name.
+    text, name
+        The source, its headers in place, and what the compiler's messages call it.
+    options
+        With the architecture.
+
+    Raises
+    ------
+    DeviceError
+        The compiler does not know the device's architecture.
+    """
+    said = repr((text, options, nvrtc.getVersion())).encode()
+    file = f"{Path(name).stem}-{hashlib.sha256(said).hexdigest()[:32]}.cubin"
+    kept = Path(platformdirs.user_cache_dir("ooc_graph")) / "cuda" / file
+    if kept.exists():
+        return kept
+    code = _compile(nvrtc, text, name, options)
+    try:
+        return _write(kept, code)
+    except OSError:
+        return _write(Path(_own_folder()) / file, code)
+
+
+def _compile(nvrtc: Any, text: str, name: str, options: tuple[str, ...]) -> bytes:
+    program = nvrtc.createProgram(text, name, (), ())
+    try:
+        nvrtc.compileProgram(program, options)
+        code: bytes = nvrtc.getCUBIN(program)
+    except nvrtc.NVRTCError as error:
+        log = nvrtc.getProgramLog(program)
+        if "gpu-architecture" in log:
+            raise DeviceError(
+                f"CUDA's run-time compiler {nvrtc.getVersion()} does not know this device: {log}; "
+                "install the CuPy of a newer CUDA, such as 'ooc-graph[cuda13]'"
+            ) from error
+        raise RuntimeError(f"{name} cannot be compiled: {log}") from error
+    finally:
+        nvrtc.destroyProgram(program)
+    return code
+
+
+def _write(path: Path, code: bytes) -> Path:
+    """Write a file that others may be reading or writing: all of it appears at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=".partial-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(code)
+        Path(partial).replace(path)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
+    return path
+
+
+@cache
+def _own_folder() -> str:
+    """Folder of this process, for machine code that cannot be kept."""
+    folder = tempfile.TemporaryDirectory(prefix="ooc-graph-")
+    _folders.append(folder)
+    return folder.name
+
+
+# Removed with the process.
+_folders: list[tempfile.TemporaryDirectory[str]] = []
