@@ -30,6 +30,7 @@ _HEADS, _LANE_ARCS, _STRETCH = 9, 24, 1024
 _ROOM_BYTES = 8 * (QUAD_ROWS * 2 + 16)
 _OPEN_BELOW = 32
 _MOST_HUB_WORDS = 32768
+_MAPS = 4
 _STATE_WORDS = 64
 _COURSE = np.dtype([(name, np.uint64) for name in ("found", "pushed", "examined", "ns", "pull")])
 # Shared memory that the kernel and the system take beside what is asked for.
@@ -135,8 +136,10 @@ class CudaBfsSearch:
 
     def _allocate(self) -> None:
         cupy, rows, quads = cuda(), self._out.rows, self._out.quads
-        self._parent = cupy.empty(rows, np.uint32)
+        # Whole quads are written; nothing is to be read that was never written.
+        self._parent = cupy.zeros(quads * QUAD_ROWS, np.uint32)[:rows]
         self._visited = cupy.empty(4 * quads, np.uint32)
+        self._maps = cupy.empty(_MAPS * 4 * quads, np.uint32)
         self._fronts = cupy.empty(12 * quads, np.uint32)
         self._queue, self._starts = cupy.empty(rows, np.uint32), cupy.empty(rows, np.uint32)
         self._stretches = cupy.empty(max(1, self._heads.extents.stretches), np.uint64)
@@ -152,7 +155,8 @@ class CudaBfsSearch:
         self._shared = int(chosen["HUB_WORDS"]) * 4 + _BLOCK // 32 * _ROOM_BYTES
         self._search.max_dynamic_shared_size_bytes = self._shared
         self._type = level
-        self._level = cupy.empty(self._out.rows, np.uint8 if level == BYTE_LEVELS else np.int32)
+        dtype = np.uint8 if level == BYTE_LEVELS else np.int32
+        self._level = cupy.zeros(self._out.quads * QUAD_ROWS, dtype)[: self._out.rows]
         self._room_for(course)
 
     def _room_for(self, levels: int) -> None:
@@ -229,8 +233,8 @@ class CudaBfsSearch:
             *(out.offsets, out.neighbors, into.offsets, into.neighbors),
             *(heads.head, heads.heads, named[0]),
             *(np.uint32(heads.extents.longer1), np.uint32(heads.extents.longer5), named[1]),
-            *(self._parent, self._level, self._visited, self._fronts, self._queue, self._starts),
-            *(self._stretches, self._open, self._state, self._course),
+            *(self._parent, self._level, self._visited, self._maps, self._fronts),
+            *(self._queue, self._starts, self._stretches, self._open, self._state, self._course),
             *(np.uint32(len(self._course)), np.uint32(root)),
         )
         grid = (self._blocks,), (_BLOCK,)

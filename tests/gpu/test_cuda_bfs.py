@@ -22,12 +22,22 @@ from tests.gpu.graphs import GRAPHS, roots
 from tests.gpu.memory import assert_refused_without_memory
 from tests.strategies import Arcs, arcs_of, small_arcs
 
+<<<<<<< HEAD
+=======
+CPU = CpuDevice(2)
+WIDE = {"NARROW_ARCS": 1}
+FLOODED = {"FLOOD_ARCS": 500, "FLOOD_ROWS": 1 << 20}
+>>>>>>> bfsperf
 VARIANTS = {
     "small shared memory": {"HUB_WORDS": 256},
-    "lists of the frontier": {"OPEN_ROWS": 64, "PUSH_BELOW": 2},
-    "short queues": {"QUEUE_ARCS": 500, "PULL_ABOVE": 2},
-    "pull at once": {"PULL_ABOVE": 100000, "OPEN_ROWS": 64},
-    "push always": {"PULL_ABOVE": 0, "PUSH_BELOW": 0},
+    "nothing is narrow": WIDE,
+    "some is narrow": {"NARROW_ARCS": 700},
+    "lists of the frontier": {**WIDE, "OPEN_ROWS": 64, "PUSH_BELOW": 2},
+    "floods": {**WIDE, **FLOODED, "PULL_ABOVE": 2},
+    "floods and lists": {**WIDE, **FLOODED, "PULL_ABOVE": 2, "OPEN_ROWS": 64, "PUSH_BELOW": 2},
+    "pull at once": {**WIDE, "PULL_ABOVE": 100000, "OPEN_ROWS": 64},
+    "pull only": {**WIDE, "PULL_ABOVE": 100000, "PUSH_BELOW": 1 << 20, "OPEN_BELOW": 1 << 20},
+    "push always": {**WIDE, "PULL_ABOVE": 0, "PUSH_BELOW": 0},
     "lists of open rows": {"OPEN_BELOW": 32, "PUSH_BELOW": 0},
 }
 

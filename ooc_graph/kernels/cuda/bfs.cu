@@ -6,55 +6,83 @@
 //
 // Parents are canonical: the smallest internal id one level up. Pull meets it first in the row.
 // Push takes whoever comes first, then goes over the same arcs again with an atomic minimum, so
-// that no array has to be cleared beforehand.
-#include "bfs_push.cuh"
+// that no array has to be cleared beforehand; frontiers of very many arcs clear it and flood.
+#include "bfs_flood.cuh"
+#include "bfs_narrow.cuh"
+#include "bfs_open.cuh"
 #include "bfs_pull.cuh"
 
+#ifdef TRACE
+__device__ u32 pull_above = PULL_ABOVE;
+#define PULL_ABOVE_X pull_above
+#else
+#define PULL_ABOVE_X PULL_ABOVE
+#endif
 // Course of a search, the same in all threads.
 struct Plan {
     u32 level, direction;
+    u32 turn;       // levels that were gone through by all blocks
     u32 cur;        // which of the three bitmaps is the frontier; the next one takes what is found
     u32 head, tail; // the frontier in the queue
     u32 converted;  // entries of the queue whose parents are original ids
     u32 open;       // rows in the list of those not visited yet, when that is used
-    u64 found, arcs, unvisited, unvisited_arcs;
-    bool listed;    // the frontier stands in the queue
-    bool bits;      // the frontier stands in its bitmap
-    bool internal;  // its parents are internal ids, and the queue does not tell whose
-    bool few;       // the list of rows not visited yet is made
+    u32 maps;       // bitmaps of rows that are not named yet
     u32 dirty;      // bitmaps that are not all zeros, a bit each
+    u64 found, arcs, unvisited, unvisited_arcs;
+    bool listed; // the frontier stands in the queue
+    bool bits;   // the frontier stands in its bitmap
+    bool few;    // the list of rows not visited yet is made
 };
+
+__device__ __forceinline__ void arrive(Plan& p, const Place* place) {
+    p.level = __ldcg(&place->level);
+    p.head = __ldcg(&place->head);
+    p.tail = __ldcg(&place->tail);
+    p.found = __ldcg(&place->found);
+    p.arcs = __ldcg(&place->arcs);
+    p.unvisited = __ldcg(&place->unvisited);
+    p.unvisited_arcs = __ldcg(&place->unvisited_arcs);
+    p.listed = true;
+    p.bits = false;
+}
+
+// Whether the frontier, which stands in the queue, is to flood: so must all that was visited.
+__device__ __forceinline__ bool floods(const Plan& p, u32 rows) {
+    return p.arcs > FLOOD_ARCS && p.arcs > rows / FLOOD_ROWS && rows - p.unvisited == p.tail && p.tail <= rows / 2;
+}
 
 extern "C" __global__ void __launch_bounds__(1024, 1)
     bfs_search(u32 rows, u32 quads, u64 arcs, const u64* out_offsets, const u32* out_neighbors, const u64* in_offsets,
                const u32* in_neighbors, const u32* head, const uint4* heads, const u32* head_original, u32 longer1,
-               u32 longer5, const u32* original_of, u32* parent, LEVEL* level, u32* visited, u32* fronts, u32* queue,
+               u32 longer5, const u32* original_of, u32* parent, LEVEL* level, u32* visited, u32* maps, u32* fronts, u32* queue,
                u32* starts, u64* stretches, u32* open, State* state, Course* course, u32 course_levels, u32 root) {
-    extern __shared__ uint4 shared[];
     __shared__ u64 scratch[32];
-    u32* hubs = (u32*)shared;
-    Room& room = ((Room*)(hubs + HUB_QUADS * 4))[threadIdx.x / 32];
+    __shared__ u32 map_levels[MAPS];
     const Graph g = {rows, quads, out_offsets, out_neighbors, in_offsets, in_neighbors, head, heads, head_original,
                      longer1, longer5, original_of};
-    const Search s = {parent, level, visited, {queue, starts}, stretches};
+    const Search s = {parent, level, visited, maps, {queue, starts}, stretches};
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     const bool chief = thread == 0;
 #ifdef TRACE
     const u64 started = chief ? nanoseconds() : 0;
+    u64* marks = (u64*)(course + 128);
+    u32 marked = 0;
+#define MARK(id) if (chief) marks[marked++] = (u64)(id) << 56 | (nanoseconds() - started);
+#else
+#define MARK(id)
 #endif
     u32 goal = 0;
 
     for (u32 q = thread; q < quads; q += threads) { // rows that do not exist count as visited
-        u32 words[4];
+        u32 words[4] = {0, 0, 0, 0};
+        if (rows - q * 128 < 128)
+            for (u32 row = rows; row < q * 128 + 128; row++) words[row & 3] |= bit_at(row);
 #pragma unroll
-        for (u32 j = 0; j < 4; j++) {
-            u32 first = q * 128 + 32 * j;
-            words[j] = first + 32 <= rows ? 0 : first >= rows ? FULL : FULL << (rows - first);
-            if (root >> 5 == q * 4 + j) words[j] |= bit_of(root);
-        }
+        for (u32 j = 0; j < 4; j++)
+            if (word_at(root) == q * 4 + j) words[j] |= bit_at(root);
         ((uint4*)visited)[q] = make_uint4(words[0], words[1], words[2], words[3]);
     }
-    clear(fronts, 3 * quads);
+    clear(fronts, quads);
 #ifdef COUNT
     for (u32 k = thread; k < course_levels; k += threads) course[k].examined = 0;
 #endif
@@ -66,85 +94,137 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         set_found(s, root, 0, name_of(g, root));
         course[0].found = 1;
     }
+    MARK(1)
     grid_barrier(&state->barrier, goal);
+    MARK(2)
 
     Plan p = {};
     p.found = p.tail = p.converted = 1;
     p.listed = true;
+    p.dirty = 6;
     p.arcs = out_degree(g, root);
     p.unvisited = rows - 1;
     p.unvisited_arcs = arcs - p.arcs;
     while (p.found) {
-        if (++p.level > LAST_LEVEL) {
+        if (p.level == LAST_LEVEL) {
             if (chief) state->overflow = 1;
             break;
         }
-        Slot* slot = state->slot + (p.level & 3);
-        if (chief) state->slot[(p.level + 2) & 3] = Slot{};
+        const bool narrow = p.direction == PUSH && p.arcs <= NARROW_ARCS;
+        p.level++;
+        if (!narrow) p.turn++;
+        Slot* slot = state->slot + (p.turn & 3);
+        if (chief && !narrow) state->slot[(p.turn + 2) & 3] = Slot{};
         u32* front = fronts + p.cur * 4ull * quads;
         u32* next = fronts + (p.cur + 1) % 3 * 4ull * quads;
-        Tally tally = {0, 0};
+        Tally tally = {};
         u64 pushed = 0;
 
-        if (p.direction == PUSH) {
-            pushed = p.arcs;
-            const bool queued = p.arcs <= QUEUE_ARCS;
-            tally.found = push_level(g, s, next, slot, p.head, p.tail, (u32)p.arcs, p.level);
-            add_from_block(tally.found, &slot->found, scratch);
+        MARK(p.direction == PUSH ? 10 : 20)
+        if (narrow) {
+            if (blockIdx.x == 0) {
+                const Place here = {p.found, p.arcs, p.unvisited, p.unvisited_arcs, p.level - 1, p.head, p.tail};
+                narrow_levels(g, s, here, &state->place, &state->own, course, course_levels);
+            }
             grid_barrier(&state->barrier, goal);
-            const u64 before = p.found;
-            p.found = __ldcg(&slot->found);
-            if (p.found && before > 1)
-                settle_level(g, s, p.head, p.tail, (u32)p.arcs, p.level);
-            p.bits = !queued;
-            p.listed = queued;
-            p.internal = !queued;
-            if (queued) {
+            arrive(p, &state->place);
+        } else if (p.direction == PUSH) {
+            pushed = p.arcs;
+            if (floods(p, rows)) {
+                grid_barrier(&state->barrier, goal); // before parents are read
+                clear_parents(g, s, p.converted, p.tail);
+                grid_barrier(&state->barrier, goal);
+                MARK(14)
+                flood(g, s, p.head, p.tail, (u32)p.arcs);
+                MARK(15)
+                grid_barrier(&state->barrier, goal);
+                MARK(16)
+                add_from_block(take_flooded(g, s, next, p.tail, p.level), &slot->found, scratch);
+                MARK(17)
+                grid_barrier(&state->barrier, goal);
+                p.found = __ldcg(&slot->found);
+                p.converted = p.tail;
+                p.cur = (p.cur + 1) % 3;
+                p.dirty |= 1u << p.cur;
+                p.bits = true;
+                p.listed = false;
+            } else {
+                const u64 found = push_level(g, s, slot, p.head, p.tail, (u32)p.arcs, p.level), before = p.found;
+                add_from_block(found, &slot->found, scratch);
+                MARK(11)
+                grid_barrier(&state->barrier, goal);
+                MARK(12)
+                p.found = __ldcg(&slot->found);
+                if (p.found && before > 1) settle_level(g, s, p.head, p.tail, (u32)p.arcs, p.level);
+                MARK(13)
+                p.bits = false;
                 p.arcs = __ldcg(&slot->queued) & ARC_MASK;
                 p.unvisited_arcs -= min(p.arcs, p.unvisited_arcs);
                 p.head = p.tail;
                 p.tail += (u32)p.found;
-            } else {
-                if (before > 1) grid_barrier(&state->barrier, goal); // before parents are read
-                p.cur = (p.cur + 1) % 3;
-                p.dirty |= 1u << p.cur;
             }
         } else {
-            const Front look = {hubs, front, p.few ? 0u : HUB_QUADS * 4};
+            const Front look = {front, p.few ? 0u : HUB_QUADS * 4};
             if (!p.few)
                 for (u32 i = threadIdx.x; i < min(HUB_QUADS, quads); i += blockDim.x)
                     shared[i] = __ldcg((const uint4*)front + i);
             __syncthreads();
-            if (p.internal) convert_front(g, s, front);
+            MARK(21)
+            // At the end of a search few rows are found, and going on from them is narrow.
+            const bool lists = p.few && p.unvisited <= LIST_ROWS;
             if (p.few) {
-                tally = pull_open(g, s, look, next, slot, open, p.open, p.level);
+                if (lists) convert_queue(g, s, p.converted, p.tail);
+                tally = pull_open(g, s, look, next, slot, open, p.open, lists ? p.tail : NONE, p.level);
                 clear(fronts + (p.cur + 2) % 3 * 4ull * quads, quads);
                 p.dirty = 1u << p.cur | 1u << (p.cur + 1) % 3;
             } else {
-                pull_all(g, s, look, next, slot, p.level, room, tally);
+                if (p.maps == MAPS) {
+                    name_maps(g, s, p.maps, map_levels, false);
+                    grid_barrier(&state->barrier, goal);
+                    p.maps = 0;
+                }
+                if (threadIdx.x == 0) map_levels[p.maps] = p.level;
+                tally = pull_all(g, s, look, next, maps + p.maps * 4ull * quads, slot, p.level);
+                p.maps++;
                 p.dirty |= 1u << (p.cur + 1) % 3;
             }
+            MARK(23)
             add_from_block(tally.found, &slot->found, scratch);
             grid_barrier(&state->barrier, goal);
+            MARK(24)
             const u32 count = __ldcg(&slot->stretches);
             if (count) {
                 const u64 more = pull_stretches(g, s, look, count).examined;
                 grid_barrier(&state->barrier, goal);
-                tally.found = claim_long(g, s, next, count, p.level).found;
+                tally.found = claim_long(g, s, next, slot, count, lists ? p.tail : NONE, p.level).found;
                 tally.examined += more;
                 add_from_block(tally.found, &slot->found, scratch);
                 grid_barrier(&state->barrier, goal);
             }
+            MARK(25)
             p.found = __ldcg(&slot->found);
             p.cur = (p.cur + 1) % 3;
             p.bits = true;
-            p.listed = p.internal = false;
+            p.listed = lists;
+            if (lists) {
+                p.arcs = __ldcg(&slot->queued) & ARC_MASK;
+                p.head = p.tail;
+                p.converted = p.tail += (u32)p.found;
+            }
         }
-        p.unvisited -= p.found;
+        if (!narrow) p.unvisited -= p.found;
 #ifdef COUNT
         add_from_block(tally.examined, &course[min(p.level, course_levels - 1)].examined, scratch);
+#ifdef TRACE
+        if (p.level < 60) {
+            add_from_block(tally.heads, &course[60 + p.level].examined, scratch);
+            add_from_block(tally.kept, &course[60 + p.level].found, scratch);
+            add_from_block(tally.nine, &course[60 + p.level].pushed, scratch);
+            add_from_block(tally.tails, &course[60 + p.level].elapsed, scratch);
+        }
 #endif
-        if (chief && p.level < course_levels) {
+#endif
+        if (chief && !narrow && p.level < course_levels) {
             Course* c = course + p.level;
             c->found = p.found;
             c->pushed = pushed;
@@ -155,24 +235,25 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         }
         if (!p.found) break;
 
+        MARK(30)
         // How to go on, and what the frontier must look like for it.
         front = fronts + p.cur * 4ull * quads;
         if (!p.listed && p.found * PUSH_BELOW < p.unvisited && p.unvisited > OPEN_ROWS) {
             convert_queue(g, s, p.converted, p.tail);
-            list_front(g, s, front, slot, p.tail, p.internal);
+            list_front(g, s, front, slot, p.tail);
             grid_barrier(&state->barrier, goal);
             p.arcs = __ldcg(&slot->queued) & ARC_MASK;
             p.head = p.tail;
             p.converted = p.tail += (u32)p.found;
             p.listed = true;
-            p.internal = false;
         }
-        p.direction = p.listed && p.arcs * PULL_ABOVE <= p.unvisited_arcs ? PUSH : PULL;
+        const bool light = p.arcs <= NARROW_ARCS || (!p.few && p.arcs * PULL_ABOVE_X <= p.unvisited_arcs);
+        p.direction = p.listed && light ? PUSH : PULL;
         bool wait = false;
+        MARK(31)
         const bool make_few = p.direction == PULL && !p.few && p.unvisited * OPEN_BELOW < rows;
         const u32 other = (p.cur + 1) % 3;
-        const bool needs_clear = p.direction == PUSH ? p.arcs > QUEUE_ARCS : p.few || make_few;
-        if (needs_clear && p.dirty >> other & 1) {
+        if (p.direction == PULL && (p.few || make_few) && p.dirty >> other & 1) {
             clear(fronts + other * 4ull * quads, quads);
             p.dirty &= ~(1u << other);
             wait = true;
@@ -182,6 +263,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             p.few = wait = true;
             p.open = (u32)p.unvisited;
         }
+        MARK(32)
         if (p.direction == PULL && !p.bits) {
             if (p.dirty >> p.cur & 1) {
                 clear(front, quads);
@@ -189,15 +271,17 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             }
             for (u32 i = p.head + thread; i < p.tail; i += threads) {
                 u32 v = __ldcg(queue + i);
-                atomicOr(front + (v >> 5), bit_of(v));
+                atomicOr(front + word_at(v), bit_at(v));
             }
             p.dirty |= 1u << p.cur;
             p.bits = wait = true;
         }
         if (wait) grid_barrier(&state->barrier, goal);
     }
+    MARK(40)
     convert_queue(g, s, p.converted, p.tail);
-    mark_unreached(g, s);
+    name_maps(g, s, p.maps, map_levels, true);
+    MARK(41)
     if (chief) {
         state->levels = p.level;
 #ifdef TRACE

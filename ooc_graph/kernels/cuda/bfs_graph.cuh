@@ -15,9 +15,13 @@
 #define PUSH 0
 #define PULL 1
 
-// A frontier with fewer arcs is pushed with a queue; with more, found vertices are bits only.
-#ifndef QUEUE_ARCS
-#define QUEUE_ARCS (1u << 18)
+// A frontier with more arcs than these, and than one in so many rows, floods: its arcs are gone
+// through once, and all rows before and after.
+#ifndef FLOOD_ARCS
+#define FLOOD_ARCS (1u << 18)
+#endif
+#ifndef FLOOD_ROWS
+#define FLOOD_ROWS 32
 #endif
 // Pull once the frontier holds one in this many of the arcs not visited yet.
 #ifndef PULL_ABOVE
@@ -25,7 +29,7 @@
 #endif
 // Push again once the frontier holds fewer than one in this many of the vertices not visited yet,
 #ifndef PUSH_BELOW
-#define PUSH_BELOW 32
+#define PUSH_BELOW 128
 #endif
 // unless those are so few that a list of them is as quick.
 #ifndef OPEN_ROWS
@@ -35,6 +39,10 @@
 #ifndef OPEN_BELOW
 #define OPEN_BELOW 32
 #endif
+// Rows found out of at most so many are listed as they are found.
+#ifndef LIST_ROWS
+#define LIST_ROWS (1u << 18)
+#endif
 // First neighbours in arrays of their own: one, four, and four more.
 #define HEADS 9
 // Arcs of a row that one thread looks at beyond the heads; what follows is cut into stretches of
@@ -43,8 +51,8 @@
 #define STRETCH 1024u
 // Quads of rows that a warp takes at a time.
 #define UNIT 8u
-// A unit with fewer open rows is packed first, a row a lane.
-#define SPARSE 512u
+// Levels of full pulls whose rows are kept as bits until they are named.
+#define MAPS 4u
 
 struct Slot {
     u64 found;    // vertices
@@ -53,11 +61,19 @@ struct Slot {
     u32 open;      // entries of the list of rows not visited yet
 };
 
+// Where a search has arrived.
+struct Place {
+    u64 found, arcs, unvisited, unvisited_arcs;
+    u32 level, head, tail; // the frontier in the queue
+};
+
 struct State {
     Barrier barrier;
     u32 levels;   // levels that have vertices
     u32 overflow; // there are more than LEVEL can tell: the answer is not whole
-    Slot slot[4];
+    Slot slot[4]; // of the levels of all blocks, in turn
+    Slot own;     // of block 0, in narrow levels
+    Place place;  // behind narrow levels
 };
 
 // What a level cost, by the number of the level that it found.
@@ -80,23 +96,27 @@ struct Graph {
 };
 
 struct Search {
-    u32* parent;
+    u32* parent;  // this and `level` have room for whole quads
     LEVEL* level;
     u32* visited;
+    u32* maps; // MAPS bitmaps of rows found by their first neighbour: their names are to be entered
     Queue queue;
     u64* stretches; // row << 32 | number of the stretch
 };
 
+// Dynamic shared memory: the frontier's bits as far as hubs go, or a narrow frontier; then the room
+// of every warp.
+extern __shared__ uint4 shared[];
+
 // The frontier in shared memory as far as hubs go, and all of it in global memory.
 struct Front {
-    const u32* hubs;
     const u32* words;
     u32 hub_words;
 };
 
 // What one thread has counted since the level began.
 struct Tally {
-    u64 found, examined;
+    u64 found, examined, heads, kept, nine, tails;
 };
 
 // What an internal id is called in the answer.
@@ -108,14 +128,62 @@ __device__ __forceinline__ u64 out_degree(const Graph& g, u32 vertex) {
     return __ldg(g.out_offsets + vertex + 1) - __ldg(g.out_offsets + vertex);
 }
 
+// A quad of a bitmap has the bits of 128 rows, and each lane of a warp four rows in a row: word j
+// holds the j-th row of every lane.
+__device__ __forceinline__ u32 word_at(u32 vertex) { return vertex >> 7 << 2 | (vertex & 3); }
+__device__ __forceinline__ u32 bit_at(u32 vertex) { return 1u << (vertex >> 2 & 31); }
+__device__ __forceinline__ u32 vertex_at(u32 word, u32 bit) { return word >> 2 << 7 | bit << 2 | (word & 3); }
+
+__device__ __forceinline__ bool lane_of(u32 word) { return word >> threadIdx.x % 32 & 1; }
+
 // The word that holds a vertex's bit. Both loads are predicated, so that several look-ups overlap.
 __device__ __forceinline__ u32 word_of(const Front& front, u32 vertex) {
-    u32 word = vertex >> 5, bits = 0;
-    if (word < front.hub_words) bits = front.hubs[word];
+    u32 word = word_at(vertex), bits = 0;
+    if (word < front.hub_words) bits = ((const u32*)shared)[word];
     if (word >= front.hub_words && vertex != NONE) bits = __ldcg(front.words + word);
     return bits;
 }
 
 __device__ __forceinline__ bool holds(const Front& front, u32 vertex) {
-    return word_of(front, vertex) & bit_of(vertex);
+    return word_of(front, vertex) & bit_at(vertex);
 }
+
+__device__ __forceinline__ void set_found(const Search& s, u32 vertex, u32 level, u32 parent) {
+    s.level[vertex] = (LEVEL)level;
+    s.parent[vertex] = parent;
+}
+
+// Enters what a lane knows of its four rows, where `mask` has their bits.
+__device__ __forceinline__ void set_four(const Search& s, u32 quad, u32 mask, const u32* level, uint4 parent) {
+    const u32 at = quad * 32 + threadIdx.x % 32;
+    if (mask == 15) {
+        if (sizeof(LEVEL) == 1) ((u32*)s.level)[at] = (level[0] & 255) | (level[1] & 255) << 8 | (level[2] & 255) << 16 | level[3] << 24;
+        else ((uint4*)s.level)[at] = make_uint4(level[0], level[1], level[2], level[3]);
+        ((uint4*)s.parent)[at] = parent;
+        return;
+    }
+    if (mask & 1) set_found(s, at * 4, level[0], parent.x);
+    if (mask & 2) set_found(s, at * 4 + 1, level[1], parent.y);
+    if (mask & 4) set_found(s, at * 4 + 2, level[2], parent.z);
+    if (mask & 8) set_found(s, at * 4 + 3, level[3], parent.w);
+}
+
+// A lane's bits of a quad's words, its first row's lowest.
+__device__ __forceinline__ u32 four_of(uint4 words) {
+    return lane_of(words.x) | lane_of(words.y) << 1 | lane_of(words.z) << 2 | lane_of(words.w) << 3;
+}
+
+__device__ __forceinline__ u32 count_of(uint4 words) {
+    return __popc(words.x) + __popc(words.y) + __popc(words.z) + __popc(words.w);
+}
+
+// A warp's room in shared memory: rows of a unit, by quad and row, and words of bits.
+struct Room {
+    u16 rows[UNIT * 128];
+    u32 got[UNIT * 4];
+};
+#ifdef ROOM_BYTES
+static_assert(sizeof(Room) == ROOM_BYTES, "the caller sizes shared memory by it");
+#endif
+
+__device__ __forceinline__ Room& own_room() { return ((Room*)(shared + HUB_QUADS))[threadIdx.x / 32]; }

@@ -2,62 +2,111 @@
 #pragma once
 #include "bfs_graph.cuh"
 
-// Claims a neighbour for the next level, in the queue or as a bit of `next`; called by whole warps.
-template <bool QUEUED>
-__device__ __forceinline__ void push_arc(const Graph& g, const Search& s, u32* next, Slot* slot, u32 tail, u32 from,
-                                         u32 to, u32 level, Tally& tally) {
-    bool won = false;
-    if (to != NONE) {
-        u32 bit = bit_of(to);
-        if (!(__ldcg(s.visited + (to >> 5)) & bit)) won = !(atomicOr(s.visited + (to >> 5), bit) & bit);
-    }
-    if (won) {
-        s.level[to] = (LEVEL)level;
-        s.parent[to] = from;
-        tally.found++;
-        if (!QUEUED) atomicOr(next + (to >> 5), bit_of(to));
-    }
-    if (QUEUED && __any_sync(FULL, won))
-        enter(s.queue, &slot->queued, tail, won, [&](u32) { return to; }, [&](u32) { return out_degree(g, to); });
-}
+// Arcs that a lane looks at together.
+#define PUSH_TURNS 4
 
-// Takes the smallest of all parents; after all claims of the level.
-__device__ __forceinline__ void settle_arc(const Search& s, u32 from, u32 to, u32 level) {
-    if (to != NONE && __ldcg(s.level + to) == (LEVEL)level && __ldcg(s.parent + to) > from)
-        atomicMin(s.parent + to, from);
-}
-
-// Goes through the arcs of the frontier: `arc(from, to)`, `to` being NONE in lanes that have none.
-template <typename Arc>
-__device__ __forceinline__ void over_frontier(const Graph& g, const Search& s, u32 head, u32 tail, u32 arcs, Arc arc) {
-    over_arcs(s.queue, head, tail, arcs, [&](u32 entry, u32 k) {
-        u32 from = 0, to = NONE;
-        if (entry != NONE) {
-            from = __ldcg(s.queue.rows + entry);
-            u64 at = __ldg(g.out_offsets + from) + k;
-            if (at < __ldg(g.out_offsets + from + 1)) to = __ldg(g.out_neighbors + at);
+// Goes through the arcs of queue[head:tail), an even share for every warp, PUSH_TURNS a lane at a
+// time: `step(from, to)`, `to` being NONE where a lane has none. Called by whole warps.
+template <typename Step>
+__device__ __forceinline__ void over_frontier(const Graph& g, const Search& s, u32 head, u32 tail, u32 arcs, Step step) {
+    const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
+    const u32 lane = threadIdx.x % 32, share = ((arcs + warps - 1) / warps + 31) / 32 * 32;
+    const u64 low = (u64)warp * share;
+    if (low >= arcs) return;
+    const u32 stop = (u32)min(low + share, (u64)arcs), count = tail - head;
+    const u32* const starts = s.queue.starts + head;
+    u32 i = entry_of(starts, count, (u32)low);
+    for (u32 a = (u32)low; a < stop; a += 32 * PUSH_TURNS) {
+        u32 entry[PUSH_TURNS], from[PUSH_TURNS], to[PUSH_TURNS];
+        u64 at[PUSH_TURNS], end[PUSH_TURNS];
+#pragma unroll
+        for (u32 j = 0; j < PUSH_TURNS; j++) {
+            // 32 arcs meet at most 32 entries behind the current one.
+            const u32 after = i + 1 + lane, mine = a + 32 * j + lane;
+            const u32 start = after < count ? __ldcg(starts + after) : NONE;
+            u32 rank = 0;
+#pragma unroll
+            for (int half = 16; half; half >>= 1)
+                if (__shfl_sync(FULL, start, rank + half - 1) <= mine) rank += half;
+            if (__shfl_sync(FULL, start, 31) <= mine) rank = 32;
+            entry[j] = mine < stop ? head + i + rank : NONE;
+            i += __shfl_sync(FULL, rank, 31);
         }
-        arc(from, to);
-    });
+#pragma unroll
+        for (u32 j = 0; j < PUSH_TURNS; j++) {
+            from[j] = entry[j] != NONE ? __ldcg(s.queue.rows + entry[j]) : 0;
+            at[j] = entry[j] != NONE ? a + 32 * j + lane - __ldcg(s.queue.starts + entry[j]) : 0;
+        }
+#pragma unroll
+        for (u32 j = 0; j < PUSH_TURNS; j++) {
+            at[j] += __ldg(g.out_offsets + from[j]);
+            end[j] = entry[j] != NONE ? __ldg(g.out_offsets + from[j] + 1) : 0;
+        }
+#pragma unroll
+        for (u32 j = 0; j < PUSH_TURNS; j++) to[j] = at[j] < end[j] ? __ldg(g.out_neighbors + at[j]) : NONE;
+        step(from, to);
+    }
+}
+
+// Claims neighbours for the next level.
+__device__ __forceinline__ void push_arcs(const Graph& g, const Search& s, Slot* slot, u32 tail,
+                                          const u32 (&from)[PUSH_TURNS], const u32 (&to)[PUSH_TURNS], u32 level,
+                                          u64& found) {
+    u32 word[PUSH_TURNS];
+    u64 arcs[PUSH_TURNS], mine = 0;
+    bool won[PUSH_TURNS];
+#pragma unroll
+    for (u32 j = 0; j < PUSH_TURNS; j++) word[j] = to[j] != NONE ? __ldcg(s.visited + word_at(to[j])) : FULL;
+#pragma unroll
+    for (u32 j = 0; j < PUSH_TURNS; j++)
+        if (!(word[j] & bit_at(to[j]))) word[j] = atomicOr(s.visited + word_at(to[j]), bit_at(to[j]));
+#pragma unroll
+    for (u32 j = 0; j < PUSH_TURNS; j++) {
+        won[j] = !(word[j] & bit_at(to[j]));
+        arcs[j] = won[j] ? max(out_degree(g, to[j]), 1ull) | 1ull << ARC_BITS : 0;
+        if (won[j]) set_found(s, to[j], level, from[j]);
+        found += won[j];
+    }
+#pragma unroll
+    for (u32 j = 0; j < PUSH_TURNS; j++) mine += arcs[j];
+    if (!__any_sync(FULL, mine != 0)) return;
+    const u64 sum = sum_to_lane(mine);
+    u64 base = 0;
+    if (threadIdx.x % 32 == 31) base = atomicAdd(&slot->queued, sum);
+    u64 before = __shfl_sync(FULL, base, 31) + sum - mine;
+#pragma unroll
+    for (u32 j = 0; j < PUSH_TURNS; j++)
+        if (won[j]) {
+            const u32 entry = tail + (u32)(before >> ARC_BITS);
+            s.queue.rows[entry] = to[j];
+            s.queue.starts[entry] = (u32)(before & ARC_MASK);
+            before += arcs[j];
+        }
 }
 
 // One level top-down; returns what this thread has found.
-__device__ __noinline__ u64 push_level(const Graph g, const Search s, u32* next, Slot* slot, u32 head, u32 tail,
-                                       u32 arcs, u32 level) {
-    Tally tally = {0, 0};
-    if (arcs <= QUEUE_ARCS)
-        over_frontier(g, s, head, tail, arcs, [&](u32 from, u32 to) {
-            push_arc<true>(g, s, next, slot, tail, from, to, level, tally);
-        });
-    else
-        over_frontier(g, s, head, tail, arcs, [&](u32 from, u32 to) {
-            push_arc<false>(g, s, next, slot, tail, from, to, level, tally);
-        });
-    return tally.found;
+__device__ __noinline__ u64 push_level(const Graph g, const Search s, Slot* slot, u32 head, u32 tail, u32 arcs,
+                                       u32 level) {
+    u64 found = 0;
+    over_frontier(g, s, head, tail, arcs, [&](const u32 (&from)[PUSH_TURNS], const u32 (&to)[PUSH_TURNS]) {
+        push_arcs(g, s, slot, tail, from, to, level, found);
+    });
+    return found;
 }
 
+// Takes the smallest of all parents; after all claims of the level.
 __device__ __noinline__ void settle_level(const Graph g, const Search s, u32 head, u32 tail, u32 arcs, u32 level) {
-    over_frontier(g, s, head, tail, arcs, [&](u32 from, u32 to) { settle_arc(s, from, to, level); });
+    over_frontier(g, s, head, tail, arcs, [&](const u32 (&from)[PUSH_TURNS], const u32 (&to)[PUSH_TURNS]) {
+        bool own[PUSH_TURNS];
+        u32 parent[PUSH_TURNS];
+#pragma unroll
+        for (u32 j = 0; j < PUSH_TURNS; j++) own[j] = to[j] != NONE && __ldcg(s.level + to[j]) == (LEVEL)level;
+#pragma unroll
+        for (u32 j = 0; j < PUSH_TURNS; j++) parent[j] = own[j] ? __ldcg(s.parent + to[j]) : 0;
+#pragma unroll
+        for (u32 j = 0; j < PUSH_TURNS; j++)
+            if (parent[j] > from[j]) atomicMin(s.parent + to[j], from[j]);
+    });
 }
 
 // Parents that a push left as internal ids become original ids.
@@ -70,41 +119,21 @@ __device__ __noinline__ void convert_queue(const Graph g, const Search s, u32 be
     for (u32 i = begin + thread; i < end; i += threads) convert(g, s, __ldcg(s.queue.rows + i));
 }
 
-// Turns the bits of the frontier into queue entries behind `tail`.
-__device__ __noinline__ void list_front(const Graph g, const Search s, const u32* front, Slot* slot, u32 tail,
-                                           bool internal) {
-    u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
-    for (u32 word = thread; word - thread % 32 < g.quads * 4; word += threads) {
-        u32 bits = word < g.quads * 4 ? __ldcg(front + word) : 0;
-        if (!__any_sync(FULL, bits != 0)) continue;
-        auto vertex = [&](u32 k) { return word * 32 + __fns(bits, 0, k + 1); };
-        u32 count = __popc(bits);
-        if (internal)
-            for (u32 k = 0; k < count; k++) convert(g, s, vertex(k));
-        enter(s.queue, &slot->queued, tail, count, vertex, [&](u32 k) { return out_degree(g, vertex(k)); });
+// Turns the bits of the frontier into queue entries behind `tail`, by way of the room.
+__device__ __noinline__ void list_front(const Graph g, const Search s, const u32* front, Slot* slot, u32 tail) {
+    Room& room = own_room();
+    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x, lane = threadIdx.x % 32;
+    for (u32 first = thread - lane; first < g.quads * 4; first += threads) {
+        const u32 bits = first + lane < g.quads * 4 ? __ldcg(front + first + lane) : 0;
+        const u32 sum = sum_to_lane((u32)__popc(bits)), total = __shfl_sync(FULL, sum, 31);
+        u32 at = sum - __popc(bits);
+        for (u32 rest = bits; rest; rest &= rest - 1) room.rows[at++] = lane * 32 + __ffs(rest) - 1;
+        __syncwarp();
+        for (u32 k = lane; k - lane < total; k += 32) {
+            const u32 row = k < total ? vertex_at(first + room.rows[k] / 32, room.rows[k] % 32) : NONE;
+            enter(s.queue, &slot->queued, tail, k < total, [&](u32) { return row; },
+                  [&](u32) { return out_degree(g, row); });
+        }
+        __syncwarp();
     }
-}
-
-// Lists the rows not visited yet.
-__device__ __noinline__ void list_open(const Graph g, const Search s, Slot* slot, u32* open) {
-    u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x, lane = threadIdx.x % 32;
-    for (u32 quad = thread; quad - lane < g.quads; quad += threads) {
-        uint4 seen = make_uint4(FULL, FULL, FULL, FULL);
-        if (quad < g.quads) seen = __ldcg((const uint4*)s.visited + quad);
-        u32 bits[4] = {~seen.x, ~seen.y, ~seen.z, ~seen.w};
-        u32 mine = __popc(bits[0]) + __popc(bits[1]) + __popc(bits[2]) + __popc(bits[3]), base = 0;
-        if (!__any_sync(FULL, mine)) continue;
-        const u32 sum = sum_to_lane(mine);
-        if (lane == 31) base = atomicAdd(&slot->open, sum);
-        u32 at = __shfl_sync(FULL, base, 31) + sum - mine;
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            for (u32 rest = bits[j]; rest; rest &= rest - 1) open[at++] = quad * 128 + 32 * j + __ffs(rest) - 1;
-    }
-}
-
-__device__ __noinline__ void convert_front(const Graph g, const Search s, const u32* front) {
-    u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x, lane = threadIdx.x % 32;
-    for (u32 word = thread / 32; word < g.quads * 4; word += threads / 32)
-        if (__ldcg(front + word) >> lane & 1) convert(g, s, word * 32 + lane);
 }
