@@ -35,6 +35,8 @@ MOST_FRONT = 2048
 """Entries of a round that one block does alone, where its shared memory has room for two such."""
 NEAR_SHARE, FAR_SHARE = 2, 4
 """Lists hold one in this many of the rows; where more wait, all rows are looked through."""
+KEEP_SMALL = True
+"""Whether one block holds all lengths in shared memory where it can."""
 HUB_ARCS, GIANT_ARCS = 64, 8192
 """Rows with more tuples than this are looked at by a warp, by a block each."""
 
@@ -73,12 +75,15 @@ class NearFar:
         self._step = min(step, sums.longest_step)
         # Rows fall by tuples.
         self._giants, self._hubs = (int((tuples > n).sum()) for n in (GIANT_ARCS, HUB_ARCS))
-        chosen = constants(limits(cuda().cuda.Device().id)[1], sums)
+        _, most = limits(cuda().cuda.Device().id)
+        chosen = constants(most, sums)
         self._fixed = self._fix_rows(chosen)
         chosen["FIXED"] = int(self._fixed[0] is not NULL)
         front = int(chosen["FRONT"])
         self._allocate(sums, front)
-        shared = 2 * front * _ENTRY_BYTES
+        shared, lengths = 2 * front * _ENTRY_BYTES, out.rows * sums.length.itemsize
+        if KEEP_SMALL and shared + lengths + SHARED_RESERVE <= most:
+            chosen["SMALL"], shared = 1, shared + lengths
         self._search = on_all("sssp_near.cu", "sssp_near", chosen, int(chosen["BLOCK"]), shared)
 
     def _fix_rows(self, chosen: dict[str, int | str]) -> tuple[Any, Any]:

@@ -70,16 +70,17 @@ def test_every_way_through_push_and_pull(
     compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
 
 
-@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("placed", [False, True])
 @pytest.mark.parametrize("weights", TYPES)
 @pytest.mark.parametrize("variant", NEAR_VARIANTS)
 @pytest.mark.parametrize("name", SOME)
 def test_every_way_through_near_far(
-    variant: str, name: str, weights: str, fixed: bool, monkeypatch: pytest.MonkeyPatch
+    variant: str, name: str, weights: str, placed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed(cuda_sssp_near, NEAR_VARIANTS[variant], monkeypatch)
     monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: False)
-    monkeypatch.setattr(cuda_sssp_near, "fixed_rows_pay", lambda *_: fixed)
+    monkeypatch.setattr(cuda_sssp_near, "fixed_rows_pay", lambda *_: placed)
+    monkeypatch.setattr(cuda_sssp_near, "KEEP_SMALL", placed)
     compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
 
 

@@ -57,6 +57,8 @@ SUMS = [
     ]
 ]
 
+PLACED = {"FIXED": 1, "SMALL": 1}
+
 
 def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
     """What the package compiles on a device with so much shared memory."""

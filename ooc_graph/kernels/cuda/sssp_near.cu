@@ -78,9 +78,14 @@ __device__ __forceinline__ void adapt(Plan& plan) {
 }
 
 // Rounds by this block alone, while they are small; the plan then says what is left.
-__device__ __forceinline__ void go_alone(const Graph g, const Search s, Plan& plan, uint4* front, Block& block, u64& rounds,
-                                      u64& raises) {
+__device__ __forceinline__ void go_alone(const Graph& g, Search s, Plan& plan, uint4* front, Block& block, u64& rounds,
+                                         u64& raises) {
     const u32 thread = threadIdx.x;
+    Length* const all = s.length;
+    if (SMALL) {
+        s.length = (Length*)(front + 2 * FRONT);
+        for (u32 v = thread; v < g.rows; v += blockDim.x) s.length[v] = __ldcg(all + v);
+    }
     for (u32 i = thread; i < plan.count; i += blockDim.x) front[i] = __ldcg(s.near[plan.turn] + i);
     if (thread == 0) {
         block.near[0] = 0;
@@ -111,7 +116,7 @@ __device__ __forceinline__ void go_alone(const Graph g, const Search s, Plan& pl
             plan.count = block.near[round++ & 3];
         }
         if (plan.count || block.dropped || block.far > FRONT_FAR) break;
-        const FromList list = {s.far[plan.far_turn], s.length, min(block.far, s.far_room)};
+        const FromList<true> list = {s.far[plan.far_turn], s.length, min(block.far, s.far_room)};
         add_up();
         const Length least = (Length)of_block<true>(smallest_waiting<true>(list), block.words);
         if (least >= UNREACHED) {
@@ -128,7 +133,9 @@ __device__ __forceinline__ void go_alone(const Graph g, const Search s, Plan& pl
         __syncthreads();
         plan.count = block.near[round++ & 3];
     }
-    add_up();
+    add_up(); // and all see what the others wrote
+    if (SMALL)
+        for (u32 v = thread; v < g.rows; v += blockDim.x) all[v] = s.length[v];
     for (u32 i = thread; i < min(plan.count, FRONT); i += blockDim.x) s.near[0][i] = front[round % 2 * FRONT + i];
     plan.count = min(plan.count, s.near_room);
     plan.turn = 0;
@@ -218,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             plan.far += __ldcg(&slot->far);
             plan.dropped |= __ldcg(&slot->dropped);
         } else {
-            const FromList list = {s.far[plan.far_turn], length, plan.far};
+            const FromList<false> list = {s.far[plan.far_turn], length, plan.far};
             const FromRows all = {length, done, rows};
             const u64 least = of_block<true>(plan.dropped ? smallest_waiting<false>(all) : smallest_waiting<false>(list),
                                              block.words);

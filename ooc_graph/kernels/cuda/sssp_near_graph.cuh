@@ -28,6 +28,11 @@
 #define FIXED 0
 #endif
 
+// Whether the block that is alone has room for all lengths in shared memory.
+#ifndef SMALL
+#define SMALL 0
+#endif
+
 struct Graph {
     u32 rows;
     const u64* out_offsets;
@@ -68,6 +73,11 @@ struct Search {
     uint4* far[2];
     u32 near_room, far_room;
 };
+
+template <bool ALONE>
+__device__ __forceinline__ Length length_of(const Length* lengths, u32 row) {
+    return ALONE && SMALL ? lengths[row] : __ldcg(lengths + row);
+}
 
 // What a round reads and fills. Counts go on beyond the room; who finds none says so.
 struct Wave {

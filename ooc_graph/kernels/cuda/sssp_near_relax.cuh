@@ -98,7 +98,7 @@ __device__ __forceinline__ void relax_round(const Graph& g, const Search& s, con
         Length now = UNREACHED;
         if (i < wave.count) {
             entry = unpack(ALONE ? wave.now[i] : __ldcg(wave.now + i));
-            now = __ldcg(s.length + entry.row);
+            now = length_of<ALONE>(s.length, entry.row);
         }
         bool rest = entry.row != NONE;
         if (FIXED) {
@@ -145,13 +145,14 @@ __device__ __forceinline__ void relax_round(const Graph& g, const Search& s, con
 }
 
 // An entry beyond the bound, if it still is what the row has.
+template <bool ALONE>
 struct FromList {
     const uint4* list;
     const Length* length;
     u32 count;
     __device__ __forceinline__ Entry at(u32 i) const {
         Entry entry = unpack(__ldcg(list + i));
-        if (__ldcg(length + entry.row) != entry.length) entry.length = UNREACHED;
+        if (length_of<ALONE>(length, entry.row) != entry.length) entry.length = UNREACHED;
         return entry;
     }
 };
