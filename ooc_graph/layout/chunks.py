@@ -7,6 +7,7 @@ import os
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import google_crc32c
@@ -64,7 +65,7 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     """
     path = store / spec.chunk_path(index)
     path.parent.mkdir(parents=True, exist_ok=True)
-    digest, crc, sidecar = hashlib.sha256(), 0, _Sidecar()
+    digest, sidecar = hashlib.sha256(), _Sidecar()
     with BlockWriter(path) as writer:
         written = 0
         for part in _padded(spec, index, parts):
@@ -75,14 +76,14 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
                 data = byte_view(block)
                 writer.write(data)
                 digest.update(data)
-                crc = google_crc32c.extend(crc, block)
                 sidecar.add(data)
             written += len(whole)
+        parts_crc, crc = sidecar.finish()
         tail = struct.pack("<I", crc)
         writer.write(memoryview(tail))
         digest.update(tail)
     return FileEntry(
-        spec.chunk_path(index), written + CRC_BYTES, digest.hexdigest(), crc, sidecar.finish()
+        spec.chunk_path(index), written + CRC_BYTES, digest.hexdigest(), crc, parts_crc
     )
 
 
@@ -124,10 +125,46 @@ class _Sidecar:
         self._crcs.append(self._crc)
         self._crc, self._filled = 0, 0
 
-    def finish(self) -> tuple[int, ...]:
+    def finish(self) -> tuple[tuple[int, ...], int]:
+        """The parts' crcs, and that of the whole, which needs no second look at the bytes."""
+        crc = 0
+        for part in self._crcs:
+            crc = _after(crc, SIDECAR_BYTES) ^ part
         if self._filled:
+            crc = _after(crc, self._filled) ^ self._crc
             self._close()
-        return tuple(self._crcs)
+        return tuple(self._crcs), crc
+
+
+def _after(crc: int, zeros: int) -> int:
+    """What a crc becomes where so many bytes follow, but for their own crc, which is added by xor.
+
+    Source: zlib's ``crc32_combine``.
+    """
+    if not crc:
+        return 0
+    table = _shifts(zeros)
+    return (
+        table[0][crc & 255]
+        ^ table[1][crc >> 8 & 255]
+        ^ table[2][crc >> 16 & 255]
+        ^ table[3][crc >> 24]
+    )
+
+
+@lru_cache(8)
+def _shifts(zeros: int) -> tuple[tuple[int, ...], ...]:
+    """`_after` of every value of each of the four bytes; it is linear in the bits."""
+    data = bytes(zeros)
+    alone = google_crc32c.value(data)
+    bits = [google_crc32c.extend(1 << bit, data) ^ alone for bit in range(32)]
+    table = []
+    for first in range(0, 32, 8):
+        row = [0]
+        for bit in bits[first : first + 8]:
+            row += [bit ^ lower for lower in row]
+        table.append(tuple(row))
+    return tuple(table)
 
 
 def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected: int) -> None:

@@ -170,6 +170,21 @@ def test_sidecar_has_the_crc_of_every_64_kib(tmp_path: Path) -> None:
     np.testing.assert_array_equal(sidecar, want)
 
 
+@pytest.mark.parametrize(
+    "size", [1, 3, SIDECAR_BYTES - 1, SIDECAR_BYTES, SIDECAR_BYTES + 1, 3 * SIDECAR_BYTES, 500_000]
+)
+@pytest.mark.parametrize("zeros", ["none", "first", "all"])
+def test_crc_of_a_chunk_follows_from_those_of_its_parts(
+    size: int, zeros: str, tmp_path: Path
+) -> None:
+    data = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+    data[: {"none": 0, "first": SIDECAR_BYTES, "all": size}[zeros]] = 0
+    for pieces in (1, 7):
+        spec = ArraySpec(f"a{pieces}", size, data.dtype)
+        entry = write_chunk(tmp_path, spec, 0, np.array_split(data, pieces))
+        assert entry.crc32c == google_crc32c.value(data.tobytes())
+
+
 def test_negative_zero_and_nan_bits_survive(tmp_path: Path) -> None:
     data = np.array([0x8000000000000000, 0x7FF8000000000001, 1], np.uint64).view(np.float64)
     write_store(tmp_path / "s.zarr", {"a": data})
