@@ -38,8 +38,7 @@ MEASURES = {
 }
 SCALE = 9
 # Small thresholds take searches of small graphs through every part of the kernels.
-<<<<<<< HEAD
-EAGER = {"OPEN_ROWS": 8, "QUEUE_ARCS": 50, "PUSH_BELOW": 2}
+EAGER = {"OPEN_ROWS": 8, "FLOOD_ARCS": 50, "FLOOD_ROWS": 1 << 20, "PUSH_BELOW": 2, "NARROW_ARCS": 8}
 SHORT = {"FRONT": 32, "FRONT_FAR": 32, "STRETCH": 8}
 # Types and factors of weights, whether to pull, and other constants of near-far.
 SEARCHES = [
@@ -53,9 +52,6 @@ SEARCHES = [
     ("int64", 1 << 31, False, SHORT),
     ("int64", 1 << 34, False, {}),
 ]
-=======
-EAGER = {"OPEN_ROWS": 8, "FLOOD_ARCS": 50, "FLOOD_ROWS": 1 << 20, "PUSH_BELOW": 2, "NARROW_ARCS": 8}
->>>>>>> bfsperf
 
 
 def main() -> None:

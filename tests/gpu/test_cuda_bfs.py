@@ -22,12 +22,8 @@ from tests.gpu.graphs import GRAPHS, roots
 from tests.gpu.memory import assert_refused_without_memory
 from tests.strategies import Arcs, arcs_of, small_arcs
 
-<<<<<<< HEAD
-=======
-CPU = CpuDevice(2)
 WIDE = {"NARROW_ARCS": 1}
 FLOODED = {"FLOOD_ARCS": 500, "FLOOD_ROWS": 1 << 20}
->>>>>>> bfsperf
 VARIANTS = {
     "small shared memory": {"HUB_WORDS": 256},
     "nothing is narrow": WIDE,

@@ -130,6 +130,18 @@ def test_a_vertex_without_edges(tmp_path: Path, kernel: str) -> None:
         assert [int(one) for one in found.parent] == [-1, -1, -1, 3]
 
 
+@pytest.mark.parametrize("exchange", ["auto", "local"])
+def test_lengths_below_the_smallest_normal_number(exchange: str) -> None:
+    at, tiny = np.arange(5), np.finfo(np.float32).smallest_subnormal
+    weight = np.array([tiny, 3 * tiny, 1e5 * tiny, 0.5, 7 * tiny], np.float32)
+    held = og.from_edges(at, at + 1, weight)
+    for root in range(6):
+        right = og.sssp(held, root, device="cpu")
+        assert 0 < np.sort(right.distance)[1] < np.finfo(np.float32).smallest_normal or root == 4
+        found = og.sssp(held, root, device="cuda", exchange=exchange)
+        assert columns(found) == columns(right), root
+
+
 def test_a_graph_in_memory_is_searched_on_the_device(case: Case) -> None:
     held = og.from_edges(*case.edges, directed=case.directed)
     for root in case.roots:

@@ -305,3 +305,16 @@ def test_a_long_path(weights: str) -> None:
     arcs = path(70_000)
     typed = Arcs(**{**vars(arcs), "weight": WEIGHTS[weights](arcs.weight)})
     compare_sssp(typed.shards(1)[0], [0, 69_999])
+
+
+@pytest.mark.parametrize("pulls", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_lengths_below_the_smallest_normal_number(
+    dtype: str, pulls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compilers may be told to take such numbers for zero, and CuPy tells them so."""
+    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: pulls)
+    tiny = float(np.finfo(dtype).smallest_subnormal)
+    shard = line([tiny, 3 * tiny, 1e5 * tiny, 0.5, 7 * tiny], dtype).shards(1)[0]
+    search = compare_sssp(shard, list(range(6)))
+    assert 0 < np.sort(search.run(ENDS).distance)[1] < np.finfo(dtype).smallest_normal
