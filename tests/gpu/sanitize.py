@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.gpu import last_run
 
@@ -45,7 +46,8 @@ def check(tool: str) -> dict[str, object]:
 
 def main() -> None:
     tools = sys.argv[1:] or list(TOOLS)
-    found = {tool: check(tool) for tool in tools}
+    with ThreadPoolExecutor(len(tools)) as executor:
+        found = dict(zip(tools, executor.map(check, tools), strict=True))
     for tool, result in found.items():
         sys.stdout.write(f"{tool} {result}\n")
     last_run.write("sanitizer", {"tools": found})
