@@ -98,9 +98,10 @@ class ChunkSink:
             self._collect(FIRST_COMPLETED)
 
     def stop(self) -> None:
-        """Write no more; what is being written is waited for."""
+        """Write no more; what is being written is waited for, and buffers are dropped."""
         stop_all(self._workforce, self._writing, [write_chunk.__name__])
         self._writing.clear()
+        self._spare.clear()
 
 
 class Column:
