@@ -348,6 +348,11 @@ def pinned_buffer(size_bytes: int) -> AnyArray:
         return np.empty(size_bytes, np.uint8)
 
 
+def free_pinned() -> None:
+    """Give unused pinned memory back to the system."""
+    cuda().get_default_pinned_memory_pool().free_all_blocks()
+
+
 def free_bytes() -> int:
     """Device memory that can be had now."""
     cupy = cuda()

@@ -22,9 +22,6 @@ from ooc_graph.types import AnyArray
 
 OPEN_COLUMNS = 5
 """Columns that grow at the same time, at most: those of both row orders."""
-MOST_WRITERS = 8
-"""Chunks that are written at the same time: hashing takes turns in Python, and so does the thread
-that feeds the device, which would wait for more of them."""
 _ENDLESS = 1 << 62
 
 
@@ -55,7 +52,7 @@ class ChunkSink:
         budget = workforce.budget
         # The other half is for what is read.
         fit = (budget.limit_bytes - RESERVE_BYTES) // 2 // self._bytes
-        self._left = OPEN_COLUMNS + max(1, min(MOST_WRITERS, budget.slots, fit - OPEN_COLUMNS))
+        self._left = OPEN_COLUMNS + max(1, min(budget.slots, fit - OPEN_COLUMNS))
         self._spare: list[AnyArray] = []
         self._writing: dict[Future[FileEntry], AnyArray] = {}
         self.specs: list[ArraySpec] = []
@@ -98,9 +95,10 @@ class ChunkSink:
             self._collect(FIRST_COMPLETED)
 
     def stop(self) -> None:
-        """Write no more; what is being written is waited for."""
+        """Write no more; what is being written is waited for, and buffers are dropped."""
         stop_all(self._workforce, self._writing, [write_chunk.__name__])
         self._writing.clear()
+        self._spare.clear()
 
 
 class Column:

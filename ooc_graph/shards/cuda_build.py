@@ -27,6 +27,7 @@ from ooc_graph.kernels.cuda_store import (
     RowMaker,
     TupleCount,
     free_bytes,
+    free_pinned,
     number_vertices,
     pinned_buffer,
     ranges_of,
@@ -111,6 +112,7 @@ def build_on_device(
             build.run(source)
         finally:
             sink.stop()
+            free_pinned()
     return report
 
 
