@@ -22,8 +22,8 @@ SCALE = 9
 # Small thresholds take searches of small graphs through every part of the kernels.
 EAGER = {"OPEN_ROWS": 8, "QUEUE_ARCS": 50, "PUSH_BELOW": 2}
 SHORT = {"FRONT": 32, "FRONT_FAR": 32, "STRETCH": 8}
-# Types and factors of weights, whether to pull, whether near-far has fixed places for rows and keeps
-# lengths in shared memory, and other constants of it.
+# Types and factors of weights, whether to pull, whether near-far has fixed places for rows and
+# keeps lengths in shared memory, and other constants of it.
 SEARCHES = [
     ("float32", 1, True, False, {}),
     ("float32", 0, True, False, {}),
