@@ -40,17 +40,18 @@ SCALE = 9
 # Small thresholds take searches of small graphs through every part of the kernels.
 EAGER = {"OPEN_ROWS": 8, "FLOOD_ARCS": 50, "FLOOD_ROWS": 1 << 20, "PUSH_BELOW": 2, "NARROW_ARCS": 8}
 SHORT = {"FRONT": 32, "FRONT_FAR": 32, "STRETCH": 8}
-# Types and factors of weights, whether to pull, and other constants of near-far.
+# Types and factors of weights, whether to pull, whether near-far has fixed places for rows and
+# keeps lengths in shared memory, and other constants of it.
 SEARCHES = [
-    ("float32", 1, True, {}),
-    ("float32", 0, True, {}),
-    ("int32", 1000, True, {}),
-    ("float32", 1, False, {}),
-    ("float64", 1, False, SHORT),
-    ("float64", 0, False, {}),
-    ("int32", 1000, False, SHORT),
-    ("int64", 1 << 31, False, SHORT),
-    ("int64", 1 << 34, False, {}),
+    ("float32", 1, True, False, {}),
+    ("float32", 0, True, False, {}),
+    ("int32", 1000, True, False, {}),
+    ("float32", 1, False, True, {}),
+    ("float64", 1, False, True, SHORT),
+    ("float64", 0, False, False, {}),
+    ("int32", 1000, False, True, SHORT),
+    ("int64", 1 << 31, False, False, SHORT),
+    ("int64", 1 << 34, False, True, {}),
 ]
 
 
@@ -86,12 +87,14 @@ def main() -> None:
 def paths(graph: DeviceGraph, directed: bool) -> None:
     """SSSP by both methods, with weights of all types; without weights all are on plateaus."""
     usual = cuda_sssp_near.constants
-    for dtype, factor, pulls, changed in SEARCHES:
+    for dtype, factor, pulls, placed, changed in SEARCHES:
         rows = [
             Rows(r.offsets, r.neighbors, (r.weights * factor).astype(dtype))
             for r in (graph.out_light, graph.into_light)[: 1 + directed]
         ]
         cuda_sssp.may_pull = lambda _, pulls=pulls: pulls
+        cuda_sssp_near.fixed_rows_pay = lambda *_, placed=placed: placed
+        cuda_sssp_near.KEEP_SMALL = placed
         cuda_sssp_near.constants = lambda *a, changed=changed: {**usual(*a), **changed}
         named = {"original_of": graph.original_of}
         search = CudaSsspSearch(rows[0], rows[-1], graph.tuples, **named)
