@@ -65,7 +65,7 @@ class Result:
         return tuple(self._frame_names.values())
 
     def read(self, name: str) -> AnyArray:
-        """One column in host memory."""
+        """One column, in host memory unless the search left it on the device as CuPy arrays."""
         if isinstance(self.columns, Stored):
             return self.columns.read(name)
         return self.columns[name]
@@ -106,7 +106,13 @@ class Result:
         """
         import pandas as pd  # noqa: PLC0415
 
-        return pd.DataFrame({name: self.read(column) for name, column in self._frame_names.items()})
+        columns = {name: self.on_host(column) for name, column in self._frame_names.items()}
+        return pd.DataFrame(columns)
+
+    def on_host(self, name: str) -> AnyArray:
+        """One column in host memory, copied from the device where it lies there."""
+        column: Any = self.read(name)
+        return column if isinstance(column, np.ndarray) else column.get()
 
 
 @dataclass(frozen=True, repr=False)

@@ -35,7 +35,7 @@ def _search_command(kernel: str, summary: str) -> click.Command:
         opened.require(ORDER_OF[kernel])
         opened.position_of(source)
         refuse_out(out, common["overwrite"])
-        with working(common) as (client, progress):
+        with working(common, for_cuda=method == "rows") as (client, progress):
             result = search(
                 opened,
                 kernel,
@@ -72,7 +72,7 @@ def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
 
     opened = Graph.open(graph)
     refuse_out(out, common["overwrite"])
-    with working(common) as (client, progress):
+    with working(common, for_cuda=False) as (client, progress):
         result = find_components(
             opened,
             place=place_for(client, limit(common, client), common["device"]),

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import OutputExistsError, UsageError
+from ooc_graph.errors import ClusterLostError, OutputExistsError, UsageError
 from ooc_graph.layout.commit import refuse_inside_store
 from ooc_graph.report.progress import Progress
+from ooc_graph.session.devices import CPU, CUDA, choose_here
 from ooc_graph.session.machine import default_limit_bytes, parse_bytes
 
 
 @contextmanager
-def working(common: dict[str, Any]) -> Iterator[tuple[Any, Progress]]:
-    """Cluster and progress of a working command."""
+def working(common: dict[str, Any], *, for_cuda: bool = True) -> Iterator[tuple[Any, Progress]]:
+    """Cluster and progress of a working command.
+
+    Parameters
+    ----------
+    common
+        Options that all working commands have.
+    for_cuda
+        Whether CUDA devices can do the work.
+    """
     from ooc_graph.session.cluster import joined_cluster  # noqa: PLC0415
 
     if common["scheduler"] and common["workers"] is not None:
@@ -23,23 +32,28 @@ def working(common: dict[str, Any]) -> Iterator[tuple[Any, Progress]]:
     if common["tls"] and not common["scheduler"]:
         raise UsageError("--tls is for a cluster to join: give --scheduler tls://HOST:PORT too")
     parse_bytes(common["memory_limit"])
-    cluster = (
-        joined_cluster(common["scheduler"], common["tls"])
-        if common["scheduler"]
-        else _started(common["device"], common["workers"])
-    )
-    with cluster as client, Progress(common["quiet"]) as progress:
+    with ExitStack() as stack:
+        progress = stack.enter_context(Progress(common["quiet"]))
+        if common["scheduler"]:
+            client = stack.enter_context(joined_cluster(common["scheduler"], common["tls"]))
+        else:
+            device = common["device"] if for_cuda else CPU
+            client = _started(stack, device, common["workers"], progress)
         yield client, progress
 
 
-def _started(device: str, workers: int | None) -> AbstractContextManager[Any]:
+def _started(stack: ExitStack, device: str, workers: int | None, progress: Progress) -> Any:
     """Cluster on this machine: of CUDA workers where they are asked for, or there for ``auto``."""
     from ooc_graph.session.cluster import local_cluster, local_cuda_cluster  # noqa: PLC0415
-    from ooc_graph.session.devices import CUDA, choose_here  # noqa: PLC0415
 
     if choose_here(device).name == CUDA:
-        return local_cuda_cluster(workers)
-    return local_cluster(1 if workers is None else workers)
+        try:
+            return stack.enter_context(local_cuda_cluster(workers))
+        except (UsageError, ClusterLostError) as error:
+            if device == CUDA:
+                raise
+            progress.note(f"starting workers without a device of their own: {error}")
+    return stack.enter_context(local_cluster(1 if workers is None else workers))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,13 +46,13 @@ def compiled(nvrtc: Any, text: str, name: str, options: tuple[str, ...]) -> Path
     said = repr((text, options, nvrtc.getVersion())).encode()
     file = f"{Path(name).stem}-{hashlib.sha256(said).hexdigest()[:32]}.cubin"
     kept = Path(platformdirs.user_cache_dir("ooc_graph")) / "cuda" / file
-    if kept.exists():
-        return kept
+    with suppress(OSError):
+        if kept.exists():
+            return kept
     code = _compile(nvrtc, text, name, options)
-    try:
+    with suppress(OSError):
         return _write(kept, code)
-    except OSError:
-        return _write(Path(_own_folder()) / file, code)
+    return _write(Path(_own_folder()) / file, code)
 
 
 def _compile(nvrtc: Any, text: str, name: str, options: tuple[str, ...]) -> bytes:
@@ -60,11 +61,12 @@ def _compile(nvrtc: Any, text: str, name: str, options: tuple[str, ...]) -> byte
         nvrtc.compileProgram(program, options)
         code: bytes = nvrtc.getCUBIN(program)
     except nvrtc.NVRTCError as error:
-        log = nvrtc.getProgramLog(program)
+        log = nvrtc.getProgramLog(program).strip()
         if "gpu-architecture" in log:
             raise DeviceError(
-                f"CUDA's run-time compiler {nvrtc.getVersion()} does not know this device: {log}; "
-                "install the CuPy of a newer CUDA, such as 'ooc-graph[cuda13]'"
+                f"CUDA's run-time compiler {nvrtc.getVersion()} does not know this device "
+                f"({' '.join(log.split())}): install the CuPy of a newer CUDA, such as "
+                "'ooc-graph[cuda13]'"
             ) from error
         raise RuntimeError(f"{name} cannot be compiled: {log}") from error
     finally:

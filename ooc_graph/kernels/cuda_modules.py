@@ -1,11 +1,12 @@
 """CUDA sources of this package, compiled and loaded for the current device when first wanted.
 
-CuPy is imported here and nowhere else, and not before a device is asked for.
+CuPy is imported here, and by the validator for itself, and not before a device is asked for.
 """
 
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -101,8 +102,11 @@ def open_device() -> Any:
         runtime.free(0)
     except runtime.CUDARuntimeError as error:
         if error.status in _BUSY:
-            raise DeviceBusyError(f"the CUDA device is in use by others: {error}") from error
-        raise DeviceError(f"the CUDA device cannot be used: {error}") from error
+            raise DeviceBusyError(
+                f"the CUDA device is in use by others ({error}): try again when they are done, or "
+                "use --device cpu"
+            ) from error
+        raise DeviceError(f"the CUDA device cannot be used ({error}): use --device cpu") from error
     return cupy
 
 
@@ -126,13 +130,22 @@ def require_memory(needed_bytes: int, what: str) -> None:
     free, total = device_bytes()
     if needed_bytes > total:
         raise MemoryBudgetError(
-            f"{what} needs {needed_bytes:,} bytes of device memory, and the device has {total:,}"
+            f"{what} needs {needed_bytes:,} bytes of device memory, and the device has {total:,}: "
+            "use a larger device, more workers, or --device cpu"
         )
     if needed_bytes > free:
         raise DeviceBusyError(
             f"{what} needs {needed_bytes:,} bytes of device memory, and {free:,} of {total:,} are "
             "free: others use the rest; try again when they are done"
         )
+
+
+def forget_frames(error: BaseException) -> None:
+    """Drop what the functions that an error has left still hold, and its causes' too."""
+    cause: BaseException | None = error
+    while cause is not None:
+        traceback.clear_frames(cause.__traceback__)
+        cause = cause.__cause__ or cause.__context__
 
 
 def free_unused() -> None:
@@ -232,8 +245,10 @@ def within_memory(what: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:  # CuPy's own is one; its sort raises the plain one
+        forget_frames(error)
         cupy.get_default_memory_pool().free_all_blocks()
         free, total = cupy.cuda.runtime.memGetInfo()
         raise MemoryBudgetError(
-            f"{what} does not fit the device: {error}; {free:,} of its {total:,} bytes are free"
+            f"{what} does not fit the device: {error}; {free:,} of its {total:,} bytes are free; "
+            "use a larger device, or --device cpu"
         ) from error

@@ -19,6 +19,7 @@ from ooc_graph.answers.result import (
 from ooc_graph.edges import open_source
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import UsageError
+from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.report.host import host_facts, package_versions
 from ooc_graph.session.building import build as build_store
 from ooc_graph.session.components import components as find_components
@@ -100,7 +101,9 @@ def build(
     ------
     InputError, UsageError, OutputExistsError, MemoryBudgetError
         Bad input or a call that cannot be carried out; nothing is written.
-    DiskFullError, OutputBusyError
+    DeviceError
+        If ``cuda`` is asked for and there is no device that can be used.
+    DiskFullError, OutputBusyError, DeviceBusyError
         Worth trying again; nothing is written.
 
     Examples
@@ -375,18 +378,22 @@ def validate(result: Result | str | Path, edges: Any, **options: Any) -> Verdict
 
 def validator_of(results: Sequence[Result], directed: bool) -> Any:
     """Validator of some results of one kernel on one graph; of components, one result."""
-    vertices = VertexIndex.ascending(results[0].vertex)
+    vertices = VertexIndex.ascending(results[0].on_host(VERTEX))
     if isinstance(results[0], ComponentsResult):
         return ComponentsValidator(ComponentsAnswer(results[0].component, vertices))
     if isinstance(results[0], BfsResult):
-        levels = [r for r in results if isinstance(r, BfsResult)]
-        return BfsValidator(
-            [BfsAnswer(r.root, r.parent, r.level, vertices) for r in levels], directed=directed
-        )
-    distances = [r for r in results if isinstance(r, SsspResult)]
-    return SsspValidator(
-        [SsspAnswer(r.root, r.parent, r.distance, vertices) for r in distances], directed=directed
-    )
+        levels: list[Any] = [
+            BfsAnswer(r.root, r.on_host(PARENT), r.on_host(LEVEL), vertices)
+            for r in results
+            if isinstance(r, BfsResult)
+        ]
+        return BfsValidator(levels, directed=directed)
+    distances: list[Any] = [
+        SsspAnswer(r.root, r.on_host(PARENT), r.on_host(DISTANCE), vertices)
+        for r in results
+        if isinstance(r, SsspResult)
+    ]
+    return SsspValidator(distances, directed=directed)
 
 
 def check_edges(validator: Any, source: EdgeSource, threads: int) -> list[Verdict]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from ooc_graph.edges.dask_parts import DaskSource
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.kernels import cuda_modules
+from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.session.devices import AUTO, CUDA
 from ooc_graph.session.place import Here, Place
 from ooc_graph.shards.build import BuildOptions, BuildReport
 from ooc_graph.shards.build import build as build_on_cpu
-from ooc_graph.shards.cuda_build import build_on_device
+from ooc_graph.shards.cuda_build import build_into
 from ooc_graph.types import NoProgress, Progress
+
+# A device of which others have more than one part in so many is not at our disposal.
+_OTHERS_PART = 8
 
 
 def build(
@@ -45,33 +50,50 @@ def build(
 def _on_device(
     place: Place, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
 ) -> BuildReport:
-    if isinstance(source, DaskSource):
+    if place.client is not None and _is_elsewhere(source):
         raise UsageError(
-            "Dask collections are read by all workers: a store of them is built on the CPU"
+            "edges in memory, or in a Dask collection, are not sent to one worker's device: leave "
+            "client= out, or build on the CPU (device='cpu')"
         )
-    if place.client is None:
-        return build_here(source, out, options, place.limit_bytes, progress)
-    with progress.stage("building on a CUDA device"):
-        return place.call(build_here, source, out, options, place.process_limit_bytes)
+    with partial_store(out, "graph", overwrite=options.overwrite) as partial:
+        if place.client is None:
+            return build_here(partial, source, options, place.limit_bytes, progress)
+        with progress.stage("building on a CUDA device"):
+            return place.call(build_here, partial, source, options, place.process_limit_bytes)
+
+
+def _is_elsewhere(source: EdgeSource) -> bool:
+    return isinstance(source, DaskSource) or bool(getattr(source, "in_memory", False))
 
 
 def build_here(
+    partial: Partial,
     source: EdgeSource,
-    out: Path,
     options: BuildOptions,
     limit_bytes: int,
     progress: Progress | None = None,
 ) -> BuildReport:
     """Build on the device of this process, which is a worker or has no cluster."""
-    cuda_modules.open_device()
+    free, total = cuda_modules.device_bytes()
     try:
         with Here(limit_bytes, CUDA).workforce() as workforce:
-            return build_on_device(
+            return build_into(
+                partial,
                 source,
-                out,
                 options=options,
                 workforce=workforce,
                 progress=progress or NoProgress(),
             )
+    except MemoryBudgetError as error:
+        if (total - free) * _OTHERS_PART > total:
+            raise DeviceBusyError(
+                f"{error}; others use {total - free:,} of the device's {total:,} bytes: try again "
+                "when they are done"
+            ) from error
+        raise
+    except BaseException as error:
+        cuda_modules.forget_frames(error)
+        raise
     finally:
-        cuda_modules.free_unused()
+        with suppress(MemoryError):
+            cuda_modules.free_unused()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
-from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.errors import DeviceBusyError, DeviceError, MemoryBudgetError, UsageError
 from ooc_graph.kernels.cuda_held import MOST_ROWS
 from ooc_graph.kernels.interface import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
 from ooc_graph.kernels.sssp_near_far_search import may_pair_rows, paired_bytes
@@ -16,6 +18,9 @@ from ooc_graph.session import edges_method, resident
 from ooc_graph.session.devices import AUTO, CPU, CUDA
 from ooc_graph.session.place import Place
 from ooc_graph.shards.load import Graph
+from ooc_graph.types import Progress
+
+Done = TypeVar("Done")
 
 EXCHANGES = ("auto", "local", "scheduler")
 
@@ -76,6 +81,37 @@ def choose(
                 raise
             why = str(error)
     return on_cpu(graph, kernel, place, exchange=exchange, method=method, why=why)
+
+
+def carry_out(
+    way: Way,
+    kernel: str,
+    place: Place,
+    progress: Progress,
+    run: Callable[[Way], Done],
+    fall_back: Callable[[str], Way],
+) -> Done:
+    """Carry a search out; where ``auto`` took a CUDA device that will not do, on the CPU.
+
+    Parameters
+    ----------
+    way
+        How `choose` said.
+    run
+        Carries it out one way.
+    fall_back
+        The way on the CPU, given why.
+    """
+    if way.device == CUDA:
+        try:
+            return run(way)
+        except (DeviceError, DeviceBusyError, MemoryBudgetError) as error:
+            if place.wanted != AUTO:
+                raise
+            way = fall_back(str(error))
+    if way.why:
+        progress.note(f"{kernel} on the CPU: {way.why}")
+    return run(way)
 
 
 def on_cpu(graph: Graph, kernel: str, place: Place, *, exchange: str, method: str, why: str) -> Way:

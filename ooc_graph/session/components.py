@@ -55,12 +55,14 @@ def components(
         If a chunk is not as the manifest says; nothing is written then either.
     """
     resident.require_same(graph.path, graph.identity)
-    chosen = choose(graph, KERNEL, place, exchange=exchange).exchange
+    way = choose(graph, KERNEL, place, exchange=exchange)
+    if way.why:
+        progress.note(f"{KERNEL} on the CPU: {way.why}")
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
     with writing as store, progress.stage(KERNEL):
         folder = None if store is None else str(store.folder)
         task = SearchTask(str(graph.path), graph.identity, KERNEL, _NO_ROOT, folder)
-        labelled = _carry_out(graph, task, chosen, place)
+        labelled = _carry_out(graph, task, way.exchange, place)
         written = labelled.written
         if store is not None:
             attributes = components_attributes(labelled.count, graph.content_sha256)

@@ -8,10 +8,12 @@ import numpy as np
 
 from ooc_graph.kernels.cuda_modules import cuda, within_memory
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
-from ooc_graph.session.ways import Course, Written
+from ooc_graph.session.ways import Course, SearchTask, Written
+from ooc_graph.shards.load import Graph
 from ooc_graph.types import INT64_UNREACHED
 
 if TYPE_CHECKING:
+    from ooc_graph.answers.scatter import Ids
     from ooc_graph.session.resident import Searcher
 
 
@@ -23,40 +25,37 @@ def search(held: Searcher, root: int) -> Written:
     MemoryBudgetError
         If the columns do not fit beside the graph.
     """
-    position = held.graph.position_of(root)
-    internal = int(held.ids.internal_of[position])
+    internal = int(held.ids.internal_of[held.graph.position_of(root)])
     with within_memory("the answer"):
-        columns = _vertex_columns(held)
-        if internal < 0:
-            measure = _unreached(held, len(held.ids.internal_of))
-            parent = cuda().full(len(measure), -1, np.int64)
-            measure[position], parent[position] = 0, root
-            elapsed_s = 0.0
-        else:
-            tree = held.search.run_on_device(internal)
-            parent, measure = _by_original(held, tree)
-            elapsed_s = tree.elapsed_s
-    columns[PARENT], columns[_name(held)] = parent, measure
-    return Written(Course(elapsed_s, ()), columns=columns)
+        tree = held.search.run_on_device(internal)
+        parent, measure = _by_original(held, tree)
+        columns = _columns(held.kernel, held.ids, parent, measure)
+    return Written(Course(tree.elapsed_s, ()), columns=columns)
 
 
-def _name(held: Searcher) -> str:
-    return LEVEL if held.kernel == "bfs" else DISTANCE
+def lonely(graph: Graph, ids: Ids, task: SearchTask) -> Written:
+    """Columns on the device where the root has no arc: nothing but the root is reached."""
+    size, position = len(ids.internal_of), graph.position_of(task.root)
+    with within_memory("the answer"):
+        measure = _unreached(graph, task.kernel, size)
+        parent = cuda().full(size, -1, np.int64)
+        measure[position], parent[position] = 0, task.root
+        columns = _columns(task.kernel, ids, parent, measure)
+    return Written(Course(0.0, ()), columns=columns)
 
 
-def _vertex_columns(held: Searcher) -> dict[str, Any]:
-    size = len(held.ids.internal_of)
-    if held.ids.originals is not None:
-        return {VERTEX: cuda().asarray(held.ids.originals)}
-    return {VERTEX: cuda().arange(size, dtype=np.int64) + (held.ids.first or 0)}
+def _columns(kernel: str, ids: Ids, parent: Any, measure: Any) -> dict[str, Any]:
+    name = LEVEL if kernel == "bfs" else DISTANCE
+    vertex = cuda().asarray(ids.original_ids(0, len(parent)))
+    return {VERTEX: vertex, PARENT: parent, name: measure}
 
 
-def _unreached(held: Searcher, size: int) -> Any:
+def _unreached(graph: Graph, kernel: str, size: int) -> Any:
     """Measures of vertices that were not reached."""
     cupy = cuda()
-    if held.kernel == "bfs":
+    if kernel == "bfs":
         return cupy.full(size, -1, np.int32)
-    dtype = held.graph.weight_dtype
+    dtype = graph.weight_dtype
     if dtype is not None and dtype.kind == "f":
         return cupy.full(size, np.inf, dtype)
     return cupy.full(size, INT64_UNREACHED, np.int64)
@@ -75,10 +74,10 @@ def _by_original(held: Searcher, tree: Any) -> tuple[Any, Any]:
     mine[reached] = parents if held.named else cupy.asarray(held.ids.original_of)[parents]
     parent = cupy.full(len(internal_of), -1, np.int64)
     parent[has_row] = mine
-    measure = _unreached(held, len(internal_of))
+    measure = _unreached(held.graph, held.kernel, len(internal_of))
     by_row = tree.level if held.kernel == "bfs" else tree.distance
     # Levels of a byte have another value for what is not reached.
-    kept = _unreached(held, len(rows))
+    kept = _unreached(held.graph, held.kernel, len(rows))
     kept[reached] = by_row[rows][reached].astype(kept.dtype)
     measure[has_row] = kept
     return parent, measure

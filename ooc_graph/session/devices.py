@@ -54,8 +54,11 @@ def cuda_memory_here() -> int:
         There is none that can be used.
     """
     cupy = cuda_modules.cuda()
-    found = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
-    return int(found["totalGlobalMem"])
+    runtime = cupy.cuda.runtime
+    try:
+        return int(runtime.getDeviceProperties(cupy.cuda.Device().id)["totalGlobalMem"])
+    except runtime.CUDARuntimeError as error:
+        raise DeviceError(f"the CUDA device says nothing of itself: {error}") from error
 
 
 def choose_here(wanted: str) -> Device:

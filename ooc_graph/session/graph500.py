@@ -75,7 +75,7 @@ def _warm_up(place: Place, source: Kronecker, folder: Path) -> None:
         tiny = replace(source, scale=min(source.scale, 8))
         options = BuildOptions(shards=2)
         store = Path(scratch) / "tiny.zarr"
-        build_with_report(tiny, store, options, client=place.client, device=place.device.name)
+        build_with_report(tiny, store, options, client=place.client, device=place.wanted)
 
 
 def _build(run: Run, source: Kronecker, overwrite: bool) -> tuple[Graph, BuildReport]:

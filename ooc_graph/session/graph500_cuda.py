@@ -26,7 +26,7 @@ _ANSWER_BYTES = 24
 
 def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
     """Search from each key and validate the answers, in as few passes over the edges as fit."""
-    with task.searcher() as held:
+    with task.searcher() as held, within_memory(f"{task.kernel} of Graph500"):
         tables = _Tables(held)
         if not task.validate:
             return [one for one, _ in _searches(held, tables, keys)]
@@ -41,9 +41,8 @@ class _Tables:
     """What answers are read with, in device memory."""
 
     def __init__(self, held: Searcher) -> None:
-        with within_memory("the id tables"):
-            self.internal_of = cuda().asarray(held.ids.internal_of)
-            self.tuples = cuda().asarray(held.tuples)
+        self.internal_of = cuda().asarray(held.ids.internal_of)
+        self.tuples = cuda().asarray(held.tuples)
 
 
 def _validated(
@@ -105,10 +104,9 @@ def _blocks(source: Kronecker) -> Iterator[tuple[Any, Any, Any]]:
     """All tuples, made on the device block by block in the same arrays."""
     cupy = cuda()
     size = min(_BLOCK_EDGES, source.edges)
-    with within_memory("a block of edges"):
-        ids = np.uint32 if source.scale <= 32 else np.int64
-        ends = cupy.empty(size, ids), cupy.empty(size, ids)
-        weight = cupy.empty(size, np.float32) if source.weighted else None
+    ids = np.uint32 if source.scale <= 32 else np.int64
+    ends = cupy.empty(size, ids), cupy.empty(size, ids)
+    weight = cupy.empty(size, np.float32) if source.weighted else None
     for start in range(0, source.edges, size):
         count = min(size, source.edges - start)
         block = ends[0][:count], ends[1][:count], None if weight is None else weight[:count]

@@ -17,9 +17,10 @@ from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.session import graph500_cuda, resident
 from ooc_graph.session.api import check_edges, validator_of
-from ooc_graph.session.choice import choose, resident_bytes
+from ooc_graph.session.choice import Way, carry_out, choose, on_cpu, resident_bytes
 from ooc_graph.session.compile_parts import check_pair
 from ooc_graph.session.devices import CPU, CUDA
+from ooc_graph.session.edges_method import ROWS
 from ooc_graph.session.graph500_energy import measure as measure_energy
 from ooc_graph.session.graph500_run import BatchTask, Run, Searched
 from ooc_graph.session.machine import cores
@@ -65,9 +66,19 @@ def search_all(
     searches, energy
         Energy of the searches, measured over repeats of them; nothing where many ranks search.
     """
-    way = choose(graph, kernel, run.place)
-    if way.why:
-        run.progress.note(f"{kernel} on the CPU: {way.why}")
+    return carry_out(
+        choose(graph, kernel, run.place),
+        kernel,
+        run.place,
+        run.progress,
+        lambda way: _search_by(way, run, graph, source, kernel, keys),
+        lambda why: on_cpu(graph, kernel, run.place, exchange="auto", method=ROWS, why=why),
+    )
+
+
+def _search_by(
+    way: Way, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
+) -> tuple[list[Searched], list[EnergyRecord]]:
     if way.exchange != "one":
         search = partial(_search_with_ranks, run, graph, source, kernel)
         run.timed(f"{kernel} warm-up", lambda: search(keys[:1]))

@@ -102,16 +102,22 @@ def _cuda_device() -> Any:
     return CudaDevice()
 
 
+def _number_of(device_name: str) -> str:
+    """Number of the current CUDA device, which alone can use what was loaded there."""
+    return str(cuda_modules.cuda().cuda.Device().id) if device_name == CUDA else ""
+
+
 @contextmanager
 def searcher(
     path: str, identity: str, kernel: str, method: str = ROWS, device_name: str = CPU
 ) -> Iterator[Searcher]:
     """Exclusive use of a resident graph; loads it, in place of what was held before."""
     with _lock:
-        key = (path, identity, kernel, method, device_name)
+        key = (path, identity, kernel, method, device_name, _number_of(device_name))
         if key not in _held:
-            release()
+            # Ranks first: only then is what they held seen as free.
             release_ranks()
+            release()
             _held[key] = _load(path, identity, kernel, method, device_name)
         yield _held[key]
 
@@ -138,8 +144,8 @@ def release_ranks(dask_worker: Any = None) -> None:
 
 def release_all(dask_worker: Any = None) -> None:
     """Give back what searches keep, for a build; run in every worker."""
-    release()
     release_ranks(dask_worker)
+    release()
 
 
 class Ranks:

@@ -15,12 +15,12 @@ import numpy as np
 
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
-from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
+from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import device_answer, edges_method, resident
-from ooc_graph.session.choice import Way, choose, on_cpu
-from ooc_graph.session.devices import AUTO, CPU, CUDA
+from ooc_graph.session.choice import Way, carry_out, choose, on_cpu
+from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.place import Place
 from ooc_graph.session.warmup import RANKS, warm
 from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
@@ -103,7 +103,14 @@ def search(
             way.device,
             arrays,
         )
-        written = _carry_out_or_fall_back(graph, task, way, place, progress)
+        written = carry_out(
+            way,
+            kernel,
+            place,
+            progress,
+            lambda way: _carry_out(graph, replace(task, device=way.device), way.exchange, place),
+            lambda why: _on_cpu(graph, task, place, exchange, why),
+        )
         if store is not None:
             dtype = _measure(graph, kernel)
             attributes = result_attributes(kernel, root, graph.content_sha256, dtype)
@@ -141,21 +148,10 @@ def _require_arrays(arrays: str, way: Way, place: Place, out: Path | None) -> No
         )
 
 
-def _carry_out_or_fall_back(
-    graph: Graph, task: SearchTask, way: Way, place: Place, progress: Progress
-) -> Written:
-    """Carry it out; where ``auto`` took a CUDA device that turns out too full, on the CPU."""
-    if not way.why:
-        try:
-            return _carry_out(graph, task, way.exchange, place)
-        except (MemoryBudgetError, DeviceBusyError) as error:
-            if way.device == CPU or place.wanted != AUTO or task.arrays == CUPY:
-                raise
-            why = str(error)
-        asked = "auto" if way.exchange == "one" else way.exchange
-        way = on_cpu(graph, task.kernel, place, exchange=asked, method=task.method, why=why)
-    progress.note(f"{task.kernel} on the CPU: {way.why}")
-    return _carry_out(graph, replace(task, device=CPU), way.exchange, place)
+def _on_cpu(graph: Graph, task: SearchTask, place: Place, exchange: str, why: str) -> Way:
+    if task.arrays == CUPY:
+        raise MemoryBudgetError(f"arrays='cupy' needs the CUDA device: {why}")
+    return on_cpu(graph, task.kernel, place, exchange=exchange, method=task.method, why=why)
 
 
 def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Written:
@@ -179,6 +175,8 @@ def search_whole(task: SearchTask) -> Written:
 def answer_lonely(task: SearchTask) -> Written:
     """A root without arcs needs no rows."""
     graph = resident.open_same(task.path, task.identity)
+    if task.arrays == CUPY:
+        return device_answer.lonely(graph, resident.load_ids(graph), task)
     return _deliver(task, graph, (lonely_tree(graph, task.kernel, task.root), Course(0.0, ())))
 
 

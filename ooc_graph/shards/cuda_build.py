@@ -32,7 +32,7 @@ from ooc_graph.kernels.cuda_store import (
     pinned_buffer,
     ranges_of,
 )
-from ooc_graph.layout.commit import partial_store
+from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import IN, LIGHT, OUT, shards_for
 from ooc_graph.shards.attributes import store_attributes
 from ooc_graph.shards.build import Build, BuildOptions, BuildReport
@@ -100,12 +100,30 @@ def build_on_device(
         Nothing of this store is kept.
     """
     cuda()
+    with partial_store(out, "graph", overwrite=options.overwrite) as partial:
+        return build_into(
+            partial,
+            source,
+            options=options,
+            workforce=workforce,
+            progress=progress,
+            device_memory_bytes=device_memory_bytes,
+        )
+
+
+def build_into(
+    partial: Partial,
+    source: EdgeSource,
+    *,
+    options: BuildOptions,
+    workforce: Workforce,
+    progress: Progress,
+    device_memory_bytes: int | None = None,
+) -> BuildReport:
+    """As `build_on_device`, into a store that is begun, perhaps by another process; commits it."""
     report = BuildReport()
     limit = usable_bytes(free_bytes()) if device_memory_bytes is None else device_memory_bytes
-    with (
-        within_memory("the build of this store"),
-        partial_store(out, "graph", overwrite=options.overwrite) as partial,
-    ):
+    with within_memory("the build of this store"):
         sink = ChunkSink(partial.folder, workforce, pinned_buffer)
         build = DeviceBuild(partial, workforce, progress, report, options, sink, limit)
         try:

@@ -144,8 +144,8 @@ class DevicePlan:
         if needed_bytes > self.limit_bytes:
             raise MemoryBudgetError(
                 f"the build of this graph on a device needs at least {needed_bytes:,} bytes of "
-                f"its memory for {what}; {self.limit_bytes:,} are there: raise the limit, use a "
-                "larger device, or build on the CPU (--device cpu)"
+                f"its memory for {what}; {self.limit_bytes:,} are there: use a larger device, "
+                "or build on the CPU (--device cpu)"
             )
 
 
