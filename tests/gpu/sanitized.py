@@ -20,7 +20,14 @@ from ooc_graph.types import Rows
 
 SCALE = 9
 # Small thresholds take searches of small graphs through every part of the kernels.
-EAGER = {"OPEN_ROWS": 8, "FLOOD_ARCS": 50, "FLOOD_ROWS": 1 << 20, "PUSH_BELOW": 2, "NARROW_ARCS": 8}
+EAGER = {
+    "OPEN_ROWS": 8,
+    "PUSH_BELOW": 2,
+    "NARROW_ARCS": 8,
+    "THIN": 1,
+    "FLOOD_ARCS": 50,
+    "FLOOD_ROWS": 1 << 20,
+}
 
 
 def main() -> None:
