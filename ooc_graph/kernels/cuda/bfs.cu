@@ -70,6 +70,8 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
     const bool chief = thread == 0;
 #ifdef TRACE
     const u64 started = chief ? nanoseconds() : 0;
+#else
+    const u64 started = 0;
 #endif
     const u32 narrow_arcs = thin || THIN ? NARROW_ARCS : 0;
     u32 goal = 0;
@@ -121,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         if (narrow) {
             if (blockIdx.x == 0) {
                 const Place here = {p.found, p.arcs, p.unvisited, p.unvisited_arcs, p.level - 1, p.head, p.tail};
-                narrow_levels(g, s, here, &state->place, &state->own, course, course_levels);
+                narrow_levels(g, s, here, &state->place, &state->own, course, course_levels, started);
             }
             grid_barrier(&state->barrier, goal);
             arrive(s, p, &state->place);

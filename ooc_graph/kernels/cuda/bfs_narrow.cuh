@@ -50,7 +50,7 @@ __device__ __forceinline__ void fill_slots(const Slots& slots, u32 first, u32 fr
 // The frontier is queue[head:tail), with its entries' starts. What is found is entered behind it,
 // and its levels stand where starts do, until `level_queue`.
 __device__ __noinline__ void narrow_levels(const Graph g, const Search s, Place here, Place* arrived, Slot* own,
-                                           Course* course, u32 course_levels) {
+                                           Course* course, u32 course_levels, u64 started) {
     __shared__ u32 counts[3], sums[3]; // of three levels, in turn: rows found, and their arcs
     u64* const ats = (u64*)shared;
     u32* const froms = (u32*)(ats + 2 * NARROW_ARCS);
@@ -143,6 +143,9 @@ __device__ __noinline__ void narrow_levels(const Graph g, const Search s, Place 
                 c->found = found;
                 c->pushed = arcs;
                 c->direction = PUSH;
+#ifdef TRACE
+                c->elapsed = nanoseconds() - started;
+#endif
             }
         }
         here.level = level;
