@@ -21,7 +21,7 @@ from ooc_graph.kernels.cuda_held import (
     seconds_of,
 )
 from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel, limits, within_memory
-from ooc_graph.kernels.interface import BfsTree
+from ooc_graph.kernels.interface import BfsTree, rows_are_short
 from ooc_graph.types import AnyArray, Rows
 
 # Constants of bfs.cu.
@@ -131,6 +131,7 @@ class CudaBfsSearch:
             self._into = self._out if into is out else hold(into, weighted=False)
             self._original_of = hold_originals(original_of, self._out.rows)
             self._heads = _Heads(self._into, self._original_of)
+            self._thin = rows_are_short(_widest(self._out), _widest(self._into))
             self._use(BYTE_LEVELS, FIRST_COURSE[BYTE_LEVELS])
             self._allocate()
 
@@ -235,13 +236,21 @@ class CudaBfsSearch:
             *(np.uint32(heads.extents.longer1), np.uint32(heads.extents.longer5), named[1]),
             *(self._parent, self._level, self._visited, self._maps, self._fronts),
             *(self._queue, self._starts, self._stretches, self._open, self._state, self._course),
-            *(np.uint32(len(self._course)), np.uint32(root)),
+            *(np.uint32(len(self._course)), np.uint32(self._thin), np.uint32(root)),
         )
         grid = (self._blocks,), (_BLOCK,)
         return partial(self._search, *grid, arguments, shared_mem=self._shared)
 
 
 _COURSE_HOST = np.dtype([(name, np.int64) for name in _COURSE.names or ()])
+
+
+def _widest(rows: DeviceRows) -> int:
+    """Most arcs of a row; of the first alone where that tells already that rows are not short."""
+    if not rows.rows:
+        return 0
+    first = int(rows.offsets[1].get())
+    return first if not rows_are_short(first, first) else int(cuda().diff(rows.offsets).max())
 
 
 class _Heads:

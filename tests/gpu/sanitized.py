@@ -38,7 +38,14 @@ MEASURES = {
 }
 SCALE = 9
 # Small thresholds take searches of small graphs through every part of the kernels.
-EAGER = {"OPEN_ROWS": 8, "FLOOD_ARCS": 50, "FLOOD_ROWS": 1 << 20, "PUSH_BELOW": 2, "NARROW_ARCS": 8}
+EAGER = {
+    "OPEN_ROWS": 8,
+    "PUSH_BELOW": 2,
+    "NARROW_ARCS": 8,
+    "THIN": 1,
+    "FLOOD_ARCS": 50,
+    "FLOOD_ROWS": 1 << 20,
+}
 SHORT = {"FRONT": 32, "FRONT_FAR": 32, "STRETCH": 8}
 # Types and factors of weights, whether to pull, whether near-far has fixed places for rows and
 # keeps lengths in shared memory, and other constants of it.

@@ -23,18 +23,21 @@ from tests.gpu.memory import assert_refused_without_memory
 from tests.strategies import Arcs, arcs_of, small_arcs
 
 WIDE = {"NARROW_ARCS": 1}
+THIN = {"THIN": 1}
 FLOODED = {"FLOOD_ARCS": 500, "FLOOD_ROWS": 1 << 20}
 VARIANTS = {
     "small shared memory": {"HUB_WORDS": 256},
     "nothing is narrow": WIDE,
-    "some is narrow": {"NARROW_ARCS": 700},
+    "narrow": THIN,
+    "some is narrow": {**THIN, "NARROW_ARCS": 700},
     "lists of the frontier": {**WIDE, "OPEN_ROWS": 64, "PUSH_BELOW": 2},
     "floods": {**WIDE, **FLOODED, "PULL_ABOVE": 2},
     "floods and lists": {**WIDE, **FLOODED, "PULL_ABOVE": 2, "OPEN_ROWS": 64, "PUSH_BELOW": 2},
     "pull at once": {**WIDE, "PULL_ABOVE": 100000, "OPEN_ROWS": 64},
     "pull only": {**WIDE, "PULL_ABOVE": 100000, "PUSH_BELOW": 1 << 20, "OPEN_BELOW": 1 << 20},
     "push always": {**WIDE, "PULL_ABOVE": 0, "PUSH_BELOW": 0},
-    "lists of open rows": {"OPEN_BELOW": 32, "PUSH_BELOW": 0},
+    "lists of open rows": {**THIN, "OPEN_BELOW": 32, "PUSH_BELOW": 0},
+    "lists of open rows, wide": {**WIDE, "OPEN_BELOW": 32, "PUSH_BELOW": 0},
 }
 
 

@@ -12,12 +12,6 @@
 #include "bfs_open.cuh"
 #include "bfs_pull.cuh"
 
-#ifdef TRACE
-__device__ u32 pull_above = PULL_ABOVE;
-#define PULL_ABOVE_X pull_above
-#else
-#define PULL_ABOVE_X PULL_ABOVE
-#endif
 // Course of a search, the same in all threads.
 struct Plan {
     u32 level, direction;
@@ -34,14 +28,24 @@ struct Plan {
     bool few;    // the list of rows not visited yet is made
 };
 
-__device__ __forceinline__ void arrive(Plan& p, const Place* place) {
-    p.level = __ldcg(&place->level);
-    p.head = __ldcg(&place->head);
-    p.tail = __ldcg(&place->tail);
-    p.found = __ldcg(&place->found);
-    p.arcs = __ldcg(&place->arcs);
-    p.unvisited = __ldcg(&place->unvisited);
-    p.unvisited_arcs = __ldcg(&place->unvisited_arcs);
+// All blocks go on from where block 0 has arrived in narrow levels.
+__device__ __forceinline__ void arrive(const Search& s, Plan& p, const Place* arrived) {
+    Place place;
+    place.found = __ldcg(&arrived->found);
+    place.arcs = __ldcg(&arrived->arcs);
+    place.unvisited = __ldcg(&arrived->unvisited);
+    place.unvisited_arcs = __ldcg(&arrived->unvisited_arcs);
+    place.level = __ldcg(&arrived->level);
+    place.head = __ldcg(&arrived->head);
+    place.tail = __ldcg(&arrived->tail);
+    level_queue(s, p.tail, place);
+    p.found = place.found;
+    p.arcs = place.arcs;
+    p.unvisited = place.unvisited;
+    p.unvisited_arcs = place.unvisited_arcs;
+    p.level = place.level;
+    p.head = place.head;
+    p.tail = place.tail;
     p.listed = true;
     p.bits = false;
 }
@@ -54,8 +58,9 @@ __device__ __forceinline__ bool floods(const Plan& p, u32 rows) {
 extern "C" __global__ void __launch_bounds__(1024, 1)
     bfs_search(u32 rows, u32 quads, u64 arcs, const u64* out_offsets, const u32* out_neighbors, const u64* in_offsets,
                const u32* in_neighbors, const u32* head, const uint4* heads, const u32* head_original, u32 longer1,
-               u32 longer5, const u32* original_of, u32* parent, LEVEL* level, u32* visited, u32* maps, u32* fronts, u32* queue,
-               u32* starts, u64* stretches, u32* open, State* state, Course* course, u32 course_levels, u32 root) {
+               u32 longer5, const u32* original_of, u32* parent, LEVEL* level, u32* visited, u32* maps, u32* fronts,
+               u32* queue, u32* starts, u64* stretches, u32* open, State* state, Course* course, u32 course_levels,
+               u32 thin, u32 root) {
     __shared__ u64 scratch[32];
     __shared__ u32 map_levels[MAPS];
     const Graph g = {rows, quads, out_offsets, out_neighbors, in_offsets, in_neighbors, head, heads, head_original,
@@ -65,12 +70,10 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
     const bool chief = thread == 0;
 #ifdef TRACE
     const u64 started = chief ? nanoseconds() : 0;
-    u64* marks = (u64*)(course + 128);
-    u32 marked = 0;
-#define MARK(id) if (chief) marks[marked++] = (u64)(id) << 56 | (nanoseconds() - started);
 #else
-#define MARK(id)
+    const u64 started = 0;
 #endif
+    const u32 narrow_arcs = thin || THIN ? NARROW_ARCS : 0;
     u32 goal = 0;
 
     for (u32 q = thread; q < quads; q += threads) { // rows that do not exist count as visited
@@ -94,9 +97,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         set_found(s, root, 0, name_of(g, root));
         course[0].found = 1;
     }
-    MARK(1)
     grid_barrier(&state->barrier, goal);
-    MARK(2)
 
     Plan p = {};
     p.found = p.tail = p.converted = 1;
@@ -110,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             if (chief) state->overflow = 1;
             break;
         }
-        const bool narrow = p.direction == PUSH && p.arcs <= NARROW_ARCS;
+        const bool narrow = p.direction == PUSH && p.arcs <= narrow_arcs;
         p.level++;
         if (!narrow) p.turn++;
         Slot* slot = state->slot + (p.turn & 3);
@@ -119,28 +120,22 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         u32* next = fronts + (p.cur + 1) % 3 * 4ull * quads;
         Tally tally = {};
         u64 pushed = 0;
-
-        MARK(p.direction == PUSH ? 10 : 20)
         if (narrow) {
             if (blockIdx.x == 0) {
                 const Place here = {p.found, p.arcs, p.unvisited, p.unvisited_arcs, p.level - 1, p.head, p.tail};
-                narrow_levels(g, s, here, &state->place, &state->own, course, course_levels);
+                narrow_levels(g, s, here, &state->place, &state->own, course, course_levels, started);
             }
             grid_barrier(&state->barrier, goal);
-            arrive(p, &state->place);
+            arrive(s, p, &state->place);
         } else if (p.direction == PUSH) {
             pushed = p.arcs;
             if (floods(p, rows)) {
                 grid_barrier(&state->barrier, goal); // before parents are read
                 clear_parents(g, s, p.converted, p.tail);
                 grid_barrier(&state->barrier, goal);
-                MARK(14)
                 flood(g, s, p.head, p.tail, (u32)p.arcs);
-                MARK(15)
                 grid_barrier(&state->barrier, goal);
-                MARK(16)
                 add_from_block(take_flooded(g, s, next, p.tail, p.level), &slot->found, scratch);
-                MARK(17)
                 grid_barrier(&state->barrier, goal);
                 p.found = __ldcg(&slot->found);
                 p.converted = p.tail;
@@ -151,12 +146,9 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             } else {
                 const u64 found = push_level(g, s, slot, p.head, p.tail, (u32)p.arcs, p.level), before = p.found;
                 add_from_block(found, &slot->found, scratch);
-                MARK(11)
                 grid_barrier(&state->barrier, goal);
-                MARK(12)
                 p.found = __ldcg(&slot->found);
                 if (p.found && before > 1) settle_level(g, s, p.head, p.tail, (u32)p.arcs, p.level);
-                MARK(13)
                 p.bits = false;
                 p.arcs = __ldcg(&slot->queued) & ARC_MASK;
                 p.unvisited_arcs -= min(p.arcs, p.unvisited_arcs);
@@ -169,9 +161,8 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 for (u32 i = threadIdx.x; i < min(HUB_QUADS, quads); i += blockDim.x)
                     shared[i] = __ldcg((const uint4*)front + i);
             __syncthreads();
-            MARK(21)
             // At the end of a search few rows are found, and going on from them is narrow.
-            const bool lists = p.few && p.unvisited <= LIST_ROWS;
+            const bool lists = narrow_arcs && p.few && p.unvisited <= LIST_ROWS;
             if (p.few) {
                 if (lists) convert_queue(g, s, p.converted, p.tail);
                 tally = pull_open(g, s, look, next, slot, open, p.open, lists ? p.tail : NONE, p.level);
@@ -179,6 +170,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 p.dirty = 1u << p.cur | 1u << (p.cur + 1) % 3;
             } else {
                 if (p.maps == MAPS) {
+                    grid_barrier(&state->barrier, goal); // the only ones to write answers now
                     name_maps(g, s, p.maps, map_levels, false);
                     grid_barrier(&state->barrier, goal);
                     p.maps = 0;
@@ -188,10 +180,8 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 p.maps++;
                 p.dirty |= 1u << (p.cur + 1) % 3;
             }
-            MARK(23)
             add_from_block(tally.found, &slot->found, scratch);
             grid_barrier(&state->barrier, goal);
-            MARK(24)
             const u32 count = __ldcg(&slot->stretches);
             if (count) {
                 const u64 more = pull_stretches(g, s, look, count).examined;
@@ -201,7 +191,6 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 add_from_block(tally.found, &slot->found, scratch);
                 grid_barrier(&state->barrier, goal);
             }
-            MARK(25)
             p.found = __ldcg(&slot->found);
             p.cur = (p.cur + 1) % 3;
             p.bits = true;
@@ -215,14 +204,6 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         if (!narrow) p.unvisited -= p.found;
 #ifdef COUNT
         add_from_block(tally.examined, &course[min(p.level, course_levels - 1)].examined, scratch);
-#ifdef TRACE
-        if (p.level < 60) {
-            add_from_block(tally.heads, &course[60 + p.level].examined, scratch);
-            add_from_block(tally.kept, &course[60 + p.level].found, scratch);
-            add_from_block(tally.nine, &course[60 + p.level].pushed, scratch);
-            add_from_block(tally.tails, &course[60 + p.level].elapsed, scratch);
-        }
-#endif
 #endif
         if (chief && !narrow && p.level < course_levels) {
             Course* c = course + p.level;
@@ -234,8 +215,6 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
 #endif
         }
         if (!p.found) break;
-
-        MARK(30)
         // How to go on, and what the frontier must look like for it.
         front = fronts + p.cur * 4ull * quads;
         if (!p.listed && p.found * PUSH_BELOW < p.unvisited && p.unvisited > OPEN_ROWS) {
@@ -247,10 +226,9 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             p.converted = p.tail += (u32)p.found;
             p.listed = true;
         }
-        const bool light = p.arcs <= NARROW_ARCS || (!p.few && p.arcs * PULL_ABOVE_X <= p.unvisited_arcs);
+        const bool light = p.arcs <= narrow_arcs || (!p.few && p.arcs * PULL_ABOVE <= p.unvisited_arcs);
         p.direction = p.listed && light ? PUSH : PULL;
         bool wait = false;
-        MARK(31)
         const bool make_few = p.direction == PULL && !p.few && p.unvisited * OPEN_BELOW < rows;
         const u32 other = (p.cur + 1) % 3;
         if (p.direction == PULL && (p.few || make_few) && p.dirty >> other & 1) {
@@ -263,7 +241,6 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             p.few = wait = true;
             p.open = (u32)p.unvisited;
         }
-        MARK(32)
         if (p.direction == PULL && !p.bits) {
             if (p.dirty >> p.cur & 1) {
                 clear(front, quads);
@@ -278,10 +255,11 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         }
         if (wait) grid_barrier(&state->barrier, goal);
     }
-    MARK(40)
-    convert_queue(g, s, p.converted, p.tail);
+    if (p.converted < p.tail) {
+        convert_queue(g, s, p.converted, p.tail);
+        grid_barrier(&state->barrier, goal);
+    }
     name_maps(g, s, p.maps, map_levels, true);
-    MARK(41)
     if (chief) {
         state->levels = p.level;
 #ifdef TRACE

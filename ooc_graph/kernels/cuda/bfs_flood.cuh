@@ -104,7 +104,7 @@ __device__ __noinline__ u64 take_flooded(const Graph g, const Search s, u32* nex
         if (lane == 0) {
             ((uint4*)next)[quad] = words;
             if (words.x | words.y | words.z | words.w)
-                ((uint4*)s.visited)[quad] = make_uint4(seen.x | words.x, seen.y | words.y, seen.z | words.z, seen.w | words.w);
+                ((uint4*)s.visited)[quad] = both(seen, words);
         }
     }
     return found;

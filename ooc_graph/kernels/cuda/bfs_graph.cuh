@@ -47,7 +47,9 @@
 #define HEADS 9
 // Arcs of a row that one thread looks at beyond the heads; what follows is cut into stretches of
 // so many arcs, a warp each.
+#ifndef LANE_ARCS
 #define LANE_ARCS 24u
+#endif
 #define STRETCH 1024u
 // Quads of rows that a warp takes at a time.
 #define UNIT 8u
@@ -116,7 +118,7 @@ struct Front {
 
 // What one thread has counted since the level began.
 struct Tally {
-    u64 found, examined, heads, kept, nine, tails;
+    u64 found, examined;
 };
 
 // What an internal id is called in the answer.
@@ -157,7 +159,8 @@ __device__ __forceinline__ void set_found(const Search& s, u32 vertex, u32 level
 __device__ __forceinline__ void set_four(const Search& s, u32 quad, u32 mask, const u32* level, uint4 parent) {
     const u32 at = quad * 32 + threadIdx.x % 32;
     if (mask == 15) {
-        if (sizeof(LEVEL) == 1) ((u32*)s.level)[at] = (level[0] & 255) | (level[1] & 255) << 8 | (level[2] & 255) << 16 | level[3] << 24;
+        const u32 low = (level[0] & 255) | (level[1] & 255) << 8;
+        if (sizeof(LEVEL) == 1) ((u32*)s.level)[at] = low | (level[2] & 255) << 16 | level[3] << 24;
         else ((uint4*)s.level)[at] = make_uint4(level[0], level[1], level[2], level[3]);
         ((uint4*)s.parent)[at] = parent;
         return;
@@ -168,6 +171,23 @@ __device__ __forceinline__ void set_four(const Search& s, u32 quad, u32 mask, co
     if (mask & 8) set_found(s, at * 4 + 3, level[3], parent.w);
 }
 
+// Levels of a lane's four rows.
+__device__ __forceinline__ void load_four(const Search& s, u32 quad, u32 (&level)[4]) {
+    const u32 at = quad * 32 + threadIdx.x % 32;
+    if (sizeof(LEVEL) == 1) {
+        const u32 four = __ldcg((const u32*)s.level + at);
+        for (u32 j = 0; j < 4; j++) level[j] = four >> 8 * j & 255;
+    } else {
+        const uint4 four = __ldcg((const uint4*)s.level + at);
+        level[0] = four.x;
+        level[1] = four.y;
+        level[2] = four.z;
+        level[3] = four.w;
+    }
+}
+
+__device__ __forceinline__ void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
+
 // A lane's bits of a quad's words, its first row's lowest.
 __device__ __forceinline__ u32 four_of(uint4 words) {
     return lane_of(words.x) | lane_of(words.y) << 1 | lane_of(words.z) << 2 | lane_of(words.w) << 3;
@@ -175,6 +195,10 @@ __device__ __forceinline__ u32 four_of(uint4 words) {
 
 __device__ __forceinline__ u32 count_of(uint4 words) {
     return __popc(words.x) + __popc(words.y) + __popc(words.z) + __popc(words.w);
+}
+
+__device__ __forceinline__ uint4 both(uint4 a, uint4 b) {
+    return make_uint4(a.x | b.x, a.y | b.y, a.z | b.z, a.w | b.w);
 }
 
 // A warp's room in shared memory: rows of a unit, by quad and row, and words of bits.

@@ -1,9 +1,6 @@
 // BFS bottom-up over all rows: they look for the first of their neighbours that the frontier holds.
 #pragma once
 #include "bfs_tails.cuh"
-#ifndef PULL_CALL
-#define PULL_CALL __noinline__
-#endif
 
 // First neighbours of a quad's open rows, four a lane.
 __device__ __forceinline__ uint4 load_heads(const Graph& g, u32 quad, u32 seen) {
@@ -31,12 +28,12 @@ __device__ __forceinline__ u32 pull_quad(const Graph& g, const Front& front, uin
               w = word_of(front, heads.w);
     const bool hit[4] = {(x & bit_at(heads.x)) != 0, (y & bit_at(heads.y)) != 0, (z & bit_at(heads.z)) != 0,
                          (w & bit_at(heads.w)) != 0};
-    const bool waits[4] = {!hit[0] && heads.x != NONE && row < g.longer1, !hit[1] && heads.y != NONE && row + 1 < g.longer1,
-                           !hit[2] && heads.z != NONE && row + 2 < g.longer1, !hit[3] && heads.w != NONE && row + 3 < g.longer1};
+    const bool waits[4] = {!hit[0] && heads.x != NONE && row < g.longer1,
+                           !hit[1] && heads.y != NONE && row + 1 < g.longer1,
+                           !hit[2] && heads.z != NONE && row + 2 < g.longer1,
+                           !hit[3] && heads.w != NONE && row + 3 < g.longer1};
 #ifdef COUNT
-    const u32 looked = (heads.x != NONE) + (heads.y != NONE) + (heads.z != NONE) + (heads.w != NONE);
-    tally.examined += looked;
-    tally.heads += looked;
+    tally.examined += (heads.x != NONE) + (heads.y != NONE) + (heads.z != NONE) + (heads.w != NONE);
 #endif
     const uint4 got = make_uint4(__ballot_sync(FULL, hit[0]), __ballot_sync(FULL, hit[1]), __ballot_sync(FULL, hit[2]),
                                  __ballot_sync(FULL, hit[3]));
@@ -51,55 +48,66 @@ __device__ __forceinline__ u32 pull_quad(const Graph& g, const Front& front, uin
         }
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            if (waits[j]) room.rows[at++] = which * 128 + 4 * lane + j;
+            if (waits[j]) {
+                room.rows[at++] = which * 128 + 4 * lane + j;
+                prefetch(g.heads + row + j);
+            }
     }
     return kept;
 }
 
-// The heads behind the first, and on, for `kept` rows of the room. Loads for the next 32 rows are
-// under way while these are looked at; so are the parents' original ids.
+// Enters a row of a unit that has found its parent.
+__device__ __forceinline__ void claim_kept(const Search& s, Room& room, u32 v, u32 which, u32 level, u32 parent) {
+    set_found(s, v, level, parent);
+    atomicOr(room.got + which * 4 + (v & 3), bit_at(v));
+}
+
+// The heads behind the first for `kept` rows of the room, and then the tails of those that go on,
+// which take their places there. Loads for the next 32 rows are under way while these are looked
+// at; so are the parents' original ids.
 __device__ __forceinline__ void pull_kept(const Graph& g, const Search& s, const Front& front, Slot* slot, u32 first,
                                           u32 warps, u32 level, Room& room, u32 kept, Tally& tally) {
     const u32 lane = threadIdx.x % 32;
     const uint4 none = make_uint4(NONE, NONE, NONE, NONE);
-    auto row_at = [&](u32 k) {
-        const u32 row = k < kept ? room.rows[k] : NONE;
-        return row == NONE ? NONE : (first + row / 128 * warps) * 128 + row % 128;
-    };
-    u32 v = row_at(lane), which = lane < kept ? room.rows[lane] / 128 : 0;
+    auto vertex_of = [&](u32 row) { return row == NONE ? NONE : (first + row / 128 * warps) * 128 + row % 128; };
+    u32 row = lane < kept ? room.rows[lane] : NONE, v = vertex_of(row);
     uint4 four = v < g.longer1 ? __ldcs(g.heads + v) : none;
     uint4 last = v < g.longer5 ? __ldcs(g.heads + g.longer1 + v) : none;
-    u32 claimed = NONE, parent = 0;
+    u32 claimed = NONE, claimed_in = 0, parent = 0, rests = 0;
+    __syncwarp();
     for (u32 k = lane; k - lane < kept; k += 32) {
-        const u32 next_v = row_at(k + 32), next_which = k + 32 < kept ? room.rows[k + 32] / 128 : 0;
+        const u32 next_row = k + 32 < kept ? room.rows[k + 32] : NONE, next_v = vertex_of(next_row);
         const uint4 next_four = next_v < g.longer1 ? __ldcs(g.heads + next_v) : none;
         const uint4 next_last = next_v < g.longer5 ? __ldcs(g.heads + g.longer1 + next_v) : none;
-        u32 rest = NONE, member = first_of(front, four, tally);
-#ifdef COUNT
-        tally.kept += v != NONE;
-        tally.nine += member == NONE && last.x != NONE;
-#endif
-        if (member == NONE && last.x != NONE) {
-            member = first_of(front, last, tally);
-            if (member == NONE && last.w != NONE) rest = v;
+        u32 member = first_of(front, four, tally);
+        if (member == NONE && last.x != NONE) member = first_of(front, last, tally);
+        const bool rest = member == NONE && last.w != NONE;
+        const u32 going = __ballot_sync(FULL, rest);
+        if (rest) {
+            room.rows[rests + __popc(going & ((1u << lane) - 1))] = row;
+            prefetch(g.in_offsets + v);
         }
-        if (__any_sync(FULL, rest != NONE)) {
-            u32 found = scan_tails(g, s, front, slot, rest, tally);
-            if (rest != NONE) member = found;
-        }
-        if (claimed != NONE) set_found(s, claimed, level, parent);
+        rests += __popc(going);
+        if (claimed != NONE) claim_kept(s, room, claimed, claimed_in, level, parent);
         claimed = NONE;
         if (member != NONE) {
             claimed = v;
+            claimed_in = row / 128;
             parent = name_of(g, member);
-            atomicOr(room.got + which * 4 + (v & 3), bit_at(v));
         }
+        row = next_row;
         v = next_v;
-        which = next_which;
         four = next_four;
         last = next_last;
+        __syncwarp(); // the next rows have been read before their places are taken
     }
-    if (claimed != NONE) set_found(s, claimed, level, parent);
+    if (claimed != NONE) claim_kept(s, room, claimed, claimed_in, level, parent);
+    for (u32 k = lane; k - lane < rests; k += 32) {
+        row = k < rests ? room.rows[k] : NONE;
+        v = vertex_of(row);
+        const u32 member = scan_tails(g, s, front, slot, v, tally);
+        if (member != NONE) claim_kept(s, room, v, row / 128, level, name_of(g, member));
+    }
 }
 
 // Asks for the first neighbours of a unit's open rows, a line of 32 a lane.
@@ -107,7 +115,7 @@ __device__ __forceinline__ void prefetch_unit(const Graph& g, u32 first, u32 war
     const u32 lane = threadIdx.x % 32, all = seen.x & seen.y & seen.z & seen.w;
     const u32 lines = __shfl_sync(FULL, all, lane / 4) >> lane % 4 * 8 & 255;
     const u32 row = (first + lane / 4 * warps) * 128 + lane % 4 * 32;
-    if (lines != 255) asm volatile("prefetch.global.L2 [%0];" ::"l"(g.head + row));
+    if (lines != 255) prefetch(g.head + row);
 }
 
 __device__ __forceinline__ uint4 load_seen(const Graph& g, const Search& s, u32 first, u32 warps) {
@@ -119,8 +127,8 @@ __device__ __forceinline__ uint4 load_seen(const Graph& g, const Search& s, u32 
 // All rows not visited yet. A warp's quads lie apart from each other, so that every warp has of
 // all kinds of rows; it takes them a unit at a time. Rows found by their first neighbour become
 // bits of `map`: what there is to say of them is known beforehand, and written in order later.
-__device__ PULL_CALL Tally pull_all(const Graph g, const Search s, const Front front, u32* next, u32* map, Slot* slot,
-                                       u32 level) {
+__device__ __forceinline__ Tally pull_all(const Graph& g, const Search& s, const Front& front, u32* next, u32* map,
+                                          Slot* slot, u32 level) {
     Room& room = own_room();
     Tally tally = {};
     const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
@@ -152,11 +160,11 @@ __device__ PULL_CALL Tally pull_all(const Graph g, const Search s, const Front f
         }
         const u32 own = first + lane * warps;
         if (lane < UNIT && own < g.quads) {
-            got = make_uint4(got.x | hits.x, got.y | hits.y, got.z | hits.z, got.w | hits.w);
+            got = both(got, hits);
             ((uint4*)next)[own] = got;
             ((uint4*)map)[own] = hits;
             if (got.x | got.y | got.z | got.w) {
-                ((uint4*)s.visited)[own] = make_uint4(seen.x | got.x, seen.y | got.y, seen.z | got.z, seen.w | got.w);
+                ((uint4*)s.visited)[own] = both(seen, got);
                 tally.found += count_of(got);
             }
         }
@@ -168,12 +176,14 @@ __device__ PULL_CALL Tally pull_all(const Graph g, const Search s, const Front f
 
 // Enters parents and levels of the rows in the first `count` maps, and at last of those that no
 // level has claimed: all in order, for what the search has found in any.
-__device__ PULL_CALL void name_maps(const Graph g, const Search s, u32 count, const u32* levels, bool last) {
+__device__ __forceinline__ void name_maps(const Graph& g, const Search& s, u32 count, const u32* levels, bool last) {
     const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     const u32 lane = threadIdx.x % 32;
     for (u32 first = warp; first < g.quads; first += 2 * warps) {
-        u32 mask[2], level[2][4];
-        uint4 parent[2];
+        u32 mask[2], level[2][4], old_level[2][4];
+        uint4 parent[2], old[2];
+        const u32 ahead = first + (2 + lane / 4) * warps; // a line of 32 rows a lane
+        if (count && lane < 8 && ahead < g.quads) prefetch(g.head_original + ahead * 128 + lane % 4 * 32);
 #pragma unroll
         for (u32 i = 0; i < 2; i++) {
             const u32 quad = first + i * warps;
@@ -192,14 +202,24 @@ __device__ PULL_CALL void name_maps(const Graph g, const Search s, u32 count, co
                     if (four >> j & 1) level[i][j] = levels[k];
             }
             mask[i] |= found;
+            if (mask[i] && mask[i] != 15) { // whole lanes are written; nobody else writes there now
+                old[i] = __ldcg((const uint4*)s.parent + quad * 32 + lane);
+                load_four(s, quad, old_level[i]);
+            }
             if (found) {
                 const uint4 names = __ldcs((const uint4*)g.head_original + quad * 32 + lane);
-                parent[i] = make_uint4(found & 1 ? names.x : NONE, found & 2 ? names.y : NONE, found & 4 ? names.z : NONE,
-                                       found & 8 ? names.w : NONE);
+                parent[i] = make_uint4(found & 1 ? names.x : NONE, found & 2 ? names.y : NONE,
+                                       found & 4 ? names.z : NONE, found & 8 ? names.w : NONE);
             }
         }
 #pragma unroll
-        for (u32 i = 0; i < 2; i++)
-            if (mask[i]) set_four(s, first + i * warps, mask[i], level[i], parent[i]);
+        for (u32 i = 0; i < 2; i++) {
+            if (!mask[i]) continue;
+            if (!(mask[i] & 1)) parent[i].x = old[i].x, level[i][0] = old_level[i][0];
+            if (!(mask[i] & 2)) parent[i].y = old[i].y, level[i][1] = old_level[i][1];
+            if (!(mask[i] & 4)) parent[i].z = old[i].z, level[i][2] = old_level[i][2];
+            if (!(mask[i] & 8)) parent[i].w = old[i].w, level[i][3] = old_level[i][3];
+            set_four(s, first + i * warps, 15, level[i], parent[i]);
+        }
     }
 }

@@ -8,7 +8,8 @@
 // Goes through the arcs of queue[head:tail), an even share for every warp, PUSH_TURNS a lane at a
 // time: `step(from, to)`, `to` being NONE where a lane has none. Called by whole warps.
 template <typename Step>
-__device__ __forceinline__ void over_frontier(const Graph& g, const Search& s, u32 head, u32 tail, u32 arcs, Step step) {
+__device__ __forceinline__ void over_frontier(const Graph& g, const Search& s, u32 head, u32 tail, u32 arcs,
+                                              Step step) {
     const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     const u32 lane = threadIdx.x % 32, share = ((arcs + warps - 1) / warps + 31) / 32 * 32;
     const u64 low = (u64)warp * share;

@@ -22,19 +22,20 @@ __device__ __forceinline__ u32 first_of(const Front& front, uint4 u, Tally& tall
 __device__ __forceinline__ u32 scan_tails(const Graph& g, const Search& s, const Front& front, Slot* slot, u32 v,
                                           Tally& tally) {
     u32 lane = threadIdx.x % 32, member = NONE, count = 0;
-#ifdef COUNT
-    tally.tails += v != NONE;
-#endif
     if (v != NONE) {
         u64 at = __ldg(g.in_offsets + v) + HEADS, last = __ldg(g.in_offsets + v + 1), stop = min(last, at + LANE_ARCS);
+        auto four_at = [&](u64 k) {
+            return make_uint4(k < last ? __ldg(g.in_neighbors + k) : NONE,
+                              k + 1 < last ? __ldg(g.in_neighbors + k + 1) : NONE,
+                              k + 2 < last ? __ldg(g.in_neighbors + k + 2) : NONE,
+                              k + 3 < last ? __ldg(g.in_neighbors + k + 3) : NONE);
+        };
+        uint4 u = four_at(at);
         while (at < stop && member == NONE) {
-            uint4 u;
-            u.x = __ldg(g.in_neighbors + at);
-            u.y = at + 1 < last ? __ldg(g.in_neighbors + at + 1) : NONE;
-            u.z = at + 2 < last ? __ldg(g.in_neighbors + at + 2) : NONE;
-            u.w = at + 3 < last ? __ldg(g.in_neighbors + at + 3) : NONE;
-            member = first_of(front, u, tally);
             at += 4;
+            const uint4 ahead = four_at(min(at, stop)); // under way while these are looked at
+            member = first_of(front, u, tally);
+            u = ahead;
         }
         if (member == NONE && at < last) {
             count = (u32)((last - at + STRETCH - 1) / STRETCH);
@@ -54,9 +55,10 @@ __device__ __forceinline__ u32 scan_tails(const Graph& g, const Search& s, const
 __device__ __noinline__ Tally pull_stretches(const Graph g, const Search s, const Front front, u32 count) {
     Tally tally = {};
     u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x, lane = threadIdx.x % 32;
+    u64 item = thread / 32 < count ? __ldcg(s.stretches + thread / 32) : 0;
     for (u32 i = thread / 32; i < count; i += threads / 32) {
-        u64 item = __ldcg(s.stretches + i);
-        u32 v = (u32)(item >> 32);
+        const u64 after = i + threads / 32 < count ? __ldcg(s.stretches + i + threads / 32) : item;
+        const u32 v = (u32)(item >> 32);
         u64 at = __ldg(g.in_offsets + v) + HEADS + LANE_ARCS + (item & NONE) * (u64)STRETCH;
         u64 end = min(at + STRETCH, __ldg(g.in_offsets + v + 1));
         u32 best = __shfl_sync(FULL, __ldcg(s.parent + v), 0), member = NONE; // one value for all lanes
@@ -76,6 +78,8 @@ __device__ __noinline__ Tally pull_stretches(const Graph g, const Search s, cons
             }
         }
         if (member != NONE && lane == 0) atomicMin(s.parent + v, member);
+        if (lane == 0) prefetch(g.in_offsets + (after >> 32));
+        item = after;
     }
     return tally;
 }
@@ -91,7 +95,8 @@ __device__ __forceinline__ void claim_open(const Graph& g, const Search& s, u32*
         tally.found++;
     }
     if (tail != NONE && __any_sync(FULL, member != NONE))
-        enter(s.queue, &slot->queued, tail, member != NONE, [&](u32) { return v; }, [&](u32) { return out_degree(g, v); });
+        enter(s.queue, &slot->queued, tail, member != NONE, [&](u32) { return v; },
+              [&](u32) { return out_degree(g, v); });
 }
 
 // Claims the long rows that have met the frontier.
