@@ -218,12 +218,13 @@ class CudaBfsSearch:
         while True:
             elapsed_s += seconds_of(self._launch(root, original_of))
             levels, overflow = (int(word) for word in self._state[2:4].get())
-            if overflow:
-                self._use(INT_LEVELS, FIRST_COURSE[INT_LEVELS])
-            elif levels >= len(self._course):
-                self._room_for(1 << levels.bit_length())
-            else:
-                return levels, elapsed_s
+            with within_memory("BFS of this graph"):
+                if overflow:
+                    self._use(INT_LEVELS, FIRST_COURSE[INT_LEVELS])
+                elif levels >= len(self._course):
+                    self._room_for(1 << levels.bit_length())
+                else:
+                    return levels, elapsed_s
 
     def _launch(self, root: int, original_of: Any) -> Callable[[], None]:
         """What launches a search, with all arguments ready."""
