@@ -82,9 +82,13 @@ class NearFar:
         front = int(chosen["FRONT"])
         self._allocate(sums, front)
         shared, lengths = 2 * front * _ENTRY_BYTES, out.rows * sums.length.itemsize
+        room = 0
         if KEEP_SMALL and shared + lengths + SHARED_RESERVE <= most:
-            chosen["SMALL"], shared = 1, shared + lengths
-        self._search = on_all("sssp_near.cu", "sssp_near", chosen, int(chosen["BLOCK"]), shared)
+            chosen["SMALL"], shared, room = 1, shared + lengths, most - SHARED_RESERVE
+        threads = int(chosen["BLOCK"])
+        self._search = on_all(
+            "sssp_near.cu", "sssp_near", chosen, threads, shared, most_shared_bytes=room
+        )
 
     def _fix_rows(self, chosen: dict[str, int | str]) -> tuple[Any, Any]:
         """Neighbours and weights of all rows' first arcs, at fixed places, where that pays."""
