@@ -29,7 +29,6 @@ PULL_VARIANTS = {
 NEAR_VARIANTS = {
     "short front": {"FRONT": 32, "FRONT_FAR": 64},
     "short front, short stretches": {"FRONT": 64, "STRETCH": 8, "ARCS": 1},
-    "large blocks": {"BLOCK": 1024, "ARCS": 2},
     "long steps": {"AGAIN_MOST": 1, "AGAIN_LEAST": 1},
     "short steps": {"AGAIN_MOST": 1000, "NARROW": 0},
 }
@@ -52,7 +51,7 @@ def test_same_bytes_as_the_cpu(name: str, weights: str) -> None:
 
 
 @pytest.mark.parametrize("weights", TYPES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_small_graphs(weights: str, data: st.DataObject) -> None:
     arcs = data.draw(small_arcs(weights))
@@ -72,9 +71,9 @@ def test_every_way_through_push_and_pull(
 
 
 @pytest.mark.parametrize("placed", [False, True])
-@pytest.mark.parametrize("weights", TYPES)
+@pytest.mark.parametrize("weights", ["float64", "int32"])
 @pytest.mark.parametrize("variant", NEAR_VARIANTS)
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", ["skewed, directed", "plateaus", "star", "grid"])
 def test_every_way_through_near_far(
     variant: str, name: str, weights: str, placed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,13 +84,14 @@ def test_every_way_through_near_far(
     compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
 
 
+@pytest.mark.parametrize("placed", [False, True])
 @pytest.mark.parametrize("weights", ["float64", "int32"])
-@pytest.mark.parametrize("front", [32, 2048])
-@pytest.mark.parametrize("name", [*SOME, "dense, directed", "sparse, directed"])
+@pytest.mark.parametrize("name", ["star", "sparse, directed", "grid"])
 def test_lists_without_room(
-    name: str, front: int, weights: str, monkeypatch: pytest.MonkeyPatch
+    name: str, weights: str, placed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changed(cuda_sssp_near, {"FRONT": front, "STRETCH": 64}, monkeypatch)
+    monkeypatch.setattr(cuda_sssp_near, "fixed_rows_pay", lambda *_: placed)
+    changed(cuda_sssp_near, {"FRONT": 64, "STRETCH": 64}, monkeypatch)
     monkeypatch.setattr(cuda_sssp_near, "NEAR_SHARE", 1 << 40)
     monkeypatch.setattr(cuda_sssp_near, "FAR_SHARE", 1 << 40)
     monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: False)
