@@ -211,14 +211,22 @@ SHARED_RESERVE = 2048
 
 
 def on_all(
-    name: str, function: str, constants: Mapping[str, int | str], threads: int, shared_bytes: int
+    name: str,
+    function: str,
+    constants: Mapping[str, int | str],
+    threads: int,
+    shared_bytes: int,
+    *,
+    most_shared_bytes: int = 0,
 ) -> Callable[[tuple[Any, ...]], None]:
     """A kernel as `kernel` gives it, to be called with its arguments.
 
-    It is launched cooperatively, with one block on each multiprocessor.
+    It is launched cooperatively, with one block of so many threads on each multiprocessor.
+    ``most_shared_bytes`` is what any caller with the same constants takes, where that differs: all
+    of them share the kernel, and what was allowed to it last.
     """
     found = kernel(name, function, constants, cooperative=True)
-    found.max_dynamic_shared_size_bytes = shared_bytes
+    found.max_dynamic_shared_size_bytes = max(shared_bytes, most_shared_bytes)
     blocks, _ = limits(cuda().cuda.Device().id)
 
     def launch(arguments: tuple[Any, ...]) -> None:

@@ -77,14 +77,16 @@ class NearFar:
         self._giants, self._hubs = (int((tuples > n).sum()) for n in (GIANT_ARCS, HUB_ARCS))
         _, most = limits(cuda().cuda.Device().id)
         chosen = constants(most, sums)
-        self._fixed = self._fix_rows(chosen)
-        chosen["FIXED"] = int(self._fixed[0] is not NULL)
-        front = int(chosen["FRONT"])
-        self._allocate(sums, front)
+        front, threads, room = int(chosen["FRONT"]), int(chosen["BLOCK"]), 0
         shared, lengths = 2 * front * _ENTRY_BYTES, out.rows * sums.length.itemsize
         if KEEP_SMALL and shared + lengths + SHARED_RESERVE <= most:
-            chosen["SMALL"], shared = 1, shared + lengths
-        self._search = on_all("sssp_near.cu", "sssp_near", chosen, int(chosen["BLOCK"]), shared)
+            chosen["SMALL"], shared, room = 1, shared + lengths, most - SHARED_RESERVE
+        self._fixed = self._fix_rows(chosen)
+        chosen["FIXED"] = int(self._fixed[0] is not NULL)
+        self._allocate(sums, front)
+        self._search = on_all(
+            "sssp_near.cu", "sssp_near", chosen, threads, shared, most_shared_bytes=room
+        )
 
     def _fix_rows(self, chosen: dict[str, int | str]) -> tuple[Any, Any]:
         """Neighbours and weights of all rows' first arcs, at fixed places, where that pays."""

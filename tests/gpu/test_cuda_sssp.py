@@ -28,7 +28,6 @@ PULL_VARIANTS = {
 NEAR_VARIANTS = {
     "short front": {"FRONT": 32, "FRONT_FAR": 64},
     "short front, short stretches": {"FRONT": 64, "STRETCH": 8, "ARCS": 1},
-    "large blocks": {"BLOCK": 1024, "ARCS": 2},
     "long steps": {"AGAIN_MOST": 1, "AGAIN_LEAST": 1},
     "short steps": {"AGAIN_MOST": 1000, "NARROW": 0},
 }
@@ -51,7 +50,7 @@ def test_same_bytes_as_the_cpu(name: str, weights: str) -> None:
 
 
 @pytest.mark.parametrize("weights", TYPES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_small_graphs(weights: str, data: st.DataObject) -> None:
     arcs = data.draw(small_arcs(weights))
@@ -71,9 +70,9 @@ def test_every_way_through_push_and_pull(
 
 
 @pytest.mark.parametrize("placed", [False, True])
-@pytest.mark.parametrize("weights", TYPES)
+@pytest.mark.parametrize("weights", ["float64", "int32"])
 @pytest.mark.parametrize("variant", NEAR_VARIANTS)
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", ["skewed, directed", "plateaus", "star", "grid"])
 def test_every_way_through_near_far(
     variant: str, name: str, weights: str, placed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,13 +83,14 @@ def test_every_way_through_near_far(
     compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
 
 
+@pytest.mark.parametrize("placed", [False, True])
 @pytest.mark.parametrize("weights", ["float64", "int32"])
-@pytest.mark.parametrize("front", [32, 2048])
-@pytest.mark.parametrize("name", [*SOME, "dense, directed", "sparse, directed"])
+@pytest.mark.parametrize("name", ["star", "sparse, directed", "grid"])
 def test_lists_without_room(
-    name: str, front: int, weights: str, monkeypatch: pytest.MonkeyPatch
+    name: str, weights: str, placed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changed(cuda_sssp_near, {"FRONT": front, "STRETCH": 64}, monkeypatch)
+    monkeypatch.setattr(cuda_sssp_near, "fixed_rows_pay", lambda *_: placed)
+    changed(cuda_sssp_near, {"FRONT": 64, "STRETCH": 64}, monkeypatch)
     monkeypatch.setattr(cuda_sssp_near, "NEAR_SHARE", 1 << 40)
     monkeypatch.setattr(cuda_sssp_near, "FAR_SHARE", 1 << 40)
     monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: False)
@@ -190,8 +190,8 @@ def test_a_search_is_repeated_only_where_a_distance_is_too_long() -> None:
     middle = int(np.argmin([cpu.run(root).distance.max() for root in range(5)]))
     same_sssp(search.run(middle), cpu.run(middle))
     assert search.wide == (cpu.run(middle).distance.max() > 2**32 - 2)
-    short = graph("kronecker 12", "long paths")
-    assert compare_sssp(short, [0, 5]).wide
+    assert compare_sssp(graph("path", "long paths"), [0, 5]).wide
+    assert not compare_sssp(graph("kronecker 12", "long paths"), [0, 5]).wide
 
 
 @pytest.mark.parametrize("weights", [[2**62, 2**62 - 1], [2**62, 2**62], [2**63 - 1, 0]])
@@ -287,12 +287,14 @@ def test_too_little_memory_for_64_bits_is_said_and_can_be_tried_again(
     import cupy
 
     monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: False)
-    shard = graph("kronecker 16", "long paths")
+    shard = graph("grid", "long paths")
     search, pool = CudaSsspSearch(*light_sides(shard)), cupy.get_default_memory_pool()
     pool.free_all_blocks()
     limit = pool.get_limit()
     try:
         pool.set_limit(1)
+        # Nothing that the first search leaves is large enough.
+        monkeypatch.setattr(cuda_sssp_near, "NEAR_SHARE", 1)
         with pytest.raises(MemoryBudgetError, match="distances of 64 bits on this graph"):
             search.run(0)
     finally:

@@ -114,8 +114,8 @@ __device__ __forceinline__ void relax_round(const Graph& g, const Search& s, con
             if (entry.stretch) {
                 base += (u64)entry.stretch * STRETCH;
                 left = left ? (u32)min((u64)STRETCH, end - base) : 0;
-            } else if (left && k == 0) {
-                s.done[entry.row] = now;
+            } else if (now == entry.length && k == 0) {
+                s.done[entry.row] = now; // without arcs, too
             }
         }
         if (__any_sync(FULL, left > STRETCH)) left = hand_out<ALONE>(g, wave, entry, left);
