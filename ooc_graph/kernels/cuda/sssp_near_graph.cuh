@@ -74,9 +74,11 @@ struct Search {
     u32 near_room, far_room;
 };
 
+// A row's length while others may improve it. In shared memory a plain load would race with them.
 template <bool ALONE>
-__device__ __forceinline__ Length length_of(const Length* lengths, u32 row) {
-    return ALONE && SMALL ? lengths[row] : __ldcg(lengths + row);
+__device__ __forceinline__ Length length_of(Length* lengths, u32 row) {
+    if (ALONE && SMALL) return atomicCAS(lengths + row, (Length)0, (Length)0);
+    return __ldcg(lengths + row);
 }
 
 // What a round reads and fills. Counts go on beyond the room; who finds none says so.

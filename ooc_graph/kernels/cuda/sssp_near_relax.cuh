@@ -148,7 +148,7 @@ __device__ __forceinline__ void relax_round(const Graph& g, const Search& s, con
 template <bool ALONE>
 struct FromList {
     const uint4* list;
-    const Length* length;
+    Length* length;
     u32 count;
     __device__ __forceinline__ Entry at(u32 i) const {
         Entry entry = unpack(__ldcg(list + i));
