@@ -96,7 +96,7 @@ class NearFar:
             return NULL, NULL
         neighbors = cupy.empty(FIXED_ARCS * out.rows, np.uint32)
         weights = cupy.empty(FIXED_ARCS * out.rows, out.weights.dtype)
-        fill = kernel("sssp_near.cu", "fix_rows", {**chosen, "FIXED": 1}, cooperative=True)
+        fill = kernel("sssp_near.cu", "fix_rows", {**chosen, "FIXED": 1})
         rows = (np.uint32(out.rows), out.offsets, out.neighbors, out.weights)
         fill((blocks_for(out.rows),), (THREADS,), (*rows, neighbors, weights))
         return neighbors, weights

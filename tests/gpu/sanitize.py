@@ -7,12 +7,15 @@ Exits with 1 if a tool found an error, or did not run.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
 
 from tests.gpu import last_run
+from tests.gpu.sanitized import PARTS
 
 TOOLS = {
     "memcheck": ["--leak-check", "no"],
@@ -23,33 +26,42 @@ TOOLS = {
 LIMIT_S = 240
 
 
-def check(tool: str) -> dict[str, object]:
-    """Errors that one tool found; None where it did not come to an end."""
+def check(tool: str, part: str) -> int | None:
+    """Errors that one tool found in a part; None where that did not come to its end."""
     command = ["compute-sanitizer", "--tool", tool, *TOOLS[tool], "--print-limit", "20"]
-    program = [sys.executable, "-m", "tests.gpu.sanitized"]
+    program = [sys.executable, "-m", "tests.gpu.sanitized", part]
+    begun = perf_counter()
     try:
         done = subprocess.run(
             [*command, *program], capture_output=True, text=True, timeout=LIMIT_S, check=False
         )
+        output = done.stdout + done.stderr
     except subprocess.TimeoutExpired:
-        return {"errors": None, "why": f"not done after {LIMIT_S} s"}
-    output = done.stdout + done.stderr
+        output = f"not done after {LIMIT_S} s"
     # Racecheck has a summary of its own.
     found = re.findall(r"(?:ERROR SUMMARY: |RACECHECK SUMMARY: )(\d+)", output)
-    whole = "all kernels have run" in output
-    if not found or not whole or int(found[-1]):
-        sys.stdout.write(output[-6000:])
-    if not found or not whole:
-        return {"errors": None, "why": "the program did not come to its end"}
-    return {"errors": int(found[-1])}
+    whole = f"{part}: all kernels have run" in output
+    errors = int(found[-1]) if found and whole else None
+    said = "" if errors == 0 else "\n" + output[-4000:]
+    sys.stdout.write(f"{tool}, {part}: {errors} ({perf_counter() - begun:.0f} s){said}\n")
+    sys.stdout.flush()
+    return errors
 
 
 def main() -> None:
     tools = sys.argv[1:] or list(TOOLS)
-    with ThreadPoolExecutor(len(tools)) as executor:
-        found = dict(zip(tools, executor.map(check, tools), strict=True))
-    for tool, result in found.items():
-        sys.stdout.write(f"{tool} {result}\n")
+    pairs = [(tool, part) for part in PARTS for tool in tools]
+    with ThreadPoolExecutor(os.cpu_count()) as executor:
+        errors = dict(zip(pairs, executor.map(check, *zip(*pairs, strict=True)), strict=True))
+    found = {}
+    for tool in tools:
+        counts = [errors[tool, part] for part in PARTS]
+        known = [count for count in counts if count is not None]
+        found[tool] = {
+            "errors": sum(known) if len(known) == len(counts) else None,
+            "programs": len(counts),
+        }
+        sys.stdout.write(f"{tool} {found[tool]}\n")
     last_run.write("sanitizer", {"tools": found})
     sys.exit(any(result["errors"] != 0 for result in found.values()))
 

@@ -1,4 +1,6 @@
-"""Every kernel once or more on small graphs: the program that compute-sanitizer watches.
+"""Every kernel once or more on small graphs: the programs that compute-sanitizer watches.
+
+    python -m tests.gpu.sanitized [PART ...]
 
 Memory comes straight from the driver, so that a pool does not hide what lies outside an array.
 """
@@ -7,9 +9,12 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import cupy
 import numpy as np
@@ -62,39 +67,38 @@ SEARCHES = [
 ]
 
 
-def main() -> None:
-    cupy.cuda.set_allocator(None)
-    kronecker = Kronecker(SCALE)
+def edges_of(kronecker: Kronecker) -> list[Any]:
     source, target = (cupy.empty(kronecker.edges, np.uint64) for _ in range(2))
     weight = cupy.empty(kronecker.edges, np.float32)
     kronecker.generate_into(0, source, target, weight)
-    ends = source.astype(np.uint32), target.astype(np.uint32)
+    return [source, target, weight]
+
+
+def graph_of(kronecker: Kronecker, directed: bool) -> DeviceGraph:
+    options = {"vertices": kronecker.vertices, "directed": directed}
+    return build_rows(*edges_of(kronecker), orders=("hub", "light"), **options)
+
+
+def searches(directed: bool) -> None:
+    """Edges, rows and BFS."""
+    kronecker = Kronecker(SCALE)
+    ends = [column.astype(np.uint32) for column in edges_of(kronecker)[:2]]
     kronecker.generate_into(0, *ends, None)
-    plain = cuda_bfs.constants
-    for directed in (False, True):
-        options = {"vertices": kronecker.vertices, "directed": directed}
-        graph = build_rows(source, target, weight, orders=("hub", "light"), **options)
-        build_rows(*ends, range_arcs=3000, **options)
-        for changed in ({}, EAGER):
-            cuda_bfs.constants = lambda *a, changed=changed, **b: {**plain(*a, **b), **changed}
-            search = CudaBfsSearch(graph.out_hub, graph.into_hub, original_of=graph.original_of)
-            for root in (0, 100, len(graph.tuples) - 1):
-                search.run(root)
-                search.run_on_device(root)
-        cuda_bfs.constants = plain
-        paths(graph, directed)
-    deep()
-    ranks()
-    stores()
-    validated()
-    cupy.cuda.Device().synchronize()
-    sys.stdout.write("all kernels have run\n")
+    build_rows(*ends, range_arcs=3000, vertices=kronecker.vertices, directed=directed)
+    graph, plain = graph_of(kronecker, directed), cuda_bfs.constants
+    for changed in ({}, EAGER):
+        cuda_bfs.constants = lambda *a, changed=changed, **b: {**plain(*a, **b), **changed}
+        search = CudaBfsSearch(graph.out_hub, graph.into_hub, original_of=graph.original_of)
+        for root in (0, 100, len(graph.tuples) - 1):
+            search.run(root)
+            search.run_on_device(root)
+    cuda_bfs.constants = plain
 
 
-def paths(graph: DeviceGraph, directed: bool) -> None:
+def paths(directed: bool, part: int) -> None:
     """SSSP by both methods, with weights of all types; without weights all are on plateaus."""
-    usual = cuda_sssp_near.constants
-    for dtype, factor, pulls, placed, changed in SEARCHES:
+    graph, usual = graph_of(Kronecker(SCALE), directed), cuda_sssp_near.constants
+    for dtype, factor, pulls, placed, changed in SEARCHES[part::PATH_PARTS]:
         rows = [
             Rows(r.offsets, r.neighbors, (r.weights * factor).astype(dtype))
             for r in (graph.out_light, graph.into_light)[: 1 + directed]
@@ -124,18 +128,15 @@ def deep() -> None:
     raise AssertionError("an overflow was not found")
 
 
-def ranks() -> None:
-    """All steps of ranks, on every type of weights, some of them zero; two of them have no rows."""
+def ranks(dtype: str) -> None:
+    """All steps of ranks, on one type of weights, some of them zero; two of them have no rows."""
     device = CudaDevice()
-    for dtype in WEIGHTS:
-        for directed in (False, True):
-            found = skewed(1500, 6000, dtype, directed=directed, seed=3)
-            flat = replace(
-                found, weight=np.floor(found.weight * 3 / found.weight.max()).astype(dtype)
-            )
-            for arcs in (found, flat):
-                RankedSssp(device, arcs.shards(4)).run(5)
-            RankedBfs(device, found.shards(4)).run(5)
+    for directed in (False, True):
+        found = skewed(1500, 6000, dtype, directed=directed, seed=3)
+        flat = replace(found, weight=np.floor(found.weight * 3 / found.weight.max()).astype(dtype))
+        for arcs in (found, flat):
+            RankedSssp(device, arcs.shards(4)).run(5)
+        RankedBfs(device, found.shards(4)).run(5)
 
 
 def stores() -> None:
@@ -188,6 +189,25 @@ def validated() -> None:
     for measure, ids in (("uint8", "int32"), ("int32", "int64"), ("float64", "int32")):
         table = cupy.asarray(np.array([-1, 2, 0, -1, 1], ids))
         scatter(table, cupy.zeros(3, np.uint32), cupy.zeros(3, measure))
+
+
+PATH_PARTS = 3
+PARTS: dict[str, Callable[[], None]] = {
+    **{f"searches {d}": partial(searches, d) for d in (False, True)},
+    **{f"paths {d} {n}": partial(paths, d, n) for d in (False, True) for n in range(PATH_PARTS)},
+    **{f"ranks {dtype}": partial(ranks, dtype) for dtype in WEIGHTS},
+    "deep": deep,
+    "stores": stores,
+    "validated": validated,
+}
+
+
+def main() -> None:
+    cupy.cuda.set_allocator(None)
+    for name in sys.argv[1:] or PARTS:
+        PARTS[name]()
+        cupy.cuda.Device().synchronize()
+        sys.stdout.write(f"{name}: all kernels have run\n")
 
 
 if __name__ == "__main__":

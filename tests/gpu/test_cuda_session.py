@@ -61,6 +61,12 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """One case, for what does not depend on the graph."""
+    return make(tmp_path_factory.mktemp("plain"), "float32", directed=False, gap=0)
+
+
+@pytest.fixture(scope="module")
 def workers() -> Iterator[Any]:
     """Two workers that have a device in common."""
     with local_cluster(2) as client:
@@ -127,7 +133,9 @@ def test_a_vertex_without_edges(tmp_path: Path, kernel: str) -> None:
     held = og.from_edges(*edges, vertices=4)
     for arrays in ("numpy", "cupy"):
         found = search(kernel)(held, 3, device="cuda", arrays=arrays)
+        assert type(found.parent).__module__.split(".")[0] == arrays
         assert [int(one) for one in found.parent] == [-1, -1, -1, 3]
+    assert found.to_frame()["predecessor"].tolist() == [-1, -1, -1, 3]
 
 
 @pytest.mark.parametrize("exchange", ["auto", "local"])
@@ -163,11 +171,11 @@ def test_on_workers_that_have_a_device(
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
-def test_on_cuda_workers(case: Case, kernel: str, cuda_workers: Any) -> None:
-    root = case.roots[0]
-    right = columns(search(kernel)(case.graph, root, device="cpu"))
+def test_on_cuda_workers(plain: Case, kernel: str, cuda_workers: Any) -> None:
+    root = plain.roots[0]
+    right = columns(search(kernel)(plain.graph, root, device="cpu"))
     for exchange in ("auto", "scheduler"):
-        found = search(kernel)(case.graph, root, client=cuda_workers, exchange=exchange)
+        found = search(kernel)(plain.graph, root, client=cuda_workers, exchange=exchange)
         assert columns(found) == right, exchange
 
 
@@ -207,19 +215,19 @@ def test_the_estimate_of_device_memory_is_an_upper_bound(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("error", [MemoryBudgetError, DeviceBusyError])
 def test_too_little_device_memory(
-    case: Case, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+    plain: Case, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``cuda`` says so with the bytes, ``auto`` searches on the CPU; nothing stays allocated."""
-    needed = resident.cuda_bytes(case.graph, "bfs")
+    needed = resident.cuda_bytes(plain.graph, "bfs")
     total = needed - 1 if error is MemoryBudgetError else 2 * needed
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (needed - 1, total))
     resident.release()
-    root = case.roots[0]
+    root = plain.roots[0]
     with pytest.raises(error, match=f"needs {needed:,} bytes of device memory"):
-        og.bfs(case.graph, root, device="cuda")
+        og.bfs(plain.graph, root, device="cuda")
     assert cuda_modules.cuda().get_default_memory_pool().used_bytes() == 0
-    right = columns(og.bfs(case.graph, root, device="cpu"))
-    assert columns(og.bfs(case.graph, root)) == right
+    right = columns(og.bfs(plain.graph, root, device="cpu"))
+    assert columns(og.bfs(plain.graph, root)) == right
 
 
 def command(*words: object, code: int = 0) -> subprocess.CompletedProcess[str]:
@@ -235,34 +243,34 @@ def command(*words: object, code: int = 0) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
-def test_the_command(case: Case, kernel: str, tmp_path: Path) -> None:
-    root, results = case.roots[0], []
+def test_the_command(plain: Case, kernel: str, tmp_path: Path) -> None:
+    root, results = plain.roots[0], []
     for device in ("cpu", "cuda", "auto"):
         out = tmp_path / f"{device}.zarr"
         options = ("--source", root, "--out", out, "--device", device)
-        done = command(kernel, case.graph.path, *options)
+        done = command(kernel, plain.graph.path, *options)
         assert "on the CPU" not in done.stderr
         results.append(og.Result.open(out).columns.content_sha256)
     assert len(set(results)) == 1
     assert "reached" in done.stdout
 
 
-def test_the_command_refuses_in_one_line(case: Case, tmp_path: Path) -> None:
+def test_the_command_refuses_in_one_line(plain: Case, tmp_path: Path) -> None:
     out = tmp_path / "r.zarr"
-    options = ("--source", case.roots[0], "--out", out, "--device", "cuda", "--quiet")
-    done = command("bfs", case.graph.path, *options, "--workers", 99, code=2)
+    options = ("--source", plain.roots[0], "--out", out, "--device", "cuda", "--quiet")
+    done = command("bfs", plain.graph.path, *options, "--workers", 99, code=2)
     assert done.stderr.count("\n") == 1
     assert "have a device each" in done.stderr
-    done = command("bfs", case.graph.path, *options, "--method", "edges", code=2)
+    done = command("bfs", plain.graph.path, *options, "--method", "edges", code=2)
     assert done.stderr.count("\n") == 1
     assert "CPU only" in done.stderr
     assert not out.exists()
 
 
-def test_components_stay_on_the_cpu(case: Case) -> None:
+def test_components_stay_on_the_cpu(plain: Case) -> None:
     with pytest.raises(UsageError, match="on the CPU only"):
-        og.components(case.graph, device="cuda")
-    assert og.components(case.graph).count >= 1
+        og.components(plain.graph, device="cuda")
+    assert og.components(plain.graph).count >= 1
 
 
 @pytest.mark.parametrize("clustered", [False, True])

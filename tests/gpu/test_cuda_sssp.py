@@ -288,17 +288,14 @@ def test_too_little_memory_for_64_bits_is_said_and_can_be_tried_again(
 
     monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: False)
     shard = graph("grid", "long paths")
-    search, pool = CudaSsspSearch(*light_sides(shard)), cupy.get_default_memory_pool()
-    pool.free_all_blocks()
-    limit = pool.get_limit()
-    try:
-        pool.set_limit(1)
-        # Nothing that the first search leaves is large enough.
-        monkeypatch.setattr(cuda_sssp_near, "NEAR_SHARE", 1)
-        with pytest.raises(MemoryBudgetError, match="distances of 64 bits on this graph"):
-            search.run(0)
-    finally:
-        pool.set_limit(limit)
+    search = CudaSsspSearch(*light_sides(shard))
+
+    def refuse(size: int) -> None:
+        raise cupy.cuda.memory.OutOfMemoryError(size, 0)
+
+    wanted = "distances of 64 bits on this graph"
+    with cupy.cuda.using_allocator(refuse), pytest.raises(MemoryBudgetError, match=wanted):
+        search.run(0)
     same_sssp(search.run(0), CPU.sssp(shard).run(0))
 
 

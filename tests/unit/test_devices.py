@@ -153,8 +153,8 @@ def test_memory_of_a_device(cupy: Any) -> None:
 
 
 def test_a_graph_too_large_for_the_device(cupy: Any, graph: og.Graph) -> None:
-    cupy(total=1000, free=1000)
     needed = choice.resident.cuda_bytes(graph, "bfs")
+    cupy(total=needed, free=needed)
     assert choice.choose(graph, "bfs", Here(wanted="auto")).device == "cuda"
     cupy(total=needed - 1, free=needed - 1)
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of device memory"):
@@ -197,7 +197,7 @@ def test_auto_says_that_it_took_the_cpu(no_cupy: None, graph: og.Graph) -> None:
     assert len(said.notes) == 1
 
 
-@pytest.mark.parametrize("kind", [MemoryBudgetError, DeviceBusyError])
+@pytest.mark.parametrize("kind", [MemoryBudgetError, DeviceBusyError, DeviceError])
 def test_a_device_that_is_full_when_it_is_used(
     cupy: Any, graph: og.Graph, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
@@ -248,3 +248,29 @@ def test_workers_must_all_have_a_device() -> None:
     nobody: Any = Workers()
     with pytest.raises(DeviceError, match="no worker answers"):
         devices.choose_on_workers("cuda", nobody)
+
+
+def test_graph500_goes_on_without_a_device_that_others_hold(cupy: Any, tmp_path: Path) -> None:
+    """Only with ``auto``; the build and each kernel say so."""
+    from ooc_graph.session.graph500 import graph500
+    from ooc_graph.session.graph500_run import Graph500Options
+
+    cupy(opens=46, total=1 << 40, free=1 << 40)
+    options, said = Graph500Options(scale=8, searches=2, energy=False), Said()
+    given: dict[str, Any] = {"client": None, "memory_limit_bytes": None, "overwrite": False}
+    with pytest.raises(DeviceBusyError, match="in use by others"):
+        graph500(options, tmp_path / "cuda", device="cuda", progress=said, **given)
+    assert said.notes == []
+    outcome = graph500(options, tmp_path / "auto", device="auto", progress=said, **given)
+    assert outcome.failure is None
+    assert [note.split(" on the CPU: ")[0] for note in said.notes] == ["building", "bfs", "sssp"]
+
+
+def test_edges_in_memory_are_not_sent_to_a_worker(cupy: Any, tmp_path: Path) -> None:
+    from ooc_graph.session.cluster import local_cluster
+
+    edges = np.array([1, 2, 3]), np.array([2, 3, 4])
+    with local_cluster(1) as client:
+        with pytest.raises(DeviceError, match="a CUDA device needs CuPy"):
+            og.build(edges, tmp_path / "g.zarr", client=client, device="cuda")
+        assert og.build(edges, tmp_path / "g.zarr", client=client).edges == 3
