@@ -18,7 +18,7 @@ from ooc_graph.shards.cuda_build import build_into
 from ooc_graph.types import NoProgress, Progress
 
 # A device of which others have more than one part in so many is not at our disposal.
-_OTHERS_PART = 8
+_OTHERS_PART = 4
 
 
 def build(

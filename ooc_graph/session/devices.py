@@ -77,7 +77,7 @@ def choose_here(wanted: str) -> Device:
     except DeviceError as error:
         if wanted == CUDA:
             raise
-        return Device(CPU, why=str(error))
+        return Device(CPU, why=_cause(str(error)))
 
 
 def choose_on_workers(wanted: str, client: Client) -> Device:
@@ -98,7 +98,12 @@ def choose_on_workers(wanted: str, client: Client) -> Device:
     address, why = min(without.items(), default=("", "no worker answers"))
     if wanted == CUDA:
         raise DeviceError(f"worker {address}: {why}" if address else why)
-    return Device(CPU, why=why)
+    return Device(CPU, why=_cause(why))
+
+
+def _cause(message: str) -> str:
+    """What is wrong, without the advice, which nobody asked for who said ``auto``."""
+    return message.partition(": ")[0]
 
 
 def _look(dask_worker: Any = None) -> int | str:  # noqa: ARG001 - Dask gives it
