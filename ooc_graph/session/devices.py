@@ -114,6 +114,25 @@ def _look(dask_worker: Any = None) -> int | str:  # noqa: ARG001 - Dask gives it
         return str(error)
 
 
+def cuda_facts_here() -> dict[str, str | int]:
+    """What a report says of this process's CUDA device.
+
+    Raises
+    ------
+    DeviceError
+        There is none that can be used.
+    """
+    cupy = cuda_modules.cuda()
+    runtime = cupy.cuda.runtime
+    found = runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return {
+        "CUDA device": found["name"].decode(),
+        "CUDA device memory (bytes)": int(found["totalGlobalMem"]),
+        "CUDA driver": int(runtime.driverGetVersion()),
+        "CuPy": str(cupy.__version__),
+    }
+
+
 def device_count() -> int:
     """CUDA devices that this process sees.
 

@@ -25,6 +25,7 @@ from ooc_graph.report.graph500 import Graph500Result, KernelRuns, output_block
 from ooc_graph.report.host import host_facts, package_versions
 from ooc_graph.report.memory_watch import MemoryWatch, thinned
 from ooc_graph.report.records import append_record
+from ooc_graph.session.devices import CUDA, cuda_facts_here
 from ooc_graph.session.graph500_run import Run, Searched
 from ooc_graph.shards.build import BuildReport
 from ooc_graph.shards.load import Graph
@@ -73,7 +74,7 @@ def leave_report(
     from ooc_graph.report.page import write_page  # noqa: PLC0415 - matplotlib takes a second
 
     records = [_record(kernel, one) for kernel, found in searched.items() for one in found]
-    failure = _failure(searched, run.options.validate)
+    failure, device = _failure(searched, run.options.validate), _device_facts(run)
     block = _block(run, built, records, failure is None)
     data = ReportData(
         title=f"Graph500, scale {run.options.scale}",
@@ -81,7 +82,7 @@ def leave_report(
         command=shlex.join(command),
         parameters=_parameters(run),
         graph=_graph_facts(graph),
-        machine={name: _scalar(value) for name, value in host_facts().items()},
+        machine={name: _scalar(value) for name, value in {**host_facts(), **device}.items()},
         packages=package_versions(),
         graph_arcs=graph.arcs,
         searches=tuple(records),
@@ -98,7 +99,9 @@ def leave_report(
     write_page(page, data)
     write_report_data(run.folder / "report.json", data)
     (run.folder / "output.txt").write_text(block)
-    append_record(run.folder / "records.jsonl", _json_record(run, graph, built, data, watch))
+    append_record(
+        run.folder / "records.jsonl", _json_record(run, graph, built, data, watch, device)
+    )
     return Outcome(block, page, failure)
 
 
@@ -168,9 +171,15 @@ def _parameters(run: Run) -> dict[str, Any]:
     named = {name: _scalar(value) for name, value in asdict(run.options).items()}
     return {
         **named,
+        "device": run.place.device.name,
         "worker processes": run.place.processes,
         "memory limit (bytes)": run.place.limit_bytes,
     }
+
+
+def _device_facts(run: Run) -> dict[str, str | int]:
+    """Of the CUDA device that searches, where one does."""
+    return run.place.call(cuda_facts_here) if run.place.device.name == CUDA else {}
 
 
 def _graph_facts(graph: Graph) -> dict[str, Any]:
@@ -193,11 +202,17 @@ def _scalar(value: Any) -> Any:
 
 
 def _json_record(
-    run: Run, graph: Graph, built: BuildReport, data: ReportData, watch: MemoryWatch
+    run: Run,
+    graph: Graph,
+    built: BuildReport,
+    data: ReportData,
+    watch: MemoryWatch,
+    device: dict[str, str | int],
 ) -> dict[str, Any]:
     return {
         "benchmark": "graph500",
         "parameters": dict(data.parameters),
+        "device": device,
         "graph": dict(data.graph),
         "build_s": built.elapsed_s,
         "build_stages": built.stages,

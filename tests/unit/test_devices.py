@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,13 +56,15 @@ def fake_cupy(
     runtime = SimpleNamespace(
         CUDARuntimeError=RuntimeFailure,
         getDeviceCount=counted,
-        getDeviceProperties=lambda _: {"totalGlobalMem": total},
+        getDeviceProperties=lambda _: {"totalGlobalMem": total, "name": b"Fake 1"},
+        driverGetVersion=lambda: 13000,
         free=on_opening,
         memGetInfo=lambda: (free, total),
     )
     device = SimpleNamespace(id=0, compute_capability=capability)
     pool = SimpleNamespace(free_bytes=lambda: 5, free_all_blocks=lambda: None)
     return CuPy(
+        __version__="14",
         cuda=SimpleNamespace(runtime=runtime, Device=lambda *_: device),
         get_default_memory_pool=lambda: pool,
     )
@@ -263,6 +266,8 @@ def test_graph500_goes_on_without_a_device_that_others_hold(cupy: Any, tmp_path:
     assert said.notes == []
     outcome = graph500(options, tmp_path / "auto", device="auto", progress=said, **given)
     assert outcome.failure is None
+    report = json.loads((tmp_path / "auto" / "report.json").read_text())
+    assert report["machine"]["CUDA device"] == "Fake 1"
     assert [note.split(" on the CPU: ")[0] for note in said.notes] == ["building", "bfs", "sssp"]
 
 
