@@ -131,7 +131,7 @@ def test_components_and_export(own: Path, tmp_path: Path) -> None:
         (["g.zarr", "--out", "no/such/r.zarr"], "no such folder"),
         (["g.zarr", "--out", "r.zarr", "--workers", "0"], "give at least 1"),
         (["g.zarr", "--out", "r.zarr", "--memory-limit", "10B"], "raise --memory-limit"),
-        (["g.zarr", "--out", "r.zarr", "--device", "cuda"], "CUDA device"),
+        (["g.zarr", "--out", "r.zarr", "--device", "cuda"], "on the CPU only"),
         (["there.zarr", "--out", "r.zarr"], "holds a result, a graph is needed here"),
         (["g.zarr"], "Missing option '--out'"),
     ],

@@ -72,10 +72,14 @@ def choose(
     edges_method.require_method(method)
     if exchange not in EXCHANGES:
         raise UsageError(f"exchange {exchange!r}: choose {', '.join(EXCHANGES)}")
+    if refusal := _for_cpus_only(kernel, method):
+        if place.wanted == CUDA:
+            raise UsageError(refusal)
+        return on_cpu(graph, kernel, place, exchange=exchange, method=method, why="")
     why = place.device.why
     if place.device.name == CUDA:
         try:
-            return Way(CUDA, _exchange_on_cuda(graph, kernel, exchange, method, place))
+            return Way(CUDA, _exchange_on_cuda(graph, kernel, exchange, place))
         except (UsageError, MemoryBudgetError) as error:
             if place.wanted != AUTO:
                 raise
@@ -123,11 +127,16 @@ def on_cpu(graph: Graph, kernel: str, place: Place, *, exchange: str, method: st
     return Way(CPU, chosen, why)
 
 
-def _exchange_on_cuda(graph: Graph, kernel: str, exchange: str, method: str, place: Place) -> str:
+def _for_cpus_only(kernel: str, method: str) -> str:
+    """Why no CUDA device does this; empty where one may."""
     if kernel == "components":
-        raise UsageError("components are found on the CPU only: use --device cpu")
+        return "components are found on the CPU only: use --device cpu"
     if method == edges_method.EDGES:
-        raise UsageError("method 'edges' searches on the CPU only: use --device cpu")
+        return "method 'edges' searches on the CPU only: use --device cpu"
+    return ""
+
+
+def _exchange_on_cuda(graph: Graph, kernel: str, exchange: str, place: Place) -> str:
     if graph.rows > MOST_ROWS:
         raise UsageError(
             f"{graph.path} has {graph.rows:,} vertices with edges; a CUDA device searches "

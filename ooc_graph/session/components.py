@@ -56,8 +56,6 @@ def components(
     """
     resident.require_same(graph.path, graph.identity)
     way = choose(graph, KERNEL, place, exchange=exchange)
-    if way.why:
-        progress.note(f"{KERNEL} on the CPU: {way.why}")
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
     with writing as store, progress.stage(KERNEL):
         folder = None if store is None else str(store.folder)

@@ -16,6 +16,7 @@ import numpy as np
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
 from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import device_answer, edges_method, resident
@@ -220,7 +221,11 @@ class MakeRanks:
         }, shared
 
     def _rank(self, graph: Graph, shard: int) -> Any:
-        rows = graph.load(resident.ORDER_OF[self.task.kernel], shard)
+        order = resident.ORDER_OF[self.task.kernel]
+        if self.task.device == CUDA:
+            what = f"{self.task.kernel} on shard {shard} of {graph.path}"
+            cuda_modules.require_memory(graph.resident_bytes(order, [shard]), what)
+        rows = graph.load(order, shard)
         return getattr(resident.device(self.task.device), f"{self.task.kernel}_rank")(rows)
 
     def _coroutines(self, graph: Graph, ranks: dict[int, Any]) -> tuple[dict[int, Any], Any]:
