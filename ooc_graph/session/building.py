@@ -10,7 +10,8 @@ from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
-from ooc_graph.session.devices import AUTO, CUDA
+from ooc_graph.session.choice import Way, carry_out
+from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.place import Here, Place
 from ooc_graph.shards.build import BuildOptions, BuildReport
 from ooc_graph.shards.build import build as build_on_cpu
@@ -33,18 +34,17 @@ def build(
     OocGraphError
         As `ooc_graph.shards.build.build` and `ooc_graph.shards.cuda_build.build_on_device`.
     """
-    why = place.device.why
-    if place.device.name == CUDA:
-        try:
+
+    def run(way: Way) -> BuildReport:
+        if way.device == CUDA:
             return _on_device(place, source, out, options, progress)
-        except (MemoryBudgetError, DeviceBusyError, UsageError) as error:
-            if place.wanted != AUTO:
-                raise
-            why = str(error)
-    if why:
-        progress.note(f"building on the CPU: {why}")
-    with place.workforce() as workforce:
-        return build_on_cpu(source, out, options=options, workforce=workforce, progress=progress)
+        with place.workforce() as workforce:
+            return build_on_cpu(
+                source, out, options=options, workforce=workforce, progress=progress
+            )
+
+    way = Way(place.device.name, "one", place.device.why)
+    return carry_out(way, "building", place, progress, run, lambda why: Way(CPU, "one", why))
 
 
 def _on_device(

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ooc_graph.errors import DeviceBusyError, DeviceError, MemoryBudgetError, UsageError
+from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.kernels.cuda_held import MOST_ROWS
 from ooc_graph.kernels.interface import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
 from ooc_graph.kernels.sssp_near_far_search import may_pair_rows, paired_bytes
@@ -89,18 +89,20 @@ def choose(
 
 def carry_out(
     way: Way,
-    kernel: str,
+    what: str,
     place: Place,
     progress: Progress,
     run: Callable[[Way], Done],
     fall_back: Callable[[str], Way],
 ) -> Done:
-    """Carry a search out; where ``auto`` took a CUDA device that will not do, on the CPU.
+    """Carry work out; where ``auto`` took a CUDA device that will not do, on the CPU.
 
     Parameters
     ----------
     way
         How `choose` said.
+    what
+        The work, as a note names it.
     run
         Carries it out one way.
     fall_back
@@ -109,12 +111,12 @@ def carry_out(
     if way.device == CUDA:
         try:
             return run(way)
-        except (DeviceError, DeviceBusyError, MemoryBudgetError) as error:
+        except (UsageError, DeviceBusyError, MemoryBudgetError) as error:
             if place.wanted != AUTO:
                 raise
             way = fall_back(str(error))
     if way.why:
-        progress.note(f"{kernel} on the CPU: {way.why}")
+        progress.note(f"{what} on the CPU: {way.why}")
     return run(way)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ooc_graph.kernels.cuda_modules import cuda, within_memory
+from ooc_graph.kernels.cuda_scatter import scatter
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.session.ways import Course, SearchTask, Written
 from ooc_graph.shards.load import Graph
@@ -64,20 +65,14 @@ def _unreached(graph: Graph, kernel: str, size: int) -> Any:
 def _by_original(held: Searcher, tree: Any) -> tuple[Any, Any]:
     """Parents as original ids, and levels or distances, for every vertex."""
     cupy = cuda()
-    internal_of = cupy.asarray(held.ids.internal_of)
-    has_row = internal_of >= 0
-    rows = internal_of[has_row]
-    found = tree.parent[rows]
-    reached = found != np.iinfo(found.dtype).max
-    parents = found[reached]
-    mine = cupy.full(len(rows), -1, np.int64)
-    mine[reached] = parents if held.named else cupy.asarray(held.ids.original_of)[parents]
-    parent = cupy.full(len(internal_of), -1, np.int64)
-    parent[has_row] = mine
-    measure = _unreached(held.graph, held.kernel, len(internal_of))
     by_row = tree.level if held.kernel == "bfs" else tree.distance
-    # Levels of a byte have another value for what is not reached.
-    kept = _unreached(held.graph, held.kernel, len(rows))
-    kept[reached] = by_row[rows][reached].astype(kept.dtype)
-    measure[has_row] = kept
+    named, measure = scatter(cupy.asarray(held.ids.internal_of), tree.parent, by_row)
+    reached = named != np.iinfo(named.dtype).max
+    found = named[reached]
+    parent = cupy.full(len(named), -1, np.int64)
+    parent[reached] = found if held.named else cupy.asarray(held.ids.original_of)[found]
+    if held.kernel == "bfs":
+        # Levels of a byte have another value for what is not reached.
+        measure = measure.astype(np.int32)
+        measure[~reached] = -1
     return parent, measure

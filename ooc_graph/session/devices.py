@@ -53,12 +53,16 @@ def cuda_memory_here() -> int:
     DeviceError
         There is none that can be used.
     """
-    cupy = cuda_modules.cuda()
+    return int(_properties(cuda_modules.cuda())["totalGlobalMem"])
+
+
+def _properties(cupy: Any) -> dict[str, Any]:
     runtime = cupy.cuda.runtime
     try:
-        return int(runtime.getDeviceProperties(cupy.cuda.Device().id)["totalGlobalMem"])
+        found: dict[str, Any] = runtime.getDeviceProperties(cupy.cuda.Device().id)
     except runtime.CUDARuntimeError as error:
         raise DeviceError(f"the CUDA device says nothing of itself: {error}") from error
+    return found
 
 
 def choose_here(wanted: str) -> Device:
@@ -123,12 +127,11 @@ def cuda_facts_here() -> dict[str, str | int]:
         There is none that can be used.
     """
     cupy = cuda_modules.cuda()
-    runtime = cupy.cuda.runtime
-    found = runtime.getDeviceProperties(cupy.cuda.Device().id)
+    found = _properties(cupy)
     return {
         "CUDA device": found["name"].decode(),
         "CUDA device memory (bytes)": int(found["totalGlobalMem"]),
-        "CUDA driver": int(runtime.driverGetVersion()),
+        "CUDA driver": int(cupy.cuda.runtime.driverGetVersion()),
         "CuPy": str(cupy.__version__),
     }
 

@@ -27,14 +27,19 @@ _ANSWER_BYTES = 24
 def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
     """Search from each key and validate the answers, in as few passes over the edges as fit."""
     with task.searcher() as held, within_memory(f"{task.kernel} of Graph500"):
-        tables = _Tables(held)
-        if not task.validate:
-            return [one for one, _ in _searches(held, tables, keys)]
-        beside = _EDGE_BYTES * min(_BLOCK_EDGES, task.source.edges)
-        beside += _ANSWER_BYTES * held.graph.vertices
-        size = largest_batch(held.graph.vertices, task.kernel, beside=beside)
-        batches = [keys[start : start + size] for start in range(0, len(keys), size)]
-        return [one for batch in batches for one in _validated(task, held, tables, batch)]
+        found = _timed(task, held, keys)
+        return found if task.kernel == "sssp" else _with_levels(held, keys, found)
+
+
+def _timed(task: BatchTask, held: Searcher, keys: IntArray) -> list[Searched]:
+    tables = _Tables(held)
+    if not task.validate:
+        return [one for one, _ in _searches(held, tables, keys)]
+    beside = _EDGE_BYTES * min(_BLOCK_EDGES, task.source.edges)
+    beside += _ANSWER_BYTES * held.graph.vertices
+    size = largest_batch(held.graph.vertices, task.kernel, beside=beside)
+    batches = [keys[start : start + size] for start in range(0, len(keys), size)]
+    return [one for batch in batches for one in _validated(task, held, tables, batch)]
 
 
 class _Tables:
@@ -71,13 +76,12 @@ def _validated(
 def _searches(held: Searcher, tables: _Tables, keys: IntArray) -> Iterator[tuple[Searched, Any]]:
     """Search as the answers are asked for; each tree is valid until the next."""
     for key, root in zip(keys.tolist(), _internal(held, keys), strict=True):
-        course = _course(held, root)
         tree = held.search.run_on_device(root)
+        phases = course_of("sssp", tree).levels if held.kernel == "sssp" else ()
         reached = tree.parent != np.iinfo(tree.parent.dtype).max
         edges = int(tables.tuples[reached].sum(dtype=np.uint64)) // 2
         count = int(cuda().count_nonzero(reached))
-        timed = replace(course, elapsed_s=tree.elapsed_s)
-        yield Searched(key, timed, None, 0.0, edges, count), tree
+        yield Searched(key, Course(tree.elapsed_s, phases), None, 0.0, edges, count), tree
 
 
 def _internal(held: Searcher, keys: IntArray) -> list[int]:
@@ -87,17 +91,27 @@ def _internal(held: Searcher, keys: IntArray) -> list[int]:
     return internal
 
 
-def _course(held: Searcher, root: int) -> Course:
-    """How the search goes, arcs counted: told by a search of its own, which is not timed."""
-    if held.kernel == "sssp":
-        return course_of("sssp", held.search.run_on_device(root))
+def _with_levels(held: Searcher, keys: IntArray, found: list[Searched]) -> list[Searched]:
+    """The same with the levels of each BFS and their arcs.
+
+    Arcs are counted in searches of their own, which are not timed. They come after all that are:
+    whoever searches from a root again finds much of the graph in the device's caches.
+    """
     held.search.count_arcs(on=True)
+    courses = [
+        replace(one.course, levels=_levels(held, root))
+        for one, root in zip(found, _internal(held, keys), strict=True)
+    ]
+    held.search.count_arcs(on=False)
+    return [replace(one, course=course) for one, course in zip(found, courses, strict=True)]
+
+
+def _levels(held: Searcher, root: int) -> tuple[tuple[int | None, int, str], ...]:
     held.search.run_on_device(root)
     levels = held.search.course()
-    held.search.count_arcs(on=False)
     arcs = (levels["pushed"] + levels["examined"])[1:].tolist()
     ways = ["pull" if pull else "push" for pull in levels["pull"][1:]]
-    return Course(0.0, tuple(zip(levels["found"][:-1].tolist(), arcs, ways, strict=True)))
+    return tuple(zip(levels["found"][:-1].tolist(), arcs, ways, strict=True))
 
 
 def _blocks(source: Kronecker) -> Iterator[tuple[Any, Any, Any]]:

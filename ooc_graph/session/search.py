@@ -15,7 +15,7 @@ import numpy as np
 
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
-from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.errors import UsageError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import id_dtype
@@ -104,14 +104,17 @@ def search(
             way.device,
             arrays,
         )
-        written = carry_out(
-            way,
-            kernel,
-            place,
-            progress,
-            lambda way: _carry_out(graph, replace(task, device=way.device), way.exchange, place),
-            lambda why: _on_cpu(graph, task, place, exchange, why),
-        )
+
+        def run(way: Way) -> Written:
+            return _carry_out(graph, replace(task, device=way.device), way.exchange, place)
+
+        def fall_back(why: str) -> Way:
+            return on_cpu(graph, kernel, place, exchange=exchange, method=method, why=why)
+
+        if arrays == CUPY:  # nothing else than the device will do
+            written = run(way)
+        else:
+            written = carry_out(way, kernel, place, progress, run, fall_back)
         if store is not None:
             dtype = _measure(graph, kernel)
             attributes = result_attributes(kernel, root, graph.content_sha256, dtype)
@@ -147,12 +150,6 @@ def _require_arrays(arrays: str, way: Way, place: Place, out: Path | None) -> No
             "arrays='cupy' needs a search on one CUDA device"
             + (f", and this one is on the CPU: {way.why}" if way.why else "")
         )
-
-
-def _on_cpu(graph: Graph, task: SearchTask, place: Place, exchange: str, why: str) -> Way:
-    if task.arrays == CUPY:
-        raise MemoryBudgetError(f"arrays='cupy' needs the CUDA device: {why}")
-    return on_cpu(graph, task.kernel, place, exchange=exchange, method=task.method, why=why)
 
 
 def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Written:
