@@ -190,17 +190,20 @@ class OnCluster:
     @contextmanager
     def workforce(self) -> Iterator[Workforce]:
         """All threads of all workers, through the client's executor."""
+        # Imported here: a run without a cluster needs no Dask.
+        from ooc_graph.session.task_executor import TaskExecutor  # noqa: PLC0415
+
         workers = self._workers()
         slots = sum(worker["nthreads"] for worker in workers.values())
         budget = BuildBudget(self.limit_bytes, len(workers), slots)
-        executor = self.client.get_executor(pure=False)
+        executor = TaskExecutor(self.client)
         try:
             yield Workforce(
                 executor, budget, self._everywhere, True, self._require_workers(), self._quiet
             )
         finally:
             # Nothing is at work any more; waiting would be for ever if all workers are lost.
-            executor.shutdown(wait=False)
+            executor.shutdown(wait=False)  # type: ignore[no-untyped-call]
 
     def _require_workers(self) -> Callable[[], None]:
         """Check that raises after a minute without any worker (they may be restarting)."""
