@@ -1,0 +1,187 @@
+"""Many sources at once on a graph in memory: batches, threads, and which arcs are kept (CPU)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import InputError
+from ooc_graph.kernels import many_prune
+from ooc_graph.kernels.bitmap import WORD_BITS, words_for
+from ooc_graph.kernels.lanes import lanes_for
+from ooc_graph.kernels.many_sssp import Batch, search_batches
+from ooc_graph.kernels.sssp_push import LightRows
+from ooc_graph.kernels.sssp_search import distance_dtype, overflow_error, sums_may_overflow
+from ooc_graph.kernels.sssp_shared import unreached
+from ooc_graph.kernels.team import Team, new_control
+from ooc_graph.types import AnyArray, IntArray, Rows
+
+INTEGER_TOP = 1 << 61
+"""Integer distances stay below; what is not reached lies at it, what never will be at twice it."""
+LANES = 64
+"""Sources of a batch; a word has one bit for each."""
+PRUNED_FROM = 4 * LANES
+"""So many sources pay for the search from landmarks that finds arcs nobody needs."""
+STEP_SHARE = 0.25
+"""The bound rises by this part of the rows' mean lightest weight."""
+
+
+class CpuManySearch:
+    """Distances from any number of sources; rows are read once for a batch of sources.
+
+    Every thread searches batches of its own, so threads never wait for each other. Beside the rows
+    each holds ``lanes`` distances a vertex, and 16 to 24 bytes a vertex more.
+
+    Parameters
+    ----------
+    out, into
+        Light-first rows of out- and in-arcs with weights >= 0 (the same object when undirected).
+    team
+        Threads that search.
+    lanes
+        Sources in a batch, 64 at most; rounded up to whole vectors.
+
+    Raises
+    ------
+    InputError
+        The longest path might not fit the distances' dtype: the bound is vertices times heaviest
+        weight.
+    """
+
+    def __init__(self, out: Rows, into: Rows, team: Team, lanes: int = LANES) -> None:
+        self._out = _rows(out)
+        self._into = self._out if into is out else _rows(into)
+        self._team = team
+        self.dtype = distance_dtype(self._out.weights)
+        self._lanes = lanes
+        self._pruned: tuple[LightRows, LightRows] | None = None
+        self.counts: IntArray = np.zeros((team.threads, 4), np.int64)
+        _require_room(self._out, self.dtype)
+
+    @property
+    def vertices(self) -> int:
+        """Rows of the graph."""
+        return len(self._out.offsets) - 1
+
+    @property
+    def kept_share(self) -> float:
+        """Share of the arcs that searches use; 1 until many sources were asked for."""
+        out = self._out if self._pruned is None else self._pruned[0]
+        return len(out.neighbors) / max(len(self._out.neighbors), 1)
+
+    def run(self, sources: IntArray, answer: AnyArray | None = None) -> AnyArray:
+        """Search from each of the internal ids ``sources``.
+
+        Parameters
+        ----------
+        sources
+            int64 (sources,), repetitions allowed.
+        answer
+            Array (sources, vertices) of the distances' dtype to write to.
+
+        Returns
+        -------
+        ndarray
+            (sources, vertices): each row has the bits of a single search; +inf, or the largest
+            int64, where a source does not reach.
+        """
+        if answer is None:
+            answer = np.empty((len(sources), self.vertices), self.dtype)
+        if len(sources) >= PRUNED_FROM and self._pruned is None:
+            self._pruned = self._prune()
+        out, into = (self._out, self._into) if self._pruned is None else self._pruned
+        self._search(out, into, sources, answer)
+        return answer
+
+    def _search(self, out: LightRows, into: LightRows, sources: IntArray, answer: AnyArray) -> None:
+        dtype = answer.dtype
+        states = _states(self.vertices, dtype, self._lanes, self._team.threads)
+        step, far = np.array([step_of(into, dtype)], dtype), unreached(dtype)
+        control = new_control()
+        self._team.launch(search_batches, control, into, out, states, step, far, sources, answer)
+        self.counts += states.counts
+
+    def _prune(self) -> tuple[LightRows, LightRows]:
+        """Rows without arcs that no shortest path needs: of out-arcs, and of in-arcs."""
+        out, into, same = self._out, self._into, self._into is self._out
+        landmarks = np.arange(min(many_prune.LANDMARKS, self.vertices))
+        dtype = np.dtype(np.float64 if self.dtype.kind == "f" else np.int64)
+        eps = epsilon(self.dtype)
+        top = unreached(dtype)[0]
+        span = many_prune.FIRST_SPAN * float(out.weights.max(initial=0))
+        while True:
+            error = 4 * eps * span
+            longer = many_prune.inflated(out, error)
+            back = longer if same else many_prune.inflated(into, error)
+            away = np.empty((len(landmarks), self.vertices), dtype)
+            self._search(longer, back, landmarks, away)
+            to = away if same else np.empty_like(away)
+            if not same:
+                self._search(back, longer, landmarks, to)
+            found = many_prune.span_of(to, away, top)
+            if found <= span or eps == 0:
+                break
+            span = 2 * found
+        margin = np.array(error).astype(dtype)[()]
+        pruned = []
+        for rows, near, far in ((out, to, away), (into, away, to)):
+            needed = np.empty(len(rows.neighbors), np.bool_)
+            many_prune.mark_needed(rows, near, far, margin, top, needed)
+            pruned.append(many_prune.kept_rows(rows, needed))
+            if same:
+                return pruned[0], pruned[0]
+        return pruned[0], pruned[1]
+
+
+def _rows(rows: Rows) -> LightRows:
+    assert rows.weights is not None
+    none = rows.weights[:0]
+    return LightRows(rows.offsets.view(np.int64), rows.neighbors, rows.weights, none)
+
+
+def epsilon(dtype: np.dtype[Any]) -> float:
+    """Distance from 1 to the next number of a float dtype; 0 for integers."""
+    return float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+
+
+def step_of(into: LightRows, dtype: np.dtype[Any]) -> Any:
+    """How far the bound rises at a time: a part of the rows' mean lightest weight."""
+    first = into.offsets[:-1][into.offsets[:-1] < into.offsets[1:]]
+    mean = float(into.weights[first].mean()) if len(first) else 0.0
+    return np.array(mean * STEP_SHARE).astype(dtype)[()]
+
+
+def _states(rows: int, dtype: np.dtype[Any], lanes: int, threads: int) -> Batch:
+    """State of one batch for each thread."""
+    lanes = lanes_for(dtype, min(lanes, WORD_BITS))
+    limits: list[Any] = [INTEGER_TOP, 2 * INTEGER_TOP, 0]
+    if dtype.kind == "f":
+        limits = [np.inf, np.nan, 8 * epsilon(dtype)]
+    words = words_for(rows)
+    return Batch(
+        np.empty((threads, rows, lanes), dtype),
+        np.empty((threads, rows), dtype),
+        np.empty((threads, rows), dtype),
+        np.empty((threads, lanes), dtype),
+        np.empty((threads, lanes), dtype),
+        np.array([limits] * threads, dtype),
+        np.empty((threads, words), np.uint64),
+        np.empty((threads, words), np.uint64),
+        np.empty((threads, rows), np.uint64),
+        np.zeros((threads, 4), np.int64),
+    )
+
+
+def _require_room(rows: LightRows, dtype: np.dtype[Any]) -> None:
+    """Refuse weights whose sums might not fit."""
+    heaviest, vertices = rows.weights.max(initial=0), len(rows.offsets) - 1
+    if dtype.kind == "f":
+        if sums_may_overflow(float(heaviest), vertices, dtype):
+            raise overflow_error(dtype)
+    elif int(heaviest) * vertices >= INTEGER_TOP:
+        raise InputError(
+            f"a path might be as long as {vertices} times {heaviest}, above the bound of "
+            f"{INTEGER_TOP} for many sources at once",
+            advice="divide the weights, or give them as floats for rounded sums",
+        )

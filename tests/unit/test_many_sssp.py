@@ -1,0 +1,118 @@
+"""Many sources at once: each row against Dijkstra, and against the single search's bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ooc_graph.errors import InputError
+from ooc_graph.kernels import many_search
+from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.many_search import CpuManySearch
+from ooc_graph.kernels.team import Team
+from ooc_graph.types import INT64_UNREACHED, AnyArray
+from tests import oracles
+from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs
+
+
+def search_of(arcs: Arcs, threads: int = 1, lanes: int = 64, ids: str = "uint32") -> CpuManySearch:
+    shard = arcs.shards(1, ids)[0]
+    into = shard.into_light if arcs.directed else shard.out_light
+    return CpuManySearch(shard.out_light, into, Team(threads), lanes)
+
+
+def expected(arcs: Arcs, sources: AnyArray, dtype: np.dtype) -> AnyArray:
+    graph, far = arcs.lists(), np.inf if dtype.kind == "f" else INT64_UNREACHED
+    rows = (oracles.distances(graph, source, dtype) for source in sources.tolist())
+    return np.array([[far if d is None else d for d in row] for row in rows], dtype)
+
+
+@pytest.mark.parametrize("pruned", [False, True])
+@pytest.mark.parametrize("dtype", WEIGHTS)
+def test_small_graphs(monkeypatch, dtype, pruned):
+    monkeypatch.setattr(many_search, "PRUNED_FROM", 1 if pruned else 1 << 30)
+
+    @settings(max_examples=60, deadline=None)
+    @given(small_arcs(dtype), st.sampled_from([1, 2]), st.data())
+    def run(arcs, threads, data):
+        vertex = st.integers(0, arcs.vertices - 1)
+        sources = np.array(data.draw(st.lists(vertex, min_size=1, max_size=90)), np.int64)
+        search = search_of(arcs, threads)
+        got = search.run(sources)
+        assert got.tobytes() == expected(arcs, sources, search.dtype).tobytes()
+
+    run()
+
+
+@pytest.mark.parametrize("lanes", [1, 32, 64])
+@pytest.mark.parametrize(
+    ("dtype", "directed", "ids"),
+    [
+        ("float32", False, "uint32"),
+        ("float32", True, "uint64"),
+        ("float64", True, "uint32"),
+        ("int32", False, "uint32"),
+        ("int64", True, "uint64"),
+    ],
+)
+def test_rows_are_those_of_single_searches(dtype, directed, ids, lanes):
+    """Hubs, leaves and pieces apart; so many sources that arcs are dropped before."""
+    arcs = skewed(900, 6000, dtype, directed=directed, seed=4)
+    sources = np.random.default_rng(2).integers(0, arcs.vertices, 300)
+    search = search_of(arcs, 2, lanes, ids)
+    got = search.run(sources)
+    assert 0 < search.kept_share < 1
+    single = CpuDevice(1).sssp(arcs.shards(1, ids)[0])
+    for row, source in zip(got, sources.tolist(), strict=True):
+        assert row.tobytes() == single.run(source).distance.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_long_ways_keep_their_bits_without_the_dropped_arcs(monkeypatch, dtype):
+    """On a grid a way has many arcs, each rounded; landmarks are far from most of them."""
+    monkeypatch.setattr(many_search, "PRUNED_FROM", 1)
+    arcs = grid(40, dtype)
+    sources = np.arange(0, arcs.vertices, 41)
+    search = search_of(arcs)
+    assert search.run(sources).tobytes() == expected(arcs, sources, search.dtype).tobytes()
+
+
+def test_sources_that_reach_little_do_not_make_others_look_at_whole_rows():
+    """A source in a piece apart shares its batch with one in the large piece."""
+    arcs = skewed(900, 6000, "float32", directed=False, seed=4)
+    last = arcs.vertices
+    apart = arcs_of(
+        np.concatenate([arcs.source, [last]]),
+        np.concatenate([arcs.target, [last + 1]]),
+        np.concatenate([arcs.weight, [0.5]]).astype(np.float32),
+        directed=True,
+    )
+    alone, together = search_of(apart), search_of(apart)
+    away = int(np.flatnonzero(apart.source == apart.vertices - 2)[0])
+    assert apart.target[away] == apart.vertices - 1
+    alone.run(np.array([3]))
+    together.run(np.array([3, apart.vertices - 2]))
+    assert together.counts[0, 2] <= alone.counts[0, 2] + 2
+
+
+def test_no_sources():
+    search = search_of(grid(4, "float32"))
+    assert search.run(np.empty(0, np.int64)).shape == (0, search.vertices)
+
+
+def test_answer_is_written_in_place():
+    search = search_of(grid(5, "float32"))
+    answer = np.full((3, search.vertices), -1, np.float32)
+    assert search.run(np.array([0, 1, 2]), answer) is answer
+    assert (answer >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "heavy"), [("int64", 2**60), ("float32", 3e38), ("float64", 1e308)]
+)
+def test_sums_that_might_overflow_are_refused(dtype, heavy):
+    weight = np.array([heavy, heavy], dtype)
+    with pytest.raises(InputError, match=r"bound|largest"):
+        search_of(arcs_of([0, 1], [1, 2], weight, directed=True))
