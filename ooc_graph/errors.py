@@ -74,6 +74,29 @@ class NegativeWeightError(InputError):
     """SSSP was asked for on a graph that has negative weights."""
 
 
+class NegativeCycleError(OocGraphError):
+    """Some distances have no minimum: a cycle is negative.
+
+    Parameters
+    ----------
+    cycle
+        Its vertices in the order of its arcs; the last has an arc to the first.
+    weight
+        Exact sum of its weights, < 0.
+    """
+
+    exit_code = 3
+
+    def __init__(self, cycle: list[int], weight: float) -> None:
+        self.cycle, self.weight = cycle, weight
+        way = " -> ".join(str(vertex) for vertex in [*cycle, cycle[0]])
+        super().__init__(f"a cycle of {len(cycle)} arcs has the weight {weight}: {way}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep the cycle when Dask carries the error between processes."""
+        return type(self), (self.cycle, self.weight)
+
+
 class UnknownVertexError(InputError):
     """A source vertex that the graph does not have."""
 

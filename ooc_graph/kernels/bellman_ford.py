@@ -1,0 +1,224 @@
+"""Potentials by Bellman-Ford from an added vertex, with the negative cycle if there is one (CPU).
+
+The added vertex has an arc of weight 0 to every vertex [1]_, so all potentials start at 0 and fall.
+Only vertices whose potential fell push along their arcs, and a row, lightest first, is left at the
+first arc that leads no lower than 0. Every so many improvements the parents are looked through: a
+cycle among them is a cycle of negative weight [2]_.
+
+Rounded sums around a cycle of weight zero may fall for ever. So an improvement counts only if it
+is larger than the rounding of an addition, relatively to the lowest potential, and a cycle of
+parents only if its exact sum is negative; if it is not, rounding made it, and improvements have to
+be twice as large from then on. A negative cycle lighter than that may go unnoticed, and arcs may
+stay negative by that much; integers are exact.
+
+References
+----------
+.. [1] D. B. Johnson, "Efficient algorithms for shortest paths in sparse networks", J. ACM 24
+   (1977).
+.. [2] B. V. Cherkassky, A. V. Goldberg, "Negative-cycle detection algorithms", Math. Program. 85
+   (1999).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import InputError, NegativeCycleError
+from ooc_graph.kernels.bitmap import ONE, WORD_BITS, lowest_bit, words_for
+from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.sssp_push import LightRows
+from ooc_graph.kernels.sssp_search import distance_dtype, overflow_error, sums_may_overflow
+from ooc_graph.types import AnyArray, IntArray
+
+INTEGER_BOUND = 1 << 61
+"""Integer potentials and weights stay below, so that two of them can be added and subtracted."""
+
+
+@kernel
+def fall(out: Any, potential: Any, parent: Any, changed: Any, eps: float, most: int) -> int:
+    """Push from changed vertices until none is left or ``most`` improvements are made.
+
+    Parameters
+    ----------
+    out
+        `LightRows` of out-arcs, weights of any sign.
+    potential, parent
+        (rows,): distances from the added vertex, and int64 previous vertices, -1 for the added one.
+    changed
+        Bitmap of the rows that have to push.
+    eps
+        Relative error of one addition, 0 for integers.
+
+    Returns
+    -------
+    Improvements made; fewer than ``most`` only if nothing is left to do.
+    """
+    improved, going = 0, True
+    lowest = potential[0]
+    for row in range(len(potential)):
+        lowest = min(lowest, potential[row])
+    while going:
+        going = False
+        for index in range(len(changed)):
+            while changed[index] != 0:
+                going = True
+                if improved >= most:
+                    return improved
+                u = index * WORD_BITS + lowest_bit(changed[index])
+                changed[index] &= changed[index] - ONE
+                at = potential[u]
+                lowest = min(lowest, at)
+                for position in range(out.offsets[u], out.offsets[u + 1]):
+                    candidate = at + out.weights[position]
+                    if candidate >= 0:
+                        break
+                    v = np.int64(out.neighbors[position])
+                    fallen = potential[v] - candidate
+                    if fallen > 0 and (eps == 0 or fallen > eps * -min(lowest, candidate)):
+                        potential[v] = candidate
+                        parent[v] = u
+                        changed[v >> 6] |= ONE << (np.uint64(v) & np.uint64(63))
+                        improved += 1
+    return improved
+
+
+@kernel
+def vertex_on_cycle(parent: Any, seen: Any) -> int:
+    """A vertex on a cycle of parents, -1 if they form trees; ``seen`` (rows,) int64 is scratch."""
+    seen[:] = -1
+    for start in range(len(parent)):
+        v = start
+        while v >= 0 and seen[v] < 0:
+            seen[v] = start
+            v = parent[v]
+        if v >= 0 and seen[v] == start:
+            return v
+    return -1
+
+
+@dataclass(frozen=True)
+class Potentials:
+    """Potentials under which no arc is negative, but for rounding.
+
+    Parameters
+    ----------
+    potential
+        (rows,), <= 0: the distance from the added vertex, of the distances' dtype.
+    improvements
+        How often a potential fell.
+    tolerance
+        Smallest improvement that counted, relatively to the lowest potential; 0 for integers.
+    """
+
+    potential: AnyArray
+    improvements: int
+    tolerance: float
+
+
+def potentials(out: LightRows) -> Potentials:
+    """Find potentials for rows with weights of any sign.
+
+    Parameters
+    ----------
+    out
+        Light-first rows of out-arcs.
+
+    Raises
+    ------
+    NegativeCycleError
+        There is a cycle of negative weight; the error holds its vertices and exact weight.
+    InputError
+        Integer weights so large that a sum of as many as there are vertices might not fit.
+    """
+    rows, dtype = len(out.offsets) - 1, distance_dtype(out.weights)
+    _require_room(out, rows, dtype)
+    potential, parent = np.zeros(rows, dtype), np.full(rows, -1, np.int64)
+    changed = _negative_rows(out, rows)
+    seen = np.empty(rows, np.int64)
+    eps = 2 * float(np.finfo(dtype.name).eps) if dtype.kind == "f" else 0.0
+    improvements, most = 0, max(rows, 1)
+    while True:
+        improved = fall(out, potential, parent, changed, eps, most) if rows else 0
+        improvements += improved
+        found = vertex_on_cycle(parent, seen)
+        if found >= 0:
+            cycle = _negative_cycle(out, parent, found)
+            if cycle.weight < 0:
+                raise cycle
+            eps *= 2
+            parent[:] = -1
+        elif not changed.any():
+            return Potentials(potential, improvements, eps)
+
+
+def reweighted(rows: LightRows, potential: AnyArray, *, into: bool) -> LightRows:
+    """Rows with ``w + potential(u) - potential(v)``, at least 0, light first.
+
+    Only rounding makes it negative.
+
+    Parameters
+    ----------
+    rows
+        Rows of out-arcs, or of in-arcs.
+    into
+        Whether the rows list in-arcs: then an arc leads from the neighbour to the row.
+    """
+    row = np.repeat(np.arange(len(rows.offsets) - 1), np.diff(rows.offsets))
+    source, target = (rows.neighbors, row) if into else (row, rows.neighbors)
+    # In this order in both directions, so that an arc has the same bits in both.
+    weights = (rows.weights + potential[source]) - potential[target]
+    weights = np.maximum(weights, weights.dtype.type(0))
+    order = np.lexsort((rows.neighbors, weights, row))
+    return LightRows(rows.offsets, rows.neighbors[order], weights[order], weights[:0])
+
+
+@kernel
+def restore(answer: Any, potential: Any, sources: Any, far: Any) -> None:
+    """Turn reweighted distances (sources, rows) into distances, in place; ``far`` stays."""
+    for index in range(len(sources)):
+        mine = potential[sources[index]]
+        for v in range(len(potential)):
+            if answer[index, v] < far:
+                answer[index, v] = answer[index, v] - mine + potential[v]
+
+
+def _negative_rows(out: LightRows, rows: int) -> AnyArray:
+    """Bitmap of the rows that have a negative arc, which is their first."""
+    changed = np.zeros(words_for(rows) * WORD_BITS, np.bool_)
+    begin, end = out.offsets[:-1], out.offsets[1:]
+    some = np.flatnonzero(begin < end)
+    changed[some] = out.weights[begin[some]] < 0
+    return np.packbits(changed, bitorder="little").view("<u8").astype(np.uint64, copy=False)
+
+
+def _negative_cycle(out: LightRows, parent: IntArray, vertex: int) -> NegativeCycleError:
+    """The error that shows the cycle of parents through ``vertex``, in the arcs' direction."""
+    cycle = [vertex]
+    while (v := int(parent[cycle[-1]])) != vertex:
+        cycle.append(v)
+    cycle.reverse()
+    weights = []
+    for u, v in zip(cycle, cycle[1:] + cycle[:1], strict=True):
+        begin, end = int(out.offsets[u]), int(out.offsets[u + 1])
+        weights.append(out.weights[begin:end][out.neighbors[begin:end] == v].min().item())
+    exact = sum(weights) if isinstance(weights[0], int) else math.fsum(weights)
+    return NegativeCycleError(cycle, exact)
+
+
+def _require_room(out: LightRows, rows: int, dtype: np.dtype[Any]) -> None:
+    """Refuse weights whose sums might not fit."""
+    ends = out.weights.min(initial=0), out.weights.max(initial=0)
+    heaviest = max(abs(weight.item()) for weight in ends)
+    if dtype.kind == "f":
+        if sums_may_overflow(2 * heaviest, rows, dtype):
+            raise overflow_error(dtype)
+    elif heaviest * rows >= INTEGER_BOUND:
+        raise InputError(
+            f"a path might be as long as {rows} times {heaviest}, above the bound of "
+            f"{INTEGER_BOUND}",
+            advice="divide the weights, or give them as floats for rounded sums",
+        )

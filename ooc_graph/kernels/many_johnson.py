@@ -1,0 +1,65 @@
+"""Johnson's algorithm on a graph in memory: potentials, reweighted rows, many sources (CPU)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ooc_graph.kernels.bellman_ford import Potentials, potentials, restore, reweighted
+from ooc_graph.kernels.many_search import LANES, CpuManySearch
+from ooc_graph.kernels.sssp_push import LightRows
+from ooc_graph.kernels.sssp_shared import unreached
+from ooc_graph.kernels.team import Team
+from ooc_graph.types import AnyArray, IntArray, Rows
+
+
+class CpuJohnson:
+    """Distances from any number of sources, over weights of any sign.
+
+    Without negative weights there are no potentials, and each row has the bits of a single search.
+    Else rows are copied, with weights that potentials make >= 0. Integers stay exact; of floats a
+    distance is wrong by what rounding made of the reweighted sum and of the two potentials.
+
+    Parameters
+    ----------
+    out, into
+        Light-first rows of out- and in-arcs with weights (the same object when undirected; then a
+        negative weight is a negative cycle).
+    team
+        Threads that search.
+    lanes
+        Sources in a batch, 64 at most.
+
+    Raises
+    ------
+    NegativeCycleError
+        There is a cycle of negative weight.
+    InputError
+        The longest path might not fit the distances' dtype.
+    """
+
+    def __init__(self, out: Rows, into: Rows, team: Team, lanes: int = LANES) -> None:
+        assert out.weights is not None
+        self.potentials: Potentials | None = None
+        if out.weights.min(initial=0) < 0:
+            plain = _plain(out)
+            self.potentials = potentials(plain)
+            by = self.potentials.potential
+            out = _as_rows(reweighted(plain, by, into=False))
+            into = _as_rows(reweighted(_plain(into), by, into=True))
+        self.search = CpuManySearch(out, into, team, lanes)
+
+    def run(self, sources: IntArray, answer: AnyArray | None = None) -> AnyArray:
+        """Search from each of the internal ids ``sources``; see `CpuManySearch.run`."""
+        answer = self.search.run(sources, answer)
+        if self.potentials is not None:
+            restore(answer, self.potentials.potential, sources, unreached(answer.dtype)[0])
+        return answer
+
+
+def _plain(rows: Rows) -> LightRows:
+    assert rows.weights is not None
+    return LightRows(rows.offsets.view(np.int64), rows.neighbors, rows.weights, rows.weights[:0])
+
+
+def _as_rows(rows: LightRows) -> Rows:
+    return Rows(rows.offsets.view(np.uint64), rows.neighbors, rows.weights)

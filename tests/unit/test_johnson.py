@@ -1,0 +1,161 @@
+"""Johnson's algorithm: against Floyd-Warshall in exact numbers, SciPy, and graphs with cycles."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import johnson
+
+from ooc_graph.errors import InputError, NegativeCycleError
+from ooc_graph.kernels.many_johnson import CpuJohnson
+from ooc_graph.kernels.team import Team
+from ooc_graph.types import INT64_UNREACHED
+from tests.strategies import Arcs, arcs_of, skewed
+
+
+def johnson_of(arcs: Arcs, threads: int = 1) -> CpuJohnson:
+    shard = arcs.shards(1)[0]
+    into = shard.into_light if arcs.directed else shard.out_light
+    return CpuJohnson(shard.out_light, into, Team(threads))
+
+
+def floyd_warshall(arcs: Arcs) -> list[list[Fraction | None]] | None:
+    """Exact distances, None for pairs without a way; None at all where a cycle is negative."""
+    n = arcs.vertices
+    far: list[list[Fraction | None]] = [[None] * n for _ in range(n)]
+    for u, v, w in zip(arcs.source, arcs.target, arcs.weight.tolist(), strict=True):
+        far[u][v] = Fraction(w)
+    for v in range(n):
+        far[v][v] = Fraction(0)
+    for k in range(n):
+        for u in range(n):
+            for v in range(n):
+                if far[u][k] is None or far[k][v] is None:
+                    continue
+                through = far[u][k] + far[k][v]
+                if far[u][v] is None or through < far[u][v]:
+                    far[u][v] = through
+    return None if any(far[v][v] < 0 for v in range(n)) else far
+
+
+def check_cycle(error: NegativeCycleError, arcs: Arcs) -> None:
+    """Its arcs are the graph's, and their exact sum is what it says: below zero."""
+    weight = {
+        (int(u), int(v)): Fraction(w)
+        for u, v, w in zip(arcs.source, arcs.target, arcs.weight.tolist(), strict=True)
+    }
+    cycle = error.cycle
+    assert len(set(cycle)) == len(cycle)
+    total = sum(weight[pair] for pair in zip(cycle, cycle[1:] + cycle[:1], strict=True))
+    assert total < 0
+    assert error.weight == (total if isinstance(error.weight, int) else float(total))
+
+
+@st.composite
+def signed_arcs(draw, dtype: str) -> Arcs:
+    n, count = draw(st.integers(2, 9)), draw(st.integers(1, 30))
+    ends = st.lists(st.integers(0, n - 1), min_size=count, max_size=count)
+    source, target = np.array(draw(ends)), np.array(draw(ends))
+    if not (source != target).any():
+        source[0], target[0] = 0, 1
+    value = st.integers(-2, 6) if dtype.startswith("int") else st.sampled_from([-0.5, 0, 0.25, 2])
+    weight = np.array(draw(st.lists(value, min_size=count, max_size=count)), dtype)
+    return arcs_of(source, target, weight, directed=True)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+def test_small_graphs_are_exact(dtype):
+    """These floats are sums of quarters, which are not rounded."""
+
+    @settings(max_examples=100, deadline=None)
+    @given(signed_arcs(dtype))
+    def run(arcs):
+        exact = floyd_warshall(arcs)
+        if exact is None:
+            with pytest.raises(NegativeCycleError) as caught:
+                johnson_of(arcs)
+            check_cycle(caught.value, arcs)
+            return
+        got = johnson_of(arcs).run(np.arange(arcs.vertices))
+        none = np.inf if got.dtype.kind == "f" else INT64_UNREACHED
+        assert got.tolist() == [[none if d is None else d for d in row] for row in exact]
+
+    run()
+
+
+def shifted(arcs: Arcs, seed: int = 1) -> Arcs:
+    """The same shortest paths, with weights of both signs."""
+    by = np.random.default_rng(seed).random(arcs.vertices)
+    return replace(arcs, weight=arcs.weight + (by[arcs.source] - by[arcs.target]))
+
+
+def test_against_scipy():
+    arcs = shifted(skewed(500, 4000, "float64", directed=True, seed=2))
+    assert (arcs.weight < 0).mean() > 0.1
+    matrix = csr_array((arcs.weight, (arcs.source, arcs.target)), shape=(arcs.vertices,) * 2)
+    got = johnson_of(arcs, 2).run(np.arange(arcs.vertices))
+    np.testing.assert_allclose(got, johnson(matrix), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cycles_near_zero_end(dtype):
+    """Rounded differences: cycles sum up to almost zero, on either side of it."""
+    random = np.random.default_rng(3)
+    by = random.random(60) * 1e3
+    source, target = (random.integers(0, 60, 900) for _ in range(2))
+    arcs = arcs_of(source, target, (by[source] - by[target]).astype(dtype), directed=True)
+    try:
+        found = johnson_of(arcs)
+    except NegativeCycleError as error:
+        check_cycle(error, arcs)
+    else:
+        assert found.potentials is not None
+        assert 0 < found.potentials.tolerance < 1e-4
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_a_cycle_of_weight_zero_whose_sums_are_rounded(turn):
+    """2^25 + 1 is no float32: around the cycle rounded sums do not come back to where they began."""
+    weight = np.roll(np.array([-(2.0**25), -1, -1, 2.0**25, 2], np.float32), turn)
+    arcs = arcs_of(np.arange(5), (np.arange(5) + 1) % 5, weight, directed=True)
+    got = johnson_of(arcs).run(np.arange(5))
+    exact = floyd_warshall(arcs)
+    assert exact is not None
+    np.testing.assert_allclose(got, np.array(exact, np.float64), rtol=0, atol=2.0**25 * 1e-6)
+
+
+@pytest.mark.parametrize("length", [2, 3, 500])
+def test_cycles_apart_and_long(length):
+    """A negative cycle that nothing else reaches."""
+    source = np.concatenate([np.arange(length), [length, length + 1]])
+    target = np.concatenate([(np.arange(length) + 1) % length, [length + 1, length + 2]])
+    weight = np.ones(length + 2)
+    weight[0] = 0.5 - length
+    arcs = arcs_of(source, target, weight, directed=True)
+    with pytest.raises(NegativeCycleError) as caught:
+        johnson_of(arcs)
+    check_cycle(caught.value, arcs)
+    assert len(caught.value.cycle) == length
+    assert caught.value.exit_code == 3
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_negative_undirected_edge_is_a_cycle():
+    arcs = arcs_of([0, 1], [1, 2], np.array([-1, 4]), directed=False)
+    with pytest.raises(NegativeCycleError) as caught:
+        johnson_of(arcs)
+    assert len(caught.value.cycle) == 2
+    assert caught.value.weight == -2
+
+
+def test_sums_that_might_overflow_are_refused():
+    arcs = arcs_of([0, 1], [1, 2], np.array([-(2**60), 2**60]), directed=True)
+    with pytest.raises(InputError, match="bound"):
+        johnson_of(arcs)
