@@ -117,9 +117,9 @@ def all_pairs(options: argparse.Namespace) -> None:
     figures = figures_of(times, options.vertices) | {"largest_difference": apart}
     vertices, u, _, weight = arcs
     record(
+        options,
         "all_pairs",
         {"vertices": vertices, "arcs": len(u), "negative_arcs": int((weight < 0).sum())},
-        options.threads,
         figures,
     )
 
@@ -171,7 +171,7 @@ def single_searches(options: argparse.Namespace) -> None:
         "arcs": len(rows.neighbors),
         "sources": len(sources),
     }
-    record("single_searches", parameters, options.threads, figures_of(times, len(sources)))
+    record(options, "single_searches", parameters, figures_of(times, len(sources)))
 
 
 def figures_of(times: dict[str, list[float]], sources: int) -> dict[str, Any]:
@@ -180,7 +180,8 @@ def figures_of(times: dict[str, list[float]], sources: int) -> dict[str, Any]:
     for name, found in times.items():
         print(
             f"{name:10s} median {median[name]:7.3f} s, least {min(found):7.3f} s, "
-            f"{median[name] / sources * 1e6:7.1f} us a source, {median[name] / mine:6.2f} times ours",
+            f"{median[name] / sources * 1e6:7.1f} us a source, "
+            f"{median[name] / mine:6.2f} times ours",
             flush=True,
         )
     return {
@@ -190,12 +191,14 @@ def figures_of(times: dict[str, list[float]], sources: int) -> dict[str, Any]:
     }
 
 
-def record(name: str, parameters: dict[str, Any], threads: int, figures: dict[str, Any]) -> None:
+def record(
+    options: argparse.Namespace, name: str, parameters: dict[str, Any], figures: dict[str, Any]
+) -> None:
     append_record(
-        RECORDS,
+        options.records,
         {
             "benchmark": f"johnson_{name}",
-            "parameters": parameters | {"threads": threads, "random_state": RANDOM_STATE},
+            "parameters": parameters | {"threads": options.threads, "random_state": RANDOM_STATE},
             "figures": figures | {"load_average": os.getloadavg()[0]},
         },
     )
@@ -211,6 +214,7 @@ def main() -> None:
     parser.add_argument("--sources", type=int, default=1024)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=cores())
+    parser.add_argument("--records", type=Path, default=RECORDS)
     options = parser.parse_args()
     (all_pairs if options.graph == "random" else single_searches)(options)
 

@@ -23,8 +23,6 @@ LANES = 64
 """Sources of a batch; a word has one bit for each."""
 PRUNED_FROM = 4 * LANES
 """So many sources pay for the search from landmarks that finds arcs nobody needs."""
-STEP_SHARE = 0.25
-"""The bound rises by this part of the rows' mean lightest weight."""
 
 
 class CpuManySearch:
@@ -98,8 +96,18 @@ class CpuManySearch:
         dtype = answer.dtype
         states = _states(self.vertices, dtype, self._lanes, self._team.threads)
         step, far = np.array([step_of(into, dtype)], dtype), unreached(dtype)
-        control = new_control()
-        self._team.launch(search_batches, control, into, out, states, step, far, sources, answer)
+        self._team.launch(
+            search_batches,
+            new_control(),
+            into,
+            out,
+            leaves_of(out, into),
+            states,
+            step,
+            far,
+            sources,
+            answer,
+        )
         self.counts += states.counts
 
     def _prune(self) -> tuple[LightRows, LightRows]:
@@ -140,16 +148,26 @@ def _rows(rows: Rows) -> LightRows:
     return LightRows(rows.offsets.view(np.int64), rows.neighbors, rows.weights, none)
 
 
+def leaves_of(out: LightRows, into: LightRows) -> IntArray:
+    """Rows that no shortest path leads through: one neighbour, the same in and out, or none out."""
+    arcs_out, arcs_in = np.diff(out.offsets), np.diff(into.offsets)
+    ends = np.flatnonzero(arcs_out == 0)
+    single = np.flatnonzero((arcs_out == 1) & (arcs_in == 1))
+    same = out.neighbors[out.offsets[single]] == into.neighbors[into.offsets[single]]
+    return np.sort(np.concatenate([ends, single[same]]))
+
+
 def epsilon(dtype: np.dtype[Any]) -> float:
     """Distance from 1 to the next number of a float dtype; 0 for integers."""
     return float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
 
 
-def step_of(into: LightRows, dtype: np.dtype[Any]) -> Any:
-    """How far the bound rises at a time: a part of the rows' mean lightest weight."""
-    first = into.offsets[:-1][into.offsets[:-1] < into.offsets[1:]]
-    mean = float(into.weights[first].mean()) if len(first) else 0.0
-    return np.array(mean * STEP_SHARE).astype(dtype)[()]
+def step_of(rows: LightRows, dtype: np.dtype[Any]) -> Any:
+    """How far the bound rises at a time: mean weight by mean degree, as in delta-stepping."""
+    if len(rows.weights) == 0:
+        return dtype.type(0)
+    degree = len(rows.weights) / (len(rows.offsets) - 1)
+    return np.array(float(rows.weights.mean(dtype=np.float64)) / degree).astype(dtype)[()]
 
 
 def _states(rows: int, dtype: np.dtype[Any], lanes: int, threads: int) -> Batch:

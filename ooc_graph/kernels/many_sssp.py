@@ -204,10 +204,13 @@ def _forget(batch: Any, sources: int) -> None:
 
 
 @kernel
-def begin(out: Any, batch: Any, sources: Any) -> None:
+def begin(out: Any, batch: Any, leaves: Any, sources: Any) -> None:
     """Reset a batch, give every lane its source, and relax the sources' own arcs."""
     _find_reached(out, batch, sources)
     _forget(batch, len(sources))
+    # No arc matters to a leaf before the end: it is never marked.
+    for leaf in leaves:
+        batch.reach[leaf] = 0
     batch.floor[:] = 0
     batch.fresh[:] = 0
     for lane in range(len(sources)):
@@ -222,6 +225,19 @@ def begin(out: Any, batch: Any, sources: Any) -> None:
                 batch.distance[v, lane] = out.weights[position]
             _wait(batch, v, out.weights[position] - batch.floor[lane])
             batch.fresh[v >> SIX] |= ONE << (v & LOW)
+
+
+@subroutine
+def _finish(into: Any, batch: Any, leaves: Any) -> None:
+    """Relax the arcs into the leaves, once, as all other distances are final."""
+    best, distance = batch.best, batch.distance
+    for leaf in leaves:
+        first, end = into.offsets[leaf], into.offsets[leaf + 1]
+        for lane in range(len(best)):
+            best[lane] = distance[leaf, lane]
+        relax_arcs(best, distance, into.neighbors, into.weights, first, end)
+        for lane in range(len(best)):
+            distance[leaf, lane] = best[lane]
 
 
 @subroutine
@@ -244,6 +260,7 @@ def search_batches(
     control: Any,
     into: Any,
     out: Any,
+    leaves: Any,
     states: Any,
     step: Any,
     far: Any,
@@ -252,8 +269,9 @@ def search_batches(
 ) -> None:
     """Search batch after batch, each on one thread, until all sources have their row.
 
-    Every array of ``states`` is that of a `Batch` once for every thread, ``step`` and ``far``
-    arrays (1,) of the distances' dtype, ``answer`` (sources, rows).
+    ``leaves`` lists rows that no shortest path leads through. Every array of ``states`` is that of
+    a `Batch` once for every thread, ``step`` and ``far`` are arrays (1,) of the distances' dtype,
+    ``answer`` is (sources, rows).
     """
     batch = Batch(
         states.distance[thread],
@@ -273,6 +291,7 @@ def search_batches(
         if first >= len(sources):
             break
         end = min(first + lanes, len(sources))
-        begin(out, batch, sources[first:end])
+        begin(out, batch, leaves, sources[first:end])
         settle(into, out, batch, step[0])
+        _finish(into, batch, leaves)
         publish(batch, answer[first:end], far[0])

@@ -122,7 +122,7 @@ def test_cycles_near_zero_end(dtype):
 
 @pytest.mark.parametrize("turn", range(5))
 def test_a_cycle_of_weight_zero_whose_sums_are_rounded(turn):
-    """2^25 + 1 is no float32: around the cycle rounded sums do not come back to where they began."""
+    """2^25 + 1 is no float32: rounded sums around the cycle do not come back."""
     weight = np.roll(np.array([-(2.0**25), -1, -1, 2.0**25, 2], np.float32), turn)
     arcs = arcs_of(np.arange(5), (np.arange(5) + 1) % 5, weight, directed=True)
     got = johnson_of(arcs).run(np.arange(5))
