@@ -1,14 +1,14 @@
 """Many sources at once: all pairs beside SciPy and networkit, a batch beside single searches.
 
-    python benchmarks/johnson.py random [--vertices 8000] [--negative] [--peers scipy]
+    python benchmarks/johnson.py random [--vertices 8000] [--sources N] [--negative]
     python benchmarks/johnson.py kronecker [--scale 16] [--sources 1024]
 
-``random``: directed, 16 arcs a vertex with ends and weights drawn at random, float64, all pairs.
-With ``--negative`` potentials shift the weights, so that many are negative; networkit's APSP, which
-wants weights >= 0, is left out then. Everybody is given its own form of the graph, without the time
-that this takes, and writes all distances to memory of its own; ours includes Bellman-Ford,
-reweighting, and dropping arcs. ``kronecker``: float32, our single searches one after another, each
-on all threads, from the same sources.
+``random``: directed, 16 arcs a vertex with ends and weights drawn at random, float64, all pairs or
+the first ``--sources``. With ``--negative`` potentials shift the weights, so that many are
+negative; networkit's APSP, which wants weights >= 0 and all sources, is left out then. Everybody
+is given its own form of the graph, without the time that this takes, and writes all distances to
+memory of its own; ours includes Bellman-Ford, reweighting, and dropping arcs. ``kronecker``:
+float32, our single searches one after another, each on all threads, from the same sources.
 
 Ours and the other take turns; answers are compared, single searches bit for bit. Appends to
 records/johnson.jsonl.
@@ -58,23 +58,23 @@ def rows_of(vertices: int, row: AnyArray, neighbor: AnyArray, weight: AnyArray) 
     return Rows(ends.astype(np.uint64), neighbor[order].astype(np.uint32), weight[order])
 
 
-def ours(arcs: Arcs, threads: int) -> Callable[[], Any]:
+def ours(arcs: Arcs, sources: int, threads: int) -> Callable[[], Any]:
     vertices, u, v, weight = arcs
     out, into = rows_of(vertices, u, v, weight), rows_of(vertices, v, u, weight)
     team = Team(threads)
-    return lambda: CpuJohnson(out, into, team).run(np.arange(vertices))
+    return lambda: CpuJohnson(out, into, team).run(np.arange(sources))
 
 
-def scipy(arcs: Arcs, threads: int) -> Callable[[], Any]:  # noqa: ARG001
+def scipy(arcs: Arcs, sources: int, threads: int) -> Callable[[], Any]:  # noqa: ARG001
     from scipy.sparse import csr_array  # noqa: PLC0415
     from scipy.sparse.csgraph import johnson  # noqa: PLC0415
 
     vertices, u, v, weight = arcs
     matrix = csr_array((weight, (u, v)), shape=(vertices, vertices))
-    return lambda: johnson(matrix)
+    return lambda: johnson(matrix, indices=np.arange(sources))
 
 
-def networkit(arcs: Arcs, threads: int) -> Callable[[], Any]:
+def networkit(arcs: Arcs, sources: int, threads: int) -> Callable[[], Any]:  # noqa: ARG001
     import networkit  # noqa: PLC0415
 
     vertices, u, v, weight = arcs
@@ -100,11 +100,12 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def all_pairs(options: argparse.Namespace) -> None:
     arcs = random_arcs(options.vertices, negative=options.negative)
-    calls = {"ooc-graph": ours(arcs, options.threads)}
+    sources = min(options.sources or options.vertices, options.vertices)
+    calls = {"ooc-graph": ours(arcs, sources, options.threads)}
     for name in options.peers:
-        if not (options.negative and name == "networkit"):
-            calls[name] = PEERS[name](arcs, options.threads)
-    ours(random_arcs(300, negative=True), options.threads)()
+        if name != "networkit" or (sources == options.vertices and not options.negative):
+            calls[name] = PEERS[name](arcs, sources, options.threads)
+    ours(random_arcs(300, negative=True), 300, options.threads)()
     times: dict[str, list[float]] = {name: [] for name in calls}
     apart = 0.0
     for _ in range(options.repeats):
@@ -114,12 +115,17 @@ def all_pairs(options: argparse.Namespace) -> None:
             times[name].append(elapsed_s)
         apart = max(apart, *(farthest(answers["ooc-graph"], a) for a in answers.values()))
         del answers
-    figures = figures_of(times, options.vertices) | {"largest_difference": apart}
+    figures = figures_of(times, sources) | {"largest_difference": apart}
     vertices, u, _, weight = arcs
     record(
         options,
         "all_pairs",
-        {"vertices": vertices, "arcs": len(u), "negative_arcs": int((weight < 0).sum())},
+        {
+            "vertices": vertices,
+            "arcs": len(u),
+            "negative_arcs": int((weight < 0).sum()),
+            "sources": sources,
+        },
         figures,
     )
 
@@ -144,7 +150,7 @@ def single_searches(options: argparse.Namespace) -> None:
     graph: Any = og.from_edges(*edges.block(0, edges.edges), vertices=edges.vertices)
     shard = graph.load("light")
     random = np.random.default_rng(RANDOM_STATE)
-    sources = random.choice(len(shard.tuples), options.sources, replace=False)
+    sources = random.choice(len(shard.tuples), options.sources or 1024, replace=False)
     rows, team = shard.out_light, Team(options.threads)
     single = CpuDevice(options.threads).sssp(shard)
     answers: dict[str, AnyArray] = {}
@@ -211,7 +217,7 @@ def main() -> None:
     parser.add_argument("--negative", action="store_true")
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--scale", type=int, default=16)
-    parser.add_argument("--sources", type=int, default=1024)
+    parser.add_argument("--sources", type=int, help="of all, or of 1,024")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=cores())
     parser.add_argument("--records", type=Path, default=RECORDS)
