@@ -16,9 +16,12 @@ from numba import types
 from numba.core import cgutils
 
 from ooc_graph.kernels.compiled import instruction
+from ooc_graph.kernels.prefetch import TO_WRITE, generate_fetch
 
 CHUNK_BYTES = 128
 """Bytes of lanes that are held in registers at once."""
+LINE_BYTES = 64
+"""Bytes of a cache line."""
 
 
 def lanes_for(dtype: np.dtype[Any], wanted: int) -> int:
@@ -46,6 +49,12 @@ class _Lanes:
     def _chunk(self, pointer: Any, lane: Any) -> Any:
         place = self.builder.gep(pointer, [lane], inbounds=True)
         return self.builder.bitcast(place, self.vector.as_pointer())
+
+    def widened(self, value: Any) -> Any:
+        """An integer as wide as the lanes; a float as it is."""
+        if not self.is_float and value.type.width < self.element.width:
+            return self.builder.sext(value, self.element)
+        return value
 
     def everywhere(self, value: Any) -> Any:
         one = self.builder.insert_element(
@@ -122,9 +131,8 @@ def relax_arcs(
                     near = builder.zext(near, lanes.type)
                 row = builder.gep(data, [builder.mul(near, lanes)], inbounds=True)
                 weight = builder.load(builder.gep(values, [arc], inbounds=True))
-                if not vector.is_float and weight.type.width < vector.element.width:
-                    weight = builder.sext(weight, vector.element)
-                candidate = vector.add(vector.load(row, lane), vector.everywhere(weight))
+                added = vector.everywhere(vector.widened(weight))
+                candidate = vector.add(vector.load(row, lane), added)
                 builder.store(vector.smaller(candidate, builder.load(held)), held)
             vector.store(builder.load(held), best_data, lane)
         return context.get_dummy_value()
@@ -133,69 +141,80 @@ def relax_arcs(
 
 
 @instruction
-def widest(typing_context: Any, best: Any, floor: Any, never: Any) -> Any:  # noqa: ARG001
-    """Largest of ``best - floor`` (lanes,) over lanes that can be reached; at least 0.
+def push_arc(
+    typing_context: Any,  # noqa: ARG001
+    distance: Any,
+    u: Any,  # noqa: ARG001
+    v: Any,  # noqa: ARG001
+    weight: Any,
+    floor: Any,
+    limits: Any,
+) -> Any:
+    """Lower ``distance`` (rows, lanes) of row ``v`` along an arc from ``u``.
 
-    ``never`` is the distance of those that cannot.
+    Returns two differences from ``floor`` (lanes,): the smallest of the improved distances,
+    ``limits[0]`` if none is; and, only if one is, the largest of all distances but
+    ``limits[1]``, those that can never be reached, at least 0.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        arrays = list(zip(signature.args[:2], args[:2], strict=True))
-        best_data, floor_data = (_data(context, builder, *pair) for pair in arrays)
-        lanes = _length(context, builder, *arrays[0])
-        vector = _Lanes(context, builder, best.dtype)
-        held = cgutils.alloca_once(builder, vector.vector)
+        data, floor_data, limit_data = (
+            _data(context, builder, signature.args[place], args[place]) for place in (0, 4, 5)
+        )
+        lanes = _length(context, builder, signature.args[0], args[0])
+        near, far = (
+            builder.gep(data, [builder.mul(row, lanes)], inbounds=True) for row in args[1:3]
+        )
+        vector = _Lanes(context, builder, distance.dtype)
+        top, never = (
+            builder.load(builder.gep(limit_data, [lanes.type(place)], inbounds=True))
+            for place in (0, 1)
+        )
+        added = vector.everywhere(vector.widened(args[3]))
+        tops, nevers = vector.everywhere(top), vector.everywhere(never)
         zero = ir.Constant(vector.vector, [0] * vector.count)
-        builder.store(zero, held)
-        never_here = vector.everywhere(args[2])
+        lowest, highest = (cgutils.alloca_once(builder, vector.vector) for _ in range(2))
+        builder.store(tops, lowest)
+        builder.store(zero, highest)
         step = ir.Constant(lanes.type, vector.count)
         with cgutils.for_range_slice(builder, lanes.type(0), lanes, step) as (lane, _):
-            at = vector.load(best_data, lane)
+            candidate, old = vector.add(vector.load(near, lane), added), vector.load(far, lane)
+            better = vector.less(candidate, old)
+            at = builder.select(better, candidate, old)
+            vector.store(at, far, lane)
             difference = vector.subtract(at, vector.load(floor_data, lane))
+            low, high = builder.load(lowest), builder.load(highest)
+            improved = builder.select(better, difference, tops)
+            builder.store(vector.smaller(improved, low), lowest)
             if not vector.is_float:
-                difference = builder.select(vector.less(at, never_here), difference, zero)
-            most = builder.load(held)
-            builder.store(builder.select(vector.less(most, difference), difference, most), held)
+                difference = builder.select(vector.less(at, nevers), difference, zero)
+            builder.store(builder.select(vector.less(high, difference), difference, high), highest)
 
         def larger(a: Any, b: Any) -> Any:
             return builder.select(vector.less(a, b), b, a)
 
-        return vector.fold(builder.load(held), larger)
+        low = vector.fold(builder.load(lowest), vector.smaller)
+        most = cgutils.alloca_once_value(builder, vector.element(0))
+        with builder.if_then(vector.less(low, top)):
+            builder.store(vector.fold(builder.load(highest), larger), most)
+        return context.make_tuple(builder, signature.return_type, [low, builder.load(most)])
 
-    return best.dtype(best, floor, best.dtype), generate
+    returned = types.UniTuple(distance.dtype, 2)
+    return returned(distance, types.intp, types.intp, weight, floor, limits), generate
 
 
 @instruction
-def take_improved(
-    typing_context: Any,  # noqa: ARG001
-    best: Any,
-    distance: Any,
-    row: Any,  # noqa: ARG001
-    floor: Any,
-    top: Any,  # noqa: ARG001
-) -> Any:
-    """Store ``best`` as the distances of ``row``; the smallest improved one, above its floor.
-
-    ``top`` if none is improved.
-    """
+def fetch_lanes(typing_context: Any, distance: Any, row: Any) -> Any:  # noqa: ARG001
+    """Fetch a row of ``distance`` (rows, lanes) into cache, without waiting."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        best_data = _data(context, builder, signature.args[0], args[0])
-        data = _data(context, builder, signature.args[1], args[1])
-        floor_data = _data(context, builder, signature.args[3], args[3])
+        data = _data(context, builder, signature.args[0], args[0])
         lanes = _length(context, builder, signature.args[0], args[0])
-        old_data = builder.gep(data, [builder.mul(args[2], lanes)], inbounds=True)
-        vector = _Lanes(context, builder, best.dtype)
-        held = cgutils.alloca_once(builder, vector.vector)
-        tops = vector.everywhere(args[4])
-        builder.store(tops, held)
-        step = ir.Constant(lanes.type, vector.count)
+        element = context.get_abi_sizeof(context.get_value_type(distance.dtype))
+        start = builder.gep(data, [builder.mul(args[1], lanes)], inbounds=True)
+        step = ir.Constant(lanes.type, LINE_BYTES // element)
         with cgutils.for_range_slice(builder, lanes.type(0), lanes, step) as (lane, _):
-            at, old = vector.load(best_data, lane), vector.load(old_data, lane)
-            difference = vector.subtract(at, vector.load(floor_data, lane))
-            difference = builder.select(vector.less(at, old), difference, tops)
-            builder.store(vector.smaller(difference, builder.load(held)), held)
-            vector.store(at, old_data, lane)
-        return vector.fold(builder.load(held), vector.smaller)
+            generate_fetch(builder, builder.gep(start, [lane], inbounds=True), TO_WRITE)
+        return context.get_dummy_value()
 
-    return best.dtype(best, distance, types.intp, floor, best.dtype), generate
+    return types.void(distance, types.intp), generate

@@ -95,7 +95,7 @@ class CpuManySearch:
     def _search(self, out: LightRows, into: LightRows, sources: IntArray, answer: AnyArray) -> None:
         dtype = answer.dtype
         states = _states(self.vertices, dtype, self._lanes, self._team.threads)
-        step, far = np.array([step_of(into, dtype)], dtype), unreached(dtype)
+        step, far = np.array([step_of(out, dtype)], dtype), unreached(dtype)
         self._team.launch(
             search_batches,
             new_control(),
@@ -184,7 +184,6 @@ def _states(rows: int, dtype: np.dtype[Any], lanes: int, threads: int) -> Batch:
         np.empty((threads, lanes), dtype),
         np.empty((threads, lanes), dtype),
         np.array([limits] * threads, dtype),
-        np.empty((threads, words), np.uint64),
         np.empty((threads, words), np.uint64),
         np.empty((threads, rows), np.uint64),
         np.zeros((threads, 4), np.int64),

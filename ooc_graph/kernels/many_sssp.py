@@ -1,15 +1,16 @@
 """SSSP from many sources at once: one read of an arc serves a batch of sources (CPU).
 
 Distances lie ``[vertex][lane]``, one lane a source, so an arc is relaxed for all lanes by a few
-vector instructions. Rows are pulled along their in-arcs, lightest first, in place; distances fall
-from +inf to the greatest fixed point, whose bits do not depend on the order, so that each lane has
-the bits of a single search.
+vector instructions. Rows that improved push along their out-arcs, lightest first, in place;
+distances fall from +inf to the greatest fixed point, whose bits do not depend on the order, so that
+each lane has the bits of a single search.
 
 No vertex but the source itself is nearer to it than the source's lightest arc, the lane's *floor*.
-The source's own arcs are relaxed first, so a row's arc of weight ``w`` matters to no lane as soon
-as ``w >= best - floor`` in all of them: the largest of those differences is the row's *reach*.
-Rows wait for a pull in the order of how far above the floor they may come, step by step, as in
-delta-stepping.
+The largest difference of a row's distances from the floors is the row's *reach*. If the smallest
+improved distance of a row lies ``low`` above its floor, an arc of weight ``w`` can lower nothing in
+a row whose reach is ``low + w`` or less. Rounding does not change that: where ``d + w`` is not
+smaller than a number, the rounded sum is not either. Rows wait for their push in the order of how
+far above the floor they improved, step by step, as in delta-stepping.
 
 A lane that can never reach a row is told apart from one that has not yet, and does not widen the
 row's reach; which those are is found first, by one bit a lane.
@@ -23,28 +24,28 @@ import numpy as np
 
 from ooc_graph.kernels.bitmap import LOW, ONE, SIX, WORD_BITS, lowest_bit
 from ooc_graph.kernels.compiled import kernel, subroutine
-from ooc_graph.kernels.lanes import relax_arcs, take_improved, widest
+from ooc_graph.kernels.lanes import fetch_lanes, push_arc, relax_arcs
+from ooc_graph.kernels.prefetch import prefetch
 from ooc_graph.kernels.team import ABORT, CHUNK, atomic_add, atomic_load
 from ooc_graph.types import AnyArray
 
-LOOK = 8
-"""Arcs between two looks at a row's reach."""
+AHEAD = 4
+"""Arcs between fetching a row's distances and using them."""
 PUBLISHED = 16
 """Rows whose distances are written out together: what a cache line holds."""
-SWEEPS, ROWS, PULLED, MARKED = range(4)
-"""Places in ``counts``: sweeps, rows pulled, arcs pulled, arcs looked at to mark rows."""
+SWEEPS, ROWS, LOOKED, RELAXED = range(4)
+"""Places in ``counts``: sweeps, rows that pushed, arcs looked at, arcs relaxed."""
 
 
 class Batch(NamedTuple):
     """State of one batch of sources over (rows,) vertices, one thread's own.
 
     ``distance`` (rows, lanes); ``reach``, ``pending`` (rows,), the latter how far above the floor
-    a waiting row may come; ``floor``, ``best`` (lanes,), the latter those of the row at hand; all
+    a waiting row improved; ``floor``, ``best`` (lanes,), the latter those of the row at hand; all
     of the distances' dtype, as are ``limits`` (3,): the distance of what is not reached yet, of
     what never will be, and by how much a difference may be rounded, relatively. ``changed`` is a
-    bitmap of the waiting rows, ``fresh`` of those whose out-neighbours have to be marked at their
-    next pull, whether it improves them or not; ``reached`` (rows,) uint64 holds one bit a lane;
-    ``counts`` (4,) int64.
+    bitmap of the waiting rows; ``reached`` (rows,) uint64 holds one bit a lane; ``counts`` (4,)
+    int64.
     """
 
     distance: AnyArray
@@ -54,7 +55,6 @@ class Batch(NamedTuple):
     best: AnyArray
     limits: AnyArray
     changed: AnyArray
-    fresh: AnyArray
     reached: AnyArray
     counts: AnyArray
 
@@ -66,47 +66,49 @@ def _wait(batch: Any, row: Any, away: Any) -> None:
 
 
 @subroutine
-def _mark(out: Any, batch: Any, row: int, low: Any, ceiling: Any) -> tuple[Any, Any]:
-    """Mark the rows that an improvement to ``low`` above the floor may improve.
+def _push(out: Any, batch: Any, row: int, low: Any, ceiling: Any) -> Any:
+    """Relax the arcs of a row that improved to ``low`` above the floor.
 
-    Returns arcs looked at, and the smallest distance above the floor of a marked row.
+    Returns the smallest distance above the floor of a row that improved.
     """
+    top, slack, counts = batch.limits[0], batch.limits[2], batch.counts
     begin, end = out.offsets[row], out.offsets[row + 1]
-    position, nearest = begin, batch.limits[0]
+    position, nearest = begin, top
+    for ahead in range(begin, min(begin + AHEAD, end)):
+        fetch_lanes(batch.distance, out.neighbors[ahead])
     while position < end:
-        away = low + out.weights[position]
-        if away >= ceiling:
+        weight = out.weights[position]
+        if low + weight >= ceiling:
             break
+        if position + AHEAD < end:
+            fetch_lanes(batch.distance, out.neighbors[position + AHEAD])
         v = np.uint64(out.neighbors[position])
-        if away < batch.reach[v]:
+        position += 1
+        if low + weight >= batch.reach[v]:
+            continue
+        counts[RELAXED] += 1
+        away, reach = push_arc(batch.distance, row, v, weight, batch.floor, batch.limits)
+        if away < top:
+            batch.reach[v] = reach + reach * slack
             _wait(batch, v, away)
             nearest = min(nearest, away)
-        position += 1
-    return position - begin, nearest
+    counts[LOOKED] += position - begin
+    return nearest
 
 
 @subroutine
-def _pull(into: Any, batch: Any, row: int) -> Any:
-    """Bring ``best`` of a row up to date with its in-neighbours; arcs looked at."""
-    begin, end = into.offsets[row], into.offsets[row + 1]
-    position, reach = begin, batch.reach[row]
-    best = batch.best
-    for lane in range(len(best)):
-        best[lane] = batch.distance[row, lane]
-    while position < end and into.weights[position] < reach:
-        stop = min(position + LOOK, end)
-        relax_arcs(best, batch.distance, into.neighbors, into.weights, position, stop)
-        position = stop
-        reach = widest(best, batch.floor, batch.limits[1])
-        reach += reach * batch.limits[2]
-    batch.reach[row] = reach
-    return position - begin
+def _fetch_arcs(out: Any, row: int) -> None:
+    """Fetch a row's first arcs into cache, without waiting."""
+    begin = out.offsets[row]
+    prefetch(out.neighbors, begin)
+    for line in range(2):
+        prefetch(out.weights, begin + line * PUBLISHED // 2)
 
 
 @subroutine
-def _sweep(into: Any, out: Any, batch: Any, bound: Any, ceiling: Any) -> Any:
-    """Pull the rows that wait up to ``bound``; a lower bound of where the others wait."""
-    top, slack, counts = batch.limits[0], batch.limits[2], batch.counts
+def _sweep(out: Any, batch: Any, bound: Any, ceiling: Any) -> Any:
+    """Let the rows push that wait up to ``bound``; a lower bound of where the others wait."""
+    top, slack = batch.limits[0], batch.limits[2]
     smallest = top
     for index in range(len(batch.changed)):
         word = batch.changed[index]
@@ -114,22 +116,17 @@ def _sweep(into: Any, out: Any, batch: Any, bound: Any, ceiling: Any) -> Any:
             row = index * WORD_BITS + lowest_bit(word)
             bit = word & ~(word - ONE)
             word ^= bit
-            if batch.pending[row] > bound:
-                smallest = min(smallest, batch.pending[row])
+            low = batch.pending[row]
+            if low > bound:
+                smallest = min(smallest, low)
                 continue
             batch.changed[index] ^= bit
-            waited, batch.pending[row] = batch.pending[row], top
-            counts[ROWS] += 1
-            counts[PULLED] += _pull(into, batch, row)
-            low = take_improved(batch.best, batch.distance, row, batch.floor, top)
-            if batch.fresh[index] & bit:
-                batch.fresh[index] ^= bit
-                low = min(low, waited)
-            if low < top:
-                looked, nearest = _mark(out, batch, row, low - abs(low) * slack, ceiling)
-                counts[MARKED] += looked
-                smallest = min(smallest, nearest)
-    counts[SWEEPS] += 1
+            batch.pending[row] = top
+            batch.counts[ROWS] += 1
+            if word != 0:
+                _fetch_arcs(out, index * WORD_BITS + lowest_bit(word))
+            smallest = min(smallest, _push(out, batch, row, low - low * slack, ceiling))
+    batch.counts[SWEEPS] += 1
     return smallest
 
 
@@ -142,18 +139,18 @@ def _highest(values: Any) -> Any:
 
 
 @kernel
-def settle(into: Any, out: Any, batch: Any, step: Any) -> None:
-    """Pull waiting rows until none is left; the bound rises by ``step`` at a time."""
+def settle(out: Any, batch: Any, step: Any) -> None:
+    """Let waiting rows push until none is left; the bound rises by ``step`` at a time."""
     top = batch.limits[0]
     smallest = top
     for row in range(len(batch.pending)):
         smallest = min(smallest, batch.pending[row])
     while smallest < top:
         bound, ceiling = smallest + step, _highest(batch.reach)
-        # What was marked and pulled in the same sweep makes `smallest` too small, never too large:
+        # What improved and pushed in the same sweep makes `smallest` too small, never too large:
         # then a sweep finds nothing up to the bound.
         while smallest <= bound and smallest < top:
-            smallest = _sweep(into, out, batch, bound, ceiling)
+            smallest = _sweep(out, batch, bound, ceiling)
 
 
 @subroutine
@@ -208,11 +205,10 @@ def begin(out: Any, batch: Any, leaves: Any, sources: Any) -> None:
     """Reset a batch, give every lane its source, and relax the sources' own arcs."""
     _find_reached(out, batch, sources)
     _forget(batch, len(sources))
-    # No arc matters to a leaf before the end: it is never marked.
+    # No arc matters to a leaf before the end: it is never pushed to.
     for leaf in leaves:
         batch.reach[leaf] = 0
     batch.floor[:] = 0
-    batch.fresh[:] = 0
     for lane in range(len(sources)):
         source = sources[lane]
         first, end = out.offsets[source], out.offsets[source + 1]
@@ -224,7 +220,6 @@ def begin(out: Any, batch: Any, leaves: Any, sources: Any) -> None:
             if out.weights[position] < batch.distance[v, lane]:
                 batch.distance[v, lane] = out.weights[position]
             _wait(batch, v, out.weights[position] - batch.floor[lane])
-            batch.fresh[v >> SIX] |= ONE << (v & LOW)
 
 
 @subroutine
@@ -281,7 +276,6 @@ def search_batches(
         states.best[thread],
         states.limits[thread],
         states.changed[thread],
-        states.fresh[thread],
         states.reached[thread],
         states.counts[thread],
     )
@@ -292,6 +286,6 @@ def search_batches(
             break
         end = min(first + lanes, len(sources))
         begin(out, batch, leaves, sources[first:end])
-        settle(into, out, batch, step[0])
+        settle(out, batch, step[0])
         _finish(into, batch, leaves)
         publish(batch, answer[first:end], far[0])
