@@ -82,19 +82,23 @@ class NegativeCycleError(OocGraphError):
     cycle
         Its vertices in the order of its arcs; the last has an arc to the first.
     weight
-        Exact sum of its weights, < 0.
+        Exact sum of its weights, < 0; of floats, that sum rounded once.
+    note
+        What else is to be said of it.
     """
 
     exit_code = 3
 
-    def __init__(self, cycle: list[int], weight: float) -> None:
-        self.cycle, self.weight = cycle, weight
+    def __init__(self, cycle: list[int], weight: float, note: str = "") -> None:
+        self.cycle, self.weight, self.note = cycle, weight, note
         way = " -> ".join(str(vertex) for vertex in [*cycle, cycle[0]])
-        super().__init__(f"a cycle of {len(cycle)} arcs has the weight {weight}: {way}")
+        count = "1 arc" if len(cycle) == 1 else f"{len(cycle)} arcs"
+        told = f"a cycle of {count} has the weight {weight}, so there are no shortest paths: {way}"
+        super().__init__(told + (f" ({note})" if note else ""))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Keep the cycle when Dask carries the error between processes."""
-        return type(self), (self.cycle, self.weight)
+        return type(self), (self.cycle, self.weight, self.note)
 
 
 class UnknownVertexError(InputError):

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ooc_graph.answers.result import Result
+from ooc_graph.answers.result import PairsResult, Result
 from ooc_graph.errors import OutputExistsError, UsageError
 from ooc_graph.layout.commit import disk_full_reported, refuse_inside_store
 from ooc_graph.layout.stored import Stored
@@ -32,7 +32,8 @@ def export(result: Result, path: str | Path, *, overwrite: bool = False) -> None
     Raises
     ------
     UsageError
-        If the ending is none of these, or pyarrow is needed and not installed.
+        If the ending is none of these, pyarrow is needed and not installed, or the result holds
+        distances of many sources.
     OutputExistsError
         If the file exists and ``overwrite`` is not given.
     DiskFullError
@@ -40,6 +41,8 @@ def export(result: Result, path: str | Path, *, overwrite: bool = False) -> None
     """
     path = Path(path)
     check_target(path, overwrite=overwrite)
+    if isinstance(result, PairsResult) and result.reduced is None:
+        raise UsageError("distances of many sources are no table: open the store with zarr")
     write: dict[str, Callable[[Result, Path], None]] = {
         "parquet": _write_parquet,
         "csv": lambda result, target: _write_text(result, target, ","),

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ooc_graph.errors import NotAStoreError, UsageError
-from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, PARENT, VERTEX
+from ooc_graph.layout.names import (
+    COMPONENT,
+    DISTANCE,
+    LEVEL,
+    PARENT,
+    REACHED,
+    SOURCE,
+    VERTEX,
+)
 from ooc_graph.layout.stored import Stored
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
@@ -45,7 +53,7 @@ class Result:
         """Open a stored result; as the class that its kernel has when called on `Result`."""
         stored = Stored.open(path, "result")
         name = stored.attributes["kernel"]
-        kinds: list[Any] = [BfsResult, SsspResult, ComponentsResult]
+        kinds: list[Any] = [BfsResult, SsspResult, ComponentsResult, PairsResult]
         kind = {one.kernel: one for one in kinds}.get(name)
         if kind is None:
             raise NotAStoreError(f"{path}: holds a result of {name}, unknown to this version")
@@ -190,6 +198,63 @@ class ComponentsResult(Result):
         return int(np.count_nonzero(self.component == self.vertex))
 
 
+@dataclass(frozen=True, repr=False)
+class PairsResult(Result):
+    """Distances from many sources to many vertices, or one number for each source.
+
+    `elapsed_s` is the time of all searches and of writing what they found.
+    """
+
+    kernel = "apsp"
+
+    @property
+    def reduced(self) -> str | None:
+        """Which number there is for each source; None where there are the distances."""
+        held = set(self.columns) if isinstance(self.columns, dict) else self._stored_names()
+        return next(iter(held - {SOURCE, REACHED, VERTEX, DISTANCE}), None)
+
+    def _stored_names(self) -> set[str]:
+        assert isinstance(self.columns, Stored)
+        return {spec.path for spec in self.columns.arrays()}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arrays, in order."""
+        reduced = self.reduced
+        return (SOURCE, VERTEX, DISTANCE) if reduced is None else (SOURCE, REACHED, reduced)
+
+    def read(self, name: str) -> AnyArray:
+        """One array, in host memory."""
+        if name not in self.names:
+            raise UsageError(f"this result has no {name}: it has {', '.join(self.names)}")
+        return super().read(name)
+
+    @property
+    def source(self) -> IntArray:
+        """Original ids of the sources, in the order they were given: int64 (sources,)."""
+        return self.read(SOURCE)
+
+    @property
+    def distance(self) -> AnyArray:
+        """Distance from each source to each ``vertex``: (sources, vertices).
+
+        float32 or float64 (+inf unreached), or exact int64 (unreached: the largest int64).
+        """
+        return self.read(DISTANCE)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Pandas frame: a row for each source; distances have a column for each vertex."""
+        import pandas as pd  # noqa: PLC0415
+
+        if self.reduced is None:
+            return pd.DataFrame(self.distance, index=self.source, columns=self.vertex)
+        return pd.DataFrame({name: self.read(name) for name in self.names})
+
+    def to_dask_dataframe(self) -> Any:
+        """Not there: `to_dask_array` gives the distances."""
+        raise UsageError("distances of many sources are no table: use to_dask_array('distance')")
+
+
 def _import(name: str) -> Any:
     """Import a library that only some callers need, when they need it."""
     return importlib.import_module(name)
@@ -213,11 +278,13 @@ def _lazy_column(stored: Stored, name: str) -> Any:
     read = _import("dask").delayed(_chunk, pure=True)
     parts = [
         da.from_delayed(
-            read(str(stored.path), name, index), (np.ptp(spec.bounds(index)),), spec.dtype
+            read(str(stored.path), name, index),
+            spec.shape(int(np.ptp(spec.bounds(index)))),
+            spec.dtype,
         )
         for index in range(spec.chunks)
     ]
-    return da.concatenate(parts) if parts else da.empty((0,), dtype=spec.dtype)
+    return da.concatenate(parts) if parts else da.empty(spec.shape(0), dtype=spec.dtype)
 
 
 def _chunk(path: str, name: str, index: int) -> AnyArray:

@@ -14,6 +14,7 @@ from ooc_graph.kernels.components_search import CpuComponentsSearch
 from ooc_graph.kernels.edges_list import GroupedEdges
 from ooc_graph.kernels.edges_search import CpuEdgesBfs, CpuEdgesSssp
 from ooc_graph.kernels.interface import SsspSearch
+from ooc_graph.kernels.many_johnson import CpuJohnson
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.sssp_rank import CpuSsspRank
 from ooc_graph.kernels.sssp_search import CpuSsspSearch, headed_rows, light_rows
@@ -73,6 +74,11 @@ class CpuDevice:
     def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> CpuSsspShared:
         """Everyone's distances, of ``dtype``, one of it in a process and search."""
         return CpuSsspShared(vertices, dtype)
+
+    def apsp(self, shard: Shard) -> CpuJohnson:
+        """Distances from many sources on a whole graph (light-first rows, weights of any sign)."""
+        sides.require_whole(shard.dealing)
+        return CpuJohnson(*sides.light_rows(shard), self._team)
 
     def components(self, shard: Shard) -> CpuComponentsSearch:
         """Weakly connected components of a whole graph (hub-first rows)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ooc_graph.kernels.bellman_ford import Potentials, potentials, restore, reweighted
@@ -48,9 +50,20 @@ class CpuJohnson:
             into = _as_rows(reweighted(_plain(into), by, into=True))
         self.search = CpuManySearch(out, into, team, lanes)
 
-    def run(self, sources: IntArray, answer: AnyArray | None = None) -> AnyArray:
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the distances."""
+        return self.search.dtype
+
+    def expect(self, sources: int) -> None:
+        """Prepare for so many sources in all runs to come."""
+        self.search.expect(sources)
+
+    def run(
+        self, sources: IntArray, answer: AnyArray | None = None, *, lanes: int | None = None
+    ) -> AnyArray:
         """Search from each of the internal ids ``sources``; see `CpuManySearch.run`."""
-        answer = self.search.run(sources, answer)
+        answer = self.search.run(sources, answer, lanes=lanes)
         if self.potentials is not None:
             restore(answer, self.potentials.potential, sources, unreached(answer.dtype)[0])
         return answer

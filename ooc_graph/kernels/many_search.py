@@ -38,7 +38,7 @@ class CpuManySearch:
     team
         Threads that search.
     lanes
-        Sources in a batch, 64 at most; rounded up to whole vectors.
+        Most sources in a batch, 64 at most; rounded up to whole vectors.
 
     Raises
     ------
@@ -68,7 +68,14 @@ class CpuManySearch:
         out = self._out if self._pruned is None else self._pruned[0]
         return len(out.neighbors) / max(len(self._out.neighbors), 1)
 
-    def run(self, sources: IntArray, answer: AnyArray | None = None) -> AnyArray:
+    def expect(self, sources: int) -> None:
+        """Drop arcs that nobody needs if so many sources, in all runs to come, pay for it."""
+        if sources >= PRUNED_FROM and self._pruned is None and self.vertices:
+            self._pruned = self._prune()
+
+    def run(
+        self, sources: IntArray, answer: AnyArray | None = None, *, lanes: int | None = None
+    ) -> AnyArray:
         """Search from each of the internal ids ``sources``.
 
         Parameters
@@ -77,6 +84,8 @@ class CpuManySearch:
             int64 (sources,), repetitions allowed.
         answer
             Array (sources, vertices) of the distances' dtype to write to.
+        lanes
+            Most sources in a batch, by default those of this object.
 
         Returns
         -------
@@ -86,15 +95,18 @@ class CpuManySearch:
         """
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
-        if len(sources) >= PRUNED_FROM and self._pruned is None:
-            self._pruned = self._prune()
+        self.expect(len(sources))
         out, into = (self._out, self._into) if self._pruned is None else self._pruned
-        self._search(out, into, sources, answer)
+        if len(sources):
+            self._search(out, into, sources, answer, lanes or self._lanes)
         return answer
 
-    def _search(self, out: LightRows, into: LightRows, sources: IntArray, answer: AnyArray) -> None:
+    def _search(
+        self, out: LightRows, into: LightRows, sources: IntArray, answer: AnyArray, most: int
+    ) -> None:
         dtype = answer.dtype
-        states = _states(self.vertices, dtype, self._lanes, self._team.threads)
+        lanes = even_lanes(len(sources), most, self._team.threads)
+        states = _states(self.vertices, dtype, lanes, self._team.threads)
         step, far = np.array([step_of(out, dtype)], dtype), unreached(dtype)
         self._team.launch(
             search_batches,
@@ -123,10 +135,10 @@ class CpuManySearch:
             longer = many_prune.inflated(out, error)
             back = longer if same else many_prune.inflated(into, error)
             away = np.empty((len(landmarks), self.vertices), dtype)
-            self._search(longer, back, landmarks, away)
+            self._search(longer, back, landmarks, away, self._lanes)
             to = away if same else np.empty_like(away)
             if not same:
-                self._search(back, longer, landmarks, to)
+                self._search(back, longer, landmarks, to, self._lanes)
             found = many_prune.span_of(to, away, top)
             if found <= span or eps == 0:
                 break
@@ -155,6 +167,12 @@ def leaves_of(out: LightRows, into: LightRows) -> IntArray:
     single = np.flatnonzero((arcs_out == 1) & (arcs_in == 1))
     same = out.neighbors[out.offsets[single]] == into.neighbors[into.offsets[single]]
     return np.sort(np.concatenate([ends, single[same]]))
+
+
+def even_lanes(sources: int, most: int, threads: int) -> int:
+    """Sources in a batch if all threads are to have as many batches, as long as each other."""
+    rounds = max(1, -(-sources // (most * threads)))
+    return max(1, -(-sources // (rounds * threads)))
 
 
 def epsilon(dtype: np.dtype[Any]) -> float:

@@ -55,8 +55,8 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     store
         Folder of the (partial) store; it exists.
     parts
-        Arrays whose concatenation is the chunk; the last chunk is padded with zeros to full
-        length, as Zarr's regular grid wants.
+        Arrays, of one dimension or of whole rows, whose concatenation is the chunk; the last chunk
+        is padded with zeros to full length, as Zarr's regular grid wants.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     with BlockWriter(path) as writer:
         written = 0
         for part in _padded(spec, index, parts):
-            whole = np.ascontiguousarray(part).view(np.uint8)
+            whole = np.ascontiguousarray(part).reshape(-1).view(np.uint8)
             # By blocks, so that one is on its way to the disk while the next is hashed.
             for start in range(0, len(whole), BLOCK_BYTES):
                 block = whole[start : start + BLOCK_BYTES]
@@ -106,7 +106,7 @@ def _padded(spec: ArraySpec, index: int, parts: Iterable[AnyArray]) -> Iterable[
     if count != stop - start:
         raise ValueError(f"{spec.path}: chunk {index} was given {count} of {stop - start} elements")
     if count < spec.chunk:
-        yield np.zeros(spec.chunk - count, spec.dtype)
+        yield np.zeros(spec.shape(spec.chunk - count), spec.dtype)
 
 
 class _Sidecar:
@@ -190,7 +190,7 @@ def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected
         If the file is missing, has another length, or its content does not have the crc32c.
     """
     path = store / spec.chunk_path(index)
-    padding = np.empty((spec.chunk - len(out)) * spec.dtype.itemsize + CRC_BYTES, np.uint8)
+    padding = np.empty((spec.chunk - len(out)) * spec.item_bytes + CRC_BYTES, np.uint8)
     whole = out.nbytes + len(padding)
     try:
         with path.open("rb", buffering=0) as file:
@@ -203,7 +203,7 @@ def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected
             f"{path}: chunk {index} of {spec.path} has {'more than ' if extra else ''}{done} "
             f"bytes, expected {whole}; restore the file or build the store again"
         )
-    crc = google_crc32c.value(out)
+    crc = google_crc32c.value(out.reshape(-1))
     crc = google_crc32c.extend(crc, padding[:-CRC_BYTES])
     stored = struct.unpack("<I", padding[-CRC_BYTES:].tobytes())[0]
     if crc != stored or stored != expected:

@@ -2,7 +2,8 @@
 
 A store is written under ``NAME.partial-<run id>/`` beside its final place; when every file and
 folder is on disk it is renamed. ``NAME.lock`` is held meanwhile, so that a second run on the same
-output is refused at once; what a killed run left behind is removed by the next one.
+output is refused at once; what a killed run left behind is removed by the next one, or taken up by
+it where the work was recorded in units (`ooc_graph.layout.units`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.manifest import Manifest, kind_of
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
 from ooc_graph.layout.names import INTEGRITY, MANIFEST
+from ooc_graph.layout.units import Units, key_of
 
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
@@ -49,6 +51,7 @@ class Partial:
 
     def __init__(self, final: Path, run_id: str) -> None:
         self.final, self.run_id = final, run_id
+        self.units: Units | None = None
         self.folder = final.with_name(f"{final.name}.partial-{run_id}")
         self.spill = self.folder / "spill"
 
@@ -62,7 +65,7 @@ class Partial:
         """Write metadata and manifest, bring everything to disk, and rename into place."""
         specs, chunks = list(specs), list(chunks)
         for chunk in chunks:
-            _sync_file(self.folder / chunk.path)
+            sync_file(self.folder / chunk.path)
         shutil.rmtree(self.spill, ignore_errors=True)
         entries = [*chunks, *self._write_documents(attributes, specs)]
         entries += self._write_sidecars(specs, {entry.path: entry for entry in chunks})
@@ -109,8 +112,24 @@ def sidecar_path(array: str) -> str:
 
 
 @contextlib.contextmanager
-def partial_store(final: Path, kind: str, *, overwrite: bool) -> Iterator[Partial]:
+def partial_store(
+    final: Path, kind: str, *, overwrite: bool, key: str | None = None
+) -> Iterator[Partial]:
     """Context in which a store is written; whatever happens, no half of it stays behind.
+
+    Unless it has a ``key``: then the partial store has units, stays where some are done when
+    the run ends before its time, and is taken up by the next run with the same key.
+
+    Parameters
+    ----------
+    final
+        Where the store will stand.
+    kind
+        ``graph`` or ``result``.
+    overwrite
+        Whether a store of that kind may be replaced.
+    key
+        What the bytes of all units follow from; None for work without units.
 
     Raises
     ------
@@ -129,16 +148,29 @@ def partial_store(final: Path, kind: str, *, overwrite: bool) -> Iterator[Partia
         raise OutputExistsError(f"{final.parent}: no such folder to write {final.name} into")
     refuse_inside_store(final)
     run_id = uuid.uuid4().hex[:12]
-    with disk_full_reported(final), locked(final, run_id):
-        _remove_leftovers(final)
+    with disk_full_reported(final, in_units=key is not None), locked(final, run_id):
+        kept = None if key is None else _left_by(final, key)
+        _remove_leftovers(final, kept)
         # Another run may have finished while this one had not yet taken the lock.
         _refuse_existing(final, kind, overwrite)
-        partial = Partial(final, run_id)
+        partial = Partial(final, run_id if kept is None else kept.name.rpartition("-")[2])
+        is_done = False
         try:
-            partial.spill.mkdir(parents=True)
+            partial.spill.mkdir(parents=True, exist_ok=True)
+            if key is not None:
+                partial.units = Units(partial.folder, run_id, key)
             yield partial
+            is_done = True
         finally:
-            _remove(partial.folder, final)
+            if is_done or partial.units is None or not partial.units.done():
+                _remove(partial.folder, final)
+
+
+def _left_by(final: Path, key: str) -> Path | None:
+    """What a run with the same key left behind; not what was about to be removed."""
+    removed = final.name + _REMOVED
+    left = (path for path in _siblings(final, ".partial-") if not path.name.startswith(removed))
+    return next((path for path in left if key_of(path) == key), None)
 
 
 def _refuse_existing(final: Path, kind: str, overwrite: bool) -> None:
@@ -169,15 +201,18 @@ def refuse_inside_store(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def disk_full_reported(final: Path) -> Iterator[None]:
+def disk_full_reported(final: Path, *, in_units: bool = False) -> Iterator[None]:
     """Context in which an error for want of space becomes a `DiskFullError` about ``final``."""
+    kept = f"nothing of {final.name} was kept"
+    if in_units:
+        kept = f"the same command goes on with what there is of {final.name}"
     try:
         yield
     except OSError as error:
         if not _is_disk_full(error):
             raise
         raise DiskFullError(
-            f"{error.filename or final}: the disk is full; nothing of {final.name} was kept, "
+            f"{error.filename or final}: the disk is full; {kept}, "
             "stores written before are intact; free some space and run the command again"
         ) from error
 
@@ -235,13 +270,14 @@ def _same_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _remove_leftovers(final: Path) -> None:
+def _remove_leftovers(final: Path, kept: Path | None) -> None:
     # Where stores cannot be exchanged, a run killed between two renames left the old one aside.
     for aside in _siblings(final, _ASIDE):
         if not final.exists() and not final.is_symlink():
             aside.rename(final)
     for left in _siblings(final, ".partial-"):
-        _remove(left, final)
+        if left != kept:
+            _remove(left, final)
 
 
 def _siblings(final: Path, suffix: str) -> list[Path]:
@@ -266,7 +302,8 @@ def _write_durably(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_file(path: Path) -> None:
+def sync_file(path: Path) -> None:
+    """Bring a file's content to disk."""
     with path.open("rb") as file:
         # Not every system has the cheaper call.
         getattr(os, "fdatasync", os.fsync)(file.fileno())

@@ -24,26 +24,38 @@ CODECS: list[dict[str, Any]] = [
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """A one-dimensional array of a store.
+    """An array of a store: one-dimensional, or rows of one width in chunks of whole rows.
 
     Parameters
     ----------
     path
         Name inside the store, with slashes.
     length
-        Number of elements.
+        Number of elements, or of rows.
     dtype
         One of Zarr's plain numeric types.
+    width
+        Elements of a row, at least 1; None where the array is one-dimensional.
     """
 
     path: str
     length: int
     dtype: np.dtype[Any]
+    width: int | None = None
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of an element, or of a row."""
+        return self.dtype.itemsize * (1 if self.width is None else self.width)
+
+    def shape(self, length: int) -> tuple[int, ...]:
+        """Shape of so many elements, or rows."""
+        return (length,) if self.width is None else (length, self.width)
 
     @property
     def chunk(self) -> int:
-        """Elements a chunk."""
-        return chunk_length(self.length, self.dtype.itemsize)
+        """Elements, or rows, a chunk."""
+        return chunk_length(self.length, self.item_bytes)
 
     @property
     def chunks(self) -> int:
@@ -52,10 +64,10 @@ class ArraySpec:
 
     def chunk_path(self, index: int) -> str:
         """Path of a chunk file inside the store."""
-        return f"{self.path}/c/{index}"
+        return f"{self.path}/c/{index}" + ("" if self.width is None else "/0")
 
     def bounds(self, index: int) -> tuple[int, int]:
-        """Elements ``start, stop`` that chunk ``index`` holds."""
+        """Elements, or rows, ``start, stop`` that chunk ``index`` holds."""
         return index * self.chunk, min((index + 1) * self.chunk, self.length)
 
     def document(self) -> bytes:
@@ -64,11 +76,11 @@ class ArraySpec:
             {
                 "zarr_format": 3,
                 "node_type": "array",
-                "shape": [self.length],
+                "shape": list(self.shape(self.length)),
                 "data_type": self.dtype.name,
                 "chunk_grid": {
                     "name": "regular",
-                    "configuration": {"chunk_shape": [self.chunk]},
+                    "configuration": {"chunk_shape": list(self.shape(self.chunk))},
                 },
                 "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
                 "fill_value": 0,
@@ -87,7 +99,8 @@ class ArraySpec:
         ValueError
             If the array is stored in any other way than this package stores arrays.
         """
-        spec = cls(path, int(document["shape"][0]), np.dtype(document["data_type"]))
+        length, *widths = map(int, document["shape"])
+        spec = cls(path, length, np.dtype(document["data_type"]), *widths[:1])
         if json.loads(spec.document()) != document:
             raise ValueError(f"{path}: not stored the way this package stores arrays")
         return spec

@@ -26,6 +26,7 @@ HUB, LIGHT = "hub", "light"
 
 VERTEX, PARENT, LEVEL, DISTANCE = "vertex", "parent", "level", "distance"
 COMPONENT = "component"
+SOURCE, REACHED = "source", "reached"
 
 
 def rows_path(shard: int, side: str, order: str) -> str:

@@ -98,9 +98,9 @@ class Stored:
         return document
 
     def chunk(self, spec: ArraySpec, index: int, out: AnyArray | None = None) -> AnyArray:
-        """Elements of one chunk, checked against the manifest."""
+        """Elements, or rows, of one chunk, checked against the manifest."""
         start, stop = spec.bounds(index)
-        data = np.empty(stop - start, spec.dtype) if out is None else out
+        data = np.empty(spec.shape(stop - start), spec.dtype) if out is None else out
         entry = self.manifest.files[spec.chunk_path(index)]
         read_chunk(self.path, spec, index, data, entry.crc32c or 0)
         return data
@@ -108,7 +108,7 @@ class Stored:
     def read(self, array: str) -> AnyArray:
         """Whole array in host memory, read chunk by chunk into place and checked."""
         spec = self.spec(array)
-        data = np.empty(spec.length, spec.dtype)
+        data = np.empty(spec.shape(spec.length), spec.dtype)
         for index in range(spec.chunks):
             start, stop = spec.bounds(index)
             self.chunk(spec, index, data[start:stop])
@@ -156,7 +156,7 @@ class Stored:
 
 def _what(path: str) -> str:
     array, separator, index = path.rpartition("/c/")
-    return f"chunk {index} of {array}" if separator else "the file"
+    return f"chunk {index.removesuffix('/0')} of {array}" if separator else "the file"
 
 
 def _check_quickly(store: Path, entry: FileEntry) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ooc_graph.answers.result import (
     BfsResult,
     ComponentsResult,
+    PairsResult,
     Result,
     SsspResult,
     TreeResult,
@@ -290,7 +291,7 @@ def _search(
     **options: Any,
 ) -> TreeResult:
     return search(
-        _opened(graph, client),
+        opened(graph, client),
         kernel,
         source,
         place=place_for(client, parse_bytes(memory_limit), device),
@@ -300,7 +301,8 @@ def _search(
     )
 
 
-def _opened(graph: Graph | str | Path, client: Client | None) -> Graph:
+def opened(graph: Graph | str | Path, client: Client | None) -> Graph:
+    """The graph, opened if it is given by its path."""
     if isinstance(graph, MemoryGraph) and client is not None:
         raise UsageError(
             "a graph in memory is searched in this process alone; leave client= out, or make a "
@@ -332,7 +334,7 @@ def components(
     subgraph sampling", IPDPS 2018.
     """
     return find_components(
-        _opened(graph, client),
+        opened(graph, client),
         place=place_for(client, parse_bytes(memory_limit), device),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
@@ -367,6 +369,8 @@ def validate(result: Result | str | Path, edges: Any, **options: Any) -> Verdict
         Names the rule and the smallest vertex or edge that breaks it.
     """
     answer = result if isinstance(result, Result) else Result.open(result)
+    if isinstance(answer, PairsResult):
+        raise UsageError("distances of many sources cannot be validated: validate single searches")
     source = open_source(edges, **options)
     if isinstance(answer, SsspResult) and not source.weighted:
         raise UsageError("distances can only be checked against edges with weights")

@@ -30,7 +30,7 @@ _CUDA_BFS_BYTES, _CUDA_SSSP_BYTES, _CUDA_WIDE_BYTES = 64, 96, 160
 # And whatever the graph.
 _CUDA_FIXED_BYTES = 32 << 20
 
-ORDER_OF = {"bfs": HUB, "sssp": LIGHT, "components": HUB}
+ORDER_OF = {"bfs": HUB, "sssp": LIGHT, "components": HUB, "apsp": LIGHT}
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Searcher:
     Parameters
     ----------
     kernel
-        ``bfs``, ``sssp`` or ``components``.
+        ``bfs``, ``sssp``, ``components`` or ``apsp``.
     search
         The device's search.
     graph, ids, tuples
@@ -224,7 +224,7 @@ def _load(path: str, identity: str, kernel: str, method: str, device_name: str) 
     if method == EDGES:
         search = load_search(graph, kernel, device())
         return Searcher(kernel, search, graph, load_ids(graph), graph.tuples())
-    shard = graph.load(ORDER_OF[kernel])
+    shard = graph.load(ORDER_OF[kernel], signed=kernel == "apsp")
     search = getattr(device(), kernel)(shard)
     warm(kernel, graph, device(), variant=variant_of(search))
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)

@@ -41,8 +41,8 @@ def warm_part(part: Part, device: CpuDevice) -> None:
     """Run the search on two vertices that are neighbours of each other."""
     tiny = _pair(part)
     if part.variant != RANKS:
-        root = () if part.job == "components" else (0,)
-        getattr(device, part.job)(tiny).run(*root)
+        roots: dict[str, Any] = {"components": (), "apsp": (np.zeros(1, np.int64),)}
+        getattr(device, part.job)(tiny).run(*roots.get(part.job, (0,)))
     else:
         coroutine, shared = _ranks(part, device, tiny)
         local.run([coroutine], shared, 1)

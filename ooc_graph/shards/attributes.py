@@ -42,7 +42,10 @@ def graph_attributes(
     shards, orders
         Number of virtual shards, and the row orders that there are.
     """
+    loop = None if weight_dtype is None else total.negative_loop
     return {
+        # Only where there is one.
+        **({} if loop is None else {"negative_loop": {"weight": loop[0], "vertex": loop[1]}}),
         "directed": directed,
         "weighted": weight_dtype is not None,
         "weight_dtype": None if weight_dtype is None else weight_dtype.name,

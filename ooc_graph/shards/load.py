@@ -125,6 +125,12 @@ class Graph:
         return None if name is None else np.dtype(name)
 
     @property
+    def has_negative_weights(self) -> bool:
+        """Whether any weight is below zero, self-loops' included."""
+        lightest = self.attributes["lightest"]
+        return lightest is not None and lightest < 0
+
+    @property
     def vertices(self) -> int:
         """Vertices that the input has or declares, isolated ones included."""
         return int(self.attributes["vertices"])
@@ -222,8 +228,15 @@ class Graph:
         index = position // spec.chunk
         return int(self.stored.chunk(spec, index)[position - index * spec.chunk])
 
-    def require(self, order: str) -> None:
+    def require(self, order: str, *, signed: bool = False) -> None:
         """Refuse a search that the store has no rows for.
+
+        Parameters
+        ----------
+        order
+            ``hub`` or ``light``.
+        signed
+            Whether the search takes negative weights.
 
         Raises
         ------
@@ -237,7 +250,7 @@ class Graph:
                 f"{self.path}: holds no weights, so there are no weighted distances; use bfs, or "
                 "build it again with weights (and --rows both)"
             )
-        if order == LIGHT and self.attributes["lightest"] < 0:
+        if order == LIGHT and not signed and self.has_negative_weights:
             raise NegativeWeightError(
                 f"{self.path}: has negative weights (lightest {self.attributes['lightest']})",
                 advice="sssp needs weights of zero or more; use apsp, which allows negative ones",
@@ -259,7 +272,7 @@ class Graph:
     def _sides(self) -> tuple[str, ...]:
         return (OUT, IN) if self.directed else (OUT,)
 
-    def load(self, order: str, shard: int | None = None) -> Shard:
+    def load(self, order: str, shard: int | None = None, *, signed: bool = False) -> Shard:
         """Bring rows into host memory, every chunk checked.
 
         Parameters
@@ -268,13 +281,15 @@ class Graph:
             ``hub`` (BFS) or ``light`` (SSSP).
         shard
             One shard, or None for the whole graph in global order.
+        signed
+            Whether the search takes negative weights.
 
         Raises
         ------
         CorruptStoreError
             Names file and chunk.
         """
-        self.require(order)
+        self.require(order, signed=signed)
         rows = {side: self._side(side, order, shard) for side in self._sides()}
         out, into = rows[OUT], rows.get(IN, rows[OUT])
         whole = Dealing(self.rows)

@@ -22,12 +22,17 @@ class Tally:
         Tuples, and self-loops among them.
     lightest, heaviest
         Range of the weights, or None where there are none.
+    negative_loop
+        Weight and vertex of the lightest self-loop of negative weight, of the smallest vertex
+        among several; None where there is none. Rows hold no self-loops, and shortest paths need
+        to know.
     """
 
     edges: int = 0
     loops: int = 0
     lightest: Any = None
     heaviest: Any = None
+    negative_loop: tuple[Any, int] | None = None
 
     def add(self, block: EdgeBlock, loops: int) -> None:
         """Take in a block that has so many self-loops."""
@@ -38,6 +43,16 @@ class Tally:
             low, high = block.weight.min().item() + 0, block.weight.max().item() + 0
             self.lightest = low if self.lightest is None else min(self.lightest, low)
             self.heaviest = high if self.heaviest is None else max(self.heaviest, high)
+            if low < 0:
+                self._add_negative_loops(block)
+
+    def _add_negative_loops(self, block: EdgeBlock) -> None:
+        assert block.weight is not None
+        places = np.flatnonzero((block.source == block.target) & (block.weight < 0))
+        if len(places):
+            place = places[np.lexsort((block.source[places], block.weight[places]))[0]]
+            found = block.weight[place].item(), int(block.source[place])
+            self.negative_loop = min(self.negative_loop or found, found)
 
     @staticmethod
     def sum(parts: Iterable[Tally]) -> Tally:
@@ -48,6 +63,7 @@ class Tally:
             sum(part.loops for part in parts),
             min((part.lightest for part in parts if part.lightest is not None), default=None),
             max((part.heaviest for part in parts if part.heaviest is not None), default=None),
+            min((part.negative_loop for part in parts if part.negative_loop), default=None),
         )
 
 

@@ -1,0 +1,193 @@
+"""Distances from many sources, by internal id -> rows by original id, or one number a source."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.answers.scatter import Ids
+from ooc_graph.errors import InputError, UsageError
+from ooc_graph.layout.chunks import FileEntry, write_chunk
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import DISTANCE
+from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
+
+REDUCTIONS = ("eccentricity", "closeness", "sum")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of every source.
+
+    Parameters
+    ----------
+    targets
+        int64: places, among all vertices, that distances are wanted to; None: all.
+    cutoff
+        Largest distance that counts as reached; None: any.
+    reduce
+        One of `REDUCTIONS` instead of the distances; None: the distances.
+    """
+
+    targets: IntArray | None = None
+    cutoff: float | None = None
+    reduce: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be carried out.
+
+        Raises
+        ------
+        UsageError
+        """
+        if self.reduce is not None and self.reduce not in REDUCTIONS:
+            raise UsageError(f"reduce {self.reduce!r}: choose {', '.join(REDUCTIONS)}")
+        if self.cutoff is not None and not math.isfinite(self.cutoff):
+            raise UsageError(f"cutoff {self.cutoff}: give a finite distance")
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """One source's distances as one number, and how many vertices it reaches, itself included."""
+
+    value: float
+    reached: int
+
+
+def reduced_dtype(reduce: str, distance: np.dtype[Any]) -> np.dtype[Any]:
+    """Type of a reduction's column."""
+    if reduce == "eccentricity":
+        return distance
+    return distance if reduce == "sum" and distance.kind == "i" else np.dtype(np.float64)
+
+
+def unreached_value(dtype: np.dtype[Any]) -> Any:
+    """Distance of what is not reached."""
+    return dtype.type(np.inf if dtype.kind == "f" else INT64_UNREACHED)
+
+
+class SourceRows:
+    """Rows of the answer, one source after the other.
+
+    Parameters
+    ----------
+    answer
+        (sources with a row, rows): distances by internal id.
+    sources
+        int64 (sources,): their places among all vertices.
+    ids
+        Id tables of the graph.
+    asked
+        What is asked of every source.
+    """
+
+    def __init__(self, answer: AnyArray, sources: IntArray, ids: Ids, asked: Asked) -> None:
+        self._answer, self._asked = answer, asked
+        self._columns = asked.targets
+        places = ids.internal_of if asked.targets is None else ids.internal_of[asked.targets]
+        self._lonely = places < 0
+        self._places = np.maximum(places, 0)
+        self._sources = sources
+        has_row = ids.internal_of[sources] >= 0
+        self._row = np.where(has_row, np.cumsum(has_row) - 1, -1)
+        self._all_vertices = len(ids.internal_of)
+
+    def part(self, start: int, stop: int) -> SourceRows:
+        """Some of the sources."""
+        part = copy(self)
+        part._sources, part._row = self._sources[start:stop], self._row[start:stop]
+        return part
+
+    @property
+    def width(self) -> int:
+        """Distances of a source."""
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[AnyArray]:
+        """Distances of each source: (width,), the same array again and again."""
+        dtype, far = self._answer.dtype, unreached_value(self._answer.dtype)
+        found = np.empty(self.width, dtype)
+        for source, row in zip(self._sources.tolist(), self._row.tolist(), strict=True):
+            if row < 0:
+                found.fill(far)
+            else:
+                self._answer[row].take(self._places, out=found, mode="clip")
+                found[self._lonely] = far
+            if self._asked.cutoff is not None:
+                found[found > self._asked.cutoff] = far
+            if self._asked.cutoff is None or self._asked.cutoff >= 0:
+                self._set_own(found, source)
+            yield found
+
+    def _set_own(self, found: AnyArray, source: int) -> None:
+        """A source without arcs reaches itself, too."""
+        if self._columns is None:
+            found[source] = 0
+        else:
+            found[self._columns == source] = 0
+
+    def reduced(self, reduce: str) -> list[Reduced]:
+        """Each source's distances as one number."""
+        return [self._reduced(reduce, found) for found in self]
+
+    def _reduced(self, reduce: str, found: AnyArray) -> Reduced:
+        reached = found[found < unreached_value(found.dtype)]
+        if reduce == "eccentricity":
+            return Reduced(reached.max().item() if len(reached) else 0, len(reached))
+        total = _sum(reached)
+        if reduce == "sum":
+            return Reduced(total, len(reached))
+        return Reduced(closeness(total, len(reached), self._all_vertices), len(reached))
+
+
+def _sum(values: AnyArray) -> float:
+    if values.dtype.kind == "f":
+        return float(values.sum(dtype=np.float64))
+    total = values.sum()
+    # Rounded, and so out of bounds by far where the sum of int64 has gone round.
+    if abs(values.sum(dtype=np.float64)) >= 2.0**62:
+        raise InputError(
+            "a sum of distances does not fit 64 bits",
+            advice="divide the weights, or give them as floats for rounded sums",
+        )
+    return int(total)
+
+
+def closeness(total: float, reached: int, vertices: int) -> float:
+    """Closeness of a source after Wasserman and Faust: of its way out, over ``reached`` vertices.
+
+    0 if it reaches nothing but itself; NaN if its distances sum up to nothing, or less.
+    """
+    if reached <= 1:
+        return 0.0
+    if total <= 0:
+        return math.nan
+    return (reached - 1) / total * ((reached - 1) / (vertices - 1))
+
+
+def write_rows(rows: SourceRows, spec: ArraySpec, index: int, folder: Path) -> list[FileEntry]:
+    """Write a chunk of sources."""
+    return [write_chunk(folder, spec, index, (found[None, :] for found in rows))]
+
+
+def distances_spec(sources: int, width: int, dtype: np.dtype[Any]) -> ArraySpec:
+    """How distances are stored: chunks of whole sources."""
+    return ArraySpec(DISTANCE, sources, dtype, width)
+
+
+def pairs_attributes(asked: Asked, graph: str, dtype: np.dtype[Any]) -> dict[str, Any]:
+    """Canonical attributes of a stored result."""
+    far = "+inf" if dtype.kind == "f" else INT64_UNREACHED
+    told: dict[str, Any] = {"kernel": "apsp", "graph_sha256": graph, "cutoff": asked.cutoff}
+    if asked.reduce is None:
+        return told | {"unreached": far}
+    return told | {
+        "reduce": asked.reduce,
+        "targets": "some" if asked.targets is not None else "all",
+    }

@@ -1,0 +1,153 @@
+"""Units of work in a partial store that a later run need not do again.
+
+A unit's chunk files are written in a folder of the attempt, flushed, and renamed into place; then
+a record of them is. Both happen once or not at all, whoever is killed when. A later run gives its
+attempt another folder and removes the old one, so that a worker which still writes for a run that
+is dead finds no place to write to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.names import CRC_BYTES
+
+_KEY, _DONE, _ATTEMPT = "spill/key", "spill/done", "spill/attempt-"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A finished unit.
+
+    Parameters
+    ----------
+    entries
+        Its chunk files.
+    facts
+        What else is known of it, JSON-able.
+    """
+
+    entries: tuple[FileEntry, ...]
+    facts: dict[str, Any]
+
+
+class Units:
+    """The units of one partial store.
+
+    Parameters
+    ----------
+    folder
+        The partial store.
+    attempt
+        Name of this run.
+    key
+        What the bytes of all units follow from.
+    """
+
+    def __init__(self, folder: Path, attempt: str, key: str) -> None:
+        self.folder = folder
+        self.attempt = folder / f"{_ATTEMPT}{attempt}"
+        for old in folder.glob(f"{_ATTEMPT}*"):
+            shutil.rmtree(old, ignore_errors=True)
+        self.attempt.mkdir()
+        (folder / _DONE).mkdir(exist_ok=True)
+        _write(folder / _KEY, self.attempt / "key", key.encode())
+
+    def done(self) -> dict[int, Unit]:
+        """Units that are recorded and whose files are there, by number."""
+        found = {}
+        for path in sorted((self.folder / _DONE).glob("*.json")):
+            unit = _read(path)
+            if unit is not None and all(_is_there(self.folder, entry) for entry in unit.entries):
+                found[int(path.stem)] = unit
+        return found
+
+
+def key_of(folder: Path) -> str | None:
+    """Key of a partial store, None where it has no units."""
+    try:
+        return (folder / _KEY).read_text()
+    except OSError:
+        return None
+
+
+def finish_unit(
+    folder: Path,
+    attempt: Path,
+    number: int,
+    write: Callable[[Path], Sequence[FileEntry]],
+    facts: dict[str, Any],
+) -> Unit:
+    """Write a unit's chunk files, bring them into place and record them.
+
+    Parameters
+    ----------
+    folder
+        The partial store.
+    attempt
+        Folder of the run that wants the unit.
+    number
+        The unit's.
+    write
+        Writes the files below the folder that it is given.
+    facts
+        What else the record has to hold.
+
+    Raises
+    ------
+    FileNotFoundError
+        The run is over, and another has taken its place.
+    """
+    scratch = attempt / str(number)
+    scratch.mkdir(exist_ok=True)
+    entries = tuple(write(scratch))
+    if not attempt.is_dir() or not folder.is_dir():
+        raise FileNotFoundError(f"{attempt}: the run that wanted this unit is over")
+    for entry in entries:
+        _flush(scratch / entry.path)
+        (folder / entry.path).parent.mkdir(parents=True, exist_ok=True)
+        (scratch / entry.path).replace(folder / entry.path)
+    unit = Unit(entries, facts)
+    content = json.dumps({"entries": [asdict(entry) for entry in entries], "facts": facts})
+    _write(folder / _DONE / f"{number}.json", scratch / "record", content.encode())
+    shutil.rmtree(scratch, ignore_errors=True)
+    return unit
+
+
+def _write(path: Path, scratch: Path, content: bytes) -> None:
+    scratch.write_bytes(content)
+    _flush(scratch)
+    scratch.replace(path)
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _read(path: Path) -> Unit | None:
+    try:
+        told = json.loads(path.read_bytes())
+        entries = [FileEntry(**row | {"sidecar": tuple(row["sidecar"])}) for row in told["entries"]]
+        return Unit(tuple(entries), told["facts"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _is_there(folder: Path, entry: FileEntry) -> bool:
+    """Whether the file has its size and ends in its crc32c."""
+    try:
+        with (folder / entry.path).open("rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            tail = os.pread(file.fileno(), CRC_BYTES, entry.size - CRC_BYTES)
+    except OSError:
+        return False
+    return size == entry.size and tail == struct.pack("<I", entry.crc32c)

@@ -1,0 +1,121 @@
+"""The Python API for many sources at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.result import PairsResult
+from ooc_graph.session.api import opened
+from ooc_graph.session.devices import AUTO
+from ooc_graph.session.machine import parse_bytes
+from ooc_graph.session.pairs import pairs
+from ooc_graph.session.place import place_for
+from ooc_graph.session.sources import places_of
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import NoProgress, Progress
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def johnson(
+    graph: Graph | str | Path,
+    sources: Any = None,
+    *,
+    targets: Any = None,
+    cutoff: float | None = None,
+    reduce: str | None = None,
+    out: str | Path | None = None,
+    client: Client | None = None,
+    device: str = AUTO,
+    memory_limit: str | int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> PairsResult:
+    """Shortest distances from all vertices, or from some, on weights of any sign.
+
+    Johnson's algorithm: where weights are negative, potentials by Bellman-Ford from an added
+    vertex make them >= 0; then sources are searched from by batches, one read of an arc for all
+    sources of a batch. Integers are exact. Without negative weights each row has the bits of
+    `sssp`; with them floats are wrong by what rounding makes of the potentials (docs/apsp.md).
+
+    Parameters
+    ----------
+    graph
+        A built graph with weights, or its path; or a graph in memory (`from_edges`).
+    sources
+        Original ids, each once; None: all vertices.
+    targets
+        Original ids that distances are wanted to, each once; None: all vertices.
+    cutoff
+        Vertices farther away than this count as unreached.
+    reduce
+        Instead of distances one number for each source, over the targets it reaches:
+        ``eccentricity`` (the largest distance), ``sum`` (of distances) or ``closeness`` (of
+        Wasserman and Faust, along the arcs' direction).
+    out
+        Folder of the result's store, written batch by batch; a call that is stopped goes on
+        where it was when it is made again. None: the answer stays in memory.
+    client
+        Dask client, over whose workers the sources are spread; None: this process.
+    device
+        ``cpu`` or ``auto``; ``cuda`` is refused.
+    memory_limit
+        Bytes of host memory for all processes of the search together.
+    overwrite
+        Replace an existing result.
+    progress
+        Who hears of it.
+
+    Raises
+    ------
+    NegativeCycleError
+        If a cycle has a negative weight; the error holds its vertices and exact weight.
+    UnknownVertexError, InputError
+        If a source or target is unknown or given twice, none is given, or sums of the weights
+        might overflow.
+    UsageError
+        If the graph has no weights, or an option cannot be carried out.
+    MemoryBudgetError, OutputExistsError, CorruptStoreError
+        Nothing is written.
+    DiskFullError
+        If the distances do not fit the disk; nothing is written.
+
+    References
+    ----------
+    D. B. Johnson, "Efficient algorithms for shortest paths in sparse networks", J. ACM 24 (1977).
+
+    Examples
+    --------
+    >>> import ooc_graph as og
+    >>> g = og.from_edges([0, 1, 0], [1, 2, 2], [3, -2, 4], directed=True)
+    >>> og.johnson(g).distance[0].tolist()
+    [0, 3, 1]
+    """
+    found = opened(graph, client)
+    chosen = np.arange(found.vertices) if sources is None else places_of(found, sources)
+    aimed = None if targets is None else places_of(found, targets, "targets")
+    return pairs(
+        found,
+        chosen,
+        Asked(aimed, cutoff, reduce),
+        place=place_for(client, parse_bytes(memory_limit), device),
+        progress=progress or NoProgress(),
+        out=None if out is None else Path(out),
+        overwrite=overwrite,
+    )
+
+
+def shortest_paths(graph: Graph | str | Path, sources: Any, **options: Any) -> PairsResult:
+    """Shortest distances from some vertices: `johnson` with the sources that must be given.
+
+    Parameters
+    ----------
+    graph, sources, **options
+        As for `johnson`.
+    """
+    return johnson(graph, sources, **options)

@@ -1,0 +1,312 @@
+"""Distances from many sources: batches over the cores of this process or a cluster's workers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ooc_graph import kernel_cache
+from ooc_graph.answers.pairs import (
+    Asked,
+    Reduced,
+    distances_spec,
+    pairs_attributes,
+    reduced_dtype,
+)
+from ooc_graph.answers.result import PairsResult
+from ooc_graph.errors import DiskFullError, MemoryBudgetError, UsageError
+from ooc_graph.layout.chunks import FileEntry, write_chunk
+from ooc_graph.layout.commit import Partial, partial_store
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import CRC_BYTES, DISTANCE, LIGHT, REACHED, SOURCE, VERTEX
+from ooc_graph.layout.units import Unit, Units
+from ooc_graph.session import resident
+from ooc_graph.session.devices import CUDA
+from ooc_graph.session.pair_tasks import (
+    PairsTask,
+    prepare,
+    refuse_negative_loop,
+    solve,
+    write_batch,
+)
+from ooc_graph.session.place import Place
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.workforce import run_all
+from ooc_graph.types import AnyArray, IntArray, Progress
+
+LANES = (64, 32, 16)
+"""Most sources in a batch: the first that memory allows."""
+BATCHES = 2
+"""Batches of every thread in a task, at least: the last ones of a task wait for each other."""
+# Bytes a vertex: id tables, and what a thread holds beside its lanes.
+_ID_BYTES, _STATE_BYTES = 24, 32
+# Bytes an arc while negative weights are turned into others.
+_SORTED_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the sources are divided.
+
+    Parameters
+    ----------
+    lanes
+        Most sources of a batch, which one thread searches.
+    chunks
+        Chunks of a task.
+    """
+
+    lanes: int
+    chunks: int
+
+
+def pairs(
+    graph: Graph,
+    sources: IntArray,
+    asked: Asked,
+    *,
+    place: Place,
+    progress: Progress,
+    out: Path | None = None,
+    overwrite: bool = False,
+) -> PairsResult:
+    """Find the distances from sources, given by their places, and give or write them.
+
+    Raises
+    ------
+    UsageError, MemoryBudgetError, OutputExistsError, NegativeCycleError, InputError, DiskFullError
+        Before any distance is written.
+    CorruptStoreError
+        If a chunk of the graph is not as the manifest says.
+    """
+    resident.require_same(graph.path, graph.identity)
+    graph.require(LIGHT, signed=True)
+    if place.wanted == CUDA:
+        raise UsageError("many sources are searched from on the CPU only: use --device cpu")
+    refuse_negative_loop(graph)
+    width = graph.vertices if asked.targets is None else len(asked.targets)
+    spec = distances_spec(len(sources), width, _dtype(graph))
+    plan = _plan(graph, spec, place)
+    if out is None:
+        _require_memory_for_answer(spec, asked, place)
+    task = PairsTask(str(graph.path), graph.identity, asked, len(sources), plan.lanes, spec)
+    with progress.stage("preparing"):
+        place.call(prepare, task)
+    start = perf_counter()
+    if out is None:
+        columns = _in_memory(graph, task, plan, sources, place, progress)
+        return PairsResult(None, perf_counter() - start, columns)
+    key = _key(graph, task, sources)
+    with partial_store(out, "result", overwrite=overwrite, key=key) as store:
+        _write(graph, task, plan, sources, store, place, progress)
+    return replace(PairsResult.open(out), elapsed_s=perf_counter() - start)
+
+
+def _dtype(graph: Graph) -> np.dtype[Any]:
+    weights = graph.weight_dtype
+    return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
+
+
+def _plan(graph: Graph, spec: ArraySpec, place: Place) -> Plan:
+    """The most lanes that fit every process.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Not even the fewest do.
+    """
+    threads, available = place.threads, place.least_limit_bytes
+    for lanes in LANES:
+        chunks = -(-BATCHES * lanes * threads // spec.chunk)
+        needed = _needed_bytes(graph, spec, lanes, chunks * spec.chunk, threads)
+        if needed <= available:
+            return Plan(lanes, chunks)
+    raise MemoryBudgetError(
+        f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker may use "
+        f"{available:,}; raise --memory-limit or add memory to the workers"
+    )
+
+
+def _needed_bytes(graph: Graph, spec: ArraySpec, lanes: int, sources: int, threads: int) -> int:
+    """Memory of a process: rows and their copies, lanes, and answers of the tasks at once."""
+    rows, size = graph.resident_bytes(LIGHT), spec.dtype.itemsize
+    # Arcs that somebody needs are copied, and so are reweighted ones.
+    copies = rows * (2 if graph.has_negative_weights else 1)
+    sorted_ = graph.arcs * _SORTED_BYTES if graph.has_negative_weights else 0
+    state = graph.rows * threads * (lanes * size + _STATE_BYTES)
+    answers = sources * graph.rows * size * threads
+    return rows + copies + sorted_ + state + answers + graph.vertices * _ID_BYTES
+
+
+def _require_memory_for_answer(spec: ArraySpec, asked: Asked, place: Place) -> None:
+    needed = spec.length * (spec.item_bytes if asked.reduce is None else 16)
+    if needed > place.limit_bytes:
+        raise MemoryBudgetError(
+            f"{spec.length:,} sources have {needed:,} bytes of distances, and there are "
+            f"{place.limit_bytes:,}; give out= to write them to a store"
+        )
+
+
+def _ids(graph: Graph, asked: Asked, sources: IntArray) -> dict[str, IntArray]:
+    """Original ids of sources and of columns."""
+    originals = graph.original_ids()
+    targets = originals if asked.targets is None else originals[asked.targets]
+    return {SOURCE: originals[sources], VERTEX: targets}
+
+
+def _in_memory(
+    graph: Graph, task: PairsTask, plan: Plan, sources: IntArray, place: Place, progress: Progress
+) -> dict[str, AnyArray]:
+    length = plan.chunks * task.spec.chunk
+    parts = [sources[start : start + length] for start in range(0, len(sources), length)]
+    ids = _ids(graph, task.asked, sources)
+    found: list[Any] = []
+    distance = None
+    if place.client is not None:
+        with place.workforce() as workforce:
+            items = [(task, part) for part in parts]
+            found = run_all(
+                workforce,
+                progress,
+                "apsp",
+                solve,
+                items,
+                total=len(sources),
+                unit="sources",
+                amount=len,
+            )
+    else:
+        with progress.stage("apsp", len(sources), "sources") as bar:
+            if task.asked.reduce is None:
+                distance = np.empty(task.spec.shape(len(sources)), task.spec.dtype)
+            for number, part in enumerate(parts):
+                block = solve(task, part)
+                if distance is None:
+                    found.append(block)
+                else:
+                    distance[number * length :][: len(part)] = block
+                bar.advance(len(part))
+    if task.asked.reduce is None:
+        return ids | {DISTANCE: np.concatenate(found) if distance is None else distance}
+    return {SOURCE: ids[SOURCE]} | _reduced_columns(task, [one for part in found for one in part])
+
+
+def _reduced_columns(task: PairsTask, found: Sequence[Reduced]) -> dict[str, AnyArray]:
+    assert task.asked.reduce is not None
+    dtype = reduced_dtype(task.asked.reduce, task.spec.dtype)
+    return {
+        REACHED: np.array([one.reached for one in found], np.int64),
+        task.asked.reduce: np.array([one.value for one in found], dtype),
+    }
+
+
+def _write(
+    graph: Graph,
+    task: PairsTask,
+    plan: Plan,
+    sources: IntArray,
+    store: Partial,
+    place: Place,
+    progress: Progress,
+) -> None:
+    units = store.units
+    assert units is not None
+    done = units.done()
+    missing = [index for index in range(task.spec.chunks) if index not in done]
+    if done:
+        progress.note(f"going on with {len(done):,} of {task.spec.chunks:,} chunks done before")
+    if task.asked.reduce is None:
+        _require_space(task.spec, len(missing), store)
+    written = replace(task, folder=str(store.folder), attempt=str(units.attempt))
+    items = [
+        (written, first, sources[task.spec.bounds(first)[0] : task.spec.bounds(last)[1]])
+        for first, last in _runs(missing, plan.chunks)
+    ]
+    with place.workforce() as workforce:
+        run_all(
+            workforce,
+            progress,
+            "apsp",
+            write_batch,
+            items,
+            total=sum(len(item[-1]) for item in items),
+            unit="sources",
+            amount=int,
+        )
+    specs, entries = _collect(graph, task, sources, store, units)
+    attributes = pairs_attributes(task.asked, graph.content_sha256, task.spec.dtype)
+    store.commit("result", attributes, specs, entries)
+
+
+def _runs(missing: Sequence[int], most: int) -> list[tuple[int, int]]:
+    """First and last of stretches of consecutive chunks, ``most`` at a time."""
+    runs: list[tuple[int, int]] = []
+    for index in missing:
+        if runs and runs[-1][1] == index - 1 and index - runs[-1][0] < most:
+            runs[-1] = runs[-1][0], index
+        else:
+            runs.append((index, index))
+    return runs
+
+
+def _require_space(spec: ArraySpec, chunks: int, store: Partial) -> None:
+    needed = chunks * (spec.chunk * spec.item_bytes + CRC_BYTES)
+    free = shutil.disk_usage(store.folder).free
+    if needed > free:
+        raise DiskFullError(
+            f"{store.final}: needs {needed:,} bytes more, and the disk has {free:,} left; free "
+            "some space, give fewer sources or targets, or --reduce"
+        )
+
+
+def _collect(
+    graph: Graph, task: PairsTask, sources: IntArray, store: Partial, units: Units
+) -> tuple[list[ArraySpec], list[FileEntry]]:
+    """All arrays of the store, those of single numbers written here."""
+    found = units.done()
+    done: list[Unit] = [found[index] for index in range(task.spec.chunks)]
+    columns = _ids(graph, task.asked, sources)
+    specs, entries = [task.spec], [entry for unit in done for entry in unit.entries]
+    if task.asked.reduce is not None:
+        specs, pairs_ = (
+            [],
+            [
+                Reduced(value, reached)
+                for unit in done
+                for value, reached in zip(unit.facts["value"], unit.facts["reached"], strict=True)
+            ],
+        )
+        columns = {SOURCE: columns[SOURCE]} | _reduced_columns(task, pairs_)
+    for name, column in columns.items():
+        spec = ArraySpec(name, len(column), column.dtype)
+        specs.append(spec)
+        entries += [
+            write_chunk(store.folder, spec, index, [column[slice(*spec.bounds(index))]])
+            for index in range(spec.chunks)
+        ]
+    return specs, entries
+
+
+def _key(graph: Graph, task: PairsTask, sources: IntArray) -> str:
+    """What the bytes of all units follow from."""
+    digest = hashlib.sha256()
+    told = {
+        "package": kernel_cache.source_hash(),
+        "graph": graph.content_sha256,
+        "cutoff": task.asked.cutoff,
+        "reduce": task.asked.reduce,
+        "targets": None if task.asked.targets is None else len(task.asked.targets),
+    }
+    digest.update(json.dumps(told, sort_keys=True).encode())
+    digest.update(sources.data)
+    if task.asked.targets is not None:
+        digest.update(task.asked.targets.data)
+    return digest.hexdigest()

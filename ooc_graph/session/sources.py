@@ -1,0 +1,114 @@
+"""Which vertices are sources or targets: lists of original ids, files of them, or a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import InputError, UnknownVertexError, UsageError
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import AnyArray, IntArray
+
+RANDOM_STATE = 1
+
+
+def places_of(graph: Graph, ids: Any, what: str = "sources") -> IntArray:
+    """Places, among all vertices, of a list of original ids, in its order.
+
+    Parameters
+    ----------
+    ids
+        Sequence or array of integers.
+    what
+        What they are, for errors.
+
+    Raises
+    ------
+    UsageError
+        If they are no integers.
+    InputError
+        If there are none, or one is repeated.
+    UnknownVertexError
+        If the graph has no such vertex.
+    """
+    wanted = _integers(ids, what)
+    if not len(wanted):
+        raise InputError(f"no {what} are given", advice="give one vertex at least")
+    values, counts = np.unique(wanted, return_counts=True)
+    if (counts > 1).any():
+        raise InputError(f"vertex {values[counts > 1][0]} is given twice among the {what}")
+    originals = None if graph.first_id is not None else graph.original_ids()
+    if originals is None:
+        places = wanted - (graph.first_id or 0)
+        known = (places >= 0) & (places < graph.vertices)
+    else:
+        places = np.searchsorted(originals, wanted)
+        known = originals[np.minimum(places, len(originals) - 1)] == wanted
+    if not known.all():
+        # Its message says which ids there are.
+        graph.position_of(int(wanted[~known][0]))
+        raise UnknownVertexError(f"vertex {wanted[~known][0]} is not in the graph {graph.path}")
+    return places.astype(np.int64)
+
+
+def _integers(ids: Any, what: str) -> IntArray:
+    try:
+        found: AnyArray = np.asarray(ids)
+        if found.size == 0 and found.ndim == 1:
+            return np.empty(0, np.int64)
+        if found.ndim != 1 or found.dtype.kind not in "iu":
+            raise TypeError
+        return found.astype(np.int64, casting="same_kind" if found.dtype.kind == "i" else "unsafe")
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"{what}: give a list of vertex ids, integers") from None
+
+
+def drawn(graph: Graph, count: int) -> IntArray:
+    """Original ids of so many vertices with edges, drawn at random, always the same; ascending.
+
+    Raises
+    ------
+    UsageError
+        If there are not so many.
+    """
+    if not 1 <= count <= graph.rows:
+        raise UsageError(
+            f"{count} sources are asked for; {graph.path} has {graph.rows:,} vertices with edges"
+        )
+    random = np.random.default_rng(RANDOM_STATE)
+    internal = np.sort(random.choice(graph.rows, count, replace=False))
+    return np.sort(graph.original_of()[internal])
+
+
+def ids_in(path: Path) -> IntArray:
+    """Vertex ids of a file: ``.npy`` of integers, or text with one on each line.
+
+    Empty lines and those that begin with ``#`` do not count.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a line is no integer.
+    """
+    try:
+        if path.suffix == ".npy":
+            return _integers(np.load(path, allow_pickle=False), str(path))
+        with path.open(encoding="utf-8") as file:
+            return np.array(list(_parsed(path, file)), np.int64)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read ({error})", path=path) from None
+    except ValueError:
+        raise InputError("is no .npy file of integers", path=path) from None
+
+
+def _parsed(path: Path, lines: Iterable[str]) -> Iterable[int]:
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if text and not text.startswith("#"):
+            try:
+                yield np.int64(int(text)).item()
+            except (ValueError, OverflowError):
+                raise InputError(f"{text[:40]!r} is no vertex id", path=path, line=number) from None
