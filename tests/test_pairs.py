@@ -1,0 +1,448 @@
+"""Many sources at once, as users ask for it: the API, the command, stores, refusals."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import ooc_graph as og
+from ooc_graph.errors import (
+    DiskFullError,
+    InputError,
+    MemoryBudgetError,
+    NegativeCycleError,
+    OutputExistsError,
+    UnknownVertexError,
+    UsageError,
+)
+from ooc_graph.layout import metadata, names
+from ooc_graph.layout.stored import Stored
+from ooc_graph.session import pair_tasks, pairs
+from ooc_graph.types import INT64_UNREACHED
+from tests.command_line import LIMIT_S, call, running
+
+VERTICES = 90
+
+
+def edges(seed: int = 1, count: int = 500) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights of both signs and no negative cycle; ids with gaps, and two small pieces apart."""
+    random = np.random.default_rng(seed)
+    by = random.integers(0, 30, VERTICES)
+    u, v = random.integers(0, VERTICES - 10, (2, count))
+    u, v = np.append(u, [85, 86]), np.append(v, [86, 87])
+    weight = random.integers(0, 40, len(u)) + by[u] - by[v]
+    keep = u != v
+    return (u * 7 + 3)[keep], (v * 7 + 3)[keep], weight[keep]
+
+
+def arrays(*columns: Any) -> tuple[np.ndarray, ...]:
+    return tuple(map(np.array, columns))
+
+
+def exact(arcs: Any, sources: list[int], targets: list[int]) -> list[list[int | None]]:
+    """Bellman-Ford in Python's integers."""
+    rows = []
+    for source in sources:
+        far: dict[int, int] = {source: 0}
+        while True:
+            before = dict(far)
+            for u, v, w in zip(*(column.tolist() for column in arcs), strict=True):
+                if u in far and far[u] + w < far.get(v, math.inf):
+                    far[v] = far[u] + w
+            if far == before:
+                break
+        rows.append([far.get(target) for target in targets])
+    return rows
+
+
+def listed(distance: np.ndarray) -> list[list[int | None]]:
+    far = INT64_UNREACHED if distance.dtype.kind == "i" else np.inf
+    return [[None if d == far else d for d in row] for row in distance.tolist()]
+
+
+@pytest.fixture(scope="module")
+def graph() -> og.Graph:
+    return og.from_edges(*edges(), directed=True)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pairs") / "g.zarr"
+    og.build(edges(), path, directed=True)
+    return path
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Chunks of three sources."""
+    width = len(og.from_edges(*edges(), directed=True).original_ids())
+
+    def length(elements: int, itemsize: int) -> int:
+        return max(1, min(elements, 3 * width * 8 // itemsize))
+
+    monkeypatch.setattr(metadata, "chunk_length", length)
+    monkeypatch.setattr(pairs, "LANES", (1,))
+    monkeypatch.setattr(pairs, "BATCHES", 1)
+    return 3
+
+
+def test_all_pairs_are_exact(graph: og.Graph) -> None:
+    found = og.johnson(graph)
+    ids = graph.original_ids().tolist()
+    assert found.source.tolist() == found.vertex.tolist() == ids
+    assert found.distance.dtype == np.int64
+    assert listed(found.distance) == exact(edges(), ids, ids)
+    assert (found.distance < 0).any()
+
+
+def test_sources_and_targets_come_in_their_order(graph: og.Graph) -> None:
+    sources, targets = [598, 3, 199], [605, 17, 3, 598]
+    found = og.shortest_paths(graph, sources, targets=targets)
+    assert found.source.tolist() == sources
+    assert found.vertex.tolist() == targets
+    assert listed(found.distance) == exact(edges(), sources, targets)
+    frame = found.to_frame()
+    assert frame.loc[598, 605] == found.distance[0, 0]
+
+
+def test_vertices_without_edges_reach_themselves() -> None:
+    graph = og.from_edges([0, 4], [4, 2], np.array([1.5, 2], np.float32), directed=True, vertices=6)
+    found = og.johnson(graph).distance
+    assert found.dtype == np.float32
+    expected = np.full((6, 6), np.inf, np.float32)
+    np.fill_diagonal(expected, 0)
+    expected[0, 4], expected[4, 2], expected[0, 2] = 1.5, 2, 3.5
+    assert found.tolist() == expected.tolist()
+    lonely = og.from_edges([1], [1], [5], directed=True, vertices=3)
+    assert og.johnson(lonely, [2, 1], targets=[1]).distance.tolist() == [[INT64_UNREACHED], [0]]
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_rows_have_the_bits_of_single_searches(directed: bool) -> None:
+    u, v, _ = edges(2)
+    weight = np.random.default_rng(3).random(len(u))
+    graph = og.from_edges(u, v, weight, directed=directed)
+    found = og.johnson(graph)
+    for source, row in zip(found.source.tolist(), found.distance, strict=True):
+        assert row.tobytes() == og.sssp(graph, source).distance.tobytes()
+
+
+def test_cutoff(graph: og.Graph) -> None:
+    whole = og.johnson(graph).distance
+    found = og.johnson(graph, cutoff=12.5).distance
+    assert np.array_equal(found, np.where(whole > 12.5, INT64_UNREACHED, whole))
+    assert (found == INT64_UNREACHED).sum() > (whole == INT64_UNREACHED).sum()
+
+
+@pytest.mark.parametrize("targets", [None, [605, 17, 3, 598]])
+@pytest.mark.parametrize("cutoff", [None, 20])
+def test_reductions_are_those_of_the_matrix(graph: og.Graph, targets: Any, cutoff: Any) -> None:
+    options = {"targets": targets, "cutoff": cutoff}
+    whole = og.johnson(graph, **options).distance
+    rows = [row[row < INT64_UNREACHED].tolist() for row in whole]
+    for reduce in ("eccentricity", "sum", "closeness"):
+        found = og.johnson(graph, reduce=reduce, **options)
+        assert found.names == ("source", "reached", reduce)
+        assert found.read("reached").tolist() == [len(row) for row in rows]
+        for value, row in zip(found.read(reduce).tolist(), rows, strict=True):
+            others, total = len(row) - 1, sum(row)
+            if reduce == "eccentricity":
+                assert value == max(row, default=0)
+            elif reduce == "sum":
+                assert value == total
+            elif others < 1:
+                assert value == 0
+            elif total <= 0:
+                assert math.isnan(value)
+            else:
+                expected = others / total * others / (graph.vertices - 1)
+                assert value == pytest.approx(expected, rel=1e-12)
+
+
+def test_store_holds_the_same_and_zarr_reads_it(
+    store: Path, tmp_path: Path, small_chunks: int
+) -> None:
+    held = og.johnson(store)
+    written = og.johnson(store, out=tmp_path / "d.zarr")
+    spec = Stored.open(tmp_path / "d.zarr").spec(names.DISTANCE)
+    assert spec.chunk == small_chunks
+    assert spec.chunks == -(-len(held.source) // small_chunks)
+    for name in held.names:
+        assert written.read(name).tobytes() == held.read(name).tobytes()
+    assert np.array_equal(written.to_zarr()["distance"][:], held.distance)
+    assert np.array_equal(written.to_dask_array("distance").compute(), held.distance)
+    Stored.open(tmp_path / "d.zarr").verify()
+    assert isinstance(og.Result.open(tmp_path / "d.zarr"), og.PairsResult)
+    with pytest.raises(UsageError, match="no table"):
+        og.export(written, tmp_path / "d.csv")
+    with pytest.raises(UsageError, match="cannot be validated"):
+        og.validate(written, edges(), directed=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.zarr"]
+
+
+@contextmanager
+def stopped_after(most: int) -> Iterator[list[int]]:
+    """Let so many units be finished, then fail; those finished."""
+    done: list[int] = []
+    real = pair_tasks.finish_unit
+
+    def finish(folder: Path, attempt: Path, number: int, *rest: Any) -> Any:
+        if len(done) >= most:
+            raise RuntimeError("stopped")
+        done.append(number)
+        return real(folder, attempt, number, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pair_tasks, "finish_unit", finish)
+        yield done
+
+
+@pytest.mark.parametrize("reduce", [None, "closeness"])
+def test_a_stopped_run_goes_on(
+    store: Path, tmp_path: Path, small_chunks: int, reduce: str | None
+) -> None:
+    whole = og.johnson(store, out=tmp_path / "whole.zarr", reduce=reduce)
+    out = tmp_path / "d.zarr"
+    with stopped_after(7) as first, pytest.raises(RuntimeError, match="stopped"):
+        og.johnson(store, out=out, reduce=reduce)
+    assert not out.exists()
+    (left,) = tmp_path.glob("d.zarr.partial-*")
+    kept = {int(path.stem) for path in (left / "spill/done").glob("*.json")}
+    assert kept == set(first)
+    with stopped_after(1000) as again:
+        found = og.johnson(store, out=out, reduce=reduce)
+    assert sorted([*first, *again]) == list(range(-(-len(whole.source) // small_chunks)))
+    assert Stored.open(out).identity == Stored.open(tmp_path / "whole.zarr").identity
+    assert found.read(found.names[2]).tobytes() == whole.read(whole.names[2]).tobytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.zarr", "whole.zarr"]
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_what_was_done_for_other_sources_is_not_taken_up(store: Path, tmp_path: Path) -> None:
+    for cutoff in (None, 5):
+        with stopped_after(2) as done, pytest.raises(RuntimeError, match="stopped"):
+            og.johnson(store, out=tmp_path / "d.zarr", cutoff=cutoff)
+        assert len(done) == 2
+    assert len(list(tmp_path.glob("d.zarr.partial-*"))) == 1
+
+
+def test_a_killed_command_goes_on(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    u, v = random.integers(0, 3500, (2, 20_000))
+    og.build((u, v, random.integers(1, 100, len(u))), tmp_path / "g.zarr", directed=True)
+    words = ["-m", "ooc_graph", "apsp", tmp_path / "g.zarr", "--out", tmp_path / "d.zarr"]
+    with running([*map(str, words), "--memory-limit", "600MB"]) as process:
+        end = time.monotonic() + LIMIT_S
+        while not (found := list(tmp_path.glob("d.zarr.partial-*/spill/done/*.json"))):
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.002)
+        process.kill()
+    done = {path.name: path.stat().st_mtime_ns for path in found}
+    assert not (tmp_path / "d.zarr").exists()
+    with running([*map(str, words)]) as process:
+        _, said = process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 0, said
+    assert "chunks done before" in said
+    assert done
+    graph = og.open(tmp_path / "g.zarr")
+    found_rows = og.Result.open(tmp_path / "d.zarr").read("distance")
+    for place in (0, 1234, 3000):
+        source = int(graph.original_ids()[place])
+        assert found_rows[place].tobytes() == og.sssp(graph, source).distance.tobytes()
+
+
+def test_two_workers_write_the_same_bytes(store: Path, tmp_path: Path) -> None:
+    og.johnson(store, out=tmp_path / "here.zarr")
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
+        Client(workers) as client,
+    ):
+        og.johnson(store, out=tmp_path / "there.zarr", client=client)
+        held = og.johnson(store, [17, 3], reduce="sum", client=client)
+        cycle = og.build(arrays([1, 2], [2, 1], [1, -2]), tmp_path / "c.zarr", directed=True)
+        with pytest.raises(NegativeCycleError):
+            og.johnson(cycle, client=client)
+    assert held.source.tolist() == [17, 3]
+    first, second = (Stored.open(tmp_path / f"{name}.zarr") for name in ("here", "there"))
+    assert first.identity == second.identity
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "weight", "directed", "cycle", "total"),
+    [
+        ([5, 9, 7], [9, 7, 5], [4, -3, -2], True, {5, 9, 7}, -1),
+        ([1, 5, 9], [2, 9, 5], [4, -3, 2], True, {5, 9}, -1),
+        ([5, 9], [9, 9], [4, -3], True, {9}, -3),
+        ([5, 9], [9, 9], [4, -3], False, {9}, -3),
+        ([5, 9], [9, 2], [4, -3], False, {9, 2}, -6),
+        ([1, 2, 3], [2, 3, 1], [0.1, 0.2, -0.3000000001], True, {1, 2, 3}, None),
+    ],
+)
+def test_negative_cycles_are_shown(
+    tmp_path: Path,
+    source: Any,
+    target: Any,
+    weight: Any,
+    directed: bool,
+    cycle: set[int],
+    total: int | None,
+) -> None:
+    built = og.build(arrays(source, target, weight), tmp_path / "g.zarr", directed=directed)
+    for graph in (built, og.from_edges(source, target, weight, directed=directed)):
+        with pytest.raises(NegativeCycleError) as caught:
+            og.johnson(graph, out=tmp_path / "d.zarr")
+        error = caught.value
+        assert set(error.cycle) == cycle
+        assert error.weight == (math.fsum(weight) if total is None else total)
+    assert not list(tmp_path.glob("d.zarr*"))
+
+
+def test_the_command_says_the_cycle_and_ends_with_3(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    og.build(arrays([5, 9], [9, 2], [4, -3]), tmp_path / "g.zarr", directed=False)
+    words = "apsp", tmp_path / "g.zarr", "--out", tmp_path / "d.zarr", "--device", "cpu"
+    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
+    ended = call(monkeypatch, capsys, *words)
+    assert ended.code == 3
+    assert ended.out == ""
+    last = ended.err.splitlines()[-1]
+    assert "a cycle of 2 arcs has the weight -6" in last
+    assert "there and back" in last
+
+
+class _no_cluster:
+    def __init__(self, _workers: int = 1) -> None: ...
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_cycles_of_weight_zero_are_fine() -> None:
+    graph = og.from_edges([0, 1, 2, 2], [1, 2, 0, 3], [0.1, 0.2, -0.3, 1], directed=True)
+    found = og.johnson(graph).distance
+    # The rounded sum of this cycle is 5.6e-17, on whichever side of zero.
+    expected = [[0, 0.1, 0.3, 1.3], [-0.1, 0, 0.2, 1.2], [-0.3, -0.2, 0, 1]]
+    np.testing.assert_allclose(found[:3], expected, rtol=0, atol=1e-15)
+
+
+def test_the_command(
+    store: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
+    Path("s.txt").write_text("# some\n17\n\n 3\n598\n")
+    np.save("t.npy", np.array([605, 3]))
+    words = ["apsp", store, "--sources", "s.txt", "--targets", "t.npy", "--out", "d.zarr"]
+    ended = call(monkeypatch, capsys, *words)
+    assert ended.code == 0, ended
+    assert ended.out.startswith("apsp: distances of 3 sources in ")
+    found = og.Result.open("d.zarr")
+    assert listed(found.read("distance")) == exact(edges(), [17, 3, 598], [605, 3])
+    ended = call(
+        monkeypatch, capsys, "apsp", store, "--sources", 5, "--reduce", "sum", "--out", "r.zarr"
+    )
+    assert ended.code == 0, ended
+    reduced = og.Result.open("r.zarr")
+    assert len(reduced.read("source")) == 5
+    assert call(monkeypatch, capsys, "info", "--json", "r.zarr").code == 0
+    again = og.johnson(store, reduced.read("source"), reduce="sum")
+    assert again.read("sum").tolist() == reduced.read("sum").tolist()
+    ended = call(monkeypatch, capsys, "export", "r.zarr", "r.csv")
+    assert ended.code == 0, ended
+    assert Path("r.csv").read_text().startswith("source,reached,sum\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--sources", "none.txt"], "cannot be read"),
+        (["--sources", "word.txt"], "word.txt:2: 'two' is no vertex id"),
+        (["--sources", "twice.txt"], "vertex 3 is given twice among the sources"),
+        (["--sources", "empty.txt"], "no sources are given"),
+        (["--sources", "unknown.txt"], "vertex 4 is not in the graph"),
+        (["--targets", "unknown.txt"], "vertex 4 is not in the graph"),
+        (["--sources", "0"], "0 sources are asked for"),
+        (["--sources", "100000"], "100000 sources are asked for"),
+        (["--cutoff", "nan"], "give a finite distance"),
+        (["--device", "cuda"], "use --device cpu"),
+        (["--reduce", "mean"], "--reduce"),
+    ],
+)
+def test_refusals(
+    store: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
+    for name, text in [("word", "3\ntwo\n"), ("twice", "3\n17\n3\n"), ("empty", "#\n")]:
+        Path(f"{name}.txt").write_text(text)
+    Path("unknown.txt").write_text("3\n4\n")
+    ended = call(monkeypatch, capsys, "apsp", store, "--out", "d.zarr", *words)
+    assert ended.code == 2, ended
+    assert message in ended.err
+    assert not list(tmp_path.glob("d.zarr*"))
+
+
+def test_refusals_of_the_api(
+    graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match="list of vertex ids"):
+        og.johnson(graph, 3)
+    with pytest.raises(UsageError, match="list of vertex ids"):
+        og.johnson(graph, [0.5])
+    with pytest.raises(UnknownVertexError):
+        og.johnson(graph, [3, 4])
+    with pytest.raises(InputError, match="twice"):
+        og.johnson(graph, targets=[3, 3])
+    with pytest.raises(UsageError, match="no weights"):
+        og.johnson(og.from_edges([1], [2]))
+    with pytest.raises(UsageError, match="choose eccentricity"):
+        og.johnson(graph, reduce="mean")
+    with pytest.raises(MemoryBudgetError, match="in one worker"):
+        og.johnson(graph, memory_limit=1000)
+    with pytest.raises(InputError, match="bound"):
+        og.johnson(og.from_edges([0, 1], [1, 2], [-(2**60), 2**60], directed=True))
+    (tmp_path / "there.zarr").mkdir()
+    with pytest.raises(OutputExistsError):
+        og.johnson(graph, out=tmp_path / "there.zarr")
+    usage = shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr(pairs.shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(DiskFullError, match=r"needs \d\d,\d\d\d bytes more"):
+        og.johnson(graph, out=tmp_path / "d.zarr")
+    assert not list(tmp_path.glob("d.zarr*"))
+
+
+@pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_no_numbers_are_refused_when_read(weight: float) -> None:
+    with pytest.raises(InputError):
+        og.from_edges([1, 2], [2, 3], [0.5, weight], directed=True)
+
+
+def test_a_negative_self_loop_stands_in_the_attributes(tmp_path: Path) -> None:
+    arcs = arrays([4, 7, 7, 9], [7, 7, 7, 9], [-5, -2, -3, -3])
+    built = og.build(arcs, tmp_path / "g.zarr", directed=True)
+    held = og.from_edges(*arcs, directed=True)
+    for graph in (built, held):
+        assert graph.attributes["negative_loop"] == {"vertex": 7, "weight": -3}
+    plain = og.build(arrays([4, 7], [7, 7], [-5, 2]), tmp_path / "h.zarr", directed=True)
+    assert "negative_loop" not in json.loads((plain.path / "zarr.json").read_text())["attributes"]
