@@ -137,6 +137,68 @@ def test_rows_have_the_bits_of_single_searches(directed: bool) -> None:
         assert row.tobytes() == og.sssp(graph, source).distance.tobytes()
 
 
+@pytest.mark.parametrize("zero_share", [0, 0.5])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_parents_are_those_of_single_searches(dtype: str, zero_share: float) -> None:
+    u, v, _ = edges(4)
+    random = np.random.default_rng(5)
+    weight = (random.random(len(u)) * 50).astype(dtype)
+    weight[random.random(len(u)) < zero_share] = 0
+    graph = og.from_edges(u, v, weight, directed=True)
+    found = og.johnson(graph, parents=True)
+    assert found.names == ("source", "vertex", "distance", "parent")
+    columns = found.source.tolist(), found.distance, found.parent
+    for source, row, parent in zip(*columns, strict=True):
+        single = og.sssp(graph, source)
+        assert row.tobytes() == single.distance.tobytes()
+        assert parent.tolist() == single.parent.tolist()
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64"])
+def test_parents_form_trees_of_shortest_paths(tmp_path: Path, dtype: str) -> None:
+    """Weights of both signs, and between pairs of vertices cycles of weight zero."""
+    u, v, w = edges()
+    near = np.random.default_rng(6).integers(0, 40, 60) * 7 + 3
+    by = {place: int(height) for place, height in zip(u.tolist(), w.tolist(), strict=True)}
+    there = np.array([by.get(a, 0) - by.get(a + 280, 0) for a in near.tolist()])
+    far = 100_000
+    u = np.concatenate([u, near + far, near + 280 + far])
+    v = np.concatenate([v, near + 280 + far, near + far])
+    w = np.concatenate([w, there, -there]).astype(dtype)
+    graph = og.build((u, v, w), tmp_path / "g.zarr", directed=True)
+    found = og.johnson(graph, out=tmp_path / "d.zarr", parents=True)
+    lightest: dict[tuple[int, int], float] = {}
+    for a, b, weight in zip(u.tolist(), v.tolist(), w.tolist(), strict=True):
+        lightest[a, b] = min(weight, lightest.get((a, b), math.inf))
+    vertex = found.vertex.tolist()
+    for source, row, parent in zip(
+        found.source.tolist(), found.distance.tolist(), found.parent.tolist(), strict=True
+    ):
+        distance = dict(zip(vertex, row, strict=True))
+        above = dict(zip(vertex, parent, strict=True))
+        assert above[source] == source
+        for v_, u_ in above.items():
+            assert (u_ == -1) == (distance[v_] in (math.inf, INT64_UNREACHED))
+            if u_ not in (-1, v_):
+                assert distance[u_] + lightest[u_, v_] == distance[v_]
+        for start in vertex:
+            steps, at = 0, start
+            while above[at] not in (-1, at):
+                at, steps = above[at], steps + 1
+                assert steps < len(vertex)
+            assert at == source or above[start] == -1
+
+
+def test_parents_of_targets_within_a_cutoff(graph: og.Graph) -> None:
+    whole = og.johnson(graph, parents=True)
+    targets = [605, 17, 3, 598]
+    places = np.searchsorted(whole.vertex, targets)
+    found = og.johnson(graph, targets=targets, cutoff=20, parents=True)
+    within = whole.distance[:, places] <= 20
+    assert np.array_equal(found.parent, np.where(within, whole.parent[:, places], -1))
+
+
 def test_cutoff(graph: og.Graph) -> None:
     whole = og.johnson(graph).distance
     found = og.johnson(graph, cutoff=12.5).distance
@@ -418,6 +480,8 @@ def test_refusals_of_the_api(
         og.johnson(og.from_edges([1], [2]))
     with pytest.raises(UsageError, match="choose eccentricity"):
         og.johnson(graph, reduce="mean")
+    with pytest.raises(UsageError, match="no parents"):
+        og.johnson(graph, reduce="sum", parents=True)
     with pytest.raises(MemoryBudgetError, match="in one worker"):
         og.johnson(graph, memory_limit=1000)
     with pytest.raises(InputError, match="bound"):

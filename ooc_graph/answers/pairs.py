@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from ooc_graph.answers.scatter import Ids
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import DISTANCE
+from ooc_graph.layout.names import DISTANCE, PARENT
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
 REDUCTIONS = ("eccentricity", "closeness", "sum")
@@ -33,11 +33,14 @@ class Asked:
         Largest distance that counts as reached; None: any.
     reduce
         One of `REDUCTIONS` instead of the distances; None: the distances.
+    parents
+        Whether parents are wanted beside distances.
     """
 
     targets: IntArray | None = None
     cutoff: float | None = None
     reduce: str | None = None
+    parents: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be carried out.
@@ -48,6 +51,8 @@ class Asked:
         """
         if self.reduce is not None and self.reduce not in REDUCTIONS:
             raise UsageError(f"reduce {self.reduce!r}: choose {', '.join(REDUCTIONS)}")
+        if self.reduce is not None and self.parents:
+            raise UsageError("a reduction has no parents: ask for one of them")
         if self.cutoff is not None and not math.isfinite(self.cutoff):
             raise UsageError(f"cutoff {self.cutoff}: give a finite distance")
 
@@ -85,10 +90,19 @@ class SourceRows:
         Id tables of the graph.
     asked
         What is asked of every source.
+    parents
+        Ids of the same shape as ``answer``, all ones where unreached; None: not wanted.
     """
 
-    def __init__(self, answer: AnyArray, sources: IntArray, ids: Ids, asked: Asked) -> None:
-        self._answer, self._asked = answer, asked
+    def __init__(
+        self,
+        answer: AnyArray,
+        sources: IntArray,
+        ids: Ids,
+        asked: Asked,
+        parents: AnyArray | None = None,
+    ) -> None:
+        self._answer, self._asked, self._parents, self._ids = answer, asked, parents, ids
         self._columns = asked.targets
         places = ids.internal_of if asked.targets is None else ids.internal_of[asked.targets]
         self._lonely = places < 0
@@ -123,6 +137,19 @@ class SourceRows:
                 found[found > self._asked.cutoff] = far
             if self._asked.cutoff is None or self._asked.cutoff >= 0:
                 self._set_own(found, source)
+            yield found
+
+    def parents(self) -> Iterator[IntArray]:
+        """Original ids of each source's parents: (width,); -1 unreached; the source's its own."""
+        assert self._parents is not None
+        far, originals = unreached_value(self._answer.dtype), self._ids.original_of
+        for distances, source, row in zip(self, self._sources, self._row, strict=True):
+            found = np.full(self.width, -1, np.int64)
+            reached = (distances < far) & ~self._lonely
+            if row >= 0:
+                found[reached] = originals[self._parents[row, self._places[reached]]]
+            own = source if self._columns is None else self._columns == source
+            found[own] = np.where(distances[own] < far, self._ids.original_at(source), -1)
             yield found
 
     def _set_own(self, found: AnyArray, source: int) -> None:
@@ -171,14 +198,31 @@ def closeness(total: float, reached: int, vertices: int) -> float:
     return (reached - 1) / total * ((reached - 1) / (vertices - 1))
 
 
-def write_rows(rows: SourceRows, spec: ArraySpec, index: int, folder: Path) -> list[FileEntry]:
-    """Write a chunk of sources."""
-    return [write_chunk(folder, spec, index, (found[None, :] for found in rows))]
+def write_rows(
+    rows: SourceRows, specs: Sequence[ArraySpec], index: int, folder: Path
+) -> list[FileEntry]:
+    """Write a chunk of sources: distances, and parents where they are among ``specs``."""
+    return [
+        write_chunk(
+            folder,
+            spec,
+            index,
+            (row[None, :] for row in (rows if spec.path == DISTANCE else rows.parents())),
+        )
+        for spec in specs
+    ]
 
 
-def distances_spec(sources: int, width: int, dtype: np.dtype[Any]) -> ArraySpec:
-    """How distances are stored: chunks of whole sources."""
-    return ArraySpec(DISTANCE, sources, dtype, width)
+def pairs_specs(
+    asked: Asked, sources: int, width: int, dtype: np.dtype[Any]
+) -> tuple[ArraySpec, ...]:
+    """How distances are stored, and parents where wanted: chunks of the same whole sources."""
+    distance = ArraySpec(DISTANCE, sources, dtype, width)
+    if not asked.parents:
+        return (distance,)
+    parent = ArraySpec(PARENT, sources, np.dtype(np.int64), width)
+    rows = min(distance.chunk, parent.chunk)
+    return replace(distance, chunk_rows=rows), replace(parent, chunk_rows=rows)
 
 
 def pairs_attributes(asked: Asked, graph: str, dtype: np.dtype[Any]) -> dict[str, Any]:

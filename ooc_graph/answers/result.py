@@ -211,7 +211,7 @@ class PairsResult(Result):
     def reduced(self) -> str | None:
         """Which number there is for each source; None where there are the distances."""
         held = set(self.columns) if isinstance(self.columns, dict) else self._stored_names()
-        return next(iter(held - {SOURCE, REACHED, VERTEX, DISTANCE}), None)
+        return next(iter(held - {SOURCE, REACHED, VERTEX, DISTANCE, PARENT}), None)
 
     def _stored_names(self) -> set[str]:
         assert isinstance(self.columns, Stored)
@@ -221,7 +221,9 @@ class PairsResult(Result):
     def names(self) -> tuple[str, ...]:
         """Names of the arrays, in order."""
         reduced = self.reduced
-        return (SOURCE, VERTEX, DISTANCE) if reduced is None else (SOURCE, REACHED, reduced)
+        if reduced is not None:
+            return SOURCE, REACHED, reduced
+        return SOURCE, VERTEX, DISTANCE, *([PARENT] if PARENT in self.columns else [])
 
     def read(self, name: str) -> AnyArray:
         """One array, in host memory."""
@@ -241,6 +243,14 @@ class PairsResult(Result):
         float32 or float64 (+inf unreached), or exact int64 (unreached: the largest int64).
         """
         return self.read(DISTANCE)
+
+    @property
+    def parent(self) -> IntArray:
+        """Parent of each ``vertex`` on its way from each source: int64 (sources, vertices).
+
+        Original ids; a source's is itself, -1 unreached. Only where parents were asked for.
+        """
+        return self.read(PARENT)
 
     def to_frame(self) -> pd.DataFrame:
         """Pandas frame: a row for each source; distances have a column for each vertex."""

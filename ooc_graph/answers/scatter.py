@@ -74,6 +74,10 @@ class Ids:
             return self.originals[start:stop]
         return np.arange(start, stop) + (self.first or 0)
 
+    def original_at(self, place: int) -> int:
+        """Original id of one position."""
+        return int(self.original_ids(place, place + 1)[0])
+
 
 def columns_of(tree: Tree, ids: Ids) -> dict[str, AnyArray]:
     """All columns of the answer in host memory."""

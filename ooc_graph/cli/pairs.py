@@ -34,6 +34,7 @@ from ooc_graph.shards.load import Graph
     type=click.Choice(["eccentricity", "closeness", "sum"]),
     help="One number for each source instead of its distances.",
 )
+@click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
 @common_options
 def apsp(
     graph: Path,
@@ -42,6 +43,7 @@ def apsp(
     targets: Path | None,
     cutoff: float | None,
     reduce: str | None,
+    parents: bool,
     **common: Any,
 ) -> None:
     """All-pairs shortest paths (Johnson), or from many sources; weights of any sign."""
@@ -62,7 +64,7 @@ def apsp(
         ids = drawn(opened, int(sources)) if is_number else ids_in(Path(sources))
         chosen = places_of(opened, ids)
     aimed = None if targets is None else places_of(opened, ids_in(targets), "targets")
-    asked = Asked(aimed, cutoff, reduce)
+    asked = Asked(aimed, cutoff, reduce, parents)
     refuse_out(out, common["overwrite"])
     with working(common, for_cuda=False) as (client, progress):
         result = pairs(

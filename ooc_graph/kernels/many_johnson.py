@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.bellman_ford import Potentials, potentials, restore, reweighted
+from ooc_graph.kernels.many_parents import find_parents
 from ooc_graph.kernels.many_search import LANES, CpuManySearch
 from ooc_graph.kernels.sssp_push import LightRows
 from ooc_graph.kernels.sssp_shared import unreached
@@ -48,6 +49,7 @@ class CpuJohnson:
             by = self.potentials.potential
             out = _as_rows(reweighted(plain, by, into=False))
             into = _as_rows(reweighted(_plain(into), by, into=True))
+        self._team = team
         self.search = CpuManySearch(out, into, team, lanes)
 
     @property
@@ -63,7 +65,21 @@ class CpuJohnson:
         self, sources: IntArray, answer: AnyArray | None = None, *, lanes: int | None = None
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``; see `CpuManySearch.run`."""
-        answer = self.search.run(sources, answer, lanes=lanes)
+        return self._restored(self.search.run(sources, answer, lanes=lanes), sources)
+
+    def run_with_parents(
+        self, sources: IntArray, *, lanes: int | None = None
+    ) -> tuple[AnyArray, AnyArray]:
+        """Distances as `run` gives them, and parents: ids (sources, vertices).
+
+        A source is its own parent; all ones: not reached. Without negative weights parents are
+        those of single searches.
+        """
+        answer = self.search.run(sources, lanes=lanes)
+        parents = find_parents(*self.search.rows, self._team, sources, answer)
+        return self._restored(answer, sources), parents
+
+    def _restored(self, answer: AnyArray, sources: IntArray) -> AnyArray:
         if self.potentials is not None:
             restore(answer, self.potentials.potential, sources, unreached(answer.dtype)[0])
         return answer

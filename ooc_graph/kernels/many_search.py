@@ -63,6 +63,11 @@ class CpuManySearch:
         return len(self._out.offsets) - 1
 
     @property
+    def rows(self) -> tuple[LightRows, LightRows]:
+        """All out- and in-arcs, with the weights that are searched."""
+        return self._out, self._into
+
+    @property
     def kept_share(self) -> float:
         """Share of the arcs that searches use; 1 until many sources were asked for."""
         out = self._out if self._pruned is None else self._pruned[0]

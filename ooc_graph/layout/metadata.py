@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,12 +36,16 @@ class ArraySpec:
         One of Zarr's plain numeric types.
     width
         Elements of a row, at least 1; None where the array is one-dimensional.
+    chunk_rows
+        Rows a chunk, for arrays that are to be cut at the same rows as another; None: as many as
+        fit `CHUNK_BYTES`.
     """
 
     path: str
     length: int
     dtype: np.dtype[Any]
     width: int | None = None
+    chunk_rows: int | None = None
 
     @property
     def item_bytes(self) -> int:
@@ -55,7 +59,7 @@ class ArraySpec:
     @property
     def chunk(self) -> int:
         """Elements, or rows, a chunk."""
-        return chunk_length(self.length, self.item_bytes)
+        return self.chunk_rows or chunk_length(self.length, self.item_bytes)
 
     @property
     def chunks(self) -> int:
@@ -101,6 +105,9 @@ class ArraySpec:
         """
         length, *widths = map(int, document["shape"])
         spec = cls(path, length, np.dtype(document["data_type"]), *widths[:1])
+        rows = int(document["chunk_grid"]["configuration"]["chunk_shape"][0])
+        if widths and rows != spec.chunk:
+            spec = replace(spec, chunk_rows=rows)
         if json.loads(spec.document()) != document:
             raise ValueError(f"{path}: not stored the way this package stores arrays")
         return spec

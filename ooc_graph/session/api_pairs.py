@@ -29,6 +29,7 @@ def johnson(
     targets: Any = None,
     cutoff: float | None = None,
     reduce: str | None = None,
+    parents: bool = False,
     out: str | Path | None = None,
     client: Client | None = None,
     device: str = AUTO,
@@ -57,6 +58,9 @@ def johnson(
         Instead of distances one number for each source, over the targets it reaches:
         ``eccentricity`` (the largest distance), ``sum`` (of distances) or ``closeness`` (of
         Wasserman and Faust, along the arcs' direction).
+    parents
+        Whether parents are wanted, too. They are those of `sssp` where no weight is negative,
+        and form trees in any case.
     out
         Folder of the result's store, written batch by batch; a call that is stopped goes on
         where it was when it is made again. None: the answer stays in memory.
@@ -102,7 +106,7 @@ def johnson(
     return pairs(
         found,
         chosen,
-        Asked(aimed, cutoff, reduce),
+        Asked(aimed, cutoff, reduce, parents),
         place=place_for(client, parse_bytes(memory_limit), device),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),

@@ -34,8 +34,8 @@ class PairsTask:
         How many there are in all.
     lanes
         Most sources of a batch.
-    spec
-        How distances are stored, in chunks of whole sources.
+    specs
+        How distances, and parents if wanted, are stored: in chunks of the same whole sources.
     folder, attempt
         The partial store, and the folder of this run in it; None where nothing is written.
     """
@@ -45,9 +45,14 @@ class PairsTask:
     asked: Asked
     sources: int
     lanes: int
-    spec: ArraySpec
+    specs: tuple[ArraySpec, ...]
     folder: str | None = None
     attempt: str | None = None
+
+    @property
+    def spec(self) -> ArraySpec:
+        """How distances are stored."""
+        return self.specs[0]
 
 
 def prepare(task: PairsTask) -> None:
@@ -61,15 +66,21 @@ def prepare(task: PairsTask) -> None:
     _search(task, np.empty(0, np.int64))
 
 
-def solve(task: PairsTask, places: IntArray) -> AnyArray | list[Reduced]:
-    """Distances from sources, given by their places among all vertices, or what they reduce to."""
+def solve(task: PairsTask, places: IntArray) -> tuple[AnyArray, ...] | list[Reduced]:
+    """What is asked of sources, given by their places among all vertices.
+
+    Distances, and parents if wanted, (sources, width) each; or what they reduce to.
+    """
     rows = _search(task, places)
     if task.asked.reduce is not None:
         return rows.reduced(task.asked.reduce)
-    found = np.empty((len(places), rows.width), task.spec.dtype)
-    for row, distances in zip(found, rows, strict=True):
-        row[:] = distances
-    return found
+    blocks: list[AnyArray] = []
+    for spec in task.specs:
+        block = np.empty((len(places), rows.width), spec.dtype)
+        for row, found in zip(block, rows.parents() if blocks else rows, strict=True):
+            row[:] = found
+        blocks.append(block)
+    return tuple(blocks)
 
 
 def write_batch(task: PairsTask, first: int, places: IntArray) -> int:
@@ -97,7 +108,7 @@ def write_batch(task: PairsTask, first: int, places: IntArray) -> int:
             }
 
         def write(folder: Path, part: SourceRows = part, number: int = number) -> list[FileEntry]:
-            return [] if task.asked.reduce else write_rows(part, task.spec, number, folder)
+            return [] if task.asked.reduce else write_rows(part, task.specs, number, folder)
 
         finish_unit(Path(task.folder), Path(task.attempt), number, write, facts)
     return len(places)
@@ -109,8 +120,11 @@ def _search(task: PairsTask, places: IntArray) -> SourceRows:
             search, ids = held.search, held.ids
             search.expect(task.sources)
             internal = ids.internal_of[places]
-            answer = search.run(internal[internal >= 0].astype(np.int64), lanes=task.lanes)
-            return SourceRows(answer, places, ids, task.asked)
+            internal = internal[internal >= 0].astype(np.int64)
+            if task.asked.parents:
+                answer, parents = search.run_with_parents(internal, lanes=task.lanes)
+                return SourceRows(answer, places, ids, task.asked, parents)
+            return SourceRows(search.run(internal, lanes=task.lanes), places, ids, task.asked)
     except NegativeCycleError as error:
         raise named(error, resident.open_same(task.path, task.identity)) from None
 

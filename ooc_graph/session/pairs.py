@@ -17,8 +17,8 @@ from ooc_graph import kernel_cache
 from ooc_graph.answers.pairs import (
     Asked,
     Reduced,
-    distances_spec,
     pairs_attributes,
+    pairs_specs,
     reduced_dtype,
 )
 from ooc_graph.answers.result import PairsResult
@@ -26,7 +26,7 @@ from ooc_graph.errors import DiskFullError, MemoryBudgetError, UsageError
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import CRC_BYTES, DISTANCE, LIGHT, REACHED, SOURCE, VERTEX
+from ooc_graph.layout.names import CRC_BYTES, LIGHT, REACHED, SOURCE, VERTEX
 from ooc_graph.layout.units import Unit, Units
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CUDA
@@ -93,11 +93,11 @@ def pairs(
         raise UsageError("many sources are searched from on the CPU only: use --device cpu")
     refuse_negative_loop(graph)
     width = graph.vertices if asked.targets is None else len(asked.targets)
-    spec = distances_spec(len(sources), width, _dtype(graph))
-    plan = _plan(graph, spec, place)
+    specs = pairs_specs(asked, len(sources), width, _dtype(graph))
+    plan = _plan(graph, specs, place)
     if out is None:
-        _require_memory_for_answer(spec, asked, place)
-    task = PairsTask(str(graph.path), graph.identity, asked, len(sources), plan.lanes, spec)
+        _require_memory_for_answer(specs, asked, place)
+    task = PairsTask(str(graph.path), graph.identity, asked, len(sources), plan.lanes, specs)
     with progress.stage("preparing"):
         place.call(prepare, task)
     start = perf_counter()
@@ -115,7 +115,7 @@ def _dtype(graph: Graph) -> np.dtype[Any]:
     return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
 
 
-def _plan(graph: Graph, spec: ArraySpec, place: Place) -> Plan:
+def _plan(graph: Graph, specs: Sequence[ArraySpec], place: Place) -> Plan:
     """The most lanes that fit every process.
 
     Raises
@@ -125,8 +125,9 @@ def _plan(graph: Graph, spec: ArraySpec, place: Place) -> Plan:
     """
     threads, available = place.threads, place.least_limit_bytes
     for lanes in LANES:
-        chunks = -(-BATCHES * lanes * threads // spec.chunk)
-        needed = _needed_bytes(graph, spec, lanes, chunks * spec.chunk, threads)
+        length = specs[0].chunk
+        chunks = -(-BATCHES * lanes * threads // length)
+        needed = _needed_bytes(graph, specs, lanes, chunks * length, threads)
         if needed <= available:
             return Plan(lanes, chunks)
     raise MemoryBudgetError(
@@ -135,22 +136,25 @@ def _plan(graph: Graph, spec: ArraySpec, place: Place) -> Plan:
     )
 
 
-def _needed_bytes(graph: Graph, spec: ArraySpec, lanes: int, sources: int, threads: int) -> int:
+def _needed_bytes(
+    graph: Graph, specs: Sequence[ArraySpec], lanes: int, sources: int, threads: int
+) -> int:
     """Memory of a process: rows and their copies, lanes, and answers of the tasks at once."""
-    rows, size = graph.resident_bytes(LIGHT), spec.dtype.itemsize
+    rows, size = graph.resident_bytes(LIGHT), specs[0].dtype.itemsize
     # Arcs that somebody needs are copied, and so are reweighted ones.
     copies = rows * (2 if graph.has_negative_weights else 1)
     sorted_ = graph.arcs * _SORTED_BYTES if graph.has_negative_weights else 0
     state = graph.rows * threads * (lanes * size + _STATE_BYTES)
-    answers = sources * graph.rows * size * threads
+    answers = sources * graph.rows * sum(spec.dtype.itemsize for spec in specs) * threads
     return rows + copies + sorted_ + state + answers + graph.vertices * _ID_BYTES
 
 
-def _require_memory_for_answer(spec: ArraySpec, asked: Asked, place: Place) -> None:
-    needed = spec.length * (spec.item_bytes if asked.reduce is None else 16)
+def _require_memory_for_answer(specs: Sequence[ArraySpec], asked: Asked, place: Place) -> None:
+    sources = specs[0].length
+    needed = sources * (sum(spec.item_bytes for spec in specs) if asked.reduce is None else 16)
     if needed > place.limit_bytes:
         raise MemoryBudgetError(
-            f"{spec.length:,} sources have {needed:,} bytes of distances, and there are "
+            f"{sources:,} sources have {needed:,} bytes of distances, and there are "
             f"{place.limit_bytes:,}; give out= to write them to a store"
         )
 
@@ -168,35 +172,31 @@ def _in_memory(
     length = plan.chunks * task.spec.chunk
     parts = [sources[start : start + length] for start in range(0, len(sources), length)]
     ids = _ids(graph, task.asked, sources)
-    found: list[Any] = []
-    distance = None
+    blocks: dict[str, AnyArray] = {}
+    if task.asked.reduce is None:
+        blocks = {spec.path: np.empty(spec.shape(len(sources)), spec.dtype) for spec in task.specs}
+    reduced: list[Reduced] = []
+
+    def take(number: int, found: Any) -> None:
+        if task.asked.reduce is not None:
+            reduced.extend(found)
+            return
+        for block, part in zip(blocks.values(), found, strict=True):
+            block[number * length :][: len(part)] = part
+
     if place.client is not None:
         with place.workforce() as workforce:
             items = [(task, part) for part in parts]
-            found = run_all(
-                workforce,
-                progress,
-                "apsp",
-                solve,
-                items,
-                total=len(sources),
-                unit="sources",
-                amount=len,
-            )
+            for number, found in enumerate(run_all(workforce, progress, "apsp", solve, items)):
+                take(number, found)
     else:
         with progress.stage("apsp", len(sources), "sources") as bar:
-            if task.asked.reduce is None:
-                distance = np.empty(task.spec.shape(len(sources)), task.spec.dtype)
             for number, part in enumerate(parts):
-                block = solve(task, part)
-                if distance is None:
-                    found.append(block)
-                else:
-                    distance[number * length :][: len(part)] = block
+                take(number, solve(task, part))
                 bar.advance(len(part))
-    if task.asked.reduce is None:
-        return ids | {DISTANCE: np.concatenate(found) if distance is None else distance}
-    return {SOURCE: ids[SOURCE]} | _reduced_columns(task, [one for part in found for one in part])
+    if task.asked.reduce is not None:
+        return {SOURCE: ids[SOURCE]} | _reduced_columns(task, reduced)
+    return ids | blocks
 
 
 def _reduced_columns(task: PairsTask, found: Sequence[Reduced]) -> dict[str, AnyArray]:
@@ -224,7 +224,7 @@ def _write(
     if done:
         progress.note(f"going on with {len(done):,} of {task.spec.chunks:,} chunks done before")
     if task.asked.reduce is None:
-        _require_space(task.spec, len(missing), store)
+        _require_space(task.specs, len(missing), store)
     written = replace(task, folder=str(store.folder), attempt=str(units.attempt))
     items = [
         (written, first, sources[task.spec.bounds(first)[0] : task.spec.bounds(last)[1]])
@@ -257,8 +257,8 @@ def _runs(missing: Sequence[int], most: int) -> list[tuple[int, int]]:
     return runs
 
 
-def _require_space(spec: ArraySpec, chunks: int, store: Partial) -> None:
-    needed = chunks * (spec.chunk * spec.item_bytes + CRC_BYTES)
+def _require_space(specs: Sequence[ArraySpec], chunks: int, store: Partial) -> None:
+    needed = chunks * sum(spec.chunk * spec.item_bytes + CRC_BYTES for spec in specs)
     free = shutil.disk_usage(store.folder).free
     if needed > free:
         raise DiskFullError(
@@ -274,7 +274,7 @@ def _collect(
     found = units.done()
     done: list[Unit] = [found[index] for index in range(task.spec.chunks)]
     columns = _ids(graph, task.asked, sources)
-    specs, entries = [task.spec], [entry for unit in done for entry in unit.entries]
+    specs, entries = list(task.specs), [entry for unit in done for entry in unit.entries]
     if task.asked.reduce is not None:
         specs, pairs_ = (
             [],
@@ -303,6 +303,7 @@ def _key(graph: Graph, task: PairsTask, sources: IntArray) -> str:
         "graph": graph.content_sha256,
         "cutoff": task.asked.cutoff,
         "reduce": task.asked.reduce,
+        "parents": task.asked.parents,
         "targets": None if task.asked.targets is None else len(task.asked.targets),
     }
     digest.update(json.dumps(told, sort_keys=True).encode())
