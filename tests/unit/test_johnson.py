@@ -159,3 +159,45 @@ def test_sums_that_might_overflow_are_refused():
     arcs = arcs_of([0, 1], [1, 2], np.array([-(2**60), 2**60]), directed=True)
     with pytest.raises(InputError, match="bound"):
         johnson_of(arcs)
+
+
+def exact_distances(arcs: Arcs, weights: list[Fraction], source: int) -> list[Fraction | None]:
+    far: list[Fraction | None] = [None] * arcs.vertices
+    far[source] = Fraction(0)
+    going = True
+    while going:
+        going = False
+        for u, v, w in zip(arcs.source.tolist(), arcs.target.tolist(), weights, strict=True):
+            at, there = far[u], far[v]
+            if at is not None and (there is None or at + w < there):
+                far[v], going = at + w, True
+    return far
+
+
+@pytest.mark.parametrize("height", [1.0, 1e3])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_error_is_within_the_bound_of_the_page(dtype, height):
+    """docs/apsp.md: (k + 1) (t P + u (2 W + 3 P + 2 D)); and not zero, or it would say nothing."""
+    arcs = skewed(120, 700, dtype, directed=True, seed=6)
+    by = (np.random.default_rng(1).random(arcs.vertices) * height).astype(dtype)
+    # A little is added, so that rounding makes no cycle negative.
+    weight = arcs.weight + by[arcs.source] - by[arcs.target] + np.dtype(dtype).type(height * 1e-5)
+    arcs = replace(arcs, weight=weight)
+    search = johnson_of(arcs)
+    got = search.run(np.arange(arcs.vertices))
+    weights = [Fraction(w) for w in arcs.weight.tolist()]
+    worst, largest = Fraction(0), Fraction(0)
+    for source in range(0, arcs.vertices, 3):
+        exact = exact_distances(arcs, weights, source)
+        for found, right in zip(got[source].tolist(), exact, strict=True):
+            assert (right is None) == (found == np.inf)
+            if right is not None:
+                worst = max(worst, abs(Fraction(found) - right))
+                largest = max(largest, abs(right))
+    assert search.potentials is not None
+    half = float(np.finfo(dtype).eps) / 2
+    assert search.potentials.tolerance == 4 * half
+    highest = float(-search.potentials.potential.min())
+    terms = 2 * float(np.abs(arcs.weight).max()) + 3 * highest + 2 * float(largest)
+    bound = arcs.vertices * (search.potentials.tolerance * highest + half * terms)
+    assert 0 < worst <= bound
