@@ -65,7 +65,8 @@ class CpuJohnson:
         self, sources: IntArray, answer: AnyArray | None = None, *, lanes: int | None = None
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``; see `CpuManySearch.run`."""
-        return self._restored(self.search.run(sources, answer, lanes=lanes), sources)
+        potential = None if self.potentials is None else self.potentials.potential
+        return self.search.run(sources, answer, lanes=lanes, potential=potential)
 
     def run_with_parents(
         self, sources: IntArray, *, lanes: int | None = None
@@ -77,12 +78,9 @@ class CpuJohnson:
         """
         answer = self.search.run(sources, lanes=lanes)
         parents = find_parents(*self.search.rows, self._team, sources, answer)
-        return self._restored(answer, sources), parents
-
-    def _restored(self, answer: AnyArray, sources: IntArray) -> AnyArray:
         if self.potentials is not None:
             restore(answer, self.potentials.potential, sources, unreached(answer.dtype)[0])
-        return answer
+        return answer, parents
 
 
 def _plain(rows: Rows) -> LightRows:

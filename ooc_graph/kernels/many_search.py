@@ -79,7 +79,12 @@ class CpuManySearch:
             self._pruned = self._prune()
 
     def run(
-        self, sources: IntArray, answer: AnyArray | None = None, *, lanes: int | None = None
+        self,
+        sources: IntArray,
+        answer: AnyArray | None = None,
+        *,
+        lanes: int | None = None,
+        potential: AnyArray | None = None,
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``.
 
@@ -91,6 +96,8 @@ class CpuManySearch:
             Array (sources, vertices) of the distances' dtype to write to.
         lanes
             Most sources in a batch, by default those of this object.
+        potential
+            (vertices,): what the weights were shifted by; distances are given without it.
 
         Returns
         -------
@@ -103,11 +110,17 @@ class CpuManySearch:
         self.expect(len(sources))
         out, into = (self._out, self._into) if self._pruned is None else self._pruned
         if len(sources):
-            self._search(out, into, sources, answer, lanes or self._lanes)
+            self._search(out, into, sources, answer, lanes or self._lanes, potential)
         return answer
 
     def _search(
-        self, out: LightRows, into: LightRows, sources: IntArray, answer: AnyArray, most: int
+        self,
+        out: LightRows,
+        into: LightRows,
+        sources: IntArray,
+        answer: AnyArray,
+        most: int,
+        potential: AnyArray | None = None,
     ) -> None:
         dtype = answer.dtype
         lanes = even_lanes(len(sources), most, self._team.threads)
@@ -122,6 +135,7 @@ class CpuManySearch:
             states,
             step,
             far,
+            np.empty(0, dtype) if potential is None else potential,
             sources,
             answer,
         )

@@ -236,16 +236,26 @@ def _finish(into: Any, batch: Any, leaves: Any) -> None:
 
 
 @subroutine
-def publish(batch: Any, answer: Any, far: Any) -> None:
-    """Write a batch's distances as rows of ``answer`` (sources, rows); ``far``: not reached."""
+def publish(batch: Any, sources: Any, answer: Any, far: Any, potential: Any) -> None:
+    """Write a batch's distances as rows of ``answer`` (sources, rows); ``far``: not reached.
+
+    Where there are potentials (rows,), theirs are taken away from the source to the row.
+    """
     top = batch.limits[0]
-    sources, rows = answer.shape
+    is_shifted = len(potential) > 0
+    rows = answer.shape[1]
     for base in range(0, rows, PUBLISHED):
         end = min(base + PUBLISHED, rows)
-        for lane in range(sources):
-            for row in range(base, end):
-                at = batch.distance[row, lane]
-                answer[lane, row] = at if at < top else far
+        for lane in range(len(sources)):
+            if is_shifted:
+                mine = potential[sources[lane]]
+                for row in range(base, end):
+                    at = batch.distance[row, lane]
+                    answer[lane, row] = at - mine + potential[row] if at < top else far
+            else:
+                for row in range(base, end):
+                    at = batch.distance[row, lane]
+                    answer[lane, row] = at if at < top else far
 
 
 @kernel
@@ -259,6 +269,7 @@ def search_batches(
     states: Any,
     step: Any,
     far: Any,
+    potential: Any,
     sources: Any,
     answer: Any,
 ) -> None:
@@ -266,7 +277,7 @@ def search_batches(
 
     ``leaves`` lists rows that no shortest path leads through. Every array of ``states`` is that of
     a `Batch` once for every thread, ``step`` and ``far`` are arrays (1,) of the distances' dtype,
-    ``answer`` is (sources, rows).
+    ``potential`` is (rows,) or empty, ``answer`` is (sources, rows).
     """
     batch = Batch(
         states.distance[thread],
@@ -288,4 +299,4 @@ def search_batches(
         begin(out, batch, leaves, sources[first:end])
         settle(out, batch, step[0])
         _finish(into, batch, leaves)
-        publish(batch, answer[first:end], far[0])
+        publish(batch, sources[first:end], answer[first:end], far[0], potential)
