@@ -78,7 +78,7 @@ class CpuDevice:
     def apsp(self, shard: Shard) -> CpuJohnson:
         """Distances from many sources on a whole graph (light-first rows, weights of any sign)."""
         sides.require_whole(shard.dealing)
-        return CpuJohnson(*sides.light_rows(shard), self._team)
+        return CpuJohnson(*sides.light_rows(shard), self._team, tuples=shard.tuples)
 
     def components(self, shard: Shard) -> CpuComponentsSearch:
         """Weakly connected components of a whole graph (hub-first rows)."""

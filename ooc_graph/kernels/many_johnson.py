@@ -9,6 +9,7 @@ import numpy as np
 from ooc_graph.kernels.bellman_ford import Potentials, potentials, restore, reweighted
 from ooc_graph.kernels.many_parents import find_parents
 from ooc_graph.kernels.many_search import LANES, CpuManySearch
+from ooc_graph.kernels.many_singly import Chooser
 from ooc_graph.kernels.sssp_push import LightRows
 from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import Team
@@ -31,6 +32,8 @@ class CpuJohnson:
         Threads that search.
     lanes
         Sources in a batch, 64 at most.
+    tuples
+        Input tuples at each row; None: never search one by one.
 
     Raises
     ------
@@ -40,7 +43,14 @@ class CpuJohnson:
         The longest path might not fit the distances' dtype.
     """
 
-    def __init__(self, out: Rows, into: Rows, team: Team, lanes: int = LANES) -> None:
+    def __init__(
+        self,
+        out: Rows,
+        into: Rows,
+        team: Team,
+        lanes: int = LANES,
+        tuples: AnyArray | None = None,
+    ) -> None:
         assert out.weights is not None
         self.potentials: Potentials | None = None
         if out.weights.min(initial=0) < 0:
@@ -49,8 +59,11 @@ class CpuJohnson:
             by = self.potentials.potential
             out = _as_rows(reweighted(plain, by, into=False))
             into = _as_rows(reweighted(_plain(into), by, into=True))
-        self._team = team
+        self._team, self._lanes = team, lanes
         self.search = CpuManySearch(out, into, team, lanes)
+        self.chooser: Chooser | None = None
+        if tuples is not None:
+            self.chooser = Chooser(self.search, out, into, tuples, team.threads)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -59,14 +72,17 @@ class CpuJohnson:
 
     def expect(self, sources: int) -> None:
         """Prepare for so many sources in all runs to come."""
-        self.search.expect(sources)
+        if self.chooser is not None:
+            self.chooser.expect(sources)
+        else:
+            self.search.expect(sources)
 
     def run(
         self, sources: IntArray, answer: AnyArray | None = None, *, lanes: int | None = None
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``; see `CpuManySearch.run`."""
         potential = None if self.potentials is None else self.potentials.potential
-        return self.search.run(sources, answer, lanes=lanes, potential=potential)
+        return self._search(sources, answer, lanes, potential)
 
     def run_with_parents(
         self, sources: IntArray, *, lanes: int | None = None
@@ -76,11 +92,26 @@ class CpuJohnson:
         A source is its own parent; all ones: not reached. Without negative weights parents are
         those of single searches.
         """
-        answer = self.search.run(sources, lanes=lanes)
+        answer = self._search(sources, None, lanes)
         parents = find_parents(*self.search.rows, self._team, sources, answer)
         if self.potentials is not None:
             restore(answer, self.potentials.potential, sources, unreached(answer.dtype)[0])
         return answer, parents
+
+    def _search(
+        self,
+        sources: IntArray,
+        answer: AnyArray | None,
+        lanes: int | None,
+        potential: AnyArray | None = None,
+    ) -> AnyArray:
+        """Distances; in the weights that are searched where no potential is given to take away."""
+        if answer is None:
+            answer = np.empty((len(sources), self.search.vertices), self.dtype)
+        if self.chooser is None:
+            return self.search.run(sources, answer, lanes=lanes, potential=potential)
+        self.chooser.run(sources, answer, lanes or self._lanes, potential)
+        return answer
 
 
 def _plain(rows: Rows) -> LightRows:

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import struct
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -106,8 +107,9 @@ def finish_unit(
     FileNotFoundError
         The run is over, and another has taken its place.
     """
-    scratch = attempt / str(number)
-    scratch.mkdir(exist_ok=True)
+    # Two workers may be at the same unit, where the scheduler takes one for lost.
+    scratch = attempt / f"{number}-{uuid.uuid4().hex[:12]}"
+    scratch.mkdir()
     entries = tuple(write(scratch))
     if not attempt.is_dir() or not folder.is_dir():
         raise FileNotFoundError(f"{attempt}: the run that wanted this unit is over")

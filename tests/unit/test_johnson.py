@@ -14,10 +14,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import johnson
 
 from ooc_graph.errors import InputError, NegativeCycleError
+from ooc_graph.kernels import many_singly
 from ooc_graph.kernels.many_johnson import CpuJohnson
 from ooc_graph.kernels.team import Team
 from ooc_graph.types import INT64_UNREACHED
-from tests.strategies import Arcs, arcs_of, skewed
+from tests.strategies import Arcs, arcs_of, grid, skewed
 
 
 def johnson_of(arcs: Arcs, threads: int = 1) -> CpuJohnson:
@@ -201,3 +202,31 @@ def test_error_is_within_the_bound_of_the_page(dtype, height):
     terms = 2 * float(np.abs(arcs.weight).max()) + 3 * highest + 2 * float(largest)
     bound = arcs.vertices * (search.potentials.tolerance * highest + half * terms)
     assert 0 < worst <= bound
+
+
+def chooser_of(arcs: Arcs, lanes: int) -> CpuJohnson:
+    shard = arcs.shards(1)[0]
+    into = shard.into_light if arcs.directed else shard.out_light
+    return CpuJohnson(shard.out_light, into, Team(2), lanes, shard.tuples)
+
+
+@pytest.mark.parametrize("way", ["thin", "timed", "batches"])
+@pytest.mark.parametrize(("dtype", "negative"), [("int32", False), ("float64", True)])
+def test_one_by_one_gives_the_same_bytes(monkeypatch, dtype, negative, way):
+    """Long and thin as the graph is, or because the first batches took longer, or not at all."""
+    arcs = grid(9, dtype)
+    if negative:
+        arcs = shifted(replace(arcs, directed=True))
+    monkeypatch.setattr(many_singly, "CACHED_BYTES", 0 if way == "thin" else 1 << 60)
+    monkeypatch.setattr(many_singly, "MANY_RELAXED", 0.0 if way == "timed" else 1e9)
+    if way == "timed":
+        # The clock says that batches took a second, and single searches nothing.
+        ticks = iter([0.0, 1e6, 1e6, 1e6])
+        monkeypatch.setattr(many_singly, "perf_counter", lambda: next(ticks))
+    search = chooser_of(arcs, 16)
+    sources = np.arange(arcs.vertices)
+    answer = search.run(sources)
+    assert answer.tobytes() == johnson_of(arcs).run(sources).tobytes()
+    assert search.chooser is not None
+    assert (search.chooser.side_by_side is None) == (way == "batches")
+    assert search.run(sources[:3]).tobytes() == answer[:3].tobytes()
