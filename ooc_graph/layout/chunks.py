@@ -64,7 +64,7 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
         As the file system has it (``ENOSPC`` when the disk is full).
     """
     path = store / spec.chunk_path(index)
-    _make_folders(store, path.parent)
+    make_folders(store, path.parent)
     digest, sidecar = hashlib.sha256(), _Sidecar()
     with BlockWriter(path) as writer:
         written = 0
@@ -87,8 +87,16 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     )
 
 
-def _make_folders(store: Path, folder: Path) -> None:
-    # Below a store that is there: what still runs for a store that was given up makes none anew.
+def make_folders(store: Path, folder: Path) -> None:
+    """Make folders below a store that is there.
+
+    What still runs for a store that was given up makes none anew.
+
+    Raises
+    ------
+    FileNotFoundError
+        The store is not there.
+    """
     for name in folder.relative_to(store).parts:
         store /= name
         store.mkdir(exist_ok=True)

@@ -18,10 +18,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.chunks import FileEntry, make_folders
 from ooc_graph.layout.names import CRC_BYTES
 
-_KEY, _DONE, _ATTEMPT = "spill/key", "spill/done", "spill/attempt-"
+_KEY, _DONE = "spill/key", "spill/done"
+_ATTEMPT, _REMOVED = "spill/attempt-", "spill/removed-"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class Units:
         self.folder = folder
         self.attempt = folder / f"{_ATTEMPT}{attempt}"
         for old in folder.glob(f"{_ATTEMPT}*"):
-            shutil.rmtree(old, ignore_errors=True)
+            # Whoever still writes there by its old name fails.
+            shutil.rmtree(old.rename(folder / f"{_REMOVED}{attempt}"), ignore_errors=True)
         self.attempt.mkdir()
         (folder / _DONE).mkdir(exist_ok=True)
         _write(folder / _KEY, self.attempt / "key", key.encode())
@@ -111,11 +113,9 @@ def finish_unit(
     scratch = attempt / f"{number}-{uuid.uuid4().hex[:12]}"
     scratch.mkdir()
     entries = tuple(write(scratch))
-    if not attempt.is_dir() or not folder.is_dir():
-        raise FileNotFoundError(f"{attempt}: the run that wanted this unit is over")
     for entry in entries:
         _flush(scratch / entry.path)
-        (folder / entry.path).parent.mkdir(parents=True, exist_ok=True)
+        make_folders(folder, (folder / entry.path).parent)
         (scratch / entry.path).replace(folder / entry.path)
     unit = Unit(entries, facts)
     content = json.dumps({"entries": [asdict(entry) for entry in entries], "facts": facts})

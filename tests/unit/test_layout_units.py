@@ -1,0 +1,105 @@
+"""Units of a partial store: recorded once, found again, safe from runs that are over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from ooc_graph.layout.chunks import FileEntry, read_chunk, write_chunk
+from ooc_graph.layout.commit import partial_store
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.stored import Stored
+from ooc_graph.layout.units import Units, finish_unit, key_of
+
+SPEC = ArraySpec("table", 7, np.dtype(np.float32), 5, chunk_rows=3)
+TABLE = np.arange(35, dtype=np.float32).reshape(7, 5)
+
+
+def units_at(tmp_path: Path, attempt: str) -> Units:
+    (tmp_path / "spill").mkdir(exist_ok=True)
+    return Units(tmp_path, attempt, "some key")
+
+
+def finish(units: Units, number: int) -> None:
+    def write(folder: Path) -> Sequence[FileEntry]:
+        return [write_chunk(folder, SPEC, number, [TABLE[slice(*SPEC.bounds(number))]])]
+
+    finish_unit(units.folder, units.attempt, number, write, {"number": number})
+
+
+def test_units_are_found_by_the_next_run(tmp_path: Path) -> None:
+    first = units_at(tmp_path, "first")
+    finish(first, 0)
+    finish(first, 2)
+    second = units_at(tmp_path, "second")
+    assert key_of(tmp_path) == "some key"
+    done = second.done()
+    assert sorted(done) == [0, 2]
+    assert done[2].facts == {"number": 2}
+    (entry,) = done[2].entries
+    found = np.empty((1, 5), np.float32)
+    assert entry.crc32c is not None
+    read_chunk(tmp_path, SPEC, 2, found, entry.crc32c)
+    assert np.array_equal(found, TABLE[6:])
+
+
+def test_a_run_that_is_over_writes_nothing(tmp_path: Path) -> None:
+    first = units_at(tmp_path, "first")
+    second = units_at(tmp_path, "second")
+    with pytest.raises(FileNotFoundError):
+        finish(first, 1)
+    assert not second.done()
+    assert not first.attempt.exists()
+    assert not (tmp_path / "table").exists()
+
+
+def test_a_run_that_ends_while_a_unit_is_written(tmp_path: Path) -> None:
+    first = units_at(tmp_path, "first")
+
+    def write(folder: Path) -> Sequence[FileEntry]:
+        entries = [write_chunk(folder, SPEC, 0, [TABLE[:3]])]
+        units_at(tmp_path, "second")
+        return entries
+
+    with pytest.raises(FileNotFoundError):
+        finish_unit(tmp_path, first.attempt, 0, write, {})
+    assert not first.attempt.exists()
+    assert not units_at(tmp_path, "third").done()
+
+
+@pytest.mark.parametrize("damage", ["record", "gone", "short", "other"])
+def test_damaged_units_are_not_taken(tmp_path: Path, damage: str) -> None:
+    units = units_at(tmp_path, "first")
+    finish(units, 0)
+    finish(units, 1)
+    record, chunk = tmp_path / "spill/done/1.json", tmp_path / SPEC.chunk_path(1)
+    if damage == "record":
+        record.write_bytes(record.read_bytes()[:-9])
+    elif damage == "gone":
+        chunk.unlink()
+    elif damage == "short":
+        chunk.write_bytes(chunk.read_bytes()[:-8])
+    else:
+        chunk.write_bytes((tmp_path / SPEC.chunk_path(0)).read_bytes())
+    assert sorted(units.done()) == [0]
+
+
+def test_tables_are_what_zarr_reads(tmp_path: Path) -> None:
+    """Chunks of whole rows, not as many as would fit."""
+    with partial_store(tmp_path / "t.zarr", "result", overwrite=False) as store:
+        entries = [
+            write_chunk(store.folder, SPEC, index, [TABLE[slice(*SPEC.bounds(index))]])
+            for index in range(SPEC.chunks)
+        ]
+        store.commit("result", {}, [SPEC], entries)
+    group = zarr.open_group(str(tmp_path / "t.zarr"), mode="r")
+    assert group["table"].chunks == (3, 5)
+    assert np.array_equal(group["table"][:], TABLE)
+    stored = Stored.open(tmp_path / "t.zarr")
+    assert stored.spec("table") == SPEC
+    assert np.array_equal(stored.read("table"), TABLE)
+    stored.verify()
