@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
+import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -338,6 +341,30 @@ def test_two_workers_write_the_same_bytes(store: Path, tmp_path: Path) -> None:
     assert held.source.tolist() == [17, 3]
     first, second = (Stored.open(tmp_path / f"{name}.zarr") for name in ("here", "there"))
     assert first.identity == second.identity
+
+
+def test_a_lost_worker_is_done_without(tmp_path: Path) -> None:
+    random = np.random.default_rng(7)
+    u, v = random.integers(0, 4000, (2, 30_000))
+    graph = og.build((u, v, random.random(len(u))), tmp_path / "g.zarr", directed=True)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
+        Client(workers) as client,
+        ThreadPoolExecutor(1) as executor,
+    ):
+        victim = next(iter(client.run(os.getpid).values()))
+        running_ = executor.submit(og.johnson, graph, out=tmp_path / "d.zarr", client=client)
+        end = time.monotonic() + LIMIT_S
+        while not list(tmp_path.glob("d.zarr.partial-*/spill/done/*.json")):
+            assert time.monotonic() < end
+            assert not running_.done()
+            time.sleep(0.002)
+        os.kill(victim, signal.SIGKILL)
+        found = running_.result(timeout=LIMIT_S)
+    here = og.johnson(graph, out=tmp_path / "here.zarr")
+    assert Stored.open(tmp_path / "here.zarr").identity == Stored.open(tmp_path / "d.zarr").identity
+    assert np.array_equal(found.source, here.source)
+    assert not list(tmp_path.glob("*partial*"))
 
 
 @pytest.mark.parametrize(
