@@ -2,8 +2,10 @@
 
 The added vertex has an arc of weight 0 to every vertex [1]_, so all potentials start at 0 and fall.
 Only vertices whose potential fell push along their arcs, and a row, lightest first, is left at the
-first arc that leads no lower than 0. Every so many improvements the parents are looked through: a
-cycle among them is a cycle of negative weight [2]_.
+first arc that leads no lower than 0. A pass goes once over all that wait; what falls again waits
+for the next one. So, without a negative cycle, there are no more passes than vertices. After passes
+with so many improvements the parents are looked through: a cycle among them is a cycle of negative
+weight [2]_.
 
 Rounded sums around a cycle of weight zero may fall for ever. So an improvement counts only if it
 is larger than the rounding of an addition, relatively to the lowest potential, and a cycle of
@@ -40,7 +42,7 @@ INTEGER_BOUND = 1 << 61
 
 @kernel
 def fall(out: Any, potential: Any, parent: Any, changed: Any, eps: float, most: int) -> int:
-    """Push from changed vertices until none is left or ``most`` improvements are made.
+    """Push from changed vertices, pass by pass, until none is left or ``most`` improvements made.
 
     Parameters
     ----------
@@ -55,21 +57,23 @@ def fall(out: Any, potential: Any, parent: Any, changed: Any, eps: float, most: 
 
     Returns
     -------
-    Improvements made; fewer than ``most`` only if nothing is left to do.
+    Improvements made; fewer than ``most`` only if nothing is left to do. The last pass is ended.
     """
     improved, going = 0, True
     lowest = potential[0]
     for row in range(len(potential)):
         lowest = min(lowest, potential[row])
-    while going:
+    while going and improved < most:
         going = False
         for index in range(len(changed)):
-            while changed[index] != 0:
+            # As it is now: one that falls again in this word waits, or it might push 2^n times.
+            word = changed[index]
+            while word != 0:
                 going = True
-                if improved >= most:
-                    return improved
-                u = index * WORD_BITS + lowest_bit(changed[index])
-                changed[index] &= changed[index] - ONE
+                u = index * WORD_BITS + lowest_bit(word)
+                bit = word & ~(word - ONE)
+                word ^= bit
+                changed[index] &= ~bit
                 at = potential[u]
                 lowest = min(lowest, at)
                 for position in range(out.offsets[u], out.offsets[u + 1]):

@@ -148,6 +148,22 @@ def test_cycles_apart_and_long(length):
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
+def test_a_vertex_pushes_once_in_a_pass():
+    """Two ways at each fork, the worse one pushed first: depth first that is 2^forks."""
+    forks = 16
+    fork = np.arange(forks, -1, -1)
+    middle = forks + 1 + np.arange(forks, 0, -1)
+    heavy = 2 ** np.arange(forks, 0, -1)
+    source = np.concatenate([fork[:-1], fork[:-1], middle])
+    target = np.concatenate([fork[1:], middle, fork[1:]])
+    weight = np.concatenate([-np.ones(2 * forks, np.int64), -heavy])
+    arcs = arcs_of(source, target, weight, directed=True)
+    found = johnson_of(arcs).potentials
+    assert found is not None
+    assert found.potential.min() == -heavy.sum() - forks
+    assert found.improvements <= (2 * forks + 1) * len(weight)
+
+
 def test_a_negative_undirected_edge_is_a_cycle():
     arcs = arcs_of([0, 1], [1, 2], np.array([-1, 4]), directed=False)
     with pytest.raises(NegativeCycleError) as caught:
