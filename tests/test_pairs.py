@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -28,7 +29,7 @@ from ooc_graph.errors import (
     UnknownVertexError,
     UsageError,
 )
-from ooc_graph.layout import metadata, names
+from ooc_graph.layout import commit, metadata, names
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import pair_tasks, pairs
 from ooc_graph.types import INT64_UNREACHED
@@ -290,6 +291,42 @@ def test_a_stopped_run_goes_on(
     assert Stored.open(out).identity == Stored.open(tmp_path / "whole.zarr").identity
     assert found.read(found.names[2]).tobytes() == whole.read(whole.names[2]).tobytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.zarr", "whole.zarr"]
+
+
+@pytest.mark.parametrize("failing", ["_write_documents", "_write_sidecars", "_move_into_place"])
+def test_a_disk_that_fills_up_in_the_commit_costs_no_chunk(
+    store: Path, tmp_path: Path, small_chunks: int, failing: str
+) -> None:
+    whole = og.johnson(store, out=tmp_path / "whole.zarr")
+    out = tmp_path / "d.zarr"
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    owner = commit if failing == "_move_into_place" else commit.Partial
+    with pytest.MonkeyPatch.context() as patch, stopped_after(1000) as first:
+        patch.setattr(owner, failing, full)
+        with pytest.raises(DiskFullError, match="goes on with what there is"):
+            og.johnson(store, out=out)
+    assert len(first) == -(-len(whole.source) // small_chunks)
+    with stopped_after(1000) as again:
+        og.johnson(store, out=out)
+    assert again == []
+    assert Stored.open(out).identity == Stored.open(tmp_path / "whole.zarr").identity
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.zarr", "whole.zarr"]
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_space_is_wanted_for_all_files_of_numbers(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    og.johnson(store, out=tmp_path / "whole.zarr")
+    files = [path for path in (tmp_path / "whole.zarr").rglob("*") if path.is_file()]
+    needed = sum(path.stat().st_size for path in files if path.suffix != ".json")
+    free = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(pairs.shutil, "disk_usage", lambda _: free._replace(free=needed - 1))
+    with pytest.raises(DiskFullError, match=f"needs {needed:,} bytes more"):
+        og.johnson(store, out=tmp_path / "d.zarr")
 
 
 @pytest.mark.usefixtures("small_chunks")

@@ -62,18 +62,42 @@ class Partial:
         specs: Iterable[ArraySpec],
         chunks: Iterable[FileEntry],
     ) -> Manifest:
-        """Write metadata and manifest, bring everything to disk, and rename into place."""
+        """Write metadata and manifest, bring everything to disk, and rename into place.
+
+        Units stay recorded until nothing is left that could want space: a run that ends before
+        the renames is taken up with all of them.
+        """
         specs, chunks = list(specs), list(chunks)
         for chunk in chunks:
             sync_file(self.folder / chunk.path)
-        shutil.rmtree(self.spill, ignore_errors=True)
+        if self.units is None:
+            # Nobody takes up what lies there, and the documents may need the space.
+            shutil.rmtree(self.spill, ignore_errors=True)
         entries = [*chunks, *self._write_documents(attributes, specs)]
         entries += self._write_sidecars(specs, {entry.path: entry for entry in chunks})
         manifest = Manifest.of(kind, entries)
         _write_durably(self.folder / MANIFEST, manifest.encode())
         _sync_folders(self.folder)
-        _move_into_place(self.folder, self.final)
+        with self._without_spill():
+            _move_into_place(self.folder, self.final)
         return manifest
+
+    @contextlib.contextmanager
+    def _without_spill(self) -> Iterator[None]:
+        """Context in which the records are aside; they are removed, or come back if it fails."""
+        if self.units is None:
+            yield
+            return
+        # In one step, as half of the records would stand for less than was done.
+        aside = self.spill.rename(_removed_name(self.final))
+        try:
+            _sync_folder(self.folder)
+            yield
+        except BaseException:
+            with contextlib.suppress(OSError):
+                aside.rename(self.spill)
+            raise
+        shutil.rmtree(aside, ignore_errors=True)
 
     def _write_documents(
         self, attributes: Mapping[str, Any], specs: list[ArraySpec]
@@ -288,10 +312,15 @@ def _remove(path: Path, final: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         # What a task still writes by its old name fails, and is not left behind.
         with contextlib.suppress(OSError):
-            path = path.rename(final.with_name(f"{final.name}{_REMOVED}{uuid.uuid4().hex[:12]}"))
+            path = path.rename(_removed_name(final))
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def _removed_name(final: Path) -> Path:
+    """A new name beside ``final`` for what is about to be removed."""
+    return final.with_name(f"{final.name}{_REMOVED}{uuid.uuid4().hex[:12]}")
 
 
 def _write_durably(path: Path, content: bytes) -> None:

@@ -26,7 +26,7 @@ from ooc_graph.errors import DiskFullError, MemoryBudgetError, UsageError
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import CRC_BYTES, LIGHT, REACHED, SOURCE, VERTEX
+from ooc_graph.layout.names import CRC_BYTES, LIGHT, REACHED, SIDECAR_BYTES, SOURCE, VERTEX
 from ooc_graph.layout.units import Unit, Units
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CUDA
@@ -224,7 +224,11 @@ def _write(
     if done:
         progress.note(f"going on with {len(done):,} of {task.spec.chunks:,} chunks done before")
     if task.asked.reduce is None:
-        _require_space(task.specs, len(missing), store)
+        ids = [
+            ArraySpec(name, length, np.dtype(np.int64))
+            for name, length in ((SOURCE, len(sources)), (VERTEX, task.spec.width or 0))
+        ]
+        _require_space(task.specs, len(missing), ids, store)
     written = replace(task, folder=str(store.folder), attempt=str(units.attempt))
     items = [
         (written, first, sources[task.spec.bounds(first)[0] : task.spec.bounds(last)[1]])
@@ -257,8 +261,15 @@ def _runs(missing: Sequence[int], most: int) -> list[tuple[int, int]]:
     return runs
 
 
-def _require_space(specs: Sequence[ArraySpec], chunks: int, store: Partial) -> None:
+def _require_space(
+    specs: Sequence[ArraySpec], chunks: int, columns: Sequence[ArraySpec], store: Partial
+) -> None:
+    """Refuse what the disk cannot hold: missing chunks, ids, and the crc32c's of all chunks."""
     needed = chunks * sum(spec.chunk * spec.item_bytes + CRC_BYTES for spec in specs)
+    for spec in columns:
+        needed += spec.chunks * (spec.chunk * spec.item_bytes + CRC_BYTES)
+    for spec in (*specs, *columns):
+        needed += spec.chunks * CRC_BYTES * -(-spec.chunk * spec.item_bytes // SIDECAR_BYTES)
     free = shutil.disk_usage(store.folder).free
     if needed > free:
         raise DiskFullError(
