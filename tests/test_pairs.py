@@ -505,6 +505,18 @@ def test_the_command(
         (["--sources", "unknown.txt"], "vertex 4 is not in the graph"),
         (["--targets", "unknown.txt"], "vertex 4 is not in the graph"),
         (["--sources", "0"], "0 sources are asked for"),
+        (["--sources", "9" * 5000], "cannot be read"),
+        (["--sources", "nothing.npy"], "nothing.npy: cannot be read as an array"),
+        (["--targets", "archive.npy"], "archive.npy: cannot be read as an array"),
+        (["--sources", "huge.npy"], "the file is shorter"),
+        (["--sources", "objects.npy"], "objects.npy: "),
+        (["--sources", "floats.npy"], "floats.npy: is no .npy file of a list of integers"),
+        (["--sources", "table.npy"], "table.npy: is no .npy file of a list of integers"),
+        (["--sources", "above.npy"], "9223372036854775809 is no vertex id"),
+        (["--sources", "underscore.txt"], "underscore.txt:1: '1_7' is no vertex id"),
+        (["--sources", "arabic.txt"], "is no vertex id"),
+        (["--sources", "digits.txt"], "is no vertex id"),
+        (["--sources", "wide.txt"], "'9223372036854775808' is no vertex id"),
         (["--sources", "100000"], "100000 sources are asked for"),
         (["--cutoff", "nan"], "give a finite distance"),
         (["--device", "cuda"], "use --device cpu"),
@@ -524,10 +536,30 @@ def test_refusals(
     for name, text in [("word", "3\ntwo\n"), ("twice", "3\n17\n3\n"), ("empty", "#\n")]:
         Path(f"{name}.txt").write_text(text)
     Path("unknown.txt").write_text("3\n4\n")
+    files_that_are_no_lists()
     ended = call(monkeypatch, capsys, "apsp", store, "--out", "d.zarr", *words)
     assert ended.code == 2, ended
     assert message in ended.err
+    # Wrong options have Click's usage before; nothing has a traceback.
+    assert len(ended.err.splitlines()) == (4 if "Usage" in ended.err else 1)
     assert not list(tmp_path.glob("d.zarr*"))
+
+
+def files_that_are_no_lists() -> None:
+    """Files of ids that cannot be read as such."""
+    Path("nothing.npy").write_bytes(b"")
+    Path("archive.npy").write_bytes(b"PK\x03\x04")
+    with Path("huge.npy").open("wb") as file:
+        header = {"descr": "<i8", "fortran_order": False, "shape": (10**12,)}
+        np.lib.format.write_array_header_1_0(file, header)
+    np.save("objects.npy", np.array([3, "x"], object), allow_pickle=True)
+    np.save("floats.npy", np.array([3.0]))
+    np.save("table.npy", np.array([[3, 17]]))
+    np.save("above.npy", np.array([3, 2**63 + 1], np.uint64))
+    Path("underscore.txt").write_text("1_7\n")
+    Path("arabic.txt").write_text("\u0663\n", encoding="utf-8")
+    Path("digits.txt").write_text("9" * 5000)
+    Path("wide.txt").write_text("9223372036854775808\n")
 
 
 def test_refusals_of_the_api(
@@ -537,6 +569,8 @@ def test_refusals_of_the_api(
         og.johnson(graph, 3)
     with pytest.raises(UsageError, match="list of vertex ids"):
         og.johnson(graph, [0.5])
+    with pytest.raises(UsageError, match="9223372036854775809 is no vertex id"):
+        og.johnson(graph, np.array([2**63 + 1], np.uint64))
     with pytest.raises(UnknownVertexError):
         og.johnson(graph, [3, 4])
     with pytest.raises(InputError, match="twice"):

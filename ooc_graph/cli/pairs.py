@@ -60,7 +60,8 @@ def apsp(
     if sources == "all":
         chosen = np.arange(opened.vertices)
     else:
-        is_number = sources.isdecimal() and sources.isascii()
+        # So long that there are fewer vertices it is no number, and taken for a file's name.
+        is_number = sources.isdecimal() and sources.isascii() and len(sources) < 20
         ids = drawn(opened, int(sources)) if is_number else ids_in(Path(sources))
         chosen = places_of(opened, ids)
     aimed = None if targets is None else places_of(opened, ids_in(targets), "targets")

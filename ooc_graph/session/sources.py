@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ooc_graph.edges.npyfiles import read_header
 from ooc_graph.errors import InputError, UnknownVertexError, UsageError
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray, IntArray
 
 RANDOM_STATE = 1
+_LARGEST = int(np.iinfo(np.int64).max)
+# Python's own numbers may have underscores and digits of other scripts, too.
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 def places_of(graph: Graph, ids: Any, what: str = "sources") -> IntArray:
@@ -61,9 +66,11 @@ def _integers(ids: Any, what: str) -> IntArray:
             return np.empty(0, np.int64)
         if found.ndim != 1 or found.dtype.kind not in "iu":
             raise TypeError
-        return found.astype(np.int64, casting="same_kind" if found.dtype.kind == "i" else "unsafe")
     except (TypeError, ValueError, OverflowError):
         raise UsageError(f"{what}: give a list of vertex ids, integers") from None
+    if found.max() > _LARGEST:
+        raise UsageError(f"{what}: {found.max()} is no vertex id, the largest is {_LARGEST}")
+    return found.astype(np.int64)
 
 
 def drawn(graph: Graph, count: int) -> IntArray:
@@ -93,22 +100,29 @@ def ids_in(path: Path) -> IntArray:
     InputError
         If the file cannot be read, or a line is no integer.
     """
+    if path.suffix == ".npy":
+        return _array_in(path)
     try:
-        if path.suffix == ".npy":
-            return _integers(np.load(path, allow_pickle=False), str(path))
         with path.open(encoding="utf-8") as file:
             return np.array(list(_parsed(path, file)), np.int64)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read ({error})", path=path) from None
-    except ValueError:
-        raise InputError("is no .npy file of integers", path=path) from None
+
+
+def _array_in(path: Path) -> IntArray:
+    part = read_header(str(path))
+    if len(part.shape) != 1 or part.dtype.kind not in "iu":
+        raise InputError("is no .npy file of a list of integers", path=path)
+    with part.open() as file:
+        file.seek(part.start)
+        found: AnyArray = np.fromfile(file, part.dtype, part.shape[0])
+    return _integers(found, str(path))
 
 
 def _parsed(path: Path, lines: Iterable[str]) -> Iterable[int]:
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if text and not text.startswith("#"):
-            try:
-                yield np.int64(int(text)).item()
-            except (ValueError, OverflowError):
-                raise InputError(f"{text[:40]!r} is no vertex id", path=path, line=number) from None
+            if not _INTEGER.fullmatch(text) or abs(int(text)) > _LARGEST:
+                raise InputError(f"{text[:40]!r} is no vertex id", path=path, line=number)
+            yield int(text)
