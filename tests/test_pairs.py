@@ -6,9 +6,11 @@ import errno
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import time
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -31,7 +33,7 @@ from ooc_graph.errors import (
 )
 from ooc_graph.layout import commit, metadata, names
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import pair_tasks, pairs
+from ooc_graph.session import pair_tasks, pairs, pairs_plan, resident
 from ooc_graph.types import INT64_UNREACHED
 from tests.command_line import LIMIT_S, call, running
 
@@ -95,8 +97,8 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
         return max(1, min(elements, 3 * width * 8 // itemsize))
 
     monkeypatch.setattr(metadata, "chunk_length", length)
-    monkeypatch.setattr(pairs, "LANES", (1,))
-    monkeypatch.setattr(pairs, "BATCHES", 1)
+    monkeypatch.setattr(pairs_plan, "LANES", (1,))
+    monkeypatch.setattr(pairs_plan, "BATCHES", 1)
     return 3
 
 
@@ -581,8 +583,10 @@ def test_refusals_of_the_api(
         og.johnson(graph, reduce="mean")
     with pytest.raises(UsageError, match="no parents"):
         og.johnson(graph, reduce="sum", parents=True)
-    with pytest.raises(MemoryBudgetError, match="in one worker"):
+    with pytest.raises(MemoryBudgetError, match="give out="):
         og.johnson(graph, memory_limit=1000)
+    with pytest.raises(MemoryBudgetError, match="in one worker"):
+        og.johnson(graph, memory_limit=60_000)
     with pytest.raises(InputError, match="bound"):
         og.johnson(og.from_edges([0, 1], [1, 2], [-(2**60), 2**60], directed=True))
     (tmp_path / "there.zarr").mkdir()
@@ -593,6 +597,44 @@ def test_refusals_of_the_api(
     with pytest.raises(DiskFullError, match=r"needs \d\d,\d\d\d bytes more"):
         og.johnson(graph, out=tmp_path / "d.zarr")
     assert not list(tmp_path.glob("d.zarr*"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "by", "arcs", "options"),
+    [
+        ("float32", 0, 20_000, {"reduce": "sum"}),
+        ("int32", 1000, 60_000, {"reduce": "sum"}),
+        ("float64", 0, 20_000, {}),
+        ("float64", 0, 20_000, {"parents": True}),
+    ],
+)
+def test_memory_stays_within_the_least_limit_that_is_accepted(
+    monkeypatch: pytest.MonkeyPatch, dtype: str, by: int, arcs: int, options: Any
+) -> None:
+    # As on one core, where the parts that do not grow with threads weigh most.
+    monkeypatch.setattr("ooc_graph.session.place.cores", lambda: 1)
+    random = np.random.default_rng(8)
+    u, v = random.integers(0, 4000, (2, arcs))
+    height = random.integers(0, by + 1, 4000)
+    weight = (random.integers(1, 50, arcs) + height[u] - height[v])[u != v].astype(dtype)
+    graph = og.from_edges(u[u != v], v[u != v], weight, directed=True)
+    sources = graph.original_ids()[:1000]
+    each = 16 if "reduce" in options else graph.vertices * 8 * (1 + ("parents" in options))
+    with pytest.raises(MemoryBudgetError) as caught:
+        og.johnson(graph, sources, memory_limit=len(sources) * each, **options)
+    needed = re.search(r"need ([\d,]+) bytes", str(caught.value))
+    assert needed is not None
+    limit = int(needed[1].replace(",", ""))
+    # Compiled before, so that only the search's own memory counts.
+    og.johnson(graph, sources[:300], **options)
+    resident.release()
+    tracemalloc.start()
+    try:
+        og.johnson(graph, sources, memory_limit=limit, **options)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert limit / 3 < graph.resident_bytes("light") + peak <= limit
 
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf])

@@ -45,10 +45,16 @@ class SideBySide:
     """
 
     def __init__(self, out: Rows, into: Rows, tuples: AnyArray, threads: int) -> None:
-        kind = CpuNearFarSearch if suits_near_far(out, tuples) else CpuSsspSearch
-        self._searches: list[SsspSearch] = [
-            kind(out, into, tuples, Team(1)) for _ in range(threads)
-        ]
+        self._searches: list[SsspSearch] = []
+        paired = None
+        for _ in range(threads):
+            if suits_near_far(out, tuples):
+                search = CpuNearFarSearch(out, into, tuples, Team(1), paired)
+                # One copy of the rows is enough for all threads.
+                paired = search.paired
+                self._searches.append(search)
+            else:
+                self._searches.append(CpuSsspSearch(out, into, tuples, Team(1)))
 
     @property
     def threads(self) -> int:

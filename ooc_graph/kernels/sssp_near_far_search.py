@@ -91,15 +91,24 @@ class CpuNearFarSearch:
     ----------
     out, into, tuples, team
         As in `CpuSsspSearch`.
+    paired
+        Rows of another search of the same graph; None: they are made here.
     """
 
-    def __init__(self, out: Rows, into: Rows, tuples: AnyArray, team: Team) -> None:
+    def __init__(
+        self,
+        out: Rows,
+        into: Rows,
+        tuples: AnyArray,
+        team: Team,
+        paired: PairedRows | None = None,
+    ) -> None:
         self._general: CpuSsspSearch | None = None
         self._make_general = lambda: CpuSsspSearch(out, into, tuples, team)
         rows = len(out.offsets) - 1
         threads = max(1, min(team.threads, PUSHERS, rows))
         self._team = team if threads == team.threads else Team(threads)
-        self._rows = paired_rows(out)
+        self._rows = paired_rows(out) if paired is None else paired
         assert out.weights is not None
         self._farthest = _farthest(out.weights)
         self._step = survey(out, tuples).step
@@ -113,6 +122,11 @@ class CpuNearFarSearch:
             np.empty((2, threads, rows // (FAR_SHARE * threads)), np.uint32),
             np.zeros((2, threads, LINE), np.int64),
         )
+
+    @property
+    def paired(self) -> PairedRows:
+        """The rows as they are searched."""
+        return self._rows
 
     @property
     def layout_bytes(self) -> int:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -22,7 +22,7 @@ from ooc_graph.answers.pairs import (
     reduced_dtype,
 )
 from ooc_graph.answers.result import PairsResult
-from ooc_graph.errors import DiskFullError, MemoryBudgetError, UsageError
+from ooc_graph.errors import DiskFullError, UsageError
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.metadata import ArraySpec
@@ -37,35 +37,11 @@ from ooc_graph.session.pair_tasks import (
     solve,
     write_batch,
 )
+from ooc_graph.session.pairs_plan import Plan, plan_of
 from ooc_graph.session.place import Place
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
 from ooc_graph.types import AnyArray, IntArray, Progress
-
-LANES = (64, 32, 16)
-"""Most sources in a batch: the first that memory allows."""
-BATCHES = 2
-"""Batches of every thread in a task, at least: the last ones of a task wait for each other."""
-# Bytes a vertex: id tables, and what a thread holds beside its lanes.
-_ID_BYTES, _STATE_BYTES = 24, 32
-# Bytes an arc while negative weights are turned into others.
-_SORTED_BYTES = 32
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How the sources are divided.
-
-    Parameters
-    ----------
-    lanes
-        Most sources of a batch, which one thread searches.
-    chunks
-        Chunks of a task.
-    """
-
-    lanes: int
-    chunks: int
 
 
 def pairs(
@@ -94,9 +70,7 @@ def pairs(
     refuse_negative_loop(graph)
     width = graph.vertices if asked.targets is None else len(asked.targets)
     specs = pairs_specs(asked, len(sources), width, _dtype(graph))
-    plan = _plan(graph, specs, place)
-    if out is None:
-        _require_memory_for_answer(specs, asked, place)
+    plan = plan_of(graph, specs, asked, place, in_memory=out is None)
     task = PairsTask(str(graph.path), graph.identity, asked, len(sources), plan.lanes, specs)
     with progress.stage("preparing"):
         place.call(prepare, task)
@@ -113,50 +87,6 @@ def pairs(
 def _dtype(graph: Graph) -> np.dtype[Any]:
     weights = graph.weight_dtype
     return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
-
-
-def _plan(graph: Graph, specs: Sequence[ArraySpec], place: Place) -> Plan:
-    """The most lanes that fit every process.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Not even the fewest do.
-    """
-    threads, available = place.threads, place.least_limit_bytes
-    for lanes in LANES:
-        length = specs[0].chunk
-        chunks = -(-BATCHES * lanes * threads // length)
-        needed = _needed_bytes(graph, specs, lanes, chunks * length, threads)
-        if needed <= available:
-            return Plan(lanes, chunks)
-    raise MemoryBudgetError(
-        f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker may use "
-        f"{available:,}; raise --memory-limit or add memory to the workers"
-    )
-
-
-def _needed_bytes(
-    graph: Graph, specs: Sequence[ArraySpec], lanes: int, sources: int, threads: int
-) -> int:
-    """Memory of a process: rows and their copies, lanes, and answers of the tasks at once."""
-    rows, size = graph.resident_bytes(LIGHT), specs[0].dtype.itemsize
-    # Arcs that somebody needs are copied, and so are reweighted ones.
-    copies = rows * (2 if graph.has_negative_weights else 1)
-    sorted_ = graph.arcs * _SORTED_BYTES if graph.has_negative_weights else 0
-    state = graph.rows * threads * (lanes * size + _STATE_BYTES)
-    answers = sources * graph.rows * sum(spec.dtype.itemsize for spec in specs) * threads
-    return rows + copies + sorted_ + state + answers + graph.vertices * _ID_BYTES
-
-
-def _require_memory_for_answer(specs: Sequence[ArraySpec], asked: Asked, place: Place) -> None:
-    sources = specs[0].length
-    needed = sources * (sum(spec.item_bytes for spec in specs) if asked.reduce is None else 16)
-    if needed > place.limit_bytes:
-        raise MemoryBudgetError(
-            f"{sources:,} sources have {needed:,} bytes of distances, and there are "
-            f"{place.limit_bytes:,}; give out= to write them to a store"
-        )
 
 
 def _ids(graph: Graph, asked: Asked, sources: IntArray) -> dict[str, IntArray]:
