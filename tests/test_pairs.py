@@ -217,24 +217,58 @@ def test_cutoff(graph: og.Graph) -> None:
 def test_reductions_are_those_of_the_matrix(graph: og.Graph, targets: Any, cutoff: Any) -> None:
     options = {"targets": targets, "cutoff": cutoff}
     whole = og.johnson(graph, **options).distance
-    rows = [row[row < INT64_UNREACHED].tolist() for row in whole]
+    ids = graph.original_ids().tolist()
+    rows = [
+        {v: d for v, d in zip(targets or ids, row, strict=True) if d < INT64_UNREACHED}
+        for row in whole.tolist()
+    ]
     for reduce in ("eccentricity", "sum", "closeness"):
         found = og.johnson(graph, reduce=reduce, **options)
         assert found.names == ("source", "reached", reduce)
         assert found.read("reached").tolist() == [len(row) for row in rows]
-        for value, row in zip(found.read(reduce).tolist(), rows, strict=True):
-            others, total = len(row) - 1, sum(row)
+        for source, value, row in zip(ids, found.read(reduce).tolist(), rows, strict=True):
             if reduce == "eccentricity":
-                assert value == max(row, default=0)
-            elif reduce == "sum":
+                assert value == max(row.values(), default=0)
+                continue
+            total = sum(row.values())
+            if reduce == "sum":
                 assert value == total
-            elif others < 1:
+                continue
+            # Wasserman and Faust (1994): the inverse mean distance of those it can reach, weighted
+            # by their share of all others.
+            others = [v for v in row if v != source]
+            share = len(others) / (graph.vertices - 1)
+            if not others:
                 assert value == 0
             elif total <= 0:
                 assert math.isnan(value)
             else:
-                expected = others / total * others / (graph.vertices - 1)
-                assert value == pytest.approx(expected, rel=1e-12)
+                assert value == pytest.approx(share / (total / len(others)), rel=1e-12)
+
+
+@pytest.mark.parametrize("targets", [[1], [0, 1], [1, 0]])
+def test_closeness_counts_the_source_only_where_it_is_a_target(targets: list[int]) -> None:
+    graph = og.from_edges([0, 1, 0], [1, 2, 2], [3, -2, 4], directed=True)
+    found = og.johnson(graph, [0], targets=targets, reduce="closeness")
+    assert found.read("closeness").tolist() == [1 / 3 * 1 / 2]
+    assert found.read("reached").tolist() == [len(targets)]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_cutoffs_of_other_types(tmp_path: Path, dtype: str) -> None:
+    weight = np.array([3, 4], dtype)
+    graph = og.build((*arrays([0, 1], [1, 2]), weight), tmp_path / "g.zarr", directed=True)
+    whole = og.johnson(graph).distance
+    for index, cutoff in enumerate([np.float32(3.5), np.int64(3), np.float64(3), 3]):
+        found = og.johnson(graph, [0], cutoff=cutoff, out=tmp_path / f"{index}.zarr")
+        assert found.read("distance").tolist() == [[0, 3, whole[2, 0]]]
+    for cutoff in (1e300, 10**30, 2**63 - 1):
+        assert np.array_equal(og.johnson(graph, cutoff=cutoff).distance, whole)
+    below = og.johnson(graph, cutoff=-1e300).distance
+    assert (below == whole[2, 0]).all()
+    for wrong in ("5", 10**400, math.nan, np.float32(np.inf), [3]):
+        with pytest.raises(UsageError, match="give a finite distance"):
+            og.johnson(graph, cutoff=wrong)
 
 
 def test_store_holds_the_same_and_zarr_reads_it(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ class Asked:
     targets
         int64: places, among all vertices, that distances are wanted to; None: all.
     cutoff
-        Largest distance that counts as reached; None: any.
+        Largest distance that counts as reached, a finite number; None: any.
     reduce
         One of `REDUCTIONS` instead of the distances; None: the distances.
     parents
@@ -53,8 +55,17 @@ class Asked:
             raise UsageError(f"reduce {self.reduce!r}: choose {', '.join(REDUCTIONS)}")
         if self.reduce is not None and self.parents:
             raise UsageError("a reduction has no parents: ask for one of them")
-        if self.cutoff is not None and not math.isfinite(self.cutoff):
-            raise UsageError(f"cutoff {self.cutoff}: give a finite distance")
+        if self.cutoff is not None:
+            # Python's own number, which goes into the key and the attributes as JSON.
+            object.__setattr__(self, "cutoff", _finite(self.cutoff))
+
+
+def _finite(cutoff: Any) -> float:
+    """The number, exact where it is whole."""
+    with suppress(ValueError, OverflowError):
+        if isinstance(cutoff, Real) and math.isfinite(cutoff):
+            return int(cutoff) if isinstance(cutoff, Integral) else float(cutoff)
+    raise UsageError("cutoff: give a finite distance, a number")
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,15 @@ def reduced_dtype(reduce: str, distance: np.dtype[Any]) -> np.dtype[Any]:
 def unreached_value(dtype: np.dtype[Any]) -> Any:
     """Distance of what is not reached."""
     return dtype.type(np.inf if dtype.kind == "f" else INT64_UNREACHED)
+
+
+def _largest_reached(cutoff: float, dtype: np.dtype[Any]) -> Any:
+    """The cutoff as a distance of this type, or the nearest that there is."""
+    if dtype.kind == "f":
+        most = float(np.finfo(dtype).max)
+        return dtype.type(min(max(cutoff, -most), most))
+    bounds = np.iinfo(dtype)
+    return dtype.type(min(max(math.floor(cutoff), int(bounds.min)), int(bounds.max)))
 
 
 class SourceRows:
@@ -127,15 +147,17 @@ class SourceRows:
         """Distances of each source: (width,), the same array again and again."""
         dtype, far = self._answer.dtype, unreached_value(self._answer.dtype)
         found = np.empty(self.width, dtype)
+        cutoff = self._asked.cutoff
+        most = far if cutoff is None else _largest_reached(cutoff, dtype)
         for source, row in zip(self._sources.tolist(), self._row.tolist(), strict=True):
             if row < 0:
                 found.fill(far)
             else:
                 self._answer[row].take(self._places, out=found, mode="clip")
                 found[self._lonely] = far
-            if self._asked.cutoff is not None:
-                found[found > self._asked.cutoff] = far
-            if self._asked.cutoff is None or self._asked.cutoff >= 0:
+            if cutoff is not None:
+                found[found > most] = far
+            if cutoff is None or cutoff >= 0:
                 self._set_own(found, source)
             yield found
 
@@ -161,16 +183,20 @@ class SourceRows:
 
     def reduced(self, reduce: str) -> list[Reduced]:
         """Each source's distances as one number."""
-        return [self._reduced(reduce, found) for found in self]
+        sources = self._sources.tolist()
+        return [self._reduced(reduce, *row) for row in zip(self, sources, strict=True)]
 
-    def _reduced(self, reduce: str, found: AnyArray) -> Reduced:
-        reached = found[found < unreached_value(found.dtype)]
+    def _reduced(self, reduce: str, found: AnyArray, source: int) -> Reduced:
+        far = unreached_value(found.dtype)
+        reached = found[found < far]
         if reduce == "eccentricity":
             return Reduced(reached.max().item() if len(reached) else 0, len(reached))
         total = _sum(reached)
         if reduce == "sum":
             return Reduced(total, len(reached))
-        return Reduced(closeness(total, len(reached), self._all_vertices), len(reached))
+        own = source if self._columns is None else self._columns == source
+        others = len(reached) - int(np.count_nonzero(found[own] < far))
+        return Reduced(closeness(total, others, self._all_vertices), len(reached))
 
 
 def _sum(values: AnyArray) -> float:
@@ -186,16 +212,16 @@ def _sum(values: AnyArray) -> float:
     return int(total)
 
 
-def closeness(total: float, reached: int, vertices: int) -> float:
-    """Closeness of a source after Wasserman and Faust: of its way out, over ``reached`` vertices.
+def closeness(total: float, others: int, vertices: int) -> float:
+    """Closeness of a source after Wasserman and Faust: of its way out, over ``others`` it reaches.
 
     0 if it reaches nothing but itself; NaN if its distances sum up to nothing, or less.
     """
-    if reached <= 1:
+    if others < 1:
         return 0.0
     if total <= 0:
         return math.nan
-    return (reached - 1) / total * ((reached - 1) / (vertices - 1))
+    return others / total * (others / (vertices - 1))
 
 
 def write_rows(

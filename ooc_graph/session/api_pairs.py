@@ -56,8 +56,8 @@ def johnson(
         Vertices farther away than this count as unreached.
     reduce
         Instead of distances one number for each source, over the targets it reaches:
-        ``eccentricity`` (the largest distance), ``sum`` (of distances) or ``closeness`` (of
-        Wasserman and Faust, along the arcs' direction).
+        ``eccentricity`` (the largest distance, 0 if it reaches none), ``sum`` (of distances) or
+        ``closeness`` (of Wasserman and Faust, along the arcs' direction).
     parents
         Whether parents are wanted, too. They are those of `sssp` where no weight is negative,
         and form trees in any case.
