@@ -53,14 +53,16 @@ class CpuJohnson:
     ) -> None:
         assert out.weights is not None
         self.potentials: Potentials | None = None
+        longest = None
         if out.weights.min(initial=0) < 0:
             plain = _plain(out)
             self.potentials = potentials(plain)
             by = self.potentials.potential
+            longest = _longest_reweighted(plain, by)
             out = _as_rows(reweighted(plain, by, into=False))
             into = _as_rows(reweighted(_plain(into), by, into=True))
         self._team, self._lanes = team, lanes
-        self.search = CpuManySearch(out, into, team, lanes)
+        self.search = CpuManySearch(out, into, team, lanes, longest)
         self.chooser: Chooser | None = None
         if tuples is not None:
             self.chooser = Chooser(self.search, out, into, tuples, team.threads)
@@ -112,6 +114,19 @@ class CpuJohnson:
             return self.search.run(sources, answer, lanes=lanes, potential=potential)
         self.chooser.run(sources, answer, lanes or self._lanes, potential)
         return answer
+
+
+def _longest_reweighted(plain: LightRows, potential: AnyArray) -> int | None:
+    """Bound of a path's integer length in new weights; None for floats.
+
+    Along a path potentials cancel, but for the first and the last: each new weight may be larger
+    by all their span, but not the sum.
+    """
+    if potential.dtype.kind == "f":
+        return None
+    ends = plain.weights.min(initial=0), plain.weights.max(initial=0)
+    heaviest = max(abs(int(weight)) for weight in ends)
+    return heaviest * len(potential) - int(potential.min(initial=0))
 
 
 def _plain(rows: Rows) -> LightRows:

@@ -39,15 +39,20 @@ class CpuManySearch:
         Threads that search.
     lanes
         Most sources in a batch, 64 at most; rounded up to whole vectors.
+    longest
+        Bound of a path's length, where integer weights have one that is lower than vertices times
+        heaviest weight.
 
     Raises
     ------
     InputError
-        The longest path might not fit the distances' dtype: the bound is vertices times heaviest
-        weight.
+        The longest path might not fit the distances' dtype: the bound is ``longest``, or vertices
+        times heaviest weight.
     """
 
-    def __init__(self, out: Rows, into: Rows, team: Team, lanes: int = LANES) -> None:
+    def __init__(
+        self, out: Rows, into: Rows, team: Team, lanes: int = LANES, longest: int | None = None
+    ) -> None:
         self._out = _rows(out)
         self._into = self._out if into is out else _rows(into)
         self._team = team
@@ -55,7 +60,7 @@ class CpuManySearch:
         self._lanes = lanes
         self._pruned: tuple[LightRows, LightRows] | None = None
         self.counts: IntArray = np.zeros((team.threads, 4), np.int64)
-        _require_room(self._out, self.dtype)
+        _require_room(self._out, self.dtype, longest)
 
     @property
     def vertices(self) -> int:
@@ -227,15 +232,17 @@ def _states(rows: int, dtype: np.dtype[Any], lanes: int, threads: int) -> Batch:
     )
 
 
-def _require_room(rows: LightRows, dtype: np.dtype[Any]) -> None:
+def _require_room(rows: LightRows, dtype: np.dtype[Any], longest: int | None) -> None:
     """Refuse weights whose sums might not fit."""
     heaviest, vertices = rows.weights.max(initial=0), len(rows.offsets) - 1
     if dtype.kind == "f":
         if sums_may_overflow(float(heaviest), vertices, dtype):
             raise overflow_error(dtype)
-    elif int(heaviest) * vertices >= INTEGER_TOP:
+        return
+    bound = int(heaviest) * vertices if longest is None else longest
+    if bound >= INTEGER_TOP:
         raise InputError(
-            f"a path might be as long as {vertices} times {heaviest}, above the bound of "
+            f"a path might be as long as {bound}, with {vertices} vertices, above the bound of "
             f"{INTEGER_TOP} for many sources at once",
             advice="divide the weights, or give them as floats for rounded sums",
         )

@@ -178,6 +178,26 @@ def test_sums_that_might_overflow_are_refused():
         johnson_of(arcs)
 
 
+def test_long_negative_paths_are_no_reason_to_refuse():
+    """A vertex beside a chain of -2^50: new weights are up to 2^60, paths of them no longer."""
+    n = 1000
+    source, target = np.append(np.arange(n - 1), n), np.append(np.arange(1, n), n - 1)
+    weight = np.append(np.full(n - 1, -(2**50)), 5)
+    arcs = arcs_of(source, target, weight, directed=True)
+    got = johnson_of(arcs).run(np.arange(n + 1))
+    assert got.min() == -(n - 1) * 2**50
+    assert (got == 5).sum() == 1
+
+
+def test_bound_of_paths_with_potentials():
+    """Just within 2^61 for the potentials, and above it for the distances."""
+    n = 8
+    weight = np.full(n - 1, -(2**58) + 1)
+    arcs = arcs_of(np.arange(n - 1), np.arange(1, n), weight, directed=True)
+    with pytest.raises(InputError, match="many sources at once"):
+        johnson_of(arcs)
+
+
 def exact_distances(arcs: Arcs, weights: list[Fraction], source: int) -> list[Fraction | None]:
     far: list[Fraction | None] = [None] * arcs.vertices
     far[source] = Fraction(0)
