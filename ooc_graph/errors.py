@@ -74,13 +74,19 @@ class NegativeWeightError(InputError):
     """SSSP was asked for on a graph that has negative weights."""
 
 
+_SHOWN = 20
+"""Vertices of a cycle in a message."""
+
+
 class NegativeCycleError(OocGraphError):
     """Some distances have no minimum: a cycle is negative.
+
+    The message shows its first vertices only where there are many.
 
     Parameters
     ----------
     cycle
-        Its vertices in the order of its arcs; the last has an arc to the first.
+        All its vertices in the order of its arcs; the last has an arc to the first.
     weight
         Exact sum of its weights, < 0; of floats, that sum rounded once.
     note
@@ -91,7 +97,10 @@ class NegativeCycleError(OocGraphError):
 
     def __init__(self, cycle: list[int], weight: float, note: str = "") -> None:
         self.cycle, self.weight, self.note = cycle, weight, note
-        way = " -> ".join(str(vertex) for vertex in [*cycle, cycle[0]])
+        shown = [str(vertex) for vertex in [*cycle, cycle[0]]]
+        if len(cycle) > _SHOWN:
+            shown[_SHOWN - 1 : -1] = ["..."]
+        way = " -> ".join(shown)
         count = "1 arc" if len(cycle) == 1 else f"{len(cycle)} arcs"
         told = f"a cycle of {count} has the weight {weight}, so there are no shortest paths: {way}"
         super().__init__(told + (f" ({note})" if note else ""))

@@ -145,6 +145,9 @@ def test_cycles_apart_and_long(length):
     check_cycle(caught.value, arcs)
     assert len(caught.value.cycle) == length
     assert caught.value.exit_code == 3
+    way = str(caught.value).rpartition(": ")[2].split(" -> ")
+    assert way[0] == way[-1] == str(caught.value.cycle[0])
+    assert len(way) == (length + 1 if length < 20 else 21)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
