@@ -112,16 +112,19 @@ def finish_unit(
     # Two workers may be at the same unit, where the scheduler takes one for lost.
     scratch = attempt / f"{number}-{uuid.uuid4().hex[:12]}"
     scratch.mkdir()
-    entries = tuple(write(scratch))
-    for entry in entries:
-        _flush(scratch / entry.path)
-        make_folders(folder, (folder / entry.path).parent)
-        (scratch / entry.path).replace(folder / entry.path)
-    unit = Unit(entries, facts)
-    content = json.dumps({"entries": [asdict(entry) for entry in entries], "facts": facts})
-    _write(folder / _DONE / f"{number}.json", scratch / "record", content.encode())
-    shutil.rmtree(scratch, ignore_errors=True)
-    return unit
+    try:
+        entries = tuple(write(scratch))
+        for entry in entries:
+            _flush(scratch / entry.path)
+            make_folders(folder, (folder / entry.path).parent)
+            (scratch / entry.path).replace(folder / entry.path)
+        unit = Unit(entries, facts)
+        content = json.dumps({"entries": [asdict(entry) for entry in entries], "facts": facts})
+        _write(folder / _DONE / f"{number}.json", scratch / "record", content.encode())
+        return unit
+    finally:
+        # On a disk that is full, half a unit would take the room of others.
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _write(path: Path, scratch: Path, content: bytes) -> None:

@@ -57,6 +57,19 @@ def test_a_run_that_is_over_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "table").exists()
 
 
+def test_a_unit_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    units = units_at(tmp_path, "first")
+
+    def write(folder: Path) -> Sequence[FileEntry]:
+        (folder / "half").write_bytes(b"half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        finish_unit(units.folder, units.attempt, 1, write, {})
+    assert sorted(path.name for path in units.attempt.iterdir()) == []
+    assert not units.done()
+
+
 def test_a_run_that_ends_while_a_unit_is_written(tmp_path: Path) -> None:
     first = units_at(tmp_path, "first")
 
