@@ -623,6 +623,8 @@ def test_refusals_of_the_api(
         og.johnson(graph, memory_limit=60_000)
     with pytest.raises(InputError, match="bound"):
         og.johnson(og.from_edges([0, 1], [1, 2], [-(2**60), 2**60], directed=True))
+    # What follows is refused before anything is searched.
+    monkeypatch.setattr(pairs, "prepare", None)
     (tmp_path / "there.zarr").mkdir()
     with pytest.raises(OutputExistsError):
         og.johnson(graph, out=tmp_path / "there.zarr")

@@ -72,16 +72,20 @@ def pairs(
     specs = pairs_specs(asked, len(sources), width, _dtype(graph))
     plan = plan_of(graph, specs, asked, place, in_memory=out is None)
     task = PairsTask(str(graph.path), graph.identity, asked, len(sources), plan.lanes, specs)
-    with progress.stage("preparing"):
-        place.call(prepare, task)
-    start = perf_counter()
     if out is None:
+        _prepare(task, place, progress)
+        start = perf_counter()
         columns = _in_memory(graph, task, plan, sources, place, progress)
         return PairsResult(None, perf_counter() - start, columns)
     key = _key(graph, task, sources)
     with partial_store(out, "result", overwrite=overwrite, key=key) as store:
-        _write(graph, task, plan, sources, store, place, progress)
-    return replace(PairsResult.open(out), elapsed_s=perf_counter() - start)
+        elapsed_s = _write(graph, task, plan, sources, store, place, progress)
+    return replace(PairsResult.open(out), elapsed_s=elapsed_s)
+
+
+def _prepare(task: PairsTask, place: Place, progress: Progress) -> None:
+    with progress.stage("preparing"):
+        place.call(prepare, task)
 
 
 def _dtype(graph: Graph) -> np.dtype[Any]:
@@ -146,7 +150,8 @@ def _write(
     store: Partial,
     place: Place,
     progress: Progress,
-) -> None:
+) -> float:
+    """Write what is missing and commit; the seconds that it took, but for preparing."""
     units = store.units
     assert units is not None
     done = units.done()
@@ -159,6 +164,9 @@ def _write(
             for name, length in ((SOURCE, len(sources)), (VERTEX, task.spec.width or 0))
         ]
         _require_space(task.specs, len(missing), ids, store)
+    # Potentials may take long: what can be refused without them has been by now.
+    _prepare(task, place, progress)
+    start = perf_counter()
     written = replace(task, folder=str(store.folder), attempt=str(units.attempt))
     items = [
         (written, first, sources[task.spec.bounds(first)[0] : task.spec.bounds(last)[1]])
@@ -178,6 +186,7 @@ def _write(
     specs, entries = _collect(graph, task, sources, store, units)
     attributes = pairs_attributes(task.asked, graph.content_sha256, task.spec.dtype)
     store.commit("result", attributes, specs, entries)
+    return perf_counter() - start
 
 
 def _runs(missing: Sequence[int], most: int) -> list[tuple[int, int]]:
