@@ -685,5 +685,17 @@ def test_a_negative_self_loop_stands_in_the_attributes(tmp_path: Path) -> None:
     held = og.from_edges(*arcs, directed=True)
     for graph in (built, held):
         assert graph.attributes["negative_loop"] == {"vertex": 7, "weight": -3}
-    plain = og.build(arrays([4, 7], [7, 7], [-5, 2]), tmp_path / "h.zarr", directed=True)
-    assert "negative_loop" not in json.loads((plain.path / "zarr.json").read_text())["attributes"]
+    for name, weight in (("h", [-5, 2]), ("i", [5, 2])):
+        plain = og.build(arrays([4, 7], [7, 7], weight), tmp_path / f"{name}.zarr", directed=True)
+        told = json.loads((plain.path / "zarr.json").read_text())["attributes"]["ooc_graph"]
+        # Silence is for graphs where no self-loop could be negative.
+        assert told.get("negative_loop", "silent") == (None if weight[0] < 0 else "silent")
+        assert og.johnson(plain, targets=[7]).distance.tolist() == [[weight[0]], [0]]
+
+
+def test_a_store_that_is_silent_on_its_self_loops_is_refused(tmp_path: Path) -> None:
+    """As of versions that did not look for negative ones."""
+    graph = og.build(arrays([4, 7], [7, 7], [-5, 2]), tmp_path / "g.zarr", directed=True)
+    del graph.attributes["negative_loop"]
+    with pytest.raises(UsageError, match="build it again"):
+        og.johnson(graph)

@@ -3,9 +3,9 @@
 The added vertex has an arc of weight 0 to every vertex [1]_, so all potentials start at 0 and fall.
 Only vertices whose potential fell push along their arcs, and a row, lightest first, is left at the
 first arc that leads no lower than 0. A pass goes once over all that wait; what falls again waits
-for the next one. So, without a negative cycle, there are no more passes than vertices. After passes
-with so many improvements the parents are looked through: a cycle among them is a cycle of negative
-weight [2]_.
+for the next one. So exact sums without a negative cycle need no more passes than vertices. After
+passes with so many improvements the parents are looked through: a cycle among them is a cycle of
+negative weight [2]_.
 
 Rounded sums around a cycle of weight zero may fall for ever. So an improvement counts only if it
 is larger than the rounding of an addition, relatively to the lowest potential, and a cycle of

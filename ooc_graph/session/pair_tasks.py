@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.answers.pairs import Asked, Reduced, SourceRows, write_rows
-from ooc_graph.errors import NegativeCycleError
+from ooc_graph.errors import NegativeCycleError, UsageError
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.units import finish_unit
@@ -18,6 +18,7 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray, IntArray
 
 KERNEL = "apsp"
+LOOP = "negative_loop"
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,14 @@ def refuse_negative_loop(graph: Graph) -> None:
     Raises
     ------
     NegativeCycleError
+    UsageError
+        The store does not say, as it was built when nobody asked.
     """
-    loop = graph.attributes.get("negative_loop")
+    attributes = graph.attributes
+    if graph.has_negative_weights and attributes["self_loops"] and LOOP not in attributes:
+        raise UsageError(
+            f"{graph.path}: does not say whether its self-loops are negative; build it again"
+        )
+    loop = attributes.get(LOOP)
     if loop is not None:
         raise NegativeCycleError([int(loop["vertex"])], loop["weight"])

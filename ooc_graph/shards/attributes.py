@@ -42,10 +42,8 @@ def graph_attributes(
     shards, orders
         Number of virtual shards, and the row orders that there are.
     """
-    loop = None if weight_dtype is None else total.negative_loop
     return {
-        # Only where there is one.
-        **({} if loop is None else {"negative_loop": {"weight": loop[0], "vertex": loop[1]}}),
+        **({} if weight_dtype is None else _negative_loop(total)),
         "directed": directed,
         "weighted": weight_dtype is not None,
         "weight_dtype": None if weight_dtype is None else weight_dtype.name,
@@ -59,6 +57,14 @@ def graph_attributes(
         "shards": shards,
         "row_orders": list(orders),
     }
+
+
+def _negative_loop(total: Tally) -> dict[str, Any]:
+    """Said only where self-loops might be negative; None: none of them is."""
+    if not total.loops or total.lightest is None or total.lightest >= 0:
+        return {}
+    loop = total.negative_loop
+    return {"negative_loop": None if loop is None else {"weight": loop[0], "vertex": loop[1]}}
 
 
 def store_attributes(total: Tally, description: dict[str, Any], **graph: Any) -> dict[str, Any]:
