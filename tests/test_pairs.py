@@ -136,7 +136,7 @@ def test_vertices_without_edges_reach_themselves() -> None:
 @pytest.mark.parametrize("directed", [True, False])
 def test_rows_have_the_bits_of_single_searches(directed: bool) -> None:
     u, v, _ = edges(2)
-    weight = np.random.default_rng(3).random(len(u))
+    weight = np.random.default_rng(3).random(len(u)).astype(np.float32)
     graph = og.from_edges(u, v, weight, directed=directed)
     found = og.johnson(graph)
     for source, row in zip(found.source.tolist(), found.distance, strict=True):
@@ -161,7 +161,14 @@ def test_parents_are_those_of_single_searches(dtype: str, zero_share: float) -> 
 
 
 @pytest.mark.usefixtures("small_chunks")
-@pytest.mark.parametrize("dtype", ["int64", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "int64",
+        pytest.param("float32", marks=pytest.mark.slow),
+        pytest.param("float64", marks=pytest.mark.slow),
+    ],
+)
 def test_parents_form_trees_of_shortest_paths(tmp_path: Path, dtype: str) -> None:
     """Weights of both signs, and between pairs of vertices cycles of weight zero."""
     u, v, w = edges()
@@ -374,7 +381,9 @@ def test_what_was_done_for_other_sources_is_not_taken_up(store: Path, tmp_path: 
     assert len(list(tmp_path.glob("d.zarr.partial-*"))) == 1
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_a_killed_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
     random = np.random.default_rng(5)
     u, v = random.integers(0, 3500, (2, 20_000))
@@ -639,7 +648,7 @@ def test_refusals_of_the_api(
     ("dtype", "by", "arcs", "options"),
     [
         ("float32", 0, 20_000, {"reduce": "sum"}),
-        ("int32", 1000, 60_000, {"reduce": "sum"}),
+        pytest.param("int32", 1000, 60_000, {"reduce": "sum"}, marks=pytest.mark.slow),
         ("float64", 0, 20_000, {}),
         ("float64", 0, 20_000, {"parents": True}),
     ],

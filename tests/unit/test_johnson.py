@@ -71,7 +71,15 @@ def signed_arcs(draw, dtype: str) -> Arcs:
     return arcs_of(source, target, weight, directed=True)
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "int64",
+        "float64",
+        pytest.param("int32", marks=pytest.mark.slow),
+        pytest.param("float32", marks=pytest.mark.slow),
+    ],
+)
 def test_small_graphs_are_exact(dtype):
     """These floats are sums of quarters, which are not rounded."""
 
@@ -250,7 +258,7 @@ def chooser_of(arcs: Arcs, lanes: int) -> CpuJohnson:
 
 
 @pytest.mark.parametrize("way", ["thin", "timed", "batches"])
-@pytest.mark.parametrize(("dtype", "negative"), [("int32", False), ("float64", True)])
+@pytest.mark.parametrize(("dtype", "negative"), [("int64", False), ("float64", True)])
 def test_one_by_one_gives_the_same_bytes(monkeypatch, dtype, negative, way):
     """Long and thin as the graph is, or because the first batches took longer, or not at all."""
     arcs = grid(9, dtype)

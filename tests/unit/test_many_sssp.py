@@ -29,12 +29,19 @@ def expected(arcs: Arcs, sources: AnyArray, dtype: np.dtype) -> AnyArray:
     return np.array([[far if d is None else d for d in row] for row in rows], dtype)
 
 
+# Each type is compiled anew, for seconds to half a minute.
+OFTEN = [
+    pytest.param(dtype, marks=() if dtype in {"float32", "int64"} else pytest.mark.slow)
+    for dtype in WEIGHTS
+]
+
+
 @pytest.mark.parametrize("pruned", [False, True])
-@pytest.mark.parametrize("dtype", WEIGHTS)
+@pytest.mark.parametrize("dtype", OFTEN)
 def test_small_graphs(monkeypatch, dtype, pruned):
     monkeypatch.setattr(many_search, "PRUNED_FROM", 1 if pruned else 1 << 30)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=40, deadline=None)
     @given(small_arcs(dtype), st.sampled_from([1, 2]), st.data())
     def run(arcs, threads, data):
         vertex = st.integers(0, arcs.vertices - 1)
@@ -52,10 +59,9 @@ def test_small_graphs(monkeypatch, dtype, pruned):
     [
         ("float32", False, "uint32"),
         ("float32", True, "uint32"),
-        ("float64", True, "uint32"),
-        ("int32", False, "uint32"),
-        # One case of wide ids: each is compiled anew, for half a minute.
-        ("int64", True, "uint64"),
+        pytest.param("float64", True, "uint32", marks=pytest.mark.slow),
+        pytest.param("int32", False, "uint32", marks=pytest.mark.slow),
+        pytest.param("int64", True, "uint64", marks=pytest.mark.slow),
     ],
 )
 def test_rows_are_those_of_single_searches(dtype, directed, ids, lanes):
@@ -70,7 +76,7 @@ def test_rows_are_those_of_single_searches(dtype, directed, ids, lanes):
         assert row.tobytes() == single.run(source).distance.tobytes()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_long_ways_keep_their_bits_without_the_dropped_arcs(monkeypatch, dtype):
     """On a grid a way has many arcs, each rounded; landmarks are far from most of them."""
     monkeypatch.setattr(many_search, "PRUNED_FROM", 1)
