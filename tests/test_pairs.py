@@ -261,6 +261,50 @@ def test_closeness_counts_the_source_only_where_it_is_a_target(targets: list[int
     assert found.read("reached").tolist() == [len(targets)]
 
 
+@pytest.mark.parametrize(("cutoff", "targets"), [(None, None), (20, [605, 17, 3, 598])])
+@pytest.mark.parametrize(("bins", "width"), [(64, None), (5, 4), (1, 1), (3, 10**30)])
+def test_histograms_are_those_of_the_matrix(
+    graph: og.Graph, bins: int, width: int | None, cutoff: Any, targets: Any
+) -> None:
+    options = {"targets": targets, "cutoff": cutoff}
+    whole = og.johnson(graph, **options).distance
+    found = og.johnson(graph, reduce="histogram", bins=bins, bin_width=width, **options)
+    assert found.names == ("source", "reached", "histogram")
+    for row, counts in zip(whole.tolist(), found.histogram.tolist(), strict=True):
+        expected = [0] * bins
+        for distance in row:
+            if distance != INT64_UNREACHED:
+                expected[max(0, min(bins - 1, distance // (width or 1)))] += 1
+        assert counts == expected
+
+
+def test_histograms_of_floats(tmp_path: Path) -> None:
+    weight = np.array([0.25, 0.5, 1e30], np.float32)
+    arcs = *arrays([0, 1, 2], [1, 2, 3]), weight
+    graph = og.build(arcs, tmp_path / "g.zarr", directed=True)
+    out = tmp_path / "h.zarr"
+    found = og.johnson(graph, [0], reduce="histogram", bins=4, bin_width=0.25, out=out)
+    assert found.histogram.tolist() == [[1, 1, 0, 2]]
+    tiny = og.johnson(graph, [3, 0], reduce="histogram", bins=2, bin_width=1e-300)
+    assert tiny.histogram.tolist() == [[1, 0], [1, 3]]
+    assert tiny.to_frame().columns.tolist() == ["source", "reached", "histogram_0", "histogram_1"]
+    told = Stored.open(out).attributes
+    assert (told["reduce"], told["bin_width"]) == ("histogram", 0.25)
+    og.export(found, tmp_path / "h.csv")
+    text = "source,reached,histogram_0,histogram_1,histogram_2,histogram_3\n0,4,1,1,0,2\n"
+    assert (tmp_path / "h.csv").read_text() == text
+    with pytest.raises(UsageError, match="needs a bin width"):
+        og.johnson(graph, reduce="histogram")
+
+
+@pytest.mark.parametrize(
+    ("bins", "width"), [(0, 1), (2.5, 1), (4, 0), (4, -1), (4, math.nan), (4, "1"), (4, 0.5)]
+)
+def test_bins_that_are_none(graph: og.Graph, bins: Any, width: Any) -> None:
+    with pytest.raises(UsageError, match="bin"):
+        og.johnson(graph, [3], reduce="histogram", bins=bins, bin_width=width)
+
+
 @pytest.mark.parametrize("dtype", ["int64", "float32"])
 def test_cutoffs_of_other_types(tmp_path: Path, dtype: str) -> None:
     weight = np.array([3, 4], dtype)
@@ -316,7 +360,7 @@ def stopped_after(most: int) -> Iterator[list[int]]:
         yield done
 
 
-@pytest.mark.parametrize("reduce", [None, "closeness"])
+@pytest.mark.parametrize("reduce", [None, "closeness", "histogram"])
 def test_a_stopped_run_goes_on(
     store: Path, tmp_path: Path, small_chunks: int, reduce: str | None
 ) -> None:
@@ -538,6 +582,10 @@ def test_the_command(
     ended = call(monkeypatch, capsys, "export", "r.zarr", "r.csv")
     assert ended.code == 0, ended
     assert Path("r.csv").read_text().startswith("source,reached,sum\n")
+    words = ["--reduce", "histogram", "--bins", 7, "--bin-width", 9, "--out", "h.zarr"]
+    assert call(monkeypatch, capsys, "apsp", store, *words).code == 0
+    counted = og.johnson(store, reduce="histogram", bins=7, bin_width=9).histogram
+    assert np.array_equal(og.Result.open("h.zarr").read("histogram"), counted)
 
 
 @pytest.mark.parametrize(
@@ -566,6 +614,8 @@ def test_the_command(
         (["--cutoff", "nan"], "give a finite distance"),
         (["--device", "cuda"], "use --device cpu"),
         (["--reduce", "mean"], "--reduce"),
+        (["--reduce", "histogram", "--bins", "0"], "1 or more"),
+        (["--reduce", "histogram", "--bin-width", "0.5"], "give an integer"),
     ],
 )
 def test_refusals(

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ooc_graph.answers.result import PairsResult, Result
+from ooc_graph.answers.result import PairsResult, Result, flat_columns
 from ooc_graph.errors import OutputExistsError, UsageError
 from ooc_graph.layout.commit import disk_full_reported, refuse_inside_store
 from ooc_graph.layout.stored import Stored
@@ -91,11 +91,10 @@ def _tables(result: Result) -> Iterator[dict[str, AnyArray]]:
         # One block at least, though without rows: a Parquet file has its columns from it.
         for start in range(0, max(1, specs[0].length), _ROWS):
             stop = min(start + _ROWS, specs[0].length)
-            yield {
-                name: reader.read(start, stop) for name, reader in zip(names, readers, strict=True)
-            }
+            block = (reader.read(start, stop) for reader in readers)
+            yield flat_columns(dict(zip(names, block, strict=True)))
     else:
-        yield {name: result.columns[name] for name in names}
+        yield flat_columns({name: result.columns[name] for name in names})
 
 
 class _Reader:
@@ -119,8 +118,9 @@ class _Reader:
 
 def _write_text(result: Result, path: Path, separator: str) -> None:
     with path.open("w", newline="\n") as file:
-        file.write(separator.join(result.names) + "\n")
-        for table in _tables(result):
+        for index, table in enumerate(_tables(result)):
+            if index == 0:
+                file.write(separator.join(table) + "\n")
             _write_rows(file, list(table.values()), separator)
 
 

@@ -1,26 +1,31 @@
-"""Distances from many sources, by internal id -> rows by original id, or one number a source."""
+"""Distances from many sources, by internal id -> rows by original id, or a reduction of each."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ooc_graph.answers.reductions import (
+    HISTOGRAM,
+    REDUCTIONS,
+    Bins,
+    Reduced,
+    closeness,
+    finite,
+    sum_of,
+)
 from ooc_graph.answers.scatter import Ids
-from ooc_graph.errors import InputError, UsageError
+from ooc_graph.errors import UsageError
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import DISTANCE, PARENT
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
-
-REDUCTIONS = ("eccentricity", "closeness", "sum")
 
 
 @dataclass(frozen=True)
@@ -37,12 +42,15 @@ class Asked:
         One of `REDUCTIONS` instead of the distances; None: the distances.
     parents
         Whether parents are wanted beside distances.
+    bins
+        Of histograms.
     """
 
     targets: IntArray | None = None
     cutoff: float | None = None
     reduce: str | None = None
     parents: bool = False
+    bins: Bins = field(default_factory=Bins)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be carried out.
@@ -57,30 +65,8 @@ class Asked:
             raise UsageError("a reduction has no parents: ask for one of them")
         if self.cutoff is not None:
             # Python's own number, which goes into the key and the attributes as JSON.
-            object.__setattr__(self, "cutoff", _finite(self.cutoff))
-
-
-def _finite(cutoff: Any) -> float:
-    """The number, exact where it is whole."""
-    with suppress(ValueError, OverflowError):
-        if isinstance(cutoff, Real) and math.isfinite(cutoff):
-            return int(cutoff) if isinstance(cutoff, Integral) else float(cutoff)
-    raise UsageError("cutoff: give a finite distance, a number")
-
-
-@dataclass(frozen=True)
-class Reduced:
-    """One source's distances as one number, and how many vertices it reaches, itself included."""
-
-    value: float
-    reached: int
-
-
-def reduced_dtype(reduce: str, distance: np.dtype[Any]) -> np.dtype[Any]:
-    """Type of a reduction's column."""
-    if reduce == "eccentricity":
-        return distance
-    return distance if reduce == "sum" and distance.kind == "i" else np.dtype(np.float64)
+            cutoff = finite(self.cutoff, "cutoff: give a finite distance, a number")
+            object.__setattr__(self, "cutoff", cutoff)
 
 
 def unreached_value(dtype: np.dtype[Any]) -> Any:
@@ -182,7 +168,7 @@ class SourceRows:
             found[self._columns == source] = 0
 
     def reduced(self, reduce: str) -> list[Reduced]:
-        """Each source's distances as one number."""
+        """Each source's distances reduced."""
         sources = self._sources.tolist()
         return [self._reduced(reduce, *row) for row in zip(self, sources, strict=True)]
 
@@ -191,37 +177,14 @@ class SourceRows:
         reached = found[found < far]
         if reduce == "eccentricity":
             return Reduced(reached.max().item() if len(reached) else 0, len(reached))
-        total = _sum(reached)
+        if reduce == HISTOGRAM:
+            return Reduced(self._asked.bins.counts(reached).tolist(), len(reached))
+        total = sum_of(reached)
         if reduce == "sum":
             return Reduced(total, len(reached))
         own = source if self._columns is None else self._columns == source
         others = len(reached) - int(np.count_nonzero(found[own] < far))
         return Reduced(closeness(total, others, self._all_vertices), len(reached))
-
-
-def _sum(values: AnyArray) -> float:
-    if values.dtype.kind == "f":
-        return float(values.sum(dtype=np.float64))
-    total = values.sum()
-    # Rounded, and so out of bounds by far where the sum of int64 has gone round.
-    if abs(values.sum(dtype=np.float64)) >= 2.0**62:
-        raise InputError(
-            "a sum of distances does not fit 64 bits",
-            advice="divide the weights, or give them as floats for rounded sums",
-        )
-    return int(total)
-
-
-def closeness(total: float, others: int, vertices: int) -> float:
-    """Closeness of a source after Wasserman and Faust: of its way out, over ``others`` it reaches.
-
-    0 if it reaches nothing but itself; NaN if its distances sum up to nothing, or less.
-    """
-    if others < 1:
-        return 0.0
-    if total <= 0:
-        return math.nan
-    return others / total * (others / (vertices - 1))
 
 
 def write_rows(
@@ -257,7 +220,7 @@ def pairs_attributes(asked: Asked, graph: str, dtype: np.dtype[Any]) -> dict[str
     told: dict[str, Any] = {"kernel": "apsp", "graph_sha256": graph, "cutoff": asked.cutoff}
     if asked.reduce is None:
         return told | {"unreached": far}
-    return told | {
-        "reduce": asked.reduce,
-        "targets": "some" if asked.targets is not None else "all",
-    }
+    told |= {"reduce": asked.reduce, "targets": "some" if asked.targets is not None else "all"}
+    if asked.reduce == HISTOGRAM:
+        told["bin_width"] = asked.bins.width_for(dtype)
+    return told

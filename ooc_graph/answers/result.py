@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.errors import NotAStoreError, UsageError
 from ooc_graph.layout.names import (
     COMPONENT,
@@ -200,7 +201,7 @@ class ComponentsResult(Result):
 
 @dataclass(frozen=True, repr=False)
 class PairsResult(Result):
-    """Distances from many sources to many vertices, or one number for each source.
+    """Distances from many sources to many vertices, or a reduction for each source.
 
     `elapsed_s` is the time of all searches and of writing what they found.
     """
@@ -209,7 +210,7 @@ class PairsResult(Result):
 
     @property
     def reduced(self) -> str | None:
-        """Which number there is for each source; None where there are the distances."""
+        """Which reduction there is for each source; None where there are the distances."""
         held = set(self.columns) if isinstance(self.columns, dict) else self._stored_names()
         return next(iter(held - {SOURCE, REACHED, VERTEX, DISTANCE, PARENT}), None)
 
@@ -245,6 +246,11 @@ class PairsResult(Result):
         return self.read(DISTANCE)
 
     @property
+    def histogram(self) -> IntArray:
+        """How many targets are how far from each source: int64 (sources, bins)."""
+        return self.read(HISTOGRAM)
+
+    @property
     def parent(self) -> IntArray:
         """Parent of each ``vertex`` on its way from each source: int64 (sources, vertices).
 
@@ -253,16 +259,30 @@ class PairsResult(Result):
         return self.read(PARENT)
 
     def to_frame(self) -> pd.DataFrame:
-        """Pandas frame: a row for each source; distances have a column for each vertex."""
+        """Pandas frame: a row for each source; distances have a column for each vertex.
+
+        Histograms have a column for each bin.
+        """
         import pandas as pd  # noqa: PLC0415
 
         if self.reduced is None:
             return pd.DataFrame(self.distance, index=self.source, columns=self.vertex)
-        return pd.DataFrame({name: self.read(name) for name in self.names})
+        return pd.DataFrame(flat_columns({name: self.read(name) for name in self.names}))
 
     def to_dask_dataframe(self) -> Any:
         """Not there: `to_dask_array` gives the distances."""
         raise UsageError("distances of many sources are no table: use to_dask_array('distance')")
+
+
+def flat_columns(table: dict[str, AnyArray]) -> dict[str, AnyArray]:
+    """Columns of one dimension: those of bins become one each, with the bin's number at the end."""
+    flat: dict[str, AnyArray] = {}
+    for name, column in table.items():
+        if column.ndim == 1:
+            flat[name] = column
+        else:
+            flat |= {f"{name}_{index}": part for index, part in enumerate(column.T)}
+    return flat
 
 
 def _import(name: str) -> Any:

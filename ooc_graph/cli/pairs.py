@@ -31,8 +31,12 @@ from ooc_graph.shards.load import Graph
 @click.option("--cutoff", type=float, metavar="X", help="Farther than this is unreached.")
 @click.option(
     "--reduce",
-    type=click.Choice(["eccentricity", "closeness", "sum"]),
-    help="One number for each source instead of its distances.",
+    type=click.Choice(["eccentricity", "closeness", "sum", "histogram"]),
+    help="A number for each source, or counts, instead of its distances.",
+)
+@click.option("--bins", type=int, metavar="N", help="Bins of a histogram.  [default: 64]")
+@click.option(
+    "--bin-width", type=float, metavar="X", help="Their width; of integers 1 if not given."
 )
 @click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
 @common_options
@@ -43,6 +47,8 @@ def apsp(
     targets: Path | None,
     cutoff: float | None,
     reduce: str | None,
+    bins: int | None,
+    bin_width: float | None,
     parents: bool,
     **common: Any,
 ) -> None:
@@ -50,6 +56,7 @@ def apsp(
     import numpy as np  # noqa: PLC0415
 
     from ooc_graph.answers.pairs import Asked  # noqa: PLC0415
+    from ooc_graph.answers.reductions import BINS, Bins  # noqa: PLC0415
     from ooc_graph.layout.names import LIGHT  # noqa: PLC0415
     from ooc_graph.session.pairs import pairs  # noqa: PLC0415
     from ooc_graph.session.place import place_for  # noqa: PLC0415
@@ -65,7 +72,8 @@ def apsp(
         ids = drawn(opened, int(sources)) if is_number else ids_in(Path(sources))
         chosen = places_of(opened, ids)
     aimed = None if targets is None else places_of(opened, ids_in(targets), "targets")
-    asked = Asked(aimed, cutoff, reduce, parents)
+    counted = Bins(BINS if bins is None else bins, bin_width)
+    asked = Asked(aimed, cutoff, reduce, parents, counted)
     refuse_out(out, common["overwrite"])
     with working(common, for_cuda=False) as (client, progress):
         result = pairs(

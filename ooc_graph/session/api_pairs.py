@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.reductions import BINS, Bins
 from ooc_graph.answers.result import PairsResult
 from ooc_graph.session.api import opened
 from ooc_graph.session.devices import AUTO
@@ -29,6 +30,8 @@ def johnson(
     targets: Any = None,
     cutoff: float | None = None,
     reduce: str | None = None,
+    bins: int = BINS,
+    bin_width: float | None = None,
     parents: bool = False,
     out: str | Path | None = None,
     client: Client | None = None,
@@ -55,9 +58,14 @@ def johnson(
     cutoff
         Vertices farther away than this count as unreached.
     reduce
-        Instead of distances one number for each source, over the targets it reaches:
-        ``eccentricity`` (the largest distance, 0 if it reaches none), ``sum`` (of distances) or
-        ``closeness`` (of Wasserman and Faust, along the arcs' direction).
+        Instead of distances, for each source and over the targets it reaches:
+        ``eccentricity`` (the largest distance, 0 if it reaches none), ``sum`` (of distances),
+        ``closeness`` (of Wasserman and Faust, along the arcs' direction) or ``histogram``
+        (how many targets are how far away).
+    bins, bin_width
+        Of a histogram: how many bins, and how wide. Bin i counts distances from
+        ``i * bin_width`` on, below ``(i + 1) * bin_width``, the last one all beyond, too, and the
+        first one those below 0. Integer distances have bins of 1 unless said otherwise.
     parents
         Whether parents are wanted, too. They are those of `sssp` where no weight is negative,
         and form trees in any case.
@@ -106,7 +114,7 @@ def johnson(
     return pairs(
         found,
         chosen,
-        Asked(aimed, cutoff, reduce, parents),
+        Asked(aimed, cutoff, reduce, parents, Bins(bins, bin_width)),
         place=place_for(client, parse_bytes(memory_limit), device),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.pairs import Asked, Reduced, SourceRows, write_rows
+from ooc_graph.answers.pairs import Asked, SourceRows, write_rows
+from ooc_graph.answers.reductions import Reduced
 from ooc_graph.errors import NegativeCycleError, UsageError
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec

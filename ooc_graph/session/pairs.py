@@ -14,13 +14,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph import kernel_cache
-from ooc_graph.answers.pairs import (
-    Asked,
-    Reduced,
-    pairs_attributes,
-    pairs_specs,
-    reduced_dtype,
-)
+from ooc_graph.answers.pairs import Asked, pairs_attributes, pairs_specs
+from ooc_graph.answers.reductions import HISTOGRAM, Reduced, reduced_dtype
 from ooc_graph.answers.result import PairsResult
 from ooc_graph.errors import DiskFullError, UsageError
 from ooc_graph.layout.chunks import FileEntry, write_chunk
@@ -70,6 +65,9 @@ def pairs(
     refuse_negative_loop(graph)
     width = graph.vertices if asked.targets is None else len(asked.targets)
     specs = pairs_specs(asked, len(sources), width, _dtype(graph))
+    if asked.reduce == HISTOGRAM:
+        # Refused now, if it does not suit the distances.
+        asked.bins.width_for(specs[0].dtype)
     plan = plan_of(graph, specs, asked, place, in_memory=out is None)
     task = PairsTask(str(graph.path), graph.identity, asked, len(sources), plan.lanes, specs)
     if out is None:
@@ -236,7 +234,7 @@ def _collect(
         )
         columns = {SOURCE: columns[SOURCE]} | _reduced_columns(task, pairs_)
     for name, column in columns.items():
-        spec = ArraySpec(name, len(column), column.dtype)
+        spec = ArraySpec(name, len(column), column.dtype, *column.shape[1:])
         specs.append(spec)
         entries += [
             write_chunk(store.folder, spec, index, [column[slice(*spec.bounds(index))]])
@@ -254,6 +252,7 @@ def _key(graph: Graph, task: PairsTask, sources: IntArray) -> str:
         "cutoff": task.asked.cutoff,
         "reduce": task.asked.reduce,
         "parents": task.asked.parents,
+        "bins": [task.asked.bins.count, task.asked.bins.width],
         "targets": None if task.asked.targets is None else len(task.asked.targets),
     }
     digest.update(json.dumps(told, sort_keys=True).encode())

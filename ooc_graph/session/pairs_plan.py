@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import LIGHT
@@ -28,8 +29,9 @@ _SORTED_BYTES = 40
 # While it is found which arcs are needed, bytes an arc (weights as float64, places of those that
 # stay), and bytes a vertex (distances to 16 landmarks, or from them).
 _PRUNED_ARC_BYTES, _PRUNED_VERTEX_BYTES = 17, 128
-# Of one source where its distances are reduced: what it reaches, and the number.
-_REDUCED_BYTES = 16
+# Of one source where its distances are reduced: what it reaches, and the number; of a bin its
+# count, as Python has it on its way, too.
+_REDUCED_BYTES, _BIN_BYTES = 16, 48
 
 
 @dataclass(frozen=True)
@@ -126,5 +128,7 @@ def _task_bytes(
 
 def _answer_bytes(specs: Sequence[ArraySpec], asked: Asked) -> int:
     """Memory of all that was asked for."""
-    item = sum(spec.item_bytes for spec in specs) if asked.reduce is None else _REDUCED_BYTES
+    item = sum(spec.item_bytes for spec in specs)
+    if asked.reduce is not None:
+        item = _REDUCED_BYTES + (asked.bins.count * _BIN_BYTES if asked.reduce == HISTOGRAM else 0)
     return specs[0].length * item
