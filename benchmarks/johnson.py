@@ -2,6 +2,7 @@
 
     python benchmarks/johnson.py random [--vertices 8000] [--sources N] [--negative]
     python benchmarks/johnson.py kronecker [--scale 16] [--sources 1024]
+    python benchmarks/johnson.py bfs [--scale 16] [--sources 1024]
 
 ``random``: directed, 16 arcs a vertex with ends and weights drawn at random, float64, all pairs or
 the first ``--sources``. With ``--negative`` potentials shift the weights, so that many are
@@ -12,8 +13,10 @@ machine never touched costs more than the search. Ours includes Bellman-Ford, re
 dropping arcs. Processor time, of all threads, is recorded beside the time that passed: it
 tells more where the machine is busy otherwise. ``kronecker``:
 float32, our single searches one after another, each on all threads, from the same sources.
+``bfs``: the same graph without weights; levels from all sources written to memory, and only
+counted (eccentricity, sum, how many), beside our single BFS one after another, levels kept.
 
-Ours and the other take turns; answers are compared, single searches bit for bit. Appends to
+Ours and the other take turns; answers are compared, single searches bit for bit, counts with sums of levels. Appends to
 records/johnson.jsonl.
 """
 
@@ -31,6 +34,7 @@ import numpy as np
 
 import ooc_graph as og
 from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.many_bfs_search import CpuManyBfs
 from ooc_graph.kernels.many_johnson import CpuJohnson
 from ooc_graph.kernels.team import Team
 from ooc_graph.report.records import append_record
@@ -190,6 +194,51 @@ def single_searches(options: argparse.Namespace) -> None:
     record(options, "single_searches", parameters, figures_of(times, used, len(sources)))
 
 
+def single_bfs(options: argparse.Namespace) -> None:
+    edges = og.Kronecker(options.scale)
+    graph: Any = og.from_edges(*edges.block(0, edges.edges), vertices=edges.vertices)
+    shard = graph.load("hub")
+    random = np.random.default_rng(RANDOM_STATE)
+    sources = random.choice(len(shard.tuples), options.sources or 1024, replace=False)
+    rows = shard.out_hub
+    single = CpuDevice(options.threads).bfs(shard)
+    search = CpuManyBfs(rows, rows, Team(options.threads))
+    matrix, loop = np.ones((2, len(sources), search.vertices), np.int32)
+    counted: dict[str, AnyArray] = {}
+
+    def one_by_one() -> None:
+        for row, source in zip(loop, sources.tolist(), strict=True):
+            row[:] = single.run(source).level
+
+    calls: dict[str, Callable[[], Any]] = {
+        "ooc-graph": lambda: search.run(sources, matrix),
+        "counted": lambda: counted.update(tallies=search.tally(sources)),
+        "single": one_by_one,
+    }
+    single.run(int(sources[0]))
+    search.run(sources[:1])
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    used: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(options.repeats):
+        for name, call in calls.items():
+            elapsed_s, processor_s, _ = timed(call)
+            times[name].append(elapsed_s)
+            used[name].append(processor_s)
+    reached = loop >= 0
+    sums = np.where(reached, loop, 0).sum(axis=1, dtype=np.int64)
+    if not np.array_equal(np.where(reached, matrix, -1), loop):
+        raise SystemExit("the levels differ")
+    if not np.array_equal(counted["tallies"][:, :2].T, [reached.sum(axis=1), sums]):
+        raise SystemExit("the counts differ")
+    parameters = {
+        "scale": options.scale,
+        "vertices": search.vertices,
+        "arcs": len(rows.neighbors),
+        "sources": len(sources),
+    }
+    record(options, "single_bfs", parameters, figures_of(times, used, len(sources)))
+
+
 def figures_of(
     times: dict[str, list[float]], used: dict[str, list[float]], sources: int
 ) -> dict[str, Any]:
@@ -227,7 +276,7 @@ def record(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("graph", choices=["random", "kronecker"])
+    parser.add_argument("graph", choices=["random", "kronecker", "bfs"])
     parser.add_argument("--vertices", type=int, default=8000)
     parser.add_argument("--negative", action="store_true")
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
@@ -237,7 +286,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=cores())
     parser.add_argument("--records", type=Path, default=RECORDS)
     options = parser.parse_args()
-    (all_pairs if options.graph == "random" else single_searches)(options)
+    ways = {"random": all_pairs, "kronecker": single_searches, "bfs": single_bfs}
+    ways[options.graph](options)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ In the order of the data:
     Search it; `BfsResult`, `SsspResult`, `ComponentsResult` by original id.
 `johnson`, `shortest_paths`
     Distances from all vertices or from many, on weights of any sign; `PairsResult`.
+`multi_source_bfs`
+    Levels from all vertices or from many; `LevelsResult`.
 `validate`
     Check an answer against the edges: trees by Graph500's rules, components by their own.
 `export`
@@ -32,12 +34,19 @@ from typing import TYPE_CHECKING, Any
 
 from ooc_graph import errors
 from ooc_graph.answers.export import export
-from ooc_graph.answers.result import BfsResult, ComponentsResult, PairsResult, Result, SsspResult
+from ooc_graph.answers.result import (
+    BfsResult,
+    ComponentsResult,
+    LevelsResult,
+    PairsResult,
+    Result,
+    SsspResult,
+)
 from ooc_graph.edges import FORMATS, EdgeSource, open_source
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.session.api import bfs, build, components, sssp, validate
 from ooc_graph.session.api import open_graph as open  # noqa: A004 - og.open reads as it should
-from ooc_graph.session.api_pairs import johnson, shortest_paths
+from ooc_graph.session.api_pairs import johnson, multi_source_bfs, shortest_paths
 from ooc_graph.session.in_memory import from_edges
 from ooc_graph.session.stopping import exit_on_sigterm
 from ooc_graph.shards.load import Graph
@@ -54,6 +63,7 @@ __all__ = [
     "EdgeSource",
     "Graph",
     "Kronecker",
+    "LevelsResult",
     "PairsResult",
     "Result",
     "SsspResult",
@@ -65,6 +75,7 @@ __all__ = [
     "export",
     "from_edges",
     "johnson",
+    "multi_source_bfs",
     "open",
     "open_source",
     "shortest_paths",

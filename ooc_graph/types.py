@@ -21,6 +21,7 @@ DEAL_BLOCK_BITS = 10
 DEAL_BLOCK = 1 << DEAL_BLOCK_BITS
 
 INT64_UNREACHED = np.iinfo(np.int64).max
+INT32_UNREACHED = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,11 @@ from ooc_graph.answers.scatter import Ids
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import DISTANCE, PARENT
+from ooc_graph.layout.names import APSP, DISTANCE, LEVEL, MULTI_SOURCE_BFS, PARENT
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
+
+REDUCED_TOGETHER = 256
+"""Sources of a unit where levels are reduced."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Asked:
         Whether parents are wanted beside distances.
     bins
         Of histograms.
+    hops
+        Whether the distances are levels of a BFS instead of sums of weights.
     """
 
     targets: IntArray | None = None
@@ -51,6 +56,7 @@ class Asked:
     reduce: str | None = None
     parents: bool = False
     bins: Bins = field(default_factory=Bins)
+    hops: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be carried out.
@@ -63,15 +69,22 @@ class Asked:
             raise UsageError(f"reduce {self.reduce!r}: choose {', '.join(REDUCTIONS)}")
         if self.reduce is not None and self.parents:
             raise UsageError("a reduction has no parents: ask for one of them")
+        if self.hops and self.parents:
+            raise UsageError("BFS from many sources gives no parents")
         if self.cutoff is not None:
             # Python's own number, which goes into the key and the attributes as JSON.
             cutoff = finite(self.cutoff, "cutoff: give a finite distance, a number")
             object.__setattr__(self, "cutoff", cutoff)
 
+    @property
+    def kernel(self) -> str:
+        """Name of the search."""
+        return MULTI_SOURCE_BFS if self.hops else APSP
+
 
 def unreached_value(dtype: np.dtype[Any]) -> Any:
-    """Distance of what is not reached."""
-    return dtype.type(np.inf if dtype.kind == "f" else INT64_UNREACHED)
+    """Distance, or level, of what is not reached, while rows are made."""
+    return dtype.type(np.inf if dtype.kind == "f" else np.iinfo(dtype).max)
 
 
 def _largest_reached(cutoff: float, dtype: np.dtype[Any]) -> Any:
@@ -130,6 +143,15 @@ class SourceRows:
         return len(self._places)
 
     def __iter__(self) -> Iterator[AnyArray]:
+        """Distances or levels of each source, as they are stored: (width,)."""
+        if not self._asked.hops:
+            yield from self._found()
+            return
+        for found in self._found():
+            found[found == unreached_value(found.dtype)] = -1
+            yield found
+
+    def _found(self) -> Iterator[AnyArray]:
         """Distances of each source: (width,), the same array again and again."""
         dtype, far = self._answer.dtype, unreached_value(self._answer.dtype)
         found = np.empty(self.width, dtype)
@@ -151,7 +173,7 @@ class SourceRows:
         """Original ids of each source's parents: (width,); -1 unreached; the source's its own."""
         assert self._parents is not None
         far, originals = unreached_value(self._answer.dtype), self._ids.original_of
-        for distances, source, row in zip(self, self._sources, self._row, strict=True):
+        for distances, source, row in zip(self._found(), self._sources, self._row, strict=True):
             found = np.full(self.width, -1, np.int64)
             reached = (distances < far) & ~self._lonely
             if row >= 0:
@@ -170,7 +192,7 @@ class SourceRows:
     def reduced(self, reduce: str) -> list[Reduced]:
         """Each source's distances reduced."""
         sources = self._sources.tolist()
-        return [self._reduced(reduce, *row) for row in zip(self, sources, strict=True)]
+        return [self._reduced(reduce, *row) for row in zip(self._found(), sources, strict=True)]
 
     def _reduced(self, reduce: str, found: AnyArray, source: int) -> Reduced:
         far = unreached_value(found.dtype)
@@ -196,7 +218,7 @@ def write_rows(
             folder,
             spec,
             index,
-            (row[None, :] for row in (rows if spec.path == DISTANCE else rows.parents())),
+            (row[None, :] for row in (rows.parents() if spec.path == PARENT else rows)),
         )
         for spec in specs
     ]
@@ -206,7 +228,10 @@ def pairs_specs(
     asked: Asked, sources: int, width: int, dtype: np.dtype[Any]
 ) -> tuple[ArraySpec, ...]:
     """How distances are stored, and parents where wanted: chunks of the same whole sources."""
-    distance = ArraySpec(DISTANCE, sources, dtype, width)
+    distance = ArraySpec(LEVEL if asked.hops else DISTANCE, sources, dtype, width)
+    if asked.hops and asked.reduce is not None:
+        # Nothing is written but records, and what they record takes little time.
+        return (replace(distance, chunk_rows=REDUCED_TOGETHER),)
     if not asked.parents:
         return (distance,)
     parent = ArraySpec(PARENT, sources, np.dtype(np.int64), width)
@@ -216,10 +241,10 @@ def pairs_specs(
 
 def pairs_attributes(asked: Asked, graph: str, dtype: np.dtype[Any]) -> dict[str, Any]:
     """Canonical attributes of a stored result."""
-    far = "+inf" if dtype.kind == "f" else INT64_UNREACHED
-    told: dict[str, Any] = {"kernel": "apsp", "graph_sha256": graph, "cutoff": asked.cutoff}
+    told: dict[str, Any] = {"kernel": asked.kernel, "graph_sha256": graph, "cutoff": asked.cutoff}
     if asked.reduce is None:
-        return told | {"unreached": far}
+        far = "+inf" if dtype.kind == "f" else INT64_UNREACHED
+        return told | {"unreached": -1 if asked.hops else far}
     told |= {"reduce": asked.reduce, "targets": "some" if asked.targets is not None else "all"}
     if asked.reduce == HISTOGRAM:
         told["bin_width"] = asked.bins.width_for(dtype)

@@ -81,7 +81,7 @@ class Bins:
                 place = np.floor(distances.astype(np.float64) / width)
         else:
             # No distance is beyond, and a width of any size fits.
-            place = distances // min(int(width), INT64_UNREACHED)
+            place = distances.astype(np.int64) // min(int(width), INT64_UNREACHED)
         inside = np.clip(place, 0, self.count - 1).astype(np.int64)
         return np.bincount(inside, minlength=self.count).astype(np.int64)
 

@@ -12,9 +12,11 @@ import numpy as np
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.errors import NotAStoreError, UsageError
 from ooc_graph.layout.names import (
+    APSP,
     COMPONENT,
     DISTANCE,
     LEVEL,
+    MULTI_SOURCE_BFS,
     PARENT,
     REACHED,
     SOURCE,
@@ -54,7 +56,7 @@ class Result:
         """Open a stored result; as the class that its kernel has when called on `Result`."""
         stored = Stored.open(path, "result")
         name = stored.attributes["kernel"]
-        kinds: list[Any] = [BfsResult, SsspResult, ComponentsResult, PairsResult]
+        kinds: list[Any] = [BfsResult, SsspResult, ComponentsResult, PairsResult, LevelsResult]
         kind = {one.kernel: one for one in kinds}.get(name)
         if kind is None:
             raise NotAStoreError(f"{path}: holds a result of {name}, unknown to this version")
@@ -206,13 +208,14 @@ class PairsResult(Result):
     `elapsed_s` is the time of all searches and of writing what they found.
     """
 
-    kernel = "apsp"
+    kernel = APSP
+    measure = DISTANCE
 
     @property
     def reduced(self) -> str | None:
         """Which reduction there is for each source; None where there are the distances."""
         held = set(self.columns) if isinstance(self.columns, dict) else self._stored_names()
-        return next(iter(held - {SOURCE, REACHED, VERTEX, DISTANCE, PARENT}), None)
+        return next(iter(held - {SOURCE, REACHED, VERTEX, self.measure, PARENT}), None)
 
     def _stored_names(self) -> set[str]:
         assert isinstance(self.columns, Stored)
@@ -224,7 +227,7 @@ class PairsResult(Result):
         reduced = self.reduced
         if reduced is not None:
             return SOURCE, REACHED, reduced
-        return SOURCE, VERTEX, DISTANCE, *([PARENT] if PARENT in self.columns else [])
+        return SOURCE, VERTEX, self.measure, *([PARENT] if PARENT in self.columns else [])
 
     def read(self, name: str) -> AnyArray:
         """One array, in host memory."""
@@ -266,12 +269,27 @@ class PairsResult(Result):
         import pandas as pd  # noqa: PLC0415
 
         if self.reduced is None:
-            return pd.DataFrame(self.distance, index=self.source, columns=self.vertex)
+            return pd.DataFrame(self.read(self.measure), index=self.source, columns=self.vertex)
         return pd.DataFrame(flat_columns({name: self.read(name) for name in self.names}))
 
     def to_dask_dataframe(self) -> Any:
         """Not there: `to_dask_array` gives the distances."""
-        raise UsageError("distances of many sources are no table: use to_dask_array('distance')")
+        raise UsageError(
+            f"distances of many sources are no table: use to_dask_array('{self.measure}')"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class LevelsResult(PairsResult):
+    """Levels of a BFS from each of many sources, or a reduction of them for each."""
+
+    kernel = MULTI_SOURCE_BFS
+    measure = LEVEL
+
+    @property
+    def level(self) -> AnyArray:
+        """Hops from each source to each ``vertex``, -1 unreached: int32 (sources, vertices)."""
+        return self.read(LEVEL)
 
 
 def flat_columns(table: dict[str, AnyArray]) -> dict[str, AnyArray]:

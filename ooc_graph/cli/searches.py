@@ -8,56 +8,95 @@ from typing import Any
 import click
 
 from ooc_graph.cli.options import common_options, exchange_option, result_option
+from ooc_graph.cli.pairs import pairs_options, search_pairs
 from ooc_graph.cli.working import limit, refuse_out, working
+from ooc_graph.errors import UsageError
 from ooc_graph.shards.load import Graph
 
+_SOURCE = "Vertex to begin at, as in your input."
+# What belongs to searches from many sources alone.
+_MANY = ("targets", "cutoff", "reduce", "bins", "bin_width")
 
-def _search_command(kernel: str, summary: str) -> click.Command:
-    @click.command(kernel, help=summary)
-    @click.argument("graph", type=click.Path(path_type=Path))
-    @click.option("--source", type=int, required=True, help="Vertex to begin at, as in your input.")
-    @result_option
-    @exchange_option
-    @click.option(
-        "--method",
-        type=click.Choice(["rows", "edges"]),
-        default="rows",
-        show_default=True,
-        help="edges: each edge once; less memory, one worker.",
-    )
-    @common_options
-    def run(graph: Path, source: int, out: Path, exchange: str, method: str, **common: Any) -> None:
-        from ooc_graph.session.place import place_for  # noqa: PLC0415
-        from ooc_graph.session.resident import ORDER_OF  # noqa: PLC0415
-        from ooc_graph.session.search import search  # noqa: PLC0415
+method_option = click.option(
+    "--method",
+    type=click.Choice(["rows", "edges"]),
+    default="rows",
+    show_default=True,
+    help="edges: each edge once; less memory, one worker.",
+)
 
-        opened = Graph.open(graph)
-        opened.require(ORDER_OF[kernel])
-        opened.position_of(source)
-        refuse_out(out, common["overwrite"])
-        with working(common, for_cuda=method == "rows") as (client, progress):
-            result = search(
-                opened,
-                kernel,
-                source,
-                place=place_for(client, limit(common, client), common["device"]),
-                progress=progress,
-                out=out,
-                exchange=exchange,
-                method=method,
-                overwrite=common["overwrite"],
-            )
-        reached = int(result.reached.sum())
-        click.echo(
-            f"{kernel} from {source}: {reached:,} of {opened.vertices:,} vertices reached "
-            f"in {result.elapsed_s:.6g} s; {out}"
+
+@click.command()
+@click.argument("graph", type=click.Path(path_type=Path))
+@click.option("--source", type=int, help=_SOURCE)
+@pairs_options(None)
+@result_option
+@exchange_option
+@method_option
+@common_options
+def bfs(
+    graph: Path, source: int | None, out: Path, exchange: str, method: str, **given: Any
+) -> None:
+    """Breadth-first search: levels and parents; or the levels from many sources."""
+    if (source is None) == (given["sources"] is None):
+        raise UsageError("give --source V, or --sources FILE for many")
+    if source is None:
+        if method != "rows" or exchange == "scheduler":
+            raise UsageError("--method edges and --exchange scheduler are for one --source")
+        search_pairs(graph, out, given, hops=True)
+        return
+    for name in _MANY:
+        if given[name] is not None:
+            raise UsageError(f"--{name.replace('_', '-')} is for many --sources")
+    _search("bfs", graph, source, out, exchange, method, given)
+
+
+@click.command()
+@click.argument("graph", type=click.Path(path_type=Path))
+@click.option("--source", type=int, required=True, help=_SOURCE)
+@result_option
+@exchange_option
+@method_option
+@common_options
+def sssp(graph: Path, source: int, out: Path, exchange: str, method: str, **common: Any) -> None:
+    """Single-source shortest paths on weights of zero or more."""
+    _search("sssp", graph, source, out, exchange, method, common)
+
+
+def _search(
+    kernel: str,
+    graph: Path,
+    source: int,
+    out: Path,
+    exchange: str,
+    method: str,
+    common: dict[str, Any],
+) -> None:
+    from ooc_graph.session.place import place_for  # noqa: PLC0415
+    from ooc_graph.session.resident import ORDER_OF  # noqa: PLC0415
+    from ooc_graph.session.search import search  # noqa: PLC0415
+
+    opened = Graph.open(graph)
+    opened.require(ORDER_OF[kernel])
+    opened.position_of(source)
+    refuse_out(out, common["overwrite"])
+    with working(common, for_cuda=method == "rows") as (client, progress):
+        result = search(
+            opened,
+            kernel,
+            source,
+            place=place_for(client, limit(common, client), common["device"]),
+            progress=progress,
+            out=out,
+            exchange=exchange,
+            method=method,
+            overwrite=common["overwrite"],
         )
-
-    return run
-
-
-bfs = _search_command("bfs", "Breadth-first search: levels and parents.")
-sssp = _search_command("sssp", "Single-source shortest paths on weights of zero or more.")
+    reached = int(result.reached.sum())
+    click.echo(
+        f"{kernel} from {source}: {reached:,} of {opened.vertices:,} vertices reached "
+        f"in {result.elapsed_s:.6g} s; {out}"
+    )
 
 
 @click.command()

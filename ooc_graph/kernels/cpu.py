@@ -14,6 +14,7 @@ from ooc_graph.kernels.components_search import CpuComponentsSearch
 from ooc_graph.kernels.edges_list import GroupedEdges
 from ooc_graph.kernels.edges_search import CpuEdgesBfs, CpuEdgesSssp
 from ooc_graph.kernels.interface import SsspSearch
+from ooc_graph.kernels.many_bfs_search import CpuManyBfs
 from ooc_graph.kernels.many_johnson import CpuJohnson
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.sssp_rank import CpuSsspRank
@@ -79,6 +80,11 @@ class CpuDevice:
         """Distances from many sources on a whole graph (light-first rows, weights of any sign)."""
         sides.require_whole(shard.dealing)
         return CpuJohnson(*sides.light_rows(shard), self._team, tuples=shard.tuples)
+
+    def multi_source_bfs(self, shard: Shard) -> CpuManyBfs:
+        """Levels from many sources on a whole graph (hub-first rows)."""
+        sides.require_whole(shard.dealing)
+        return CpuManyBfs(*sides.hub_rows(shard), self._team)
 
     def components(self, shard: Shard) -> CpuComponentsSearch:
         """Weakly connected components of a whole graph (hub-first rows)."""

@@ -27,6 +27,7 @@ HUB, LIGHT = "hub", "light"
 VERTEX, PARENT, LEVEL, DISTANCE = "vertex", "parent", "level", "distance"
 COMPONENT = "component"
 SOURCE, REACHED = "source", "reached"
+APSP, MULTI_SOURCE_BFS = "apsp", "multi_source_bfs"
 
 
 def rows_path(shard: int, side: str, order: str) -> str:

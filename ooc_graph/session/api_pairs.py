@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import BINS, Bins
-from ooc_graph.answers.result import PairsResult
+from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.session.api import opened
 from ooc_graph.session.devices import AUTO
 from ooc_graph.session.machine import parse_bytes
@@ -108,17 +109,9 @@ def johnson(
     >>> og.johnson(g).distance[0].tolist()
     [0, 3, 1]
     """
-    found = opened(graph, client)
-    chosen = np.arange(found.vertices) if sources is None else places_of(found, sources)
-    aimed = None if targets is None else places_of(found, targets, "targets")
-    return pairs(
-        found,
-        chosen,
-        Asked(aimed, cutoff, reduce, parents, Bins(bins, bin_width)),
-        place=place_for(client, parse_bytes(memory_limit), device),
-        progress=progress or NoProgress(),
-        out=None if out is None else Path(out),
-        overwrite=overwrite,
+    asked = Asked(None, cutoff, reduce, parents, Bins(bins, bin_width))
+    return _found(
+        graph, sources, targets, asked, out, client, device, memory_limit, overwrite, progress
     )
 
 
@@ -131,3 +124,91 @@ def shortest_paths(graph: Graph | str | Path, sources: Any, **options: Any) -> P
         As for `johnson`.
     """
     return johnson(graph, sources, **options)
+
+
+def multi_source_bfs(
+    graph: Graph | str | Path,
+    sources: Any = None,
+    *,
+    targets: Any = None,
+    cutoff: float | None = None,
+    reduce: str | None = None,
+    bins: int = BINS,
+    bin_width: int | None = None,
+    out: str | Path | None = None,
+    client: Client | None = None,
+    device: str = AUTO,
+    memory_limit: str | int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> LevelsResult:
+    """Levels from all vertices, or from some, by searches that share each look at an arc.
+
+    BFS in which every vertex has a bit for each of 256 sources [1]_. Reductions count levels while
+    they are found, without a matrix. Weights do not matter.
+
+    Parameters
+    ----------
+    graph
+        A built graph, or its path; or a graph in memory (`from_edges`).
+    sources, targets, cutoff, reduce, bins, bin_width
+        As for `johnson`, with levels for distances.
+    out, client, device, memory_limit, overwrite, progress
+        As for `johnson`.
+
+    Raises
+    ------
+    UnknownVertexError, InputError
+        If a source or target is unknown or given twice, or none is given.
+    UsageError
+        If an option cannot be carried out.
+    MemoryBudgetError, OutputExistsError, CorruptStoreError, DiskFullError
+        Nothing is written.
+
+    References
+    ----------
+    .. [1] M. Then et al., "The More the Merrier: Efficient Multi-Source Graph Traversal",
+       PVLDB 8 (2014).
+
+    Examples
+    --------
+    >>> import ooc_graph as og
+    >>> g = og.from_edges([0, 1, 2], [1, 2, 3])
+    >>> og.multi_source_bfs(g, [0, 2]).level.tolist()
+    [[0, 1, 2, 3], [2, 1, 0, 1]]
+    >>> og.multi_source_bfs(g, reduce="eccentricity").read("eccentricity").tolist()
+    [3, 2, 2, 3]
+    """
+    asked = Asked(None, cutoff, reduce, False, Bins(bins, bin_width), hops=True)
+    found = _found(
+        graph, sources, targets, asked, out, client, device, memory_limit, overwrite, progress
+    )
+    assert isinstance(found, LevelsResult)
+    return found
+
+
+def _found(
+    graph: Graph | str | Path,
+    sources: Any,
+    targets: Any,
+    asked: Asked,
+    out: str | Path | None,
+    client: Client | None,
+    device: str,
+    memory_limit: str | int | None,
+    overwrite: bool,
+    progress: Progress | None,
+) -> PairsResult:
+    """Carry out what is asked, but for the targets, on a graph."""
+    found = opened(graph, client)
+    chosen = np.arange(found.vertices) if sources is None else places_of(found, sources)
+    aimed = None if targets is None else places_of(found, targets, "targets")
+    return pairs(
+        found,
+        chosen,
+        replace(asked, targets=aimed),
+        place=place_for(client, parse_bytes(memory_limit), device),
+        progress=progress or NoProgress(),
+        out=None if out is None else Path(out),
+        overwrite=overwrite,
+    )

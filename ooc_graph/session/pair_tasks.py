@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.answers.pairs import Asked, SourceRows, write_rows
-from ooc_graph.answers.reductions import Reduced
+from ooc_graph.answers.reductions import HISTOGRAM, Reduced
+from ooc_graph.answers.scatter import Ids
+from ooc_graph.answers.tallies import SourceTallies
 from ooc_graph.errors import NegativeCycleError, UsageError
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.units import finish_unit
 from ooc_graph.session import resident
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
-KERNEL = "apsp"
 LOOP = "negative_loop"
 
 
@@ -76,6 +78,7 @@ def solve(task: PairsTask, places: IntArray) -> tuple[AnyArray, ...] | list[Redu
     rows = _search(task, places)
     if task.asked.reduce is not None:
         return rows.reduced(task.asked.reduce)
+    assert isinstance(rows, SourceRows)
     blocks: list[AnyArray] = []
     for spec in task.specs:
         block = np.empty((len(places), rows.width), spec.dtype)
@@ -109,26 +112,50 @@ def write_batch(task: PairsTask, first: int, places: IntArray) -> int:
                 "value": [one.value for one in reduced],
             }
 
-        def write(folder: Path, part: SourceRows = part, number: int = number) -> list[FileEntry]:
+        def write(folder: Path, part: Any = part, number: int = number) -> list[FileEntry]:
             return [] if task.asked.reduce else write_rows(part, task.specs, number, folder)
 
         finish_unit(Path(task.folder), Path(task.attempt), number, write, facts)
     return len(places)
 
 
-def _search(task: PairsTask, places: IntArray) -> SourceRows:
+def _search(task: PairsTask, places: IntArray) -> SourceRows | SourceTallies:
     try:
-        with resident.searcher(task.path, task.identity, KERNEL) as held:
+        with resident.searcher(task.path, task.identity, task.asked.kernel) as held:
             search, ids = held.search, held.ids
-            search.expect(task.sources)
             internal = ids.internal_of[places]
             internal = internal[internal >= 0].astype(np.int64)
+            if task.asked.hops:
+                return _levels(task, search, ids, places, internal)
+            search.expect(task.sources)
             if task.asked.parents:
                 answer, parents = search.run_with_parents(internal, lanes=task.lanes)
                 return SourceRows(answer, places, ids, task.asked, parents)
             return SourceRows(search.run(internal, lanes=task.lanes), places, ids, task.asked)
     except NegativeCycleError as error:
         raise named(error, resident.open_same(task.path, task.identity)) from None
+
+
+def _levels(
+    task: PairsTask, search: Any, ids: Ids, places: IntArray, internal: IntArray
+) -> SourceRows | SourceTallies:
+    """Levels, or where they are reduced what was counted of them."""
+    asked, most = task.asked, None
+    if asked.cutoff is not None:
+        most = min(max(math.floor(asked.cutoff), 0), INT32_UNREACHED)
+    if asked.reduce is None:
+        return SourceRows(search.run(internal, lanes=task.lanes, most=most), places, ids, asked)
+    wanted = None
+    if asked.targets is not None:
+        aimed = ids.internal_of[asked.targets]
+        wanted = np.zeros(search.vertices, np.bool_)
+        wanted[aimed[aimed >= 0]] = True
+    bins: dict[str, int] = {}
+    if asked.reduce == HISTOGRAM:
+        width = min(int(asked.bins.width_for(search.dtype)), INT32_UNREACHED)
+        bins = {"bins": asked.bins.count, "width": width}
+    tallies = search.tally(internal, lanes=task.lanes, most=most, wanted=wanted, **bins)
+    return SourceTallies(tallies, places, ids, asked)
 
 
 def named(error: NegativeCycleError, graph: Graph) -> NegativeCycleError:

@@ -16,12 +16,12 @@ import numpy as np
 from ooc_graph import kernel_cache
 from ooc_graph.answers.pairs import Asked, pairs_attributes, pairs_specs
 from ooc_graph.answers.reductions import HISTOGRAM, Reduced, reduced_dtype
-from ooc_graph.answers.result import PairsResult
+from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.errors import DiskFullError, UsageError
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import CRC_BYTES, LIGHT, REACHED, SIDECAR_BYTES, SOURCE, VERTEX
+from ooc_graph.layout.names import CRC_BYTES, REACHED, SIDECAR_BYTES, SOURCE, VERTEX
 from ooc_graph.layout.units import Unit, Units
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CUDA
@@ -59,12 +59,13 @@ def pairs(
         If a chunk of the graph is not as the manifest says.
     """
     resident.require_same(graph.path, graph.identity)
-    graph.require(LIGHT, signed=True)
+    graph.require(resident.ORDER_OF[asked.kernel], signed=True)
     if place.wanted == CUDA:
         raise UsageError("many sources are searched from on the CPU only: use --device cpu")
-    refuse_negative_loop(graph)
+    if not asked.hops:
+        refuse_negative_loop(graph)
     width = graph.vertices if asked.targets is None else len(asked.targets)
-    specs = pairs_specs(asked, len(sources), width, _dtype(graph))
+    specs = pairs_specs(asked, len(sources), width, _dtype(graph, asked))
     if asked.reduce == HISTOGRAM:
         # Refused now, if it does not suit the distances.
         asked.bins.width_for(specs[0].dtype)
@@ -74,7 +75,8 @@ def pairs(
         _prepare(task, place, progress)
         start = perf_counter()
         columns = _in_memory(graph, task, plan, sources, place, progress)
-        return PairsResult(None, perf_counter() - start, columns)
+        kind = LevelsResult if asked.hops else PairsResult
+        return kind(None, perf_counter() - start, columns)
     key = _key(graph, task, sources)
     with partial_store(out, "result", overwrite=overwrite, key=key) as store:
         elapsed_s = _write(graph, task, plan, sources, store, place, progress)
@@ -86,7 +88,9 @@ def _prepare(task: PairsTask, place: Place, progress: Progress) -> None:
         place.call(prepare, task)
 
 
-def _dtype(graph: Graph) -> np.dtype[Any]:
+def _dtype(graph: Graph, asked: Asked) -> np.dtype[Any]:
+    if asked.hops:
+        return np.dtype(np.int32)
     weights = graph.weight_dtype
     return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
 
@@ -119,10 +123,12 @@ def _in_memory(
     if place.client is not None:
         with place.workforce() as workforce:
             items = [(task, part) for part in parts]
-            for number, found in enumerate(run_all(workforce, progress, "apsp", solve, items)):
+            for number, found in enumerate(
+                run_all(workforce, progress, task.asked.kernel, solve, items)
+            ):
                 take(number, found)
     else:
-        with progress.stage("apsp", len(sources), "sources") as bar:
+        with progress.stage(task.asked.kernel, len(sources), "sources") as bar:
             for number, part in enumerate(parts):
                 take(number, solve(task, part))
                 bar.advance(len(part))
@@ -174,7 +180,7 @@ def _write(
         run_all(
             workforce,
             progress,
-            "apsp",
+            task.asked.kernel,
             write_batch,
             items,
             total=sum(len(item[-1]) for item in items),
@@ -248,6 +254,7 @@ def _key(graph: Graph, task: PairsTask, sources: IntArray) -> str:
     digest = hashlib.sha256()
     told = {
         "package": kernel_cache.source_hash(),
+        "kernel": task.asked.kernel,
         "graph": graph.content_sha256,
         "cutoff": task.asked.cutoff,
         "reduce": task.asked.reduce,

@@ -9,12 +9,14 @@ from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import LIGHT
+from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.session.place import Place
 from ooc_graph.shards.load import Graph
 
 LANES = (64, 32, 16)
 """Most sources in a batch: the first that memory allows."""
+BFS_LANES = 4
+"""So many times as many in a batch of BFS."""
 BATCHES = 2
 """Batches of every thread in a task, at least: the last ones of a task wait for each other."""
 # A row's lanes are whole vectors.
@@ -22,6 +24,8 @@ _LANE_BYTES = 128
 # Bytes a vertex: id tables, what a thread holds beside its lanes, and what a search of one source
 # holds, where sources are searched from one by one.
 _ID_BYTES, _STATE_BYTES, _SINGLE_BYTES = 24, 32, 64
+# Bytes a vertex that a thread of BFS holds.
+_BFS_BYTES = 100
 # Bytes an arc: neighbour and weight side by side, for searches of one source.
 _PAIRED_BYTES = 8
 # Bytes an arc while negative weights are turned into others.
@@ -32,6 +36,8 @@ _PRUNED_ARC_BYTES, _PRUNED_VERTEX_BYTES = 17, 128
 # Of one source where its distances are reduced: what it reaches, and the number; of a bin its
 # count, as Python has it on its way, too.
 _REDUCED_BYTES, _BIN_BYTES = 16, 48
+# Of one source of a task that reduces levels: what was counted, as Python has it, too.
+_TALLY_BYTES = 400
 
 
 @dataclass(frozen=True)
@@ -75,11 +81,11 @@ def plan_of(
         )
     # With a cluster the answer is the client's, not a worker's.
     beside = answer if place.client is None else 0
-    for lanes in LANES:
+    for lanes in (most * (BFS_LANES if asked.hops else 1) for most in LANES):
         length = specs[0].chunk
         chunks = -(-BATCHES * lanes * place.threads // length)
         sources = min(chunks * length, specs[0].length)
-        needed = beside + _needed_bytes(graph, specs, lanes, place.threads)
+        needed = beside + _needed_bytes(graph, specs, asked, lanes, place.threads)
         needed += _task_bytes(graph, specs, asked, sources, place, in_memory)
         if needed <= place.least_limit_bytes:
             return Plan(lanes, chunks)
@@ -92,8 +98,13 @@ def plan_of(
     )
 
 
-def _needed_bytes(graph: Graph, specs: Sequence[ArraySpec], lanes: int, threads: int) -> int:
+def _needed_bytes(
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, lanes: int, threads: int
+) -> int:
     """Memory of a process whatever is asked for: rows, their copies, and what threads hold."""
+    if asked.hops:
+        state = graph.rows * threads * _BFS_BYTES + graph.vertices * _ID_BYTES
+        return graph.resident_bytes(HUB) + state
     rows, size, arcs = graph.resident_bytes(LIGHT), specs[0].dtype.itemsize, graph.arcs
     # Arcs that somebody needs are copied; so are reweighted ones, in the distances' type.
     copies, while_sorted = rows, 0
@@ -120,15 +131,22 @@ def _task_bytes(
     One task searches at a time; meanwhile those of the other threads still write what they found,
     or have it sent. In this process answers that stay in memory are copied before the next task.
     """
+    if asked.hops and asked.reduce is not None:
+        return sources * (_TALLY_BYTES + _reduced_bytes(asked)) * place.threads
     found = sources * graph.rows * sum(spec.dtype.itemsize for spec in specs)
     if in_memory and asked.reduce is None:
         found += sources * sum(spec.item_bytes for spec in specs)
+    if asked.reduce is not None:
+        found += sources * _reduced_bytes(asked)
     return found * (1 if in_memory and place.client is None else place.threads)
 
 
 def _answer_bytes(specs: Sequence[ArraySpec], asked: Asked) -> int:
     """Memory of all that was asked for."""
     item = sum(spec.item_bytes for spec in specs)
-    if asked.reduce is not None:
-        item = _REDUCED_BYTES + (asked.bins.count * _BIN_BYTES if asked.reduce == HISTOGRAM else 0)
-    return specs[0].length * item
+    return specs[0].length * (item if asked.reduce is None else _reduced_bytes(asked))
+
+
+def _reduced_bytes(asked: Asked) -> int:
+    """Memory of what is kept of one source."""
+    return _REDUCED_BYTES + (asked.bins.count * _BIN_BYTES if asked.reduce == HISTOGRAM else 0)

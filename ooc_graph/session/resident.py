@@ -17,7 +17,7 @@ from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_held import MOST_ROWS
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
 from ooc_graph.layout.manifest import Manifest
-from ooc_graph.layout.names import HUB, LIGHT
+from ooc_graph.layout.names import APSP, HUB, LIGHT, MULTI_SOURCE_BFS
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import EDGES, ROWS, load_search
 from ooc_graph.session.machine import cores
@@ -30,7 +30,13 @@ _CUDA_BFS_BYTES, _CUDA_SSSP_BYTES, _CUDA_WIDE_BYTES = 64, 96, 160
 # And whatever the graph.
 _CUDA_FIXED_BYTES = 32 << 20
 
-ORDER_OF = {"bfs": HUB, "sssp": LIGHT, "components": HUB, "apsp": LIGHT}
+ORDER_OF = {
+    "bfs": HUB,
+    "sssp": LIGHT,
+    "components": HUB,
+    APSP: LIGHT,
+    MULTI_SOURCE_BFS: HUB,
+}
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class Searcher:
     Parameters
     ----------
     kernel
-        ``bfs``, ``sssp``, ``components`` or ``apsp``.
+        ``bfs``, ``sssp``, ``components``, ``apsp`` or ``multi_source_bfs``.
     search
         The device's search.
     graph, ids, tuples
@@ -224,7 +230,7 @@ def _load(path: str, identity: str, kernel: str, method: str, device_name: str) 
     if method == EDGES:
         search = load_search(graph, kernel, device())
         return Searcher(kernel, search, graph, load_ids(graph), graph.tuples())
-    shard = graph.load(ORDER_OF[kernel], signed=kernel == "apsp")
+    shard = graph.load(ORDER_OF[kernel], signed=kernel == APSP)
     search = getattr(device(), kernel)(shard)
     warm(kernel, graph, device(), variant=variant_of(search))
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ooc_graph.exchange import local
 from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.layout.names import id_dtype
+from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
 from ooc_graph.session.first_use import Part, turn
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse.bfs import bfs
@@ -41,7 +41,8 @@ def warm_part(part: Part, device: CpuDevice) -> None:
     """Run the search on two vertices that are neighbours of each other."""
     tiny = _pair(part)
     if part.variant != RANKS:
-        roots: dict[str, Any] = {"components": (), "apsp": (np.zeros(1, np.int64),)}
+        sources = (np.zeros(1, np.int64),)
+        roots: dict[str, Any] = {"components": (), APSP: sources, MULTI_SOURCE_BFS: sources}
         getattr(device, part.job)(tiny).run(*roots.get(part.job, (0,)))
     else:
         coroutine, shared = _ranks(part, device, tiny)

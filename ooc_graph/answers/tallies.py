@@ -1,0 +1,65 @@
+"""Reductions of levels from what a search from many sources has counted, without the levels."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+
+from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.reductions import HISTOGRAM, Reduced, closeness
+from ooc_graph.answers.scatter import Ids
+from ooc_graph.types import IntArray
+
+_COLUMNS = 3
+
+
+class SourceTallies:
+    """What each source counted.
+
+    Parameters
+    ----------
+    tallies
+        int64 (sources with a row, 3 + bins): targets reached, the sum of their levels, the last
+        level with one of them, and how many there are in each bin.
+    sources
+        int64 (sources,): their places among all vertices.
+    ids
+        Id tables of the graph.
+    asked
+        What is asked of every source.
+    """
+
+    def __init__(self, tallies: IntArray, sources: IntArray, ids: Ids, asked: Asked) -> None:
+        is_within = asked.cutoff is None or asked.cutoff >= 0
+        is_own = np.full(len(sources), is_within)
+        if asked.targets is not None:
+            is_own &= np.isin(sources, asked.targets)
+        found = np.zeros((len(sources), tallies.shape[1]), np.int64)
+        # A source without arcs reaches itself, too: at level 0, in the first bin.
+        found[is_own, 0] = 1
+        found[is_own, _COLUMNS : _COLUMNS + 1] = 1
+        found[ids.internal_of[sources] >= 0] = tallies if is_within else 0
+        self._found, self._is_own = found, is_own
+        self._all_vertices = len(ids.internal_of)
+
+    def part(self, start: int, stop: int) -> SourceTallies:
+        """Some of the sources."""
+        part = copy(self)
+        part._found, part._is_own = self._found[start:stop], self._is_own[start:stop]
+        return part
+
+    def reduced(self, reduce: str) -> list[Reduced]:
+        """Each source's levels reduced."""
+        rows = zip(self._found.tolist(), self._is_own.tolist(), strict=True)
+        return [self._reduced(reduce, row, is_own) for row, is_own in rows]
+
+    def _reduced(self, reduce: str, row: list[int], is_own: bool) -> Reduced:
+        reached, total, deepest, *counts = row
+        if reduce == HISTOGRAM:
+            return Reduced(counts, reached)
+        if reduce == "eccentricity":
+            return Reduced(deepest, reached)
+        if reduce == "sum":
+            return Reduced(total, reached)
+        return Reduced(closeness(total, reached - is_own, self._all_vertices), reached)
