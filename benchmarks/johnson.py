@@ -16,8 +16,8 @@ float32, our single searches one after another, each on all threads, from the sa
 ``bfs``: the same graph without weights; levels from all sources written to memory, and only
 counted (eccentricity, sum, how many), beside our single BFS one after another, levels kept.
 
-Ours and the other take turns; answers are compared, single searches bit for bit, counts with sums of levels. Appends to
-records/johnson.jsonl.
+Ours and the other take turns; answers are compared, single searches bit for bit, counts with sums
+of levels. Appends to records/johnson.jsonl.
 """
 
 from __future__ import annotations
