@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError, UnknownVertexError, UsageError
 from ooc_graph.layout import metadata
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import pairs_plan
+from ooc_graph.session import pairs_plan, resident
 from tests.command_line import call
 from tests.test_pairs import _no_cluster, stopped_after
 
@@ -203,6 +205,32 @@ def test_refusals_of_the_command(
     assert ended.code == 2
     assert message in ended.err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("options", [{}, {"reduce": "histogram"}])
+def test_memory_stays_within_the_least_limit_that_is_accepted(
+    monkeypatch: pytest.MonkeyPatch, options: Any
+) -> None:
+    monkeypatch.setattr("ooc_graph.session.place.cores", lambda: 1)
+    u, v = np.random.default_rng(8).integers(0, 4000, (2, 20_000))
+    graph = og.from_edges(u, v, directed=True)
+    sources = graph.original_ids()[:1500]
+    each = 16 + 48 * 64 if options else graph.vertices * 4
+    with pytest.raises(MemoryBudgetError) as caught:
+        og.multi_source_bfs(graph, sources, memory_limit=len(sources) * each, **options)
+    needed = re.search(r"need ([\d,]+) bytes", str(caught.value))
+    assert needed is not None
+    limit = int(needed[1].replace(",", ""))
+    # Compiled before, so that only the search's own memory counts.
+    og.multi_source_bfs(graph, sources[:300], **options)
+    resident.release()
+    tracemalloc.start()
+    try:
+        og.multi_source_bfs(graph, sources, memory_limit=limit, **options)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert limit / 4 < graph.resident_bytes("hub") + peak <= limit
 
 
 def test_refusals_of_the_api(graph: og.Graph) -> None:

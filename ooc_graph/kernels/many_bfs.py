@@ -8,7 +8,8 @@ nothing is missing there.
 How many vertices each source found is counted in planes: word k of plane p holds, for each of its
 sources, bit p of the count, and a row of words is added to all counts at once as in paper sums.
 
-Source: M. Then et al., "The More the Merrier: Efficient Multi-Source Graph Traversal", PVLDB 8 (2014).
+Source: M. Then et al., "The More the Merrier: Efficient Multi-Source Graph Traversal",
+PVLDB 8 (2014).
 """
 
 from __future__ import annotations
