@@ -425,9 +425,8 @@ def test_what_was_done_for_other_sources_is_not_taken_up(store: Path, tmp_path: 
     assert len(list(tmp_path.glob("d.zarr.partial-*"))) == 1
 
 
-@pytest.mark.parametrize(
-    "how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
     random = np.random.default_rng(5)
     u, v = random.integers(0, 3500, (2, 20_000))
@@ -470,6 +469,7 @@ def test_two_workers_write_the_same_bytes(store: Path, tmp_path: Path) -> None:
     assert first.identity == second.identity
 
 
+@pytest.mark.slow
 def test_a_lost_worker_is_done_without(tmp_path: Path) -> None:
     random = np.random.default_rng(7)
     u, v = random.integers(0, 4000, (2, 30_000))
