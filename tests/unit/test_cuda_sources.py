@@ -66,6 +66,7 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
     return [
         ("bfs.cu", cuda_bfs.constants(shared_bytes, bytes_, count_arcs=False)),
         ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=True)),
+        ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=False, thin=True)),
         *(("sssp.cu", cuda_sssp_pull.constants(shared_bytes, s)) for s in SUMS if not s.wide),
         *(("sssp_near.cu", cuda_sssp_near.constants(shared_bytes, s)) for s in SUMS),
         *(

@@ -62,7 +62,7 @@ __device__ __forceinline__ bool floods(const Plan& p, u32 rows) {
     return p.arcs > FLOOD_ARCS && p.arcs > rows / FLOOD_ROWS && rows - p.unvisited == p.tail && p.tail <= rows / 2;
 }
 
-extern "C" __global__ void __launch_bounds__(1024, 1)
+extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     bfs_search(u32 rows, u32 quads, u64 arcs, const u64* out_offsets, const u32* out_neighbors, const u64* in_offsets,
                const u32* in_neighbors, const u32* head, const uint4* heads, const u32* head_original, u32 longer1,
                u32 longer5, const uint4* places, const u32* plane_starts, const u32* original_of, u32* parent, LEVEL* level, u32* visited, u32* maps, u32* fronts,

@@ -6,6 +6,7 @@
 // levels are written. Parents follow from them in one pass of the whole grid, when narrow levels end.
 #pragma once
 #include "bfs_graph.cuh"
+#include "shared.cuh"
 
 // Whether levels may be narrow: the caller says so where rows are short, and brings places.
 #ifndef THIN
@@ -15,12 +16,12 @@
 #ifndef NARROW_ARCS
 #define NARROW_ARCS (HUB_WORDS / 8 < 3072 ? HUB_WORDS / 8 : 3072)
 #endif
-#define HELD_QUADS (HUB_QUADS + 32 * (u32)sizeof(Room) / 16 - 2 * NARROW_ARCS)
+#define HELD_QUADS (HUB_QUADS + 32 * (u32)sizeof(Room) / 16 - 2 * NARROW_ARCS - 3)
 // An arc of `places`: the neighbour, and how many entries beyond its first its row has.
 #define PLACE_BITS 29
 #define PLACE_MASK ((1u << PLACE_BITS) - 1)
 // So many, or more: too many for narrow levels. As entries they end them.
-#define MOST_PLACES 7u
+#define MOST_PLACES 7u // as the caller's planes
 #define TOO_WIDE (1u << 16)
 
 // Four arcs of each row; of the longer rows four more in a plane behind, and so on.
@@ -31,11 +32,17 @@ struct Places {
 
 // What a level has found: entries of the next one and rows; and the arcs that it went through.
 struct Narrow {
-    u32 entries, rows, arcs;
+    u32 entries, rows, arcs, unused; // as wide as an entry
+};
+
+// Where things are in shared memory, as addresses: the counts of three levels, in turn, behind two
+// frontiers; then the bits of visited rows, if there is room.
+struct Board {
+    u32 now, next, count, held;
 };
 
 // Entries beyond the first of the rows that lanes have won; all lanes of a warp call it.
-__device__ __noinline__ void more_places(const Places places, uint4 arcs, u32 won, uint4* next, Narrow* count) {
+__device__ __noinline__ void more_places(const Places places, uint4 arcs, u32 won, u32 next, u32 count) {
     const u32 arc[4] = {arcs.x, arcs.y, arcs.z, arcs.w};
     u32 mine = 0;
 #pragma unroll
@@ -43,55 +50,60 @@ __device__ __noinline__ void more_places(const Places places, uint4 arcs, u32 wo
         if (won >> j & 1) mine += arc[j] >> PLACE_BITS < MOST_PLACES ? arc[j] >> PLACE_BITS : TOO_WIDE;
     const u32 sum = sum_to_lane(mine);
     u32 at = 0;
-    if (threadIdx.x % 32 == 31) at = atomicAdd(&count->entries, sum);
+    if (threadIdx.x % 32 == 31) at = add_shared(count, sum);
     at = __shfl_sync(FULL, at, 31) + sum - mine;
 #pragma unroll
     for (u32 j = 0; j < 4; j++) {
         const u32 to = arc[j] & PLACE_MASK, more = won >> j & 1 ? arc[j] >> PLACE_BITS : 0;
         if (more >= MOST_PLACES) continue;
         for (u32 k = 1; k <= more; k++, at++)
-            if (at < NARROW_ARCS) next[at] = __ldg(places.arcs + __ldg(places.planes + k) + to);
+            if (at < NARROW_ARCS) store_shared(next + at * 16, __ldg(places.arcs + __ldg(places.planes + k) + to));
     }
 }
 
 // Claims the rows that four arcs of each lane lead to (NONE: no arc), and puts their own arcs into
 // the next frontier. All lanes of a warp call it.
-__device__ __forceinline__ void claim_four(const Places& places, const Search& s, u32* visited, uint4 four, u32 level,
-                                           uint4* next, Narrow* count) {
-    const u32 arc[4] = {four.x, four.y, four.z, four.w};
+template <bool HELD>
+__device__ __forceinline__ void claim_four(const Places& places, LEVEL* levels, u32* visited, const Board& board,
+                                           uint4 four, u32 level) {
     const u32 lane = threadIdx.x % 32, below = (1u << lane) - 1;
-    u32 word[4], won = 0, more = 0, arcs = 0, total = 0, at[4];
+    const u32 arc[4] = {four.x, four.y, four.z, four.w};
+    u32 taken[4], more = 0, arcs = 0, total = 0, at[4];
     uint4 place[4];
 #pragma unroll
     for (u32 j = 0; j < 4; j++) {
         const u32 to = arc[j] & PLACE_MASK;
-        word[j] = FULL;
-        if (arc[j] != NONE) word[j] = atomicOr(visited + word_at(to), bit_at(to));
+        if (HELD) taken[j] = or_shared(arc[j], board.held + word_at(to) * 4, bit_at(to));
+        else taken[j] = arc[j] != NONE ? atomicOr(visited + word_at(to), bit_at(to)) : FULL;
         arcs += arc[j] != NONE;
     }
 #pragma unroll
     for (u32 j = 0; j < 4; j++) {
         const u32 to = arc[j] & PLACE_MASK;
-        if (word[j] & bit_at(to)) continue;
-        won |= 1u << j;
-        place[j] = __ldg(places.arcs + to); // not waited for before there is a place for it
-        s.level[to] = (LEVEL)level;
-        more |= arc[j] >> PLACE_BITS;
+        taken[j] &= bit_at(to);
+        place[j] = load_if_zero(taken[j], places.arcs + to); // not waited for before there is a place for it
     }
 #pragma unroll
     for (u32 j = 0; j < 4; j++) {
-        const u32 winners = __ballot_sync(FULL, won >> j & 1);
+        const u32 winners = __ballot_sync(FULL, !taken[j]);
         at[j] = total + __popc(winners & below);
         total += __popc(winners);
     }
     const u32 looked = __reduce_add_sync(FULL, arcs);
     u32 base = 0; // three sums at once, by three lanes
-    if (lane < 3) base = atomicAdd((u32*)count + lane, lane == 2 ? looked : total);
+    if (lane < 3) base = add_shared(board.count + lane * 4, lane == 2 ? looked : total);
+#pragma unroll
+    for (u32 j = 0; j < 4; j++) {
+        if (!taken[j]) levels[arc[j] & PLACE_MASK] = (LEVEL)level;
+        more |= taken[j] ? 0 : arc[j] >> PLACE_BITS;
+    }
     base = __shfl_sync(FULL, base, 0);
 #pragma unroll
     for (u32 j = 0; j < 4; j++)
-        if ((won >> j & 1) && base + at[j] < NARROW_ARCS) next[base + at[j]] = place[j];
-    if (__any_sync(FULL, more)) more_places(places, four, won, next, count);
+        if (!taken[j] && base + at[j] < NARROW_ARCS) store_shared(board.next + (base + at[j]) * 16, place[j]);
+    if (!__any_sync(FULL, more)) return;
+    const u32 won = !taken[0] | !taken[1] << 1 | !taken[2] << 2 | !taken[3] << 3;
+    more_places(places, four, won, board.next, board.count);
 }
 
 // The frontier queue[head:tail) as entries.
@@ -107,56 +119,59 @@ __device__ __forceinline__ void narrow_front(const Graph& g, const Search& s, co
     }
 }
 
-// Levels from the frontier in fronts[0:entries) on; `here` is then where they have arrived.
+// What narrow levels have passed: the last of them, rows found in all and in the last, arcs gone through.
+struct Passed {
+    u32 level, rows, last;
+    u64 arcs;
+};
+
+// Levels behind `level`, from the first frontier on, which has so many entries.
 template <bool HELD>
-__device__ __forceinline__ void narrow_rounds(const Search& s, const Places& places, Place& here, uint4* held,
-                                              Narrow* counts, u32 entries, Course* course, u32 course_levels, u64 started) {
-    const u32 lane = threadIdx.x % 32;
-    u32* const visited = HELD ? (u32*)held : s.visited;
-    u32 turn = 0, side = 0;
+__device__ __forceinline__ Passed narrow_rounds(const Places places, LEVEL* levels, u32* visited, u32 entries, u32 level,
+                                             Course* course, u32 course_levels, u64 started) {
+    const u32 lane = threadIdx.x % 32, begin = shared_address(shared);
+    const u32 counts = begin + 2 * NARROW_ARCS * 16;
+    Board board = {begin, begin + NARROW_ARCS * 16, counts, counts + 48};
+    Passed passed = {level, 0, 0, 0};
     while (entries <= NARROW_ARCS) {
-        const u32 level = here.level + 1;
-        const uint4* const front = shared + side * NARROW_ARCS;
-        uint4* const next = shared + (side ^ 1) * NARROW_ARCS;
+        level++;
         for (u32 i = threadIdx.x; i - lane < entries; i += blockDim.x) {
-            const uint4 four = i < entries ? front[i] : make_uint4(NONE, NONE, NONE, NONE);
-            claim_four(places, s, visited, four, level, next, counts + turn);
+            uint4 four = make_uint4(NONE, NONE, NONE, NONE);
+            if (i < entries) four = load_shared(board.now + i * 16);
+            claim_four<HELD>(places, levels, visited, board, four, level);
         }
         __syncthreads(); // the only one of a level
-        const Narrow found = counts[turn];
-        if (threadIdx.x == 0) {
-            counts[(turn + 2) % 3] = Narrow{}; // all have read it, and none adds to it before the next barrier
+        const uint4 found = load_shared(board.count);
+        if (threadIdx.x == 0) { // all have read what is cleared, and none adds to it before the next barrier
+            store_shared(board.count == counts ? counts + 32 : board.count - 16, make_uint4(0, 0, 0, 0));
             if (level < course_levels) {
                 Course* c = course + level;
-                c->found = found.rows;
-                c->pushed = found.arcs;
+                c->found = found.y;
+                c->pushed = found.z;
                 c->direction = PUSH;
 #ifdef TRACE
                 c->elapsed = nanoseconds() - started;
 #endif
             }
         }
-        here.level = level;
-        here.head = here.tail;
-        here.tail += found.rows;
-        here.found = found.rows;
-        here.arcs = found.arcs; // those that led here
-        here.unvisited -= found.rows;
-        if (!found.rows || level == LAST_LEVEL) break;
-        here.unvisited_arcs -= min((u64)found.arcs, here.unvisited_arcs);
-        entries = found.entries;
-        turn = turn == 2 ? 0 : turn + 1;
-        side ^= 1;
+        passed = {level, passed.rows + found.y, found.y, passed.arcs + found.z};
+        if (!found.y || level == LAST_LEVEL) break;
+        entries = found.x;
+        board.count = board.count == counts + 32 ? counts : board.count + 16;
+        const u32 front = board.now;
+        board.now = board.next;
+        board.next = front;
     }
+    return passed;
 }
 
 // Goes on for as many levels as are narrow, and writes down the course and where it has arrived:
 // nowhere where a row of the frontier is too wide. The frontier is queue[head:tail). Of what is found
 // only levels are written.
-__device__ __noinline__ void narrow_levels(const Graph g, const Search s, const Places places, Place here, Place* arrived,
-                                           Slot* own, Course* course, u32 course_levels, u64 started) {
-    __shared__ Narrow counts[3]; // of three levels, in turn
-    uint4* const held = shared + 2 * NARROW_ARCS;
+__device__ __noinline__ void narrow_levels(const Graph g, const Search s, const Places places, Place here,
+                                           Place* arrived, Slot* own, Course* course, u32 course_levels, u64 started) {
+    Narrow* const counts = (Narrow*)(shared + 2 * NARROW_ARCS);
+    uint4* const held = shared + 2 * NARROW_ARCS + 3;
     const bool holds = g.quads <= HELD_QUADS;
     if (threadIdx.x < 3) counts[threadIdx.x] = Narrow{};
     if (holds)
@@ -165,12 +180,21 @@ __device__ __noinline__ void narrow_levels(const Graph g, const Search s, const 
     narrow_front(g, s, places, here, shared, counts + 2);
     __syncthreads();
     const u32 entries = counts[2].entries;
-    // Arcs of a level are taken off when they are gone through; these are off already.
-    here.unvisited_arcs += here.arcs;
-    if (holds) narrow_rounds<true>(s, places, here, held, counts, entries, course, course_levels, started);
-    else narrow_rounds<false>(s, places, here, held, counts, entries, course, course_levels, started);
+    const Passed passed =
+        holds ? narrow_rounds<true>(places, s.level, s.visited, entries, here.level, course, course_levels, started)
+              : narrow_rounds<false>(places, s.level, s.visited, entries, here.level, course, course_levels, started);
     if (holds)
         for (u32 q = threadIdx.x; q < g.quads; q += blockDim.x) ((uint4*)s.visited)[q] = held[q];
+    if (passed.level != here.level) {
+        here.level = passed.level;
+        here.tail += passed.rows;
+        here.head = here.tail - passed.last;
+        here.found = passed.last;
+        here.unvisited -= passed.rows;
+        // Arcs are taken off when they are gone through; those of the first level were off already.
+        here.unvisited_arcs += here.arcs;
+        here.unvisited_arcs -= min(passed.arcs, here.unvisited_arcs);
+    }
     if (threadIdx.x == 0) {
         *own = Slot{};
         *arrived = here;
