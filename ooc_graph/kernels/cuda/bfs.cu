@@ -46,7 +46,8 @@ __device__ __forceinline__ void arrive(const Graph& g, const Search& s, Plan& p,
     if (place.level == from) return;
     convert_queue(g, s, p.converted, tail);
     settle_narrow(g, s, from, place, tail, place.found, &state->own);
-    grid_barrier(&state->barrier, goal);
+    // What follows reads it, or writes whole lines of the answer; at the end of a search of all rows nothing does.
+    if (place.found || place.unvisited) grid_barrier(&state->barrier, goal);
     p.found = place.found;
     p.arcs = __ldcg(&state->own.queued) & ARC_MASK;
     p.unvisited = place.unvisited;
@@ -277,7 +278,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         convert_queue(g, s, p.converted, p.tail);
         grid_barrier(&state->barrier, goal);
     }
-    name_maps(g, s, p.maps, map_levels, true);
+    if (!THIN || p.maps || p.unvisited) name_maps(g, s, p.maps, map_levels, true);
     if (chief) {
         state->levels = p.level;
 #ifdef TRACE
