@@ -46,7 +46,7 @@ __device__ __forceinline__ void arrive(const Graph& g, const Search& s, Plan& p,
     if (place.level == from) return;
     convert_queue(g, s, p.converted, tail);
     settle_narrow(g, s, from, place, tail, place.found, &state->own);
-    // What follows reads it, or writes whole lines of the answer; at the end of a search of all rows nothing does.
+    // What follows reads it, or writes whole lines of the answer; once all rows are found nothing does.
     if (place.found || place.unvisited) grid_barrier(&state->barrier, goal);
     p.found = place.found;
     p.arcs = __ldcg(&state->own.queued) & ARC_MASK;
@@ -66,8 +66,9 @@ __device__ __forceinline__ bool floods(const Plan& p, u32 rows) {
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     bfs_search(u32 rows, u32 quads, u64 arcs, const u64* out_offsets, const u32* out_neighbors, const u64* in_offsets,
                const u32* in_neighbors, const u32* head, const uint4* heads, const u32* head_original, u32 longer1,
-               u32 longer5, const uint4* places, const u32* plane_starts, const u32* original_of, u32* parent, LEVEL* level, u32* visited, u32* maps, u32* fronts,
-               u32* queue, u32* starts, u64* stretches, u32* open, State* state, Course* course, u32 course_levels, u32 root) {
+               u32 longer5, const uint4* places, const u32* plane_starts, const u32* original_of, u32* parent,
+               LEVEL* level, u32* visited, u32* maps, u32* fronts, u32* queue, u32* starts, u64* stretches, u32* open,
+               State* state, Course* course, u32 course_levels, u32 root) {
     __shared__ u64 scratch[32];
     __shared__ u32 map_levels[MAPS];
     const Graph g = {rows, quads, out_offsets, out_neighbors, in_offsets, in_neighbors, head, heads, head_original,
@@ -139,7 +140,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             }
             if (blockIdx.x == 0) {
                 const Place here = {p.found, p.arcs, p.unvisited, p.unvisited_arcs, p.level - 1, p.head, p.tail};
-                narrow_levels(g, s, {places, plane_starts}, here, &state->place, &state->own, course, course_levels, started);
+                narrow_levels(g, s, {places, plane_starts}, here, &state->place, &state->own, course, course_levels,
+                              started);
             }
             grid_barrier(&state->barrier, goal);
             arrive(g, s, p, state, goal);

@@ -127,8 +127,8 @@ struct Passed {
 
 // Levels behind `level`, from the first frontier on, which has so many entries.
 template <bool HELD>
-__device__ __forceinline__ Passed narrow_rounds(const Places places, LEVEL* levels, u32* visited, u32 entries, u32 level,
-                                             Course* course, u32 course_levels, u64 started) {
+__device__ __forceinline__ Passed narrow_rounds(const Places places, LEVEL* levels, u32* visited, u32 entries,
+                                                u32 level, Course* course, u32 course_levels, u64 started) {
     const u32 lane = threadIdx.x % 32, begin = shared_address(shared);
     const u32 counts = begin + 2 * NARROW_ARCS * 16;
     Board board = {begin, begin + NARROW_ARCS * 16, counts, counts + 48};
