@@ -21,7 +21,7 @@ from ooc_graph.kernels.cuda_held import (
     seconds_of,
 )
 from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel, limits, within_memory
-from ooc_graph.kernels.cuda_places import Places, may_place
+from ooc_graph.kernels.cuda_places import Places
 from ooc_graph.kernels.interface import BfsTree, rows_are_short
 from ooc_graph.types import AnyArray, Rows
 
@@ -140,8 +140,8 @@ class CudaBfsSearch:
             self._original_of = hold_originals(original_of, self._out.rows)
             self._heads = _Heads(self._into, self._original_of)
             short = rows_are_short(_widest(self._out), _widest(self._into))
-            self._thin = short and may_place(self._out.rows)
-            self._places: Places | None = None
+            self._places = Places.unless_too_many(self._out) if short else None
+            self._thin = self._places is not None
             level = INT_LEVELS if self._thin else BYTE_LEVELS
             self._use(level, FIRST_COURSE[level])
             self._allocate()

@@ -10,11 +10,15 @@ from ooc_graph.kernels.interface import FIXED_ARCS, FIXED_ID_BITS
 
 PLANES = 7
 """Places that a row may have; longer rows end narrow levels."""
+MOST_MEAN_ARCS = 8
+"""Graphs with more arcs a row get no places."""
+MOST_MEAN_PLACES = 3
+"""Nor do those whose planes would take more places a row."""
 
 
-def may_place(rows: int) -> bool:
-    """Tell whether ids leave room for how many places a row has, and for an arc that is none."""
-    return rows < 1 << FIXED_ID_BITS
+def may_place(rows: int, arcs: int) -> bool:
+    """Tell whether a graph may get places: its ids leave room, and the memory is bounded."""
+    return rows < 1 << FIXED_ID_BITS and arcs <= MOST_MEAN_ARCS * rows
 
 
 class Places:
@@ -23,7 +27,7 @@ class Places:
     Parameters
     ----------
     out
-        Rows on the device, fewer than 2**29 (`may_place`).
+        Rows on the device that may get places (`may_place`).
 
     Attributes
     ----------
@@ -35,13 +39,18 @@ class Places:
         degree.
     """
 
+    @classmethod
+    def unless_too_many(cls, out: DeviceRows) -> Places | None:
+        """Places of short rows, or None where they would take too much memory."""
+        if not may_place(out.rows, out.arcs):
+            return None
+        if sum(_longer(out)) > MOST_MEAN_PLACES * out.rows:
+            return None
+        return cls(out)
+
     def __init__(self, out: DeviceRows) -> None:
         cupy = cuda()
-        degrees = cupy.diff(out.offsets)
-        longer = [out.rows]
-        for plane in range(1, PLANES):
-            wide = cupy.flatnonzero(degrees > FIXED_ARCS * plane)
-            longer.append(int(wide[-1]) + 1 if len(wide) else 0)
+        longer = _longer(out)
         starts = np.cumsum([0, *longer])
         self.arcs = cupy.empty((int(starts[-1]), FIXED_ARCS), np.uint32)
         self.planes = cupy.asarray(starts[:-1].astype(np.uint32))
@@ -50,3 +59,13 @@ class Places:
         sizes = np.uint32(out.rows), np.uint32(PLANES)
         arguments = (*sizes, bounds, self.planes, out.offsets, out.neighbors, self.arcs)
         fill((blocks_for(out.rows),), (THREADS,), arguments)
+
+
+def _longer(out: DeviceRows) -> list[int]:
+    """Rows of each plane: none behind them has so many arcs."""
+    cupy, longer = cuda(), [out.rows]
+    degrees = cupy.diff(out.offsets)
+    for plane in range(1, PLANES):
+        wide = cupy.flatnonzero(degrees > FIXED_ARCS * plane)
+        longer.append(int(wide[-1]) + 1 if len(wide) else 0)
+    return longer
