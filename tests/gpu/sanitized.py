@@ -106,6 +106,7 @@ def paths(directed: bool, part: int) -> None:
         cuda_sssp.may_pull = lambda _, pulls=pulls: pulls
         cuda_sssp_near.fixed_rows_pay = lambda *_, placed=placed: placed
         cuda_sssp_near.KEEP_SMALL = placed
+        cuda_sssp_near.KEEP_ROWS = bool(changed)
         cuda_sssp_near.constants = lambda *a, changed=changed: {**usual(*a), **changed}
         named = {"original_of": graph.original_of}
         search = CudaSsspSearch(rows[0], rows[-1], graph.tuples, **named)

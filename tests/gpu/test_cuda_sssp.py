@@ -69,17 +69,18 @@ def test_every_way_through_push_and_pull(
     compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
 
 
-@pytest.mark.parametrize("placed", [False, True])
+@pytest.mark.parametrize(("placed", "held"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("weights", ["float64", "int32"])
 @pytest.mark.parametrize("variant", NEAR_VARIANTS)
 @pytest.mark.parametrize("name", ["skewed, directed", "plateaus", "star", "grid"])
 def test_every_way_through_near_far(
-    variant: str, name: str, weights: str, placed: bool, monkeypatch: pytest.MonkeyPatch
+    variant: str, name: str, weights: str, placed: bool, held: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed(cuda_sssp_near, NEAR_VARIANTS[variant], monkeypatch)
     monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: False)
     monkeypatch.setattr(cuda_sssp_near, "fixed_rows_pay", lambda *_: placed)
     monkeypatch.setattr(cuda_sssp_near, "KEEP_SMALL", placed)
+    monkeypatch.setattr(cuda_sssp_near, "KEEP_ROWS", held)
     compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
 
 

@@ -57,8 +57,6 @@ SUMS = [
     ]
 ]
 
-PLACED = {"FIXED": 1, "SMALL": 1}
-
 
 def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
     """What the package compiles on a device with so much shared memory."""
@@ -66,11 +64,13 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
     return [
         ("bfs.cu", cuda_bfs.constants(shared_bytes, bytes_, count_arcs=False)),
         ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=True)),
+        ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=False, thin=True)),
         *(("sssp.cu", cuda_sssp_pull.constants(shared_bytes, s)) for s in SUMS if not s.wide),
         *(("sssp_near.cu", cuda_sssp_near.constants(shared_bytes, s)) for s in SUMS),
         *(
-            ("sssp_near.cu", {"FIXED": 1, **cuda_sssp_near.constants(shared_bytes, s)})
+            ("sssp_near.cu", {**held, **cuda_sssp_near.constants(shared_bytes, s)})
             for s in SUMS
+            for held in ({"FIXED": 1}, {"SMALL": 1, "HELD": 1})
         ),
         *(("sssp_answer.cu", s.constants) for s in SUMS),
         ("rows.cu", {"ID": "u32"}),

@@ -26,10 +26,13 @@ struct Plan {
     bool listed; // the frontier stands in the queue
     bool bits;   // the frontier stands in its bitmap
     bool few;    // the list of rows not visited yet is made
+    bool broad;  // the frontier is not narrow, though it has few arcs
 };
 
 // All blocks go on from where block 0 has arrived in narrow levels.
-__device__ __forceinline__ void arrive(const Search& s, Plan& p, const Place* arrived) {
+__device__ __forceinline__ void arrive(const Graph& g, const Search& s, Plan& p, State* state, u32& goal) {
+    const Place* const arrived = &state->place;
+    const u32 from = p.level - 1, tail = p.tail;
     Place place;
     place.found = __ldcg(&arrived->found);
     place.arcs = __ldcg(&arrived->arcs);
@@ -38,14 +41,19 @@ __device__ __forceinline__ void arrive(const Search& s, Plan& p, const Place* ar
     place.level = __ldcg(&arrived->level);
     place.head = __ldcg(&arrived->head);
     place.tail = __ldcg(&arrived->tail);
-    level_queue(s, p.tail, place);
-    p.found = place.found;
-    p.arcs = place.arcs;
-    p.unvisited = place.unvisited;
-    p.unvisited_arcs = place.unvisited_arcs;
     p.level = place.level;
+    p.broad = place.found; // what was left is not narrow
+    if (place.level == from) return;
+    convert_queue(g, s, p.converted, tail);
+    settle_narrow(g, s, from, place, tail, place.found, &state->own);
+    // What follows reads it, or writes whole lines of the answer; once all rows are found nothing does.
+    if (place.found || place.unvisited) grid_barrier(&state->barrier, goal);
+    p.found = place.found;
+    p.arcs = __ldcg(&state->own.queued) & ARC_MASK;
+    p.unvisited = place.unvisited;
+    p.unvisited_arcs = place.unvisited_arcs - min(p.arcs, place.unvisited_arcs);
     p.head = place.head;
-    p.tail = place.tail;
+    p.converted = p.tail = place.tail;
     p.listed = true;
     p.bits = false;
 }
@@ -55,12 +63,12 @@ __device__ __forceinline__ bool floods(const Plan& p, u32 rows) {
     return p.arcs > FLOOD_ARCS && p.arcs > rows / FLOOD_ROWS && rows - p.unvisited == p.tail && p.tail <= rows / 2;
 }
 
-extern "C" __global__ void __launch_bounds__(1024, 1)
+extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     bfs_search(u32 rows, u32 quads, u64 arcs, const u64* out_offsets, const u32* out_neighbors, const u64* in_offsets,
                const u32* in_neighbors, const u32* head, const uint4* heads, const u32* head_original, u32 longer1,
-               u32 longer5, const u32* original_of, u32* parent, LEVEL* level, u32* visited, u32* maps, u32* fronts,
-               u32* queue, u32* starts, u64* stretches, u32* open, State* state, Course* course, u32 course_levels,
-               u32 thin, u32 root) {
+               u32 longer5, const uint4* places, const u32* plane_starts, const u32* original_of, u32* parent,
+               LEVEL* level, u32* visited, u32* maps, u32* fronts, u32* queue, u32* starts, u64* stretches, u32* open,
+               State* state, Course* course, u32 course_levels, u32 root) {
     __shared__ u64 scratch[32];
     __shared__ u32 map_levels[MAPS];
     const Graph g = {rows, quads, out_offsets, out_neighbors, in_offsets, in_neighbors, head, heads, head_original,
@@ -73,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
 #else
     const u64 started = 0;
 #endif
-    const u32 narrow_arcs = thin || THIN ? NARROW_ARCS : 0;
+    const u32 narrow_arcs = THIN ? NARROW_ARCS : 0;
     u32 goal = 0;
 
     for (u32 q = thread; q < quads; q += threads) { // rows that do not exist count as visited
@@ -86,6 +94,9 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         ((uint4*)visited)[q] = make_uint4(words[0], words[1], words[2], words[3]);
     }
     clear(fronts, quads);
+    if (THIN) // parents follow from levels
+        for (u64 q = thread; q < quads * 8ull * sizeof(LEVEL); q += threads)
+            ((uint4*)level)[q] = make_uint4(FULL, FULL, FULL, FULL);
 #ifdef COUNT
     for (u32 k = thread; k < course_levels; k += threads) course[k].examined = 0;
 #endif
@@ -94,10 +105,10 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         state->overflow = 0;
         queue[0] = root;
         starts[0] = 0;
-        set_found(s, root, 0, name_of(g, root));
         course[0].found = 1;
     }
     grid_barrier(&state->barrier, goal);
+    if (chief) set_found(s, root, 0, name_of(g, root));
 
     Plan p = {};
     p.found = p.tail = p.converted = 1;
@@ -111,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             if (chief) state->overflow = 1;
             break;
         }
-        const bool narrow = p.direction == PUSH && p.arcs <= narrow_arcs;
+        const bool narrow = THIN && p.direction == PUSH && p.arcs <= narrow_arcs && !p.broad;
         p.level++;
         if (!narrow) p.turn++;
         Slot* slot = state->slot + (p.turn & 3);
@@ -121,12 +132,19 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         Tally tally = {};
         u64 pushed = 0;
         if (narrow) {
+            if (p.maps) { // levels that narrow ones follow must be there
+                grid_barrier(&state->barrier, goal);
+                name_maps(g, s, p.maps, map_levels, false);
+                grid_barrier(&state->barrier, goal); // the only ones to write answers till then
+                p.maps = 0;
+            }
             if (blockIdx.x == 0) {
                 const Place here = {p.found, p.arcs, p.unvisited, p.unvisited_arcs, p.level - 1, p.head, p.tail};
-                narrow_levels(g, s, here, &state->place, &state->own, course, course_levels, started);
+                narrow_levels(g, s, {places, plane_starts}, here, &state->place, &state->own, course, course_levels,
+                              started);
             }
             grid_barrier(&state->barrier, goal);
-            arrive(s, p, &state->place);
+            arrive(g, s, p, state, goal);
         } else if (p.direction == PUSH) {
             pushed = p.arcs;
             if (floods(p, rows)) {
@@ -201,7 +219,10 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 p.converted = p.tail += (u32)p.found;
             }
         }
-        if (!narrow) p.unvisited -= p.found;
+        if (!narrow) {
+            p.unvisited -= p.found;
+            p.broad = false;
+        }
 #ifdef COUNT
         add_from_block(tally.examined, &course[min(p.level, course_levels - 1)].examined, scratch);
 #endif
@@ -259,7 +280,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         convert_queue(g, s, p.converted, p.tail);
         grid_barrier(&state->barrier, goal);
     }
-    name_maps(g, s, p.maps, map_levels, true);
+    if (!THIN || p.maps || p.unvisited) name_maps(g, s, p.maps, map_levels, true);
     if (chief) {
         state->levels = p.level;
 #ifdef TRACE

@@ -2,6 +2,10 @@
 #pragma once
 #include "queue.cuh"
 
+// Threads of a block.
+#ifndef BLOCK
+#define BLOCK 1024
+#endif
 #ifndef HUB_WORDS
 #define HUB_WORDS 32768
 #endif

@@ -86,6 +86,8 @@ __device__ __forceinline__ void go_alone(const Graph& g, Search s, Plan& plan, u
         s.length = (Length*)(front + 2 * FRONT);
         for (u32 v = thread; v < g.rows; v += blockDim.x) s.length[v] = __ldcg(all + v);
     }
+    const u32 lengths = (u32)((g.rows * sizeof(Length) + 15) / 16); // in places of `front`
+    const HeldRows held = HELD ? hold_rows(g, front + 2 * FRONT + lengths) : HeldRows{};
     for (u32 i = thread; i < plan.count; i += blockDim.x) front[i] = __ldcg(s.near[plan.turn] + i);
     if (thread == 0) {
         block.near[0] = 0;
@@ -108,7 +110,8 @@ __device__ __forceinline__ void go_alone(const Graph& g, Search s, Plan& plan, u
     };
     for (;;) {
         while (plan.count && plan.count <= FRONT) {
-            relax_round<true, ARCS>(g, s, wave(), tally);
+            if (HELD) relax_held<ARCS>(held, s, wave(), tally);
+            else relax_round<true, ARCS>(g, s, wave(), tally);
             plan.entries += plan.count;
             plan.rounds++;
             rounds++;
@@ -205,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
 #pragma unroll
                 for (u32 k = 0; k < sizeof(Plan) / 4; k++) mine[k] = __ldcg(theirs + k);
             }
-            wait();
+            if (!plan.settled) wait(); // before there is another
             continue;
         }
         next_slot();
