@@ -20,12 +20,13 @@ struct Plan {
     u32 head, tail; // the frontier in the queue
     u32 converted;  // entries of the queue whose parents are original ids
     u32 open;       // rows in the list of those not visited yet, when that is used
-    u32 maps;       // bitmaps of rows that are not named yet
+    u32 maps;       // bitmaps of rows whose levels are not entered yet
     u32 dirty;      // bitmaps that are not all zeros, a bit each
     u64 found, arcs, unvisited, unvisited_arcs;
     bool listed; // the frontier stands in the queue
     bool bits;   // the frontier stands in its bitmap
     bool few;    // the list of rows not visited yet is made
+    bool named;  // rows not visited yet have their first neighbour's name as parent
 };
 
 // All blocks go on from where block 0 has arrived in narrow levels.
@@ -142,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 p.cur = (p.cur + 1) % 3;
                 p.dirty |= 1u << p.cur;
                 p.bits = true;
-                p.listed = false;
+                p.listed = p.named = false;
             } else {
                 const u64 found = push_level(g, s, slot, p.head, p.tail, (u32)p.arcs, p.level), before = p.found;
                 add_from_block(found, &slot->found, scratch);
@@ -171,13 +172,14 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             } else {
                 if (p.maps == MAPS) {
                     grid_barrier(&state->barrier, goal); // the only ones to write answers now
-                    name_maps(g, s, p.maps, map_levels, false);
+                    enter_levels(g, s, p.maps, map_levels, false);
                     grid_barrier(&state->barrier, goal);
                     p.maps = 0;
                 }
                 if (threadIdx.x == 0) map_levels[p.maps] = p.level;
-                tally = pull_all(g, s, look, next, maps + p.maps * 4ull * quads, slot, p.level);
+                tally = pull_all(g, s, look, next, maps + p.maps * 4ull * quads, slot, !p.named);
                 p.maps++;
+                p.named = true;
                 p.dirty |= 1u << (p.cur + 1) % 3;
             }
             add_from_block(tally.found, &slot->found, scratch);
@@ -236,6 +238,11 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             p.dirty &= ~(1u << other);
             wait = true;
         }
+        if (p.direction == PUSH && p.maps) { // a push tells by their levels which rows are its own
+            enter_levels(g, s, p.maps, map_levels, false);
+            p.maps = 0;
+            wait = true;
+        }
         if (make_few) {
             list_open(g, s, slot, open);
             p.few = wait = true;
@@ -259,7 +266,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         convert_queue(g, s, p.converted, p.tail);
         grid_barrier(&state->barrier, goal);
     }
-    name_maps(g, s, p.maps, map_levels, true);
+    enter_levels(g, s, p.maps, map_levels, true);
     if (chief) {
         state->levels = p.level;
 #ifdef TRACE

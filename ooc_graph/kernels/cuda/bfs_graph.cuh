@@ -53,7 +53,7 @@
 #define STRETCH 1024u
 // Quads of rows that a warp takes at a time.
 #define UNIT 8u
-// Levels of full pulls whose rows are kept as bits until they are named.
+// Full pulls whose rows are kept as bits until their levels are entered.
 #define MAPS 4u
 
 struct Slot {
@@ -101,7 +101,7 @@ struct Search {
     u32* parent;  // this and `level` have room for whole quads
     LEVEL* level;
     u32* visited;
-    u32* maps; // MAPS bitmaps of rows found by their first neighbour: their names are to be entered
+    u32* maps; // MAPS bitmaps of rows found by full pulls: their levels are to be entered
     Queue queue;
     u64* stretches; // row << 32 | number of the stretch
 };
@@ -171,20 +171,31 @@ __device__ __forceinline__ void set_four(const Search& s, u32 quad, u32 mask, co
     if (mask & 8) set_found(s, at * 4 + 3, level[3], parent.w);
 }
 
-// Levels of a lane's four rows.
-__device__ __forceinline__ void load_four(const Search& s, u32 quad, u32 (&level)[4]) {
-    const u32 at = quad * 32 + threadIdx.x % 32;
-    if (sizeof(LEVEL) == 1) {
-        const u32 four = __ldcg((const u32*)s.level + at);
-        for (u32 j = 0; j < 4; j++) level[j] = four >> 8 * j & 255;
-    } else {
-        const uint4 four = __ldcg((const uint4*)s.level + at);
-        level[0] = four.x;
-        level[1] = four.y;
-        level[2] = four.z;
-        level[3] = four.w;
+// Levels of some of a lane's four rows; those of bytes lie in one word.
+struct Levels {
+    u32 mask, bytes;
+    u32 level[4];
+
+    __device__ __forceinline__ Levels(u32 mask, u32 value) : mask(0), bytes(0), level{0, 0, 0, 0} { add(mask, value); }
+
+    // Rows that had none before.
+    __device__ __forceinline__ void add(u32 rows, u32 value) {
+        mask |= rows;
+        if (sizeof(LEVEL) == 1) bytes |= (rows * 0x00204081u & 0x01010101u) * (value & 255);
+        else
+            for (u32 j = 0; j < 4; j++) level[j] = rows >> j & 1 ? value : level[j];
     }
-}
+
+    __device__ __forceinline__ void enter(const Search& s, u32 at) const {
+        if (mask == 15) {
+            if (sizeof(LEVEL) == 1) ((u32*)s.level)[at] = bytes;
+            else ((uint4*)s.level)[at] = make_uint4(level[0], level[1], level[2], level[3]);
+        } else if (mask) {
+            for (u32 j = 0; j < 4; j++)
+                if (mask >> j & 1) s.level[at * 4 + j] = (LEVEL)(sizeof(LEVEL) == 1 ? bytes >> 8 * j & 255 : level[j]);
+        }
+    }
+};
 
 __device__ __forceinline__ void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 
@@ -203,9 +214,13 @@ __device__ __forceinline__ uint4 both(uint4 a, uint4 b) {
 
 // A warp's room in shared memory: rows of a unit, by quad and row, and words of bits.
 struct Room {
-    u16 rows[UNIT * 128];
+    union {
+        u16 rows[UNIT * 128];
+        u32 words[(MAPS + 1) * UNIT * 4];
+    };
     u32 got[UNIT * 4];
 };
+static_assert(UNIT == 8, "a unit's words of a bitmap are one a lane");
 #ifdef ROOM_BYTES
 static_assert(sizeof(Room) == ROOM_BYTES, "the caller sizes shared memory by it");
 #endif

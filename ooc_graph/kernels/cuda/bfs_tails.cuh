@@ -99,7 +99,8 @@ __device__ __forceinline__ void claim_open(const Graph& g, const Search& s, u32*
               [&](u32) { return out_degree(g, v); });
 }
 
-// Claims the long rows that have met the frontier.
+// Claims the long rows that have met the frontier; the others get back the parent that stands in
+// rows not found yet.
 __device__ __noinline__ Tally claim_long(const Graph g, const Search s, u32* next, Slot* slot, u32 count, u32 tail,
                                          u32 level) {
     Tally tally = {};
@@ -108,7 +109,9 @@ __device__ __noinline__ Tally claim_long(const Graph g, const Search s, u32* nex
         const u64 item = i < count ? __ldcg(s.stretches + i) : NONE;
         const u32 v = (u32)(item >> 32);
         const bool first = i < count && !(item & NONE); // one claim a row
-        claim_open(g, s, next, slot, v, first ? __ldcg(s.parent + v) : NONE, tail, level, tally);
+        const u32 member = first ? __ldcg(s.parent + v) : NONE;
+        if (first && member == NONE) s.parent[v] = __ldg(g.head_original + v);
+        claim_open(g, s, next, slot, v, member, tail, level, tally);
     }
     return tally;
 }
