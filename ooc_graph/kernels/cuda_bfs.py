@@ -31,6 +31,7 @@ _ROOM_BYTES = 8 * (QUAD_ROWS * 2 + 16)
 _OPEN_BELOW = 32
 _MOST_HUB_WORDS = 32768
 _MAPS = 4
+_ROUGH_WORDS = 4096
 _STATE_WORDS = 64
 _COURSE = np.dtype([(name, np.uint64) for name in ("found", "pushed", "examined", "ns", "pull")])
 # Shared memory that the kernel and the system take beside what is asked for.
@@ -58,13 +59,14 @@ def constants(
     trace
         Whether the time of each level is taken.
     """
-    room = shared_bytes - _SHARED_RESERVE - _BLOCK // 32 * _ROOM_BYTES
+    room = shared_bytes - _SHARED_RESERVE - _BLOCK // 32 * _ROOM_BYTES - 4 * _ROUGH_WORDS
     words = min(_MOST_HUB_WORDS, room // 4 // 1024 * 1024)
     if words <= 0:
         raise DeviceError(f"BFS needs more than the device's {shared_bytes} bytes of shared memory")
     counted: dict[str, int | str] = {"COUNT": 1} if count_arcs else {}
     traced: dict[str, int | str] = {"TRACE": 1} if trace else {}
-    return {"HUB_WORDS": words, "LEVEL": level, "ROOM_BYTES": _ROOM_BYTES, **counted, **traced}
+    sizes = {"HUB_WORDS": words, "ROOM_BYTES": _ROOM_BYTES, "ROUGH_WORDS": _ROUGH_WORDS}
+    return {**sizes, "LEVEL": level, **counted, **traced}
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class CudaBfsSearch:
         self._visited = cupy.empty(4 * quads, np.uint32)
         self._maps = cupy.empty(_MAPS * 4 * quads, np.uint32)
         self._fronts = cupy.empty(12 * quads, np.uint32)
+        self._rough = cupy.empty(_ROUGH_WORDS, np.uint32)
         self._queue, self._starts = cupy.empty(rows, np.uint32), cupy.empty(rows, np.uint32)
         self._stretches = cupy.empty(max(1, self._heads.extents.stretches), np.uint64)
         self._open = cupy.empty(rows // _OPEN_BELOW + 1, np.uint32)
@@ -153,7 +156,8 @@ class CudaBfsSearch:
         self._blocks, shared = limits(cupy.cuda.Device().id)
         chosen = constants(shared, level, count_arcs=self._count, trace=self._trace)
         self._search = kernel("bfs.cu", "bfs_search", chosen, cooperative=True)
-        self._shared = int(chosen["HUB_WORDS"]) * 4 + _BLOCK // 32 * _ROOM_BYTES
+        words = int(chosen["HUB_WORDS"]) + int(chosen["ROUGH_WORDS"])
+        self._shared = words * 4 + _BLOCK // 32 * _ROOM_BYTES
         self._search.max_dynamic_shared_size_bytes = self._shared
         self._type = level
         dtype = np.uint8 if level == BYTE_LEVELS else np.int32
@@ -236,6 +240,7 @@ class CudaBfsSearch:
             *(heads.head, heads.heads, named[0]),
             *(np.uint32(heads.extents.longer1), np.uint32(heads.extents.longer5), named[1]),
             *(self._parent, self._level, self._visited, self._maps, self._fronts),
+            self._rough,
             *(self._queue, self._starts, self._stretches, self._open, self._state, self._course),
             *(np.uint32(len(self._course)), np.uint32(self._thin), np.uint32(root)),
         )

@@ -26,6 +26,8 @@ struct Plan {
     bool listed; // the frontier stands in the queue
     bool bits;   // the frontier stands in its bitmap
     bool few;    // the list of rows not visited yet is made
+    bool rough;  // the rough bits are the frontier's
+    bool roughed; // they have been written already
     bool named;  // rows not visited yet have their first neighbour's name as parent
 };
 
@@ -60,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
     bfs_search(u32 rows, u32 quads, u64 arcs, const u64* out_offsets, const u32* out_neighbors, const u64* in_offsets,
                const u32* in_neighbors, const u32* head, const uint4* heads, const u32* head_original, u32 longer1,
                u32 longer5, const u32* original_of, u32* parent, LEVEL* level, u32* visited, u32* maps, u32* fronts,
-               u32* queue, u32* starts, u64* stretches, u32* open, State* state, Course* course, u32 course_levels,
+               u32* rough, u32* queue, u32* starts, u64* stretches, u32* open, State* state, Course* course, u32 course_levels,
                u32 thin, u32 root) {
     __shared__ u64 scratch[32];
     __shared__ u32 map_levels[MAPS];
@@ -87,6 +89,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         ((uint4*)visited)[q] = make_uint4(words[0], words[1], words[2], words[3]);
     }
     clear(fronts, quads);
+    clear(rough, ROUGH_WORDS / 4);
 #ifdef COUNT
     for (u32 k = thread; k < course_levels; k += threads) course[k].examined = 0;
 #endif
@@ -157,10 +160,14 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 p.tail += (u32)p.found;
             }
         } else {
-            const Front look = {front, p.few ? 0u : HUB_QUADS * 4};
+            const bool rough_front = p.rough && !p.few;
+            const Front look = {front, p.few ? 0u : HUB_QUADS * 4, rough_shift(g), rough_front};
             if (!p.few)
                 for (u32 i = threadIdx.x; i < min(HUB_QUADS, quads); i += blockDim.x)
                     shared[i] = __ldcg((const uint4*)front + i);
+            if (rough_front)
+                for (u32 i = threadIdx.x; i < ROUGH_WORDS; i += blockDim.x) rough_words()[i] = __ldcg(rough + i);
+            p.rough = false;
             __syncthreads();
             // At the end of a search few rows are found, and going on from them is narrow.
             const bool lists = narrow_arcs && p.few && p.unvisited <= LIST_ROWS;
@@ -177,7 +184,10 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                     p.maps = 0;
                 }
                 if (threadIdx.x == 0) map_levels[p.maps] = p.level;
-                tally = pull_all(g, s, look, next, maps + p.maps * 4ull * quads, slot, !p.named);
+                u32* const map = maps + p.maps * 4ull * quads;
+                // Each way is compiled for itself: look-ups without rough bits are shorter.
+                if (rough_front) tally = pull_all(g, s, {front, HUB_QUADS * 4, look.shift, true}, next, map, slot, !p.named);
+                else tally = pull_all(g, s, {front, HUB_QUADS * 4, 0, false}, next, map, slot, !p.named);
                 p.maps++;
                 p.named = true;
                 p.dirty |= 1u << (p.cur + 1) % 3;
@@ -253,9 +263,13 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 clear(front, quads);
                 grid_barrier(&state->barrier, goal);
             }
+            p.rough = !p.roughed && p.found <= ROUGH_BITS;
+            p.roughed |= p.rough;
+            const u32 shift = rough_shift(g);
             for (u32 i = p.head + thread; i < p.tail; i += threads) {
-                u32 v = __ldcg(queue + i);
-                atomicOr(front + word_at(v), bit_at(v));
+                const u32 v = __ldcg(queue + i), word = word_at(v), group = word >> shift;
+                atomicOr(front + word, bit_at(v));
+                if (p.rough && word >= HUB_WORDS) atomicOr(rough + (group >> 5), 1u << (group & 31));
             }
             p.dirty |= 1u << p.cur;
             p.bits = wait = true;

@@ -9,6 +9,11 @@
 #define LEVEL u8
 #endif
 #define HUB_QUADS ((u32)HUB_WORDS / 4)
+// Words of bits that tell which words of the frontier behind the hubs' may be other than zero.
+#ifndef ROUGH_WORDS
+#define ROUGH_WORDS 4096
+#endif
+#define ROUGH_BITS ((u32)ROUGH_WORDS * 32)
 #define UNREACHED ((LEVEL)~(LEVEL)0)
 #define LAST_LEVEL ((u32)((sizeof(LEVEL) == 1) ? 253u : 0x7FFFFFFEu))
 
@@ -107,13 +112,37 @@ struct Search {
 };
 
 // Dynamic shared memory: the frontier's bits as far as hubs go, or a narrow frontier; then the room
-// of every warp.
+// of every warp; then the rough bits of the frontier.
 extern __shared__ uint4 shared[];
 
-// The frontier in shared memory as far as hubs go, and all of it in global memory.
+// A warp's room in shared memory: rows of a unit, by quad and row, and words of bits.
+struct Room {
+    union {
+        u16 rows[UNIT * 128];
+        u32 words[(MAPS + 1) * UNIT * 4];
+    };
+    u32 got[UNIT * 4];
+};
+static_assert(UNIT == 8, "a unit's words of a bitmap are one a lane");
+#ifdef ROOM_BYTES
+static_assert(sizeof(Room) == ROOM_BYTES, "the caller sizes shared memory by it");
+#endif
+
+__device__ __forceinline__ Room& own_room() { return ((Room*)(shared + HUB_QUADS))[threadIdx.x / 32]; }
+
+__device__ __forceinline__ u32* rough_words() { return (u32*)(shared + HUB_QUADS + 32 * (u32)sizeof(Room) / 16); }
+
+// How many words of a bitmap, as a power of two, share a rough bit.
+__device__ __forceinline__ u32 rough_shift(const Graph& g) { return 32 - __clz((int)((g.quads * 4 - 1) / ROUGH_BITS)); }
+
+// The frontier in shared memory as far as hubs go, and all of it in global memory. Of a small
+// frontier most words are zero: where it is `rough`, bits of 1 << shift words each, in shared memory,
+// tell which need not be read.
 struct Front {
     const u32* words;
     u32 hub_words;
+    u32 shift;
+    bool rough;
 };
 
 // What one thread has counted since the level began.
@@ -138,11 +167,18 @@ __device__ __forceinline__ u32 vertex_at(u32 word, u32 bit) { return word >> 2 <
 
 __device__ __forceinline__ bool lane_of(u32 word) { return word >> threadIdx.x % 32 & 1; }
 
-// The word that holds a vertex's bit. Both loads are predicated, so that several look-ups overlap.
+// The word that holds a vertex's bit. All loads are predicated, so that several look-ups overlap.
 __device__ __forceinline__ u32 word_of(const Front& front, u32 vertex) {
     u32 word = word_at(vertex), bits = 0;
+    bool far = word >= front.hub_words && vertex != NONE;
     if (word < front.hub_words) bits = ((const u32*)shared)[word];
-    if (word >= front.hub_words && vertex != NONE) bits = __ldcg(front.words + word);
+    if (front.rough) {
+        const u32 group = word >> front.shift;
+        u32 rough = 0;
+        if (far) rough = rough_words()[group >> 5];
+        far = rough >> (group & 31) & 1;
+    }
+    if (far) bits = __ldcg(front.words + word);
     return bits;
 }
 
@@ -211,18 +247,3 @@ __device__ __forceinline__ u32 count_of(uint4 words) {
 __device__ __forceinline__ uint4 both(uint4 a, uint4 b) {
     return make_uint4(a.x | b.x, a.y | b.y, a.z | b.z, a.w | b.w);
 }
-
-// A warp's room in shared memory: rows of a unit, by quad and row, and words of bits.
-struct Room {
-    union {
-        u16 rows[UNIT * 128];
-        u32 words[(MAPS + 1) * UNIT * 4];
-    };
-    u32 got[UNIT * 4];
-};
-static_assert(UNIT == 8, "a unit's words of a bitmap are one a lane");
-#ifdef ROOM_BYTES
-static_assert(sizeof(Room) == ROOM_BYTES, "the caller sizes shared memory by it");
-#endif
-
-__device__ __forceinline__ Room& own_room() { return ((Room*)(shared + HUB_QUADS))[threadIdx.x / 32]; }

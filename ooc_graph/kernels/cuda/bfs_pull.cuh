@@ -135,6 +135,7 @@ __device__ __forceinline__ void name_unit(const Graph& g, const Search& s, u32 f
 #pragma unroll
         for (u32 i = 0; i < 4; i++) {
             open[i] = 15 & ~four_from(seen, part + i);
+            names[i] = make_uint4(NONE, NONE, NONE, NONE);
             if (open[i])
                 names[i] = __ldcs((const uint4*)g.head_original + (first + (part + i) * warps) * 32 + lane);
         }
