@@ -267,9 +267,9 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             p.roughed |= p.rough;
             const u32 shift = rough_shift(g);
             for (u32 i = p.head + thread; i < p.tail; i += threads) {
-                const u32 v = __ldcg(queue + i), word = word_at(v), group = word >> shift;
-                atomicOr(front + word, bit_at(v));
-                if (p.rough && word >= HUB_WORDS) atomicOr(rough + (group >> 5), 1u << (group & 31));
+                const u32 v = __ldcg(queue + i), group = v >> 7 >> shift;
+                atomicOr(front + word_at(v), bit_at(v));
+                if (p.rough && v >= HUB_QUADS * 128) atomicOr(rough + (group >> 5), 1u << (group & 31));
             }
             p.dirty |= 1u << p.cur;
             p.bits = wait = true;

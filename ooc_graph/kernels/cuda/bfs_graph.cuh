@@ -9,7 +9,7 @@
 #define LEVEL u8
 #endif
 #define HUB_QUADS ((u32)HUB_WORDS / 4)
-// Words of bits that tell which words of the frontier behind the hubs' may be other than zero.
+// Words of bits that tell which quads of the frontier behind the hubs' may be other than zero.
 #ifndef ROUGH_WORDS
 #define ROUGH_WORDS 4096
 #endif
@@ -132,11 +132,11 @@ __device__ __forceinline__ Room& own_room() { return ((Room*)(shared + HUB_QUADS
 
 __device__ __forceinline__ u32* rough_words() { return (u32*)(shared + HUB_QUADS + 32 * (u32)sizeof(Room) / 16); }
 
-// How many words of a bitmap, as a power of two, share a rough bit.
-__device__ __forceinline__ u32 rough_shift(const Graph& g) { return 32 - __clz((int)((g.quads * 4 - 1) / ROUGH_BITS)); }
+// How many quads share a rough bit, as a power of two.
+__device__ __forceinline__ u32 rough_shift(const Graph& g) { return 32 - __clz((int)((g.quads - 1) / ROUGH_BITS)); }
 
 // The frontier in shared memory as far as hubs go, and all of it in global memory. Of a small
-// frontier most words are zero: where it is `rough`, bits of 1 << shift words each, in shared memory,
+// frontier most words are zero: where it is `rough`, bits of 1 << shift quads each, in shared memory,
 // tell which need not be read.
 struct Front {
     const u32* words;
@@ -173,7 +173,7 @@ __device__ __forceinline__ u32 word_of(const Front& front, u32 vertex) {
     bool far = word >= front.hub_words && vertex != NONE;
     if (word < front.hub_words) bits = ((const u32*)shared)[word];
     if (front.rough) {
-        const u32 group = word >> front.shift;
+        const u32 group = vertex >> 7 >> front.shift;
         u32 rough = 0;
         if (far) rough = rough_words()[group >> 5];
         far = rough >> (group & 31) & 1;

@@ -64,21 +64,23 @@ __device__ __forceinline__ void claim_kept(const Search& s, Room& room, u32 v, u
 
 // The heads behind the first for `kept` rows of the room, and then the tails of those that go on,
 // which take their places there. Loads for the next 32 rows are under way while these are looked
-// at; so are the parents' original ids.
+// at, and the rows behind those are known by then; so are the parents' original ids under way.
 __device__ __forceinline__ void pull_kept(const Graph& g, const Search& s, const Front& front, Slot* slot, u32 first,
                                           u32 warps, Room& room, u32 kept, Tally& tally) {
     const u32 lane = threadIdx.x % 32;
     const uint4 none = make_uint4(NONE, NONE, NONE, NONE);
     auto vertex_of = [&](u32 row) { return row == NONE ? NONE : (first + row / 128 * warps) * 128 + row % 128; };
     u32 row = lane < kept ? room.rows[lane] : NONE, v = vertex_of(row);
+    u32 next_row = lane + 32 < kept ? room.rows[lane + 32] : NONE;
     uint4 four = v < g.longer1 ? __ldcs(g.heads + v) : none;
     uint4 last = v < g.longer5 ? __ldcs(g.heads + g.longer1 + v) : none;
     u32 claimed = NONE, claimed_in = 0, parent = 0, rests = 0;
     __syncwarp();
     for (u32 k = lane; k - lane < kept; k += 32) {
-        const u32 next_row = k + 32 < kept ? room.rows[k + 32] : NONE, next_v = vertex_of(next_row);
+        const u32 next_v = vertex_of(next_row);
         const uint4 next_four = next_v < g.longer1 ? __ldcs(g.heads + next_v) : none;
         const uint4 next_last = next_v < g.longer5 ? __ldcs(g.heads + g.longer1 + next_v) : none;
+        const u32 after_row = k + 64 < kept ? room.rows[k + 64] : NONE;
         u32 member = first_of(front, four, tally);
         if (member == NONE && last.x != NONE) member = first_of(front, last, tally);
         const bool rest = member == NONE && last.w != NONE;
@@ -96,6 +98,7 @@ __device__ __forceinline__ void pull_kept(const Graph& g, const Search& s, const
             parent = name_of(g, member);
         }
         row = next_row;
+        next_row = after_row;
         v = next_v;
         four = next_four;
         last = next_last;
