@@ -36,6 +36,21 @@ VARIANTS = {
     "pull at once": {**WIDE, "PULL_ABOVE": 100000, "OPEN_ROWS": 64},
     "pull only": {**WIDE, "PULL_ABOVE": 100000, "PUSH_BELOW": 1 << 20, "OPEN_BELOW": 1 << 20},
     "push always": {**WIDE, "PULL_ABOVE": 0, "PUSH_BELOW": 0},
+    "pull and push in turn": {
+        **WIDE,
+        **FLOODED,
+        "PULL_ABOVE": 8,
+        "PUSH_BELOW": 1,
+        "OPEN_ROWS": 8,
+        "OPEN_BELOW": 1 << 20,
+    },
+    "rough frontiers": {
+        **WIDE,
+        "PULL_ABOVE": 100000,
+        "HUB_WORDS": 256,
+        "ROUGH_WORDS": 4,
+        "ROUGH_BELOW": 0,
+    },
     "lists of open rows": {**THIN, "OPEN_BELOW": 32, "PUSH_BELOW": 0},
     "lists of open rows, wide": {**WIDE, "OPEN_BELOW": 32, "PUSH_BELOW": 0},
 }

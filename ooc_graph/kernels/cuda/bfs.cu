@@ -186,8 +186,9 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 if (threadIdx.x == 0) map_levels[p.maps] = p.level;
                 u32* const map = maps + p.maps * 4ull * quads;
                 // Each way is compiled for itself: look-ups without rough bits are shorter.
-                if (rough_front) tally = pull_all(g, s, {front, HUB_QUADS * 4, look.shift, true}, next, map, slot, !p.named);
-                else tally = pull_all(g, s, {front, HUB_QUADS * 4, 0, false}, next, map, slot, !p.named);
+                const Front with = {front, HUB_QUADS * 4, look.shift, true}, without = {front, HUB_QUADS * 4, 0, false};
+                if (rough_front) tally = pull_all(g, s, with, next, map, slot, !p.named);
+                else tally = pull_all(g, s, without, next, map, slot, !p.named);
                 p.maps++;
                 p.named = true;
                 p.dirty |= 1u << (p.cur + 1) % 3;
@@ -263,7 +264,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 clear(front, quads);
                 grid_barrier(&state->barrier, goal);
             }
-            p.rough = !p.roughed && p.found <= ROUGH_BITS;
+            p.rough = !p.roughed && p.found * ROUGH_BELOW < ROUGH_BITS;
             p.roughed |= p.rough;
             const u32 shift = rough_shift(g);
             for (u32 i = p.head + thread; i < p.tail; i += threads) {

@@ -14,6 +14,10 @@
 #define ROUGH_WORDS 4096
 #endif
 #define ROUGH_BITS ((u32)ROUGH_WORDS * 32)
+// They pay where a frontier has fewer vertices than one in so many of them.
+#ifndef ROUGH_BELOW
+#define ROUGH_BELOW 6
+#endif
 #define UNREACHED ((LEVEL)~(LEVEL)0)
 #define LAST_LEVEL ((u32)((sizeof(LEVEL) == 1) ? 253u : 0x7FFFFFFEu))
 
