@@ -44,6 +44,14 @@ VARIANTS = {
         "OPEN_ROWS": 8,
         "OPEN_BELOW": 1 << 20,
     },
+    "floods between pulls": {
+        **WIDE,
+        "FLOOD_ARCS": 3,
+        "FLOOD_ROWS": 1 << 20,
+        "PUSH_BELOW": 0,
+        "OPEN_ROWS": 1,
+        "OPEN_BELOW": 1 << 20,
+    },
     "rough frontiers": {
         **WIDE,
         "PULL_ABOVE": 100000,
