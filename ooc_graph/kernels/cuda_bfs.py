@@ -34,6 +34,7 @@ _ROOM_BYTES = 8 * (QUAD_ROWS * 2 + 16)
 _OPEN_BELOW = 32
 _MOST_HUB_WORDS = 32768
 _MAPS = 4
+_ROUGH_WORDS = 4096
 _STATE_WORDS = 64
 _COURSE = np.dtype([(name, np.uint64) for name in ("found", "pushed", "examined", "ns", "pull")])
 # Shared memory that the kernel and the system take beside what is asked for.
@@ -63,7 +64,7 @@ def constants(
     thin
         Whether levels may be narrow, as on roads.
     """
-    room = shared_bytes - _SHARED_RESERVE - _BLOCK // 32 * _ROOM_BYTES
+    room = shared_bytes - _SHARED_RESERVE - _BLOCK // 32 * _ROOM_BYTES - 4 * _ROUGH_WORDS
     words = min(_MOST_HUB_WORDS, room // 4 // 1024 * 1024)
     if words <= 0:
         raise DeviceError(f"BFS needs more than the device's {shared_bytes} bytes of shared memory")
@@ -71,7 +72,7 @@ def constants(
     traced: dict[str, int | str] = {"TRACE": 1} if trace else {}
     short: dict[str, int | str] = {"THIN": 1, "BLOCK": _THIN_BLOCK} if thin else {}
     sizes: dict[str, int | str] = {"HUB_WORDS": words, "ROOM_BYTES": _ROOM_BYTES}
-    return {**sizes, "LEVEL": level, **counted, **traced, **short}
+    return {**sizes, "ROUGH_WORDS": _ROUGH_WORDS, "LEVEL": level, **counted, **traced, **short}
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,7 @@ class CudaBfsSearch:
         self._visited = cupy.empty(4 * quads, np.uint32)
         self._maps = cupy.empty(_MAPS * 4 * quads, np.uint32)
         self._fronts = cupy.empty(12 * quads, np.uint32)
+        self._rough = cupy.empty(_ROUGH_WORDS, np.uint32)
         self._queue, self._starts = cupy.empty(rows, np.uint32), cupy.empty(rows, np.uint32)
         self._stretches = cupy.empty(max(1, self._heads.extents.stretches), np.uint64)
         self._open = cupy.empty(rows // _OPEN_BELOW + 1, np.uint32)
@@ -166,7 +168,8 @@ class CudaBfsSearch:
             shared, level, count_arcs=self._count, trace=self._trace, thin=self._thin
         )
         self._search = kernel("bfs.cu", "bfs_search", chosen, cooperative=True)
-        self._shared = int(chosen["HUB_WORDS"]) * 4 + _BLOCK // 32 * _ROOM_BYTES
+        words = int(chosen["HUB_WORDS"]) + int(chosen["ROUGH_WORDS"])
+        self._shared = words * 4 + _BLOCK // 32 * _ROOM_BYTES
         self._search.max_dynamic_shared_size_bytes = self._shared
         self._threads = int(chosen.get("BLOCK", _BLOCK))
         if chosen.get("THIN") and self._places is None:
@@ -256,6 +259,7 @@ class CudaBfsSearch:
             *(np.uint32(heads.extents.longer1), np.uint32(heads.extents.longer5)),
             *(*places, named[1]),
             *(self._parent, self._level, self._visited, self._maps, self._fronts),
+            self._rough,
             *(self._queue, self._starts, self._stretches, self._open, self._state, self._course),
             *(np.uint32(len(self._course)), np.uint32(root)),
         )

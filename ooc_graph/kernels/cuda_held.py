@@ -52,7 +52,7 @@ class DeviceRows:
 
 
 def hold(rows: Rows, *, weighted: bool) -> DeviceRows:
-    """Rows on the current device; copied if they are in host memory.
+    """Rows on the current device; copied if they are in host memory, or begin at an odd address.
 
     Raises
     ------
@@ -71,7 +71,10 @@ def hold(rows: Rows, *, weighted: bool) -> DeviceRows:
         )
     weights = cupy.asarray(rows.weights) if weighted else None
     offsets = cupy.asarray(rows.offsets).view(np.uint64)
-    return DeviceRows(offsets, cupy.asarray(rows.neighbors), weights)
+    neighbors = cupy.asarray(rows.neighbors)
+    if neighbors.data.ptr % 16:  # kernels load four at a time
+        neighbors = neighbors.copy()
+    return DeviceRows(offsets, neighbors, weights)
 
 
 def hold_originals(original_of: AnyArray | None, rows: int) -> Any:

@@ -20,13 +20,16 @@ struct Plan {
     u32 head, tail; // the frontier in the queue
     u32 converted;  // entries of the queue whose parents are original ids
     u32 open;       // rows in the list of those not visited yet, when that is used
-    u32 maps;       // bitmaps of rows that are not named yet
+    u32 maps;       // bitmaps of rows whose levels are not entered yet
     u32 dirty;      // bitmaps that are not all zeros, a bit each
     u64 found, arcs, unvisited, unvisited_arcs;
     bool listed; // the frontier stands in the queue
     bool bits;   // the frontier stands in its bitmap
     bool few;    // the list of rows not visited yet is made
     bool broad;  // the frontier is not narrow, though it has few arcs
+    bool rough;  // the rough bits are the frontier's
+    bool roughed; // they have been written already
+    bool named;  // rows not visited yet have their first neighbour's name as parent
 };
 
 // All blocks go on from where block 0 has arrived in narrow levels.
@@ -67,8 +70,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     bfs_search(u32 rows, u32 quads, u64 arcs, const u64* out_offsets, const u32* out_neighbors, const u64* in_offsets,
                const u32* in_neighbors, const u32* head, const uint4* heads, const u32* head_original, u32 longer1,
                u32 longer5, const uint4* places, const u32* plane_starts, const u32* original_of, u32* parent,
-               LEVEL* level, u32* visited, u32* maps, u32* fronts, u32* queue, u32* starts, u64* stretches, u32* open,
-               State* state, Course* course, u32 course_levels, u32 root) {
+               LEVEL* level, u32* visited, u32* maps, u32* fronts, u32* rough, u32* queue, u32* starts, u64* stretches,
+               u32* open, State* state, Course* course, u32 course_levels, u32 root) {
     __shared__ u64 scratch[32];
     __shared__ u32 map_levels[MAPS];
     const Graph g = {rows, quads, out_offsets, out_neighbors, in_offsets, in_neighbors, head, heads, head_original,
@@ -94,6 +97,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         ((uint4*)visited)[q] = make_uint4(words[0], words[1], words[2], words[3]);
     }
     clear(fronts, quads);
+    clear(rough, ROUGH_WORDS / 4);
     if (THIN) // parents follow from levels
         for (u64 q = thread; q < quads * 8ull * sizeof(LEVEL); q += threads)
             ((uint4*)level)[q] = make_uint4(FULL, FULL, FULL, FULL);
@@ -132,12 +136,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         Tally tally = {};
         u64 pushed = 0;
         if (narrow) {
-            if (p.maps) { // levels that narrow ones follow must be there
-                grid_barrier(&state->barrier, goal);
-                name_maps(g, s, p.maps, map_levels, false);
-                grid_barrier(&state->barrier, goal); // the only ones to write answers till then
-                p.maps = 0;
-            }
             if (blockIdx.x == 0) {
                 const Place here = {p.found, p.arcs, p.unvisited, p.unvisited_arcs, p.level - 1, p.head, p.tail};
                 narrow_levels(g, s, {places, plane_starts}, here, &state->place, &state->own, course, course_levels,
@@ -160,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
                 p.cur = (p.cur + 1) % 3;
                 p.dirty |= 1u << p.cur;
                 p.bits = true;
-                p.listed = false;
+                p.listed = p.named = false;
             } else {
                 const u64 found = push_level(g, s, slot, p.head, p.tail, (u32)p.arcs, p.level), before = p.found;
                 add_from_block(found, &slot->found, scratch);
@@ -174,10 +172,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
                 p.tail += (u32)p.found;
             }
         } else {
-            const Front look = {front, p.few ? 0u : HUB_QUADS * 4};
+            const bool rough_front = p.rough && !p.few;
+            const Front look = {front, p.few ? 0u : HUB_QUADS * 4, rough_shift(g), rough_front};
             if (!p.few)
                 for (u32 i = threadIdx.x; i < min(HUB_QUADS, quads); i += blockDim.x)
                     shared[i] = __ldcg((const uint4*)front + i);
+            if (rough_front)
+                for (u32 i = threadIdx.x; i < ROUGH_WORDS; i += blockDim.x) rough_words()[i] = __ldcg(rough + i);
+            p.rough = false;
             __syncthreads();
             // At the end of a search few rows are found, and going on from them is narrow.
             const bool lists = narrow_arcs && p.few && p.unvisited <= LIST_ROWS;
@@ -189,13 +191,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             } else {
                 if (p.maps == MAPS) {
                     grid_barrier(&state->barrier, goal); // the only ones to write answers now
-                    name_maps(g, s, p.maps, map_levels, false);
+                    enter_levels(g, s, p.maps, map_levels, false);
                     grid_barrier(&state->barrier, goal);
                     p.maps = 0;
                 }
                 if (threadIdx.x == 0) map_levels[p.maps] = p.level;
-                tally = pull_all(g, s, look, next, maps + p.maps * 4ull * quads, slot, p.level);
+                u32* const map = maps + p.maps * 4ull * quads;
+                // Each way is compiled for itself: look-ups without rough bits are shorter.
+                const Front with = {front, HUB_QUADS * 4, look.shift, true}, without = {front, HUB_QUADS * 4, 0, false};
+                if (rough_front) tally = pull_all(g, s, with, next, map, slot, !p.named);
+                else tally = pull_all(g, s, without, next, map, slot, !p.named);
                 p.maps++;
+                p.named = true;
                 p.dirty |= 1u << (p.cur + 1) % 3;
             }
             add_from_block(tally.found, &slot->found, scratch);
@@ -257,6 +264,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             p.dirty &= ~(1u << other);
             wait = true;
         }
+        if (p.direction == PUSH && p.maps) { // a push tells by their levels which rows are its own
+            enter_levels(g, s, p.maps, map_levels, false);
+            p.maps = 0;
+            wait = true;
+        }
         if (make_few) {
             list_open(g, s, slot, open);
             p.few = wait = true;
@@ -267,9 +279,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
                 clear(front, quads);
                 grid_barrier(&state->barrier, goal);
             }
+            p.rough = !p.roughed && p.found * ROUGH_BELOW < ROUGH_BITS;
+            p.roughed |= p.rough;
+            const u32 shift = rough_shift(g);
             for (u32 i = p.head + thread; i < p.tail; i += threads) {
-                u32 v = __ldcg(queue + i);
+                const u32 v = __ldcg(queue + i), group = v >> 7 >> shift;
                 atomicOr(front + word_at(v), bit_at(v));
+                if (p.rough && v >= HUB_QUADS * 128) atomicOr(rough + (group >> 5), 1u << (group & 31));
             }
             p.dirty |= 1u << p.cur;
             p.bits = wait = true;
@@ -280,7 +296,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         convert_queue(g, s, p.converted, p.tail);
         grid_barrier(&state->barrier, goal);
     }
-    if (!THIN || p.maps || p.unvisited) name_maps(g, s, p.maps, map_levels, true);
+    if (!THIN || p.maps || p.unvisited) enter_levels(g, s, p.maps, map_levels, true);
     if (chief) {
         state->levels = p.level;
 #ifdef TRACE
