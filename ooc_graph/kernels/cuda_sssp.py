@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ooc_graph.kernels.cuda_held import (
     seconds_of,
 )
 from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel, within_memory
+from ooc_graph.kernels.cuda_sssp_method import Method, Weighted
 from ooc_graph.kernels.cuda_sssp_near import NearFar
 from ooc_graph.kernels.cuda_sssp_pull import PushPull
 from ooc_graph.kernels.cuda_sssp_sums import Sums, require_weights, sums_for
@@ -55,29 +56,6 @@ class DeviceSsspTree:
     distance: Any
     elapsed_s: float
     phase_arcs: dict[str, int]
-
-
-class Method(Protocol):
-    """A way to search: buffers and one launch.
-
-    Parameters
-    ----------
-    parent
-        uint32 (rows,), as in `DeviceSsspTree`.
-    length
-        uint32 or uint64 (rows,): bits of the distances.
-    """
-
-    parent: Any
-    length: Any
-
-    def launch(self, root: int, original_of: Any) -> Callable[[], None]:
-        """What launches a search, with all arguments ready."""
-        ...
-
-    def counts(self) -> Any:
-        """Rows without a parent, then arcs examined by phase, of the last search: uint64 (5,)."""
-        ...
 
 
 class CudaSsspSearch:
@@ -133,9 +111,8 @@ class CudaSsspSearch:
 
     def _prepare(self) -> None:
         pulls = not self._sums.wide and may_pull(self._survey)
-        self._method: Method | None = (PushPull if pulls else NearFar)(
-            self._out, self._into, self._tuples, self._sums, self._survey.step
-        )
+        graph = Weighted(self._out, self._into, self._tuples, self._sums, self._survey.step)
+        self._method: Method | None = PushPull(graph) if pulls else NearFar(graph)
         self._may_overflow = self._sums.may_overflow(self._heaviest, self._out.rows)
         self._lost = cuda().empty(1, np.uint32)
         self._distance = None

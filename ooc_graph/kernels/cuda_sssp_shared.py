@@ -10,7 +10,7 @@ import numpy as np
 from ooc_graph.kernels.bitmap import words_for
 from ooc_graph.kernels.cuda_modules import cuda, within_memory
 from ooc_graph.kernels.cuda_steps import LISTED, Steps, least, require_few, uploaded, wait
-from ooc_graph.kernels.sssp_shared import bound_above, unreached
+from ooc_graph.kernels.sssp_shared import SharedBounds
 from ooc_graph.types import AnyArray
 
 IDS = np.dtype(np.uint32)
@@ -29,7 +29,7 @@ def steps_for(weights: np.dtype[Any], distances: np.dtype[Any]) -> Steps:
     return Steps("sssp_rank.cu", constants(weights, distances))
 
 
-class CudaSsspShared:
+class CudaSsspShared(SharedBounds):
     """Replica of all distances and of the set of vertices waiting on plateaus, on the device.
 
     Beside the distances it holds 4 bytes and two bits a vertex.
@@ -53,7 +53,7 @@ class CudaSsspShared:
 
     def __init__(self, vertices: int, dtype: np.dtype[Any]) -> None:
         require_few(vertices)
-        self.top = unreached(dtype)
+        super().__init__(dtype)
         words = 2 * words_for(vertices)
         with within_memory("the distances of all vertices"):
             cupy = cuda()
@@ -62,26 +62,6 @@ class CudaSsspShared:
             self._list = cupy.empty(vertices, IDS)
             self._steps = steps_for(dtype, dtype)
         self.improved = self._list[:0]
-        self._smallest = self._low = self.top[0]
-
-    @property
-    def smallest(self) -> float:
-        """Smallest candidate not yet taken, of all ranks in the last merge."""
-        return self._smallest  # type: ignore[no-any-return]
-
-    @property
-    def low(self) -> float:
-        """Smallest distance that the last merge improved."""
-        return self._low  # type: ignore[no-any-return]
-
-    @property
-    def unreached(self) -> float:
-        """Distance of what is not reached."""
-        return self.top[0]  # type: ignore[no-any-return]
-
-    def bound_above(self, step: float) -> float:
-        """Bound that lies ``step`` above the smallest candidate."""
-        return bound_above(self._smallest, step, self.top[0])
 
     @within_memory(STEP)
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
