@@ -48,8 +48,12 @@ EAGER = {
     "PUSH_BELOW": 2,
     "NARROW_ARCS": 8,
     "THIN": 1,
+    "BLOCK": 768,
     "FLOOD_ARCS": 50,
     "FLOOD_ROWS": 1 << 20,
+    "HUB_WORDS": 8,
+    "ROUGH_WORDS": 4,
+    "ROUGH_BELOW": 0,
 }
 SHORT = {"FRONT": 32, "FRONT_FAR": 32, "STRETCH": 8}
 # Types and factors of weights, whether to pull, whether near-far has fixed places for rows and

@@ -24,7 +24,16 @@ from tests.strategies import Arcs, arcs_of, small_arcs
 
 WIDE = {"NARROW_ARCS": 1}
 THIN = {"THIN": 1}
+NARROW = {**THIN, "BLOCK": 768, "NARROW_ARCS": 8}
 FLOODED = {"FLOOD_ARCS": 500, "FLOOD_ROWS": 1 << 20}
+IN_TURN = {
+    **FLOODED,
+    "PULL_ABOVE": 8,
+    "PUSH_BELOW": 1,
+    "OPEN_ROWS": 8,
+    "OPEN_BELOW": 1 << 20,
+}
+ROUGH = {"PULL_ABOVE": 100000, "HUB_WORDS": 256, "ROUGH_WORDS": 4, "ROUGH_BELOW": 0}
 VARIANTS = {
     "small shared memory": {"HUB_WORDS": 256},
     "nothing is narrow": WIDE,
@@ -36,14 +45,8 @@ VARIANTS = {
     "pull at once": {**WIDE, "PULL_ABOVE": 100000, "OPEN_ROWS": 64},
     "pull only": {**WIDE, "PULL_ABOVE": 100000, "PUSH_BELOW": 1 << 20, "OPEN_BELOW": 1 << 20},
     "push always": {**WIDE, "PULL_ABOVE": 0, "PUSH_BELOW": 0},
-    "pull and push in turn": {
-        **WIDE,
-        **FLOODED,
-        "PULL_ABOVE": 8,
-        "PUSH_BELOW": 1,
-        "OPEN_ROWS": 8,
-        "OPEN_BELOW": 1 << 20,
-    },
+    "pull and push in turn": {**WIDE, **IN_TURN},
+    "narrow, pull and push in turn": {**NARROW, **IN_TURN},
     "floods between pulls": {
         **WIDE,
         "FLOOD_ARCS": 3,
@@ -52,13 +55,8 @@ VARIANTS = {
         "OPEN_ROWS": 1,
         "OPEN_BELOW": 1 << 20,
     },
-    "rough frontiers": {
-        **WIDE,
-        "PULL_ABOVE": 100000,
-        "HUB_WORDS": 256,
-        "ROUGH_WORDS": 4,
-        "ROUGH_BELOW": 0,
-    },
+    "rough frontiers": {**WIDE, **ROUGH},
+    "narrow, rough frontiers": {**NARROW, **ROUGH},
     "lists of open rows": {**THIN, "OPEN_BELOW": 32, "PUSH_BELOW": 0},
     "lists of open rows, wide": {**WIDE, "OPEN_BELOW": 32, "PUSH_BELOW": 0},
 }
