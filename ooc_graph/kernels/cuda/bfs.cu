@@ -6,7 +6,8 @@
 //
 // Parents are canonical: the smallest internal id one level up. Pull meets it first in the row.
 // Push takes whoever comes first, then goes over the same arcs again with an atomic minimum, so
-// that no array has to be cleared beforehand; frontiers of very many arcs clear it and flood.
+// that no array has to be cleared beforehand; frontiers of very many arcs clear it and flood. Narrow
+// levels leave levels only, and parents follow from those.
 #include "bfs_flood.cuh"
 #include "bfs_narrow.cuh"
 #include "bfs_open.cuh"

@@ -111,7 +111,7 @@ struct Graph {
 };
 
 struct Search {
-    u32* parent;  // this and `level` have room for whole quads
+    u32* parent;  // this and `level` have room for whole quads; open rows' is scratch for pulls
     LEVEL* level;
     u32* visited;
     u32* maps; // MAPS bitmaps of rows found by full pulls: their levels are to be entered
@@ -119,8 +119,9 @@ struct Search {
     u64* stretches; // row << 32 | number of the stretch
 };
 
-// Dynamic shared memory: the frontier's bits as far as hubs go, or a narrow frontier; then the room
-// of every warp; then the rough bits of the frontier.
+// Dynamic shared memory: the frontier's bits as far as hubs go; then the rooms of 32 warps, though a
+// block may have fewer; then the rough bits of the frontier. In narrow levels the frontiers and the
+// bits of visited rows take the place of the first two.
 extern __shared__ uint4 shared[];
 
 // A warp's room in shared memory: rows of a unit, by quad and row, and words of bits.
