@@ -20,6 +20,8 @@ In the order of the data:
     Write a stored result as Parquet, CSV, TSV or NumPy file.
 `tls_security`
     Certificates for a ``distributed.Client`` of a ``tls://`` scheduler.
+`exit_on_sigterm`
+    Context in which SIGTERM ends the process cleaned up, as the command does.
 `errors`
     Every error has the exit code the command ends with.
 """
@@ -34,6 +36,7 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.session.api import bfs, build, components, sssp, validate
 from ooc_graph.session.api import open_graph as open  # noqa: A004 - og.open reads as it should
 from ooc_graph.session.in_memory import from_edges
+from ooc_graph.session.stopping import exit_on_sigterm
 from ooc_graph.shards.load import Graph
 
 if TYPE_CHECKING:
@@ -54,6 +57,7 @@ __all__ = [
     "build",
     "components",
     "errors",
+    "exit_on_sigterm",
     "export",
     "from_edges",
     "open",

@@ -6,7 +6,6 @@ import argparse
 import errno
 import json
 import logging
-import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import CancelledError
@@ -22,7 +21,7 @@ from distributed.comm.core import CommClosedError
 
 import ooc_graph as og
 
-RETRY, TERMINATED = 75, 143
+RETRY = 75
 _CONNECT_S = 10
 _LOOPBACK = "127.0.0.1"
 # A worker keeps its own budget: Dask must not pause or spill it before that is used up.
@@ -141,9 +140,9 @@ def finished_result(path: Path, graph: og.Graph, root: int) -> og.Result | None:
 
 def run(pipeline: Callable[[], None]) -> None:
     """Run a pipeline and exit: 0 done, 1 failed, 2 refused, 75 try again, 143 SIGTERM."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
-        pipeline()
+        with og.exit_on_sigterm():
+            pipeline()
     except og.errors.OocGraphError as error:
         _end(str(error), error.exit_code)
     except KeyboardInterrupt:

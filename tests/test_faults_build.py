@@ -6,6 +6,7 @@ import errno
 import gc
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -31,6 +32,7 @@ from ooc_graph.errors import (
     OutputExistsError,
 )
 from ooc_graph.layout.commit import partial_store
+from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
 from tests.unit.test_build_oracle import ListSource, build_here, check_store, small_steps
 
@@ -376,6 +378,32 @@ def test_no_space_on_a_real_disk(small_disk: Path, rereadable: bool) -> None:
     assert full > 5
     build_here(source, out, overwrite=True)
     check_store(out, source, None, 1)
+
+
+def test_a_task_that_writes_on_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To Dask a cancelled task is gone, while its thread goes on to the end."""
+    spec, values = ArraySpec("a/b", 4, np.dtype(np.uint8)), [np.arange(4, dtype=np.uint8)]
+    refused: list[bool] = []
+    rmtree = shutil.rmtree
+
+    def write_meanwhile(path: Path, **named: Any) -> None:
+        with pytest.raises(FileNotFoundError):
+            chunks_module.write_chunk(partial.folder, spec, 0, values)
+        with pytest.raises(FileNotFoundError):
+            np.save(partial.spill / "0.npy", values[0])
+        rmtree(path, **named)
+        refused.append(True)
+
+    monkeypatch.setattr(shutil, "rmtree", write_meanwhile)
+    with partial_store(tmp_path / "g.zarr", "graph", overwrite=False) as partial:
+        chunks_module.write_chunk(partial.folder, spec, 0, values)
+    assert refused
+    # Nor once all is removed.
+    with pytest.raises(FileNotFoundError):
+        chunks_module.write_chunk(partial.folder, spec, 0, values)
+    assert names_in(tmp_path) == []
 
 
 def test_the_lock_names_its_holder(tmp_path: Path) -> None:

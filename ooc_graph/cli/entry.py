@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
-from typing import Any
 
 import click
 
 from ooc_graph.cli.group import command
 from ooc_graph.errors import OocGraphError, RetryableError
+from ooc_graph.session.stopping import EXIT_TERMINATED, Terminated, exit_on_sigterm
 
-EXIT_TERMINATED = 143
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-class _Terminated(BaseException):
-    """SIGTERM came; raised in the main thread so that everything is cleaned up."""
 
 
 def _show_usage(error: click.ClickException) -> None:
@@ -41,15 +35,11 @@ def _system_error(error: OSError) -> int:
     return RetryableError.exit_code if error.errno in _DISK_FULL else 1
 
 
-def _terminate(*_: Any) -> None:
-    raise _Terminated
-
-
 def run() -> int:
     """Carry out what ``sys.argv`` asks for; errors become one line and an exit code."""
     try:
-        signal.signal(signal.SIGTERM, _terminate)
-        command.main(prog_name="ooc-graph", standalone_mode=False)
+        with exit_on_sigterm():
+            command.main(prog_name="ooc-graph", standalone_mode=False)
     except OocGraphError as error:
         print(f"ooc-graph: {error}", file=sys.stderr)  # noqa: T201
         return error.exit_code
@@ -59,7 +49,7 @@ def run() -> int:
     except (KeyboardInterrupt, click.Abort):
         print("ooc-graph: interrupted", file=sys.stderr)  # noqa: T201
         return 130
-    except _Terminated:
+    except Terminated:
         print("ooc-graph: stopped by SIGTERM", file=sys.stderr)  # noqa: T201
         return EXIT_TERMINATED
     except OSError as error:

@@ -53,7 +53,7 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     Parameters
     ----------
     store
-        Folder of the (partial) store.
+        Folder of the (partial) store; it exists.
     parts
         Arrays whose concatenation is the chunk; the last chunk is padded with zeros to full
         length, as Zarr's regular grid wants.
@@ -64,7 +64,7 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
         As the file system has it (``ENOSPC`` when the disk is full).
     """
     path = store / spec.chunk_path(index)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_folders(store, path.parent)
     digest, sidecar = hashlib.sha256(), _Sidecar()
     with BlockWriter(path) as writer:
         written = 0
@@ -85,6 +85,13 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     return FileEntry(
         spec.chunk_path(index), written + CRC_BYTES, digest.hexdigest(), crc, parts_crc
     )
+
+
+def _make_folders(store: Path, folder: Path) -> None:
+    # Below a store that is there: what still runs for a store that was given up makes none anew.
+    for name in folder.relative_to(store).parts:
+        store /= name
+        store.mkdir(exist_ok=True)
 
 
 def _padded(spec: ArraySpec, index: int, parts: Iterable[AnyArray]) -> Iterable[AnyArray]:

@@ -31,6 +31,7 @@ from ooc_graph.layout.names import INTEGRITY, MANIFEST
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
 _ASIDE = ".partial-replaced-"
+_REMOVED = ".partial-removed-"
 
 
 class Partial:
@@ -137,7 +138,7 @@ def partial_store(final: Path, kind: str, *, overwrite: bool) -> Iterator[Partia
             partial.spill.mkdir(parents=True)
             yield partial
         finally:
-            _remove(partial.folder)
+            _remove(partial.folder, final)
 
 
 def _refuse_existing(final: Path, kind: str, overwrite: bool) -> None:
@@ -240,15 +241,18 @@ def _remove_leftovers(final: Path) -> None:
         if not final.exists() and not final.is_symlink():
             aside.rename(final)
     for left in _siblings(final, ".partial-"):
-        _remove(left)
+        _remove(left, final)
 
 
 def _siblings(final: Path, suffix: str) -> list[Path]:
     return sorted(final.parent.glob(f"{glob.escape(final.name + suffix)}*"))
 
 
-def _remove(path: Path) -> None:
+def _remove(path: Path, final: Path) -> None:
     if path.is_dir() and not path.is_symlink():
+        # What a task still writes by its old name fails, and is not left behind.
+        with contextlib.suppress(OSError):
+            path = path.rename(final.with_name(f"{final.name}{_REMOVED}{uuid.uuid4().hex[:12]}"))
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)

@@ -1,0 +1,67 @@
+"""Signals that come where Python drops what their handlers raise."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import pytest
+
+import ooc_graph as og
+from tests.command_line import script
+
+# A signal inside a callback of the garbage collector; Dask has such callbacks.
+CHILD = """
+import gc, os, signal, sys, time
+import ooc_graph as og
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it was ignored
+number, cleaned = int(sys.argv[1]), False
+
+def collecting(phase, info):
+    gc.callbacks.remove(collecting)
+    os.kill(os.getpid(), number)
+
+try:
+    with og.exit_on_sigterm():
+        gc.callbacks.append(collecting)
+        gc.collect()
+        time.sleep(60)
+finally:
+    print("cleaned up")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_inside_a_callback_is_not_lost(number: signal.Signals) -> None:
+    ended = script("-c", CHILD, int(number))
+    assert ended.out == "cleaned up\n"
+    if number == signal.SIGTERM:
+        assert (ended.code, ended.err) == (143, "")
+    else:
+        assert ended.code == -signal.SIGINT
+        assert ended.err.endswith("KeyboardInterrupt\n")
+        assert "ignored" not in ended.err
+
+
+def test_what_else_is_dropped_is_shown_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+
+    class Broken:
+        def __del__(self) -> None:
+            raise ValueError
+
+    handler = signal.getsignal(signal.SIGTERM)
+    with og.exit_on_sigterm():
+        assert signal.getsignal(signal.SIGTERM) != handler
+        Broken()
+    assert [dropped.exc_type for dropped in shown] == [ValueError]
+    assert sys.unraisablehook == shown.append
+    assert signal.getsignal(signal.SIGTERM) == handler
+
+
+def test_sigterm_ends_the_context() -> None:
+    with pytest.raises(SystemExit) as ended, og.exit_on_sigterm():
+        signal.raise_signal(signal.SIGTERM)
+    assert ended.value.code == 143
