@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.kernels.bitmap import words_for
 from ooc_graph.kernels.cuda_modules import cuda, within_memory
-from ooc_graph.kernels.cuda_steps import LISTED, Steps, least, require_few, uploaded, wait
+from ooc_graph.kernels.cuda_steps import LISTED, Steps, ids_of, least, uploaded, wait, width
 from ooc_graph.kernels.sssp_shared import bound_above, unreached
 from ooc_graph.types import AnyArray
 
-IDS = np.dtype(np.uint32)
 C_TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "i64"}
 """Types of weights, as ``sssp_rank.cu`` calls them."""
 STEP = "a step of SSSP on these rows"
 
 
-def constants(weights: np.dtype[Any], distances: np.dtype[Any]) -> dict[str, int | str]:
-    """What ``sssp_rank.cu`` is compiled with for weights and distances of these types."""
-    return {"WEIGHT": C_TYPES[weights.name], "DIST": C_TYPES[distances.name]}
+def constants(
+    weights: np.dtype[Any], distances: np.dtype[Any], ids: np.dtype[Any]
+) -> dict[str, int | str]:
+    """What ``sssp_rank.cu`` is compiled with for weights, distances and ids of these types."""
+    return {"WEIGHT": C_TYPES[weights.name], "DIST": C_TYPES[distances.name], **width(ids)}
 
 
-def steps_for(weights: np.dtype[Any], distances: np.dtype[Any]) -> Steps:
-    """Kernels for weights and distances of these types."""
-    return Steps("sssp_rank.cu", constants(weights, distances))
+def steps_for(weights: np.dtype[Any], distances: np.dtype[Any], ids: np.dtype[Any]) -> Steps:
+    """Kernels for weights, distances and ids of these types."""
+    return Steps("sssp_rank.cu", constants(weights, distances, ids))
 
 
 class CudaSsspShared:
     """Replica of all distances and of the set of vertices waiting on plateaus, on the device.
 
-    Beside the distances it holds 4 bytes and two bits a vertex.
+    Beside the distances it holds an id and two bits a vertex. Ranks take what a push needs for all
+    vertices in turn, one at a time.
 
     Parameters
     ----------
@@ -46,21 +49,21 @@ class CudaSsspShared:
     DeviceError
         There is no usable device.
     UsageError
-        Too many vertices for 32 bits.
+        More than `MOST_VERTICES` vertices.
     MemoryBudgetError
         The device's memory is too small; so in `merge`.
     """
 
     def __init__(self, vertices: int, dtype: np.dtype[Any]) -> None:
-        require_few(vertices)
-        self.top = unreached(dtype)
+        self._ids = ids_of(vertices)
+        self.top, self.turn = unreached(dtype), Lock()
         words = 2 * words_for(vertices)
         with within_memory("the distances of all vertices"):
             cupy = cuda()
             self.distance = cupy.full(vertices, self.top[0], dtype)
             self.waiting, self._marks = (cupy.zeros(words, np.uint32) for _ in range(2))
-            self._list = cupy.empty(vertices, IDS)
-            self._steps = steps_for(dtype, dtype)
+            self._list = cupy.empty(vertices, self._ids)
+            self._steps = steps_for(dtype, dtype, self._ids)
         self.improved = self._list[:0]
         self._smallest = self._low = self.top[0]
 
@@ -87,7 +90,7 @@ class CudaSsspShared:
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Relax (three arrays), or toggle the set of those waiting for a parent (one array)."""
         count = sum(len(payload[0]) for payload in payloads)
-        vertices = uploaded([payload[0] for payload in payloads], IDS)
+        vertices = uploaded([payload[0] for payload in payloads], self._ids)
         if len(payloads[0]) == 1:
             self._steps.launch("toggle", count, np.uint64(count), vertices, self.waiting)
             wait()

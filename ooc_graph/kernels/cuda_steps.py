@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda_held import MOST_ROWS
+from ooc_graph.kernels.cuda_held import NARROW
 from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel
-from ooc_graph.types import AnyArray, Dealing, owner_of
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, owner_of
 
 LISTED, KEPT, ARCS, EXAMINED, EMITTED, AGAIN, LEAST = range(7)
 """Words of the counts, as ``rank.cuh`` has them."""
+MOST_VERTICES = DEAL_BLOCK << 32
+"""The kernels number blocks of ids in 32 bits."""
 _WORDS = 8
 _MOST_BLOCKS = 4096
 _SHARE_ARCS = 256
@@ -79,18 +82,25 @@ def dealt(dealing: Dealing) -> tuple[np.uint32, np.uint32]:
     return np.uint32(dealing.shards), np.uint32(dealing.shard)
 
 
-def require_few(vertices: int) -> None:
-    """Refuse graphs whose ids do not fit.
+def ids_of(vertices: int) -> np.dtype[Any]:
+    """Type of a graph's ids in neighbours, parents and lists: uint32, or uint64 where need be.
 
     Raises
     ------
     UsageError
-        There are more than `MOST_ROWS` vertices.
+        There are more than `MOST_VERTICES` vertices.
     """
-    if vertices > MOST_ROWS:
+    if vertices > MOST_VERTICES:
         raise UsageError(
-            f"the graph has {vertices:,} vertices; a CUDA device searches {MOST_ROWS:,} at most"
+            f"the graph has {vertices:,} vertices; ranks on CUDA devices search "
+            f"{MOST_VERTICES:,} at most"
         )
+    return id_dtype(vertices)
+
+
+def width(ids: np.dtype[Any]) -> dict[str, int | str]:
+    """What sources are compiled with for ids of this type."""
+    return {} if ids == NARROW else {"VERTEX": "u64"}
 
 
 def owned_row(root: int, dealing: Dealing) -> int | None:

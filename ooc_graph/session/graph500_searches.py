@@ -80,7 +80,7 @@ def _search_by(
     way: Way, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
 ) -> tuple[list[Searched], list[EnergyRecord]]:
     if way.exchange != "one":
-        search = partial(_search_with_ranks, run, graph, source, kernel)
+        search = partial(_search_with_ranks, run, graph, source, kernel, way.exchange)
         run.timed(f"{kernel} warm-up", lambda: search(keys[:1]))
         return _all_batches(run, kernel, search, keys, 1), []
     task = BatchTask(
@@ -123,13 +123,11 @@ def _batch(graph: Graph, kernel: str, place: Place) -> int:
 
 
 def _search_with_ranks(
-    run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
+    run: Run, graph: Graph, source: Kronecker, kernel: str, exchange: str, keys: IntArray
 ) -> list[Searched]:
-    """One search on the ranks of all workers; the answer is validated here."""
+    """One search on the ranks of all workers, or of this process; it is validated here."""
     (key,) = keys.tolist()
-    result = search(
-        graph, kernel, key, place=run.place, progress=NoProgress(), exchange="scheduler"
-    )
+    result = search(graph, kernel, key, place=run.place, progress=NoProgress(), exchange=exchange)
     reached = result.reached
     internal = graph.internal_of()[reached]
     edges = int(graph.tuples()[internal[internal >= 0]].sum(dtype=np.int64)) // 2
