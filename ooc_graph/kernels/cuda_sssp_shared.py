@@ -55,8 +55,8 @@ class CudaSsspShared:
     """
 
     def __init__(self, vertices: int, dtype: np.dtype[Any]) -> None:
-        self._ids = ids_of(vertices)
-        self.top, self.turn = unreached(dtype), Lock()
+        self._ids, self.turn = ids_of(vertices), Lock()
+        self.top = unreached(dtype)
         words = 2 * words_for(vertices)
         with within_memory("the distances of all vertices"):
             cupy = cuda()

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from distributed import Client
 
+import ooc_graph as og
 from ooc_graph.errors import UsageError
 from ooc_graph.exchange import local, scheduler
 from ooc_graph.kernels import cuda_modules
@@ -20,10 +22,12 @@ from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_device import CudaDevice
 from ooc_graph.kernels.interface import BfsTree, SsspTree
 from ooc_graph.layout import names
+from ooc_graph.session import rank_memory, resident
 from ooc_graph.session.cluster import local_cluster
+from ooc_graph.shards import cuda_plan
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
-from ooc_graph.types import AnyArray
+from ooc_graph.types import AnyArray, NoProgress
 from tests.gpu import far
 from tests.gpu.graphs import valued
 from tests.gpu.memory import refuse_each_allocation
@@ -153,11 +157,11 @@ def test_ranks_of_two_workers(kernel: str, mixed: bool, workers: Client) -> None
 
 
 @pytest.mark.usefixtures("wide")
-@pytest.mark.parametrize("ranked", [RankedBfs, RankedSssp])
-def test_each_allocation_refused(ranked: Any) -> None:
+@pytest.mark.parametrize(("ranked", "at_least"), [(RankedBfs, 15), (RankedSssp, 60)])
+def test_each_allocation_refused(ranked: Any, at_least: int) -> None:
     arcs = flat(skewed(60, 300, "float32", directed=True, seed=4))
     parts = arcs.shards(1, WIDE)
-    refuse_each_allocation(lambda: ranked(CudaDevice(), parts).run(5), 30)
+    refuse_each_allocation(lambda: ranked(CudaDevice(), parts).run(5), at_least)
 
 
 @pytest.mark.usefixtures("wide")
@@ -224,3 +228,120 @@ def test_sssp_beyond_32_bits(directed: bool) -> None:
     reached = np.isfinite(expected.distance)
     level = expected.distance[expected.parent[reached]] == expected.distance[reached]
     assert level.sum() > 1  # the root's parent is the root
+
+
+def widen() -> None:
+    """As `wide`, for a worker."""
+    names.WIDE_VERTICES = 0
+
+
+def stores(folder: Path, dtype: str, *, directed: bool) -> tuple[og.Graph, og.Graph, list[int]]:
+    """One graph with ids of 32 and of 64 bits, on four shards; original ids of roots."""
+    found, _ = sparse(dtype, directed=directed), folder.mkdir(exist_ok=True)
+    edges = 3 * found.source + 5, 3 * found.target + 5, found.weight
+    options: Any = {"directed": directed, "shards": 4, "device": "cpu"}
+    with pytest.MonkeyPatch.context() as patch:
+        narrow = og.build(edges, folder / "narrow.zarr", **options)
+        patch.setattr(names, "WIDE_VERTICES", 0)
+        wide_one = og.build(edges, folder / "wide.zarr", **options)
+    spec = wide_one.stored.spec("shards/00000/out/light/neighbors")
+    assert spec.dtype == np.uint64
+    return narrow, wide_one, [int(edges[0][0]), int(edges[1][-1])]
+
+
+def columns(result: og.Result) -> dict[str, tuple[str, bytes]]:
+    found = {name: np.asarray(result.read(name)) for name in result.names}
+    return {name: (column.dtype.name, column.tobytes()) for name, column in found.items()}
+
+
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+@pytest.mark.parametrize(
+    ("dtype", "directed"), [("float32", False), ("float64", True), ("int32", True)]
+)
+def test_searches_of_a_store(
+    kernel: str, dtype: str, directed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a word on how, and by the exchange asked for: the answers of ids of 32 bits."""
+    narrow, graph, roots = stores(tmp_path, dtype, directed=directed)
+    search = getattr(og, kernel)
+    right = [columns(search(narrow, root, device="cpu")) for root in roots]
+    monkeypatch.setattr(names, "WIDE_VERTICES", 0)
+    asked = []
+    plain = resident.device
+    monkeypatch.setattr(resident, "device", lambda name="cpu": asked.append(name) or plain(name))
+    for root, expected in zip(roots, right, strict=True):
+        assert columns(search(graph, root)) == expected
+        assert columns(search(graph, root, device="cuda", exchange="local")) == expected
+    assert set(asked) == {"cuda"}
+    written = search(graph, roots[0], device="cuda", out=tmp_path / "r.zarr")
+    assert columns(written) == right[0]
+
+
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_searches_of_a_store_by_workers(kernel: str, workers: Client, tmp_path: Path) -> None:
+    narrow, graph, roots = stores(tmp_path, "float32", directed=True)
+    search = getattr(og, kernel)
+    expected = columns(search(narrow, roots[1], device="cpu"))
+    workers.run(widen)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(names, "WIDE_VERTICES", 0)
+        for exchange in ("auto", "scheduler", "local"):
+            options = {"client": workers, "device": "cuda", "exchange": exchange}
+            assert columns(search(graph, roots[1], **options)) == expected, exchange
+        written = search(graph, roots[1], client=workers, out=tmp_path / "r.zarr")
+        assert columns(written) == expected
+
+
+@pytest.mark.parametrize("ids", [NARROW, WIDE])
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_the_memory_said_is_enough(
+    kernel: str, ids: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With an allocator that gives no more, and little for what does not depend on the graph."""
+    cupy = cuda_modules.cuda()
+    monkeypatch.setattr(names, "WIDE_VERTICES", 0 if ids == WIDE else 1 << 32)
+    found = flat(skewed(8_000, 60_000, "float64", directed=True, seed=5))
+    edges = found.source, found.target, found.weight
+    graph = og.build(edges, tmp_path / "g.zarr", directed=True, shards=4, device="cpu")
+    expected = columns(getattr(og, kernel)(graph, 0, device="cpu"))
+    limit = rank_memory.ranks_bytes(graph, kernel, range(4)) - resident.CUDA_FIXED_BYTES
+    resident.release()
+    pool = cupy.get_default_memory_pool()
+    pool.free_all_blocks()
+    before = pool.get_limit()
+    pool.set_limit(pool.total_bytes() + limit + (1 << 17))
+    try:
+        assert columns(getattr(og, kernel)(graph, 0, device="cuda", exchange="local")) == expected
+    finally:
+        pool.set_limit(before)
+
+
+class Said(NoProgress):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.mark.usefixtures("wide")
+def test_graph500(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Built and validated on the CPU, which ``auto`` says; searched by ranks on the device."""
+    from ooc_graph.session.graph500 import graph500
+    from ooc_graph.session.graph500_run import Graph500Options
+
+    monkeypatch.setattr(cuda_plan, "MOST_ROWS", 0)
+    said, options = Said(), Graph500Options(scale=9, searches=2, shards=2, energy=False)
+    given: dict[str, Any] = {"client": None, "memory_limit_bytes": None, "overwrite": False}
+    with pytest.raises(UsageError, match="vertices: a device builds graphs of at most"):
+        graph500(options, tmp_path / "cuda", device="cuda", progress=said, **given)
+    assert said.notes == []
+    outcome = graph500(options, tmp_path / "auto", device="auto", progress=said, **given)
+    assert outcome.failure is None
+    assert [note.partition(": ")[0] for note in said.notes] == [
+        "building on the CPU",
+        "bfs validated on the CPU",
+        "sssp validated on the CPU",
+    ]
