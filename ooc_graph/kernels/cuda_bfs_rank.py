@@ -23,9 +23,11 @@ from ooc_graph.kernels.cuda_steps import (
     dealt,
     ids_of,
     owned_row,
+    pieces,
     starts_of,
     threads_for,
     uploaded,
+    values_at,
     wait,
     width,
 )
@@ -80,7 +82,7 @@ class CudaBfsRank:
     """BFS steps on the rows of one shard; buffers for the own rows are allocated once.
 
     A step that tells other ranks of vertices takes an id for each vertex of the whole graph while
-    it lasts, and up to two for each of the vertices it tells of. Ids are of 32 bits, from 2**32
+    it lasts, and one for each of the vertices it tells of. Ids are of 32 bits, from 2**32
     vertices on of 64.
 
     Parameters
@@ -193,22 +195,22 @@ class CudaBfsRank:
             *(shared.visited, best, target, steps.counts),
         )
         target = target[: steps.fetch()[EMITTED]]
-        return target.get(), best[target].get(), self._frontier_arcs
+        return target.get(), values_at(best, target), self._frontier_arcs
 
     @within_memory(_STEP)
     def claim(self, target: AnyArray, parent: AnyArray) -> None:
         """Make own rows among ``target`` the new frontier; the smallest parent counts."""
         self._steps.clear()
-        if len(target):
+        # Pieces as long as the own rows: what the others tell of may be more by far.
+        for piece in pieces(len(target), self._dealing.rows):
+            told = [uploaded([column[piece]], self._ids) for column in (target, parent)]
             self._steps.launch(
                 "claim_rows",
-                len(target),
-                np.uint64(len(target)),
-                *(uploaded([column], self._ids) for column in (target, parent)),
-                *(np.uint32(self._dealing.shards), self._visited, self._parent),
-                *(self._queue, self._steps.counts),
+                len(told[0]),
+                *(np.uint64(len(told[0])), *told, np.uint32(self._dealing.shards)),
+                *(self._visited, self._parent, self._queue, self._steps.counts),
             )
-        self._settle(len(target))
+        self._settle(min(len(target), self._dealing.rows))
 
     @within_memory(_STEP)
     def pull(self, shared: CudaBfsShared) -> int:

@@ -28,6 +28,7 @@ from ooc_graph.kernels.cuda_steps import (
     owned_row,
     starts_of,
     threads_for,
+    values_at,
 )
 from ooc_graph.kernels.interface import SsspTree
 from ooc_graph.kernels.sssp_search import distance_dtype, overflow_error, survey
@@ -41,8 +42,8 @@ class CudaSsspRank:
     """SSSP steps on the rows of one shard; buffers for the own rows are allocated once.
 
     They take 12 bytes and two ids a row beside the rows. A push takes as much as the distances of
-    the whole graph while it lasts, and an id and a distance for each vertex that it tells of. Ids
-    are of 32 bits, from 2**32 vertices on of 64.
+    the whole graph while it lasts, and an id for each vertex that it tells of. Ids are of 32 bits,
+    from 2**32 vertices on of 64.
 
     Parameters
     ----------
@@ -185,7 +186,7 @@ class CudaSsspRank:
         )
         counts = steps.fetch()
         target = target[: counts[EMITTED]]
-        return target.get(), best[target].get(), counts[AGAIN]
+        return target.get(), values_at(best, target), counts[AGAIN]
 
     @within_memory(STEP)
     def pull(self, shared: CudaSsspShared, final: float, floor: float) -> tuple[Payload, int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import Any
 
@@ -89,27 +89,46 @@ class CudaSsspShared:
     @within_memory(STEP)
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Relax (three arrays), or toggle the set of those waiting for a parent (one array)."""
-        count = sum(len(payload[0]) for payload in payloads)
-        vertices = uploaded([payload[0] for payload in payloads], self._ids)
         if len(payloads[0]) == 1:
+            vertices = uploaded([payload[0] for payload in payloads], self._ids)
+            count = len(vertices)
             self._steps.launch("toggle", count, np.uint64(count), vertices, self.waiting)
             wait()
             return
         self._smallest = min(smallest[0] for _, _, smallest in payloads)
         self._low, listed = self.top[0], 0
-        if count:
-            candidates = uploaded([payload[1] for payload in payloads], self.top.dtype)
-            listed = self._relax(vertices, candidates)
+        if any(len(payload[0]) for payload in payloads):
+            listed = self._relax(payloads)
         self.improved = self._list[:listed]
 
-    def _relax(self, vertices: Any, candidates: Any) -> int:
+    def _relax(self, payloads: Sequence[tuple[AnyArray, ...]]) -> int:
         """Take the smaller distances and list what improved; how many."""
-        steps, count = self._steps, len(vertices)
+        steps, count = self._steps, 0
         steps.clear()
-        relaxed = vertices, candidates, self.distance, self._marks
-        steps.launch("relax", count, np.uint64(count), *relaxed, self._list, steps.counts)
+        for group in grouped(payloads, len(self._list)):
+            vertices = uploaded([payload[0] for payload in group], self._ids)
+            candidates = uploaded([payload[1] for payload in group], self.top.dtype)
+            relaxed = vertices, candidates, self.distance, self._marks
+            number = np.uint64(len(vertices))
+            steps.launch("relax", len(vertices), number, *relaxed, self._list, steps.counts)
+            count += len(vertices)
         marked = self._list, self.distance, self._marks
         steps.launch("unmark", count, *marked, self.top[0], steps.counts)
         counts = steps.fetch()
         self._low = least(counts, self.top[0])
         return counts[LISTED]
+
+
+def grouped(
+    payloads: Sequence[tuple[AnyArray, ...]], most: int
+) -> Iterator[list[tuple[AnyArray, ...]]]:
+    """Payloads in their order, in groups of at most so many entries, or of one that has more."""
+    group: list[tuple[AnyArray, ...]] = []
+    room = most
+    for payload in payloads:
+        if group and len(payload[0]) > room:
+            yield group
+            group, room = [], most
+        group.append(payload)
+        room -= len(payload[0])
+    yield group

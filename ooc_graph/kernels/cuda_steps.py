@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ MOST_VERTICES = DEAL_BLOCK << 32
 _WORDS = 8
 _MOST_BLOCKS = 4096
 _SHARE_ARCS = 256
+_PIECE = 1 << 26
 
 
 class Steps:
@@ -113,6 +115,25 @@ def owned_row(root: int, dealing: Dealing) -> int | None:
 def wait() -> None:
     """Wait for the current stream: other threads, that may have another, go on from here."""
     cuda().cuda.get_current_stream().synchronize()
+
+
+def values_at(values: Any, places: Any) -> AnyArray:
+    """Values at these places of an array on the device, in host memory.
+
+    Taken in pieces, so that the device needs little beside both arrays.
+    """
+    found = np.empty(len(places), values.dtype)
+    for piece in pieces(len(places), _PIECE):
+        # CuPy looks up places as signed numbers, which ids of 64 bits are small enough for.
+        at = places[piece]
+        found[piece] = values[at.view(np.int64) if at.itemsize == 8 else at].get()
+    return found
+
+
+def pieces(count: int, most: int) -> Iterator[slice]:
+    """Slices of at most so many that make up ``count``."""
+    for low in range(0, count, max(most, 1)):
+        yield slice(low, min(low + max(most, 1), count))
 
 
 def uploaded(arrays: list[AnyArray], dtype: np.dtype[Any]) -> Any:

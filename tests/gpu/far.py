@@ -43,6 +43,26 @@ def padded(arcs: Arcs) -> Arcs:
     return Arcs(NEAR_VERTICES, *ends, arcs.weight, tuples, arcs.directed)
 
 
+def funnel() -> tuple[Arcs, int]:
+    """Arcs among `NEAR_VERTICES` vertices, and a root: rows that are found far behind their heads.
+
+    Each of 8,000 vertices has arcs from 20 that are never reached, which stand first in its rows of
+    either order, and from 40 of those that the root has arcs to, which lie beyond 2**32.
+    """
+    count, root, first, high = 8_000, 600, 1_000, NEAR_VERTICES - 8_000
+    at = np.arange(count)
+    dead = (at[:, None] * 20 + np.arange(20)) % 512
+    live = high + (at[:, None] * 40 + np.arange(40) * 97) % count
+    source = np.concatenate([np.full(count, root), dead.ravel(), live.ravel()])
+    ends = high + at, np.repeat(first + at, 20), np.repeat(first + at, 40)
+    target = np.concatenate(ends)
+    light = np.where(at[:, None] % 10 == 0, 1e-6, 1e-4) + np.zeros((1, 20))
+    weight = np.concatenate([1 + at / count, light.ravel(), np.full(40 * count, 0.5)])
+    tuples = np.bincount(np.concatenate([source, target]), minlength=NEAR_VERTICES)
+    tuples[0] += 1_000_000  # duplicates, so that pulling pays as with hubs
+    return Arcs(NEAR_VERTICES, source, target, weight.astype(np.float32), tuples, True), root
+
+
 def far_shards(arcs: Arcs) -> list[Shard]:
     """The shards of `padded` arcs as the first ones of the large graph."""
     near = arcs.shards(NEAR_SHARDS)

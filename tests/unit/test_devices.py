@@ -231,8 +231,8 @@ def test_device_memory_of_ranks_by_the_width_of_ids(
     monkeypatch.setattr(names, "WIDE_VERTICES", 0)
     wide = {k: rank_memory.ranks_bytes(weighted, k, []) for k in ("bfs", "sssp")}
     fixed = choice.resident.CUDA_FIXED_BYTES
-    assert {k: (n - fixed) / weighted.rows for k, n in narrow.items()} == {"bfs": 13, "sssp": 21}
-    assert {k: (n - fixed) / weighted.rows for k, n in wide.items()} == {"bfs": 25, "sssp": 29}
+    assert {k: (n - fixed) / weighted.rows for k, n in narrow.items()} == {"bfs": 9, "sssp": 17}
+    assert {k: (n - fixed) / weighted.rows for k, n in wide.items()} == {"bfs": 17, "sssp": 25}
 
 
 @pytest.mark.parametrize(
