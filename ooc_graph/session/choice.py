@@ -148,12 +148,7 @@ def _for_cpus_only(kernel: str, method: str) -> str:
 def _exchange_on_cuda(graph: Graph, kernel: str, exchange: str, place: Place) -> str:
     """The first exchange of those that may be for which there is memory."""
     _require_cluster(exchange, place)
-    ways = [exchange]
-    if exchange == "auto":
-        by_ranks = "local" if place.client is None else "scheduler"
-        ways = [] if rank_memory.only_ranks(graph) else ["one"]
-        ways += [by_ranks] if place.client is not None or not ways else []
-    for way in ways:
+    for way in _ways_on_cuda(graph, exchange, place):
         host, device = _needed_on_cuda(graph, kernel, way, place)
         if _fits(host) and _fits(device):
             return way
@@ -162,6 +157,15 @@ def _exchange_on_cuda(graph: Graph, kernel: str, exchange: str, place: Place) ->
         f"{kernel} on {graph.path} needs {needed:,} bytes of {where} memory in one worker, and a "
         f"worker may use {there:,}; add workers, or use --device cpu"
     )
+
+
+def _ways_on_cuda(graph: Graph, exchange: str, place: Place) -> list[str]:
+    """Exchanges that may carry a search out, in the order in which they are tried."""
+    if exchange != "auto":
+        return [exchange]
+    if rank_memory.only_ranks(graph):
+        return ["local" if place.client is None else "scheduler"]
+    return ["one"] if place.client is None else ["one", "scheduler"]
 
 
 def _needed_on_cuda(

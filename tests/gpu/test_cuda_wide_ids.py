@@ -15,7 +15,7 @@ import pytest
 from distributed import Client
 
 import ooc_graph as og
-from ooc_graph.errors import UsageError
+from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.exchange import local, scheduler
 from ooc_graph.kernels import cuda_modules, cuda_steps
 from ooc_graph.kernels.cpu import CpuDevice
@@ -24,6 +24,7 @@ from ooc_graph.kernels.interface import BfsTree, SsspTree
 from ooc_graph.layout import names
 from ooc_graph.session import rank_memory, resident
 from ooc_graph.session.cluster import local_cluster
+from ooc_graph.session.search import MakeRanks
 from ooc_graph.shards import cuda_plan
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
@@ -114,7 +115,7 @@ def test_many_supersteps(shards: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @dataclass(frozen=True)
-class MakeRanks:
+class MakeWide:
     """Makes a worker's ranks; the worker of the last shard searches on its CPU if ``mixed``."""
 
     kernel: str
@@ -147,7 +148,7 @@ def workers() -> Iterator[Client]:
 def test_ranks_of_two_workers(kernel: str, mixed: bool, workers: Client) -> None:
     """They share one device here; on each worker two threads advance the ranks."""
     arcs, root = flat(sparse("float32", directed=True)), 700
-    trees, _ = scheduler.run(workers, MakeRanks(kernel, root, mixed), 8, threads=2)
+    trees, _ = scheduler.run(workers, MakeWide(kernel, root, mixed), 8, threads=2)
     parts = arcs.shards(8)
     expected: Any = {"bfs": RankedBfs, "sssp": RankedSssp}[kernel](CPU, parts).run(root)
     parent = joined(parts, [tree.parent for tree in trees])
@@ -352,6 +353,22 @@ def test_the_memory_said_is_enough(
         assert columns(getattr(og, kernel)(graph, 0, device="cuda", exchange="local")) == expected
     finally:
         pool.set_limit(before)
+
+
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_too_little_device_memory(
+    kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused with the bytes before rows are loaded; ``auto`` searches on the CPU."""
+    narrow, graph, roots = stores(tmp_path, "float32", directed=False)
+    expected = columns(getattr(og, kernel)(narrow, roots[0], device="cpu"))
+    monkeypatch.setattr(names, "WIDE_VERTICES", 0)
+    needed = rank_memory.ranks_bytes(graph, kernel, range(4))
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (needed - 1, needed - 1))
+    monkeypatch.setattr(MakeRanks, "_rank", None)
+    with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of device memory"):
+        getattr(og, kernel)(graph, roots[0], device="cuda")
+    assert columns(getattr(og, kernel)(graph, roots[0])) == expected
 
 
 class Said(NoProgress):
