@@ -31,7 +31,7 @@ _CUDA_BFS_BYTES, _CUDA_SSSP_BYTES, _CUDA_WIDE_BYTES = 64, 96, 160
 # The same of BFS where rows may have places of their own, and levels 32 bits.
 _CUDA_PLACED_BYTES = 116
 # And whatever the graph.
-_CUDA_FIXED_BYTES = 32 << 20
+CUDA_FIXED_BYTES = 32 << 20
 
 ORDER_OF = {"bfs": HUB, "sssp": LIGHT, "components": HUB}
 
@@ -236,7 +236,7 @@ def _load(path: str, identity: str, kernel: str, method: str, device_name: str) 
 def cuda_bytes(graph: Graph, kernel: str) -> int:
     """Device memory of one rank that searches the whole graph on a CUDA device, at most."""
     rows = graph.resident_bytes(ORDER_OF[kernel])
-    return rows + graph.rows * cuda_state_bytes(graph, kernel) + _CUDA_FIXED_BYTES
+    return rows + graph.rows * cuda_state_bytes(graph, kernel) + CUDA_FIXED_BYTES
 
 
 def cuda_state_bytes(graph: Graph, kernel: str) -> int:

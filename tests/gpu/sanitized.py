@@ -28,6 +28,7 @@ from ooc_graph.kernels.cuda_device import CudaDevice
 from ooc_graph.kernels.cuda_rows import DeviceGraph, build_rows
 from ooc_graph.kernels.cuda_scatter import scatter
 from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
+from ooc_graph.layout import names
 from ooc_graph.shards.build import BuildOptions
 from ooc_graph.shards.cuda_build import build_on_device
 from ooc_graph.shards.plan import BuildBudget
@@ -55,6 +56,8 @@ EAGER = {
     "ROUGH_WORDS": 4,
     "ROUGH_BELOW": 0,
 }
+# Vertices from which ids have 64 bits, so that all ids are of the type named.
+WIDTHS = {"uint32": names.WIDE_VERTICES, "uint64": 0}
 SHORT = {"FRONT": 32, "FRONT_FAR": 32, "STRETCH": 8}
 # Types and factors of weights, whether to pull, whether near-far has fixed places for rows and
 # keeps lengths in shared memory, and other constants of it.
@@ -133,15 +136,16 @@ def deep() -> None:
     raise AssertionError("an overflow was not found")
 
 
-def ranks(dtype: str) -> None:
+def ranks(dtype: str, ids: str) -> None:
     """All steps of ranks, on one type of weights, some of them zero; two of them have no rows."""
-    device = CudaDevice()
+    device, names.WIDE_VERTICES = CudaDevice(), WIDTHS[ids]
     for directed in (False, True):
         found = skewed(1500, 6000, dtype, directed=directed, seed=3)
         flat = replace(found, weight=np.floor(found.weight * 3 / found.weight.max()).astype(dtype))
         for arcs in (found, flat):
-            RankedSssp(device, arcs.shards(4)).run(5)
-        RankedBfs(device, found.shards(4)).run(5)
+            RankedSssp(device, arcs.shards(4, ids)).run(5)
+        RankedBfs(device, found.shards(4, ids)).run(5)
+    names.WIDE_VERTICES = WIDTHS["uint32"]
 
 
 def stores() -> None:
@@ -200,7 +204,7 @@ PATH_PARTS = 3
 PARTS: dict[str, Callable[[], None]] = {
     **{f"searches {d}": partial(searches, d) for d in (False, True)},
     **{f"paths {d} {n}": partial(paths, d, n) for d in (False, True) for n in range(PATH_PARTS)},
-    **{f"ranks {dtype}": partial(ranks, dtype) for dtype in WEIGHTS},
+    **{f"ranks {dtype} {ids}": partial(ranks, dtype, ids) for dtype in WEIGHTS for ids in WIDTHS},
     "deep": deep,
     "stores": stores,
     "validated": validated,

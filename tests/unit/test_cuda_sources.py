@@ -17,6 +17,7 @@ from ooc_graph.kernels import (
     cuda_sssp_near,
     cuda_sssp_pull,
     cuda_sssp_shared,
+    cuda_steps,
 )
 from ooc_graph.kernels.cuda_sssp_sums import sums_for
 from ooc_graph.validate import cuda_loader
@@ -34,6 +35,7 @@ WEIGHTED = [
         ("int64", "int64"),
     )
 ]
+IDS = [np.dtype(np.uint32), np.dtype(np.uint64)]
 SMALL = 99 << 10  # as on 8.6, 8.9 and 12.0
 
 
@@ -79,8 +81,8 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("heads.cu", {}),
         ("heads.cu", cuda_sssp_pull.INFINITE_INTEGERS),
         ("kronecker.cu", {}),
-        ("bfs_rank.cu", {}),
-        *(("sssp_rank.cu", cuda_sssp_shared.constants(*types)) for types in WEIGHTED),
+        *(("bfs_rank.cu", cuda_steps.width(ids)) for ids in IDS),
+        *(("sssp_rank.cu", cuda_sssp_shared.constants(*t, ids)) for t in WEIGHTED for ids in IDS),
         *(("scatter.cu", {"ID": i, "MEASURE": m}) for i, m in (("u32", "u8"), ("u64", "u64"))),
     ]
 
