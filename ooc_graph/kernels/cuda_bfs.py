@@ -28,7 +28,7 @@ from ooc_graph.types import AnyArray, Rows
 # Constants of bfs.cu.
 _BLOCK = 1024
 # Threads of a block where levels are narrow: more registers for each do more than more threads.
-_THIN_BLOCK = 768
+_THIN_BLOCK = 512
 _HEADS, _LANE_ARCS, _STRETCH = 9, 24, 1024
 _ROOM_BYTES = 8 * (QUAD_ROWS * 2 + 16)
 _OPEN_BELOW = 32

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import DeviceError
-from ooc_graph.kernels.cuda_held import NULL, DeviceRows
+from ooc_graph.kernels.cuda_held import NULL
 from ooc_graph.kernels.cuda_modules import (
     SHARED_RESERVE,
     THREADS,
@@ -37,8 +37,6 @@ NEAR_SHARE, FAR_SHARE = 2, 4
 """Lists hold one in this many of the rows; where more wait, all rows are looked through."""
 KEEP_SMALL = True
 """Whether one block holds all lengths in shared memory where it can."""
-KEEP_ROWS = True
-"""Whether it then holds all arcs there, too, where it can."""
 HUB_ARCS, GIANT_ARCS = 64, 8192
 """Rows with more tuples than this are looked at by a warp, by a block each."""
 
@@ -53,11 +51,6 @@ def constants(shared_bytes: int, sums: Sums) -> dict[str, int | str]:
                 f"SSSP needs more than the device's {shared_bytes} bytes of shared memory"
             )
     return {"BLOCK": _BLOCK, "ARCS": _ARCS, "FRONT": front, **sums.constants}
-
-
-def _held_bytes(out: DeviceRows, sums: Sums) -> int:
-    """Shared memory that all rows take."""
-    return out.arcs * (4 + sums.weight.itemsize) + 4 * (out.rows + 1)
 
 
 class NearFar(Method):
@@ -75,10 +68,6 @@ class NearFar(Method):
         shared, lengths = 2 * front * _ENTRY_BYTES, out.rows * sums.length.itemsize
         if KEEP_SMALL and shared + lengths + SHARED_RESERVE <= most:
             chosen["SMALL"], shared, room = 1, shared + lengths, most - SHARED_RESERVE
-            rows = -(-shared // _ENTRY_BYTES) * _ENTRY_BYTES + _held_bytes(out, sums)
-            if KEEP_ROWS and rows <= room:
-                # Rounds cost by their number alone: nothing is gained by a bound.
-                chosen["HELD"], shared, self._step = 1, rows, sums.longest_step
         self._fixed = self._fix_rows(chosen)
         chosen["FIXED"] = int(self._fixed[0] is not NULL)
         self._allocate(sums, front)

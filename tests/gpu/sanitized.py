@@ -28,6 +28,9 @@ from ooc_graph.kernels.cuda_device import CudaDevice
 from ooc_graph.kernels.cuda_rows import DeviceGraph, build_rows
 from ooc_graph.kernels.cuda_scatter import scatter
 from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
+from ooc_graph.kernels.cuda_sssp_near import NearFar
+from ooc_graph.kernels.cuda_sssp_pull import PushPull
+from ooc_graph.kernels.cuda_sssp_small import OneBlock
 from ooc_graph.layout import names
 from ooc_graph.shards.build import BuildOptions
 from ooc_graph.shards.cuda_build import build_on_device
@@ -49,7 +52,7 @@ EAGER = {
     "PUSH_BELOW": 2,
     "NARROW_ARCS": 8,
     "THIN": 1,
-    "BLOCK": 768,
+    "BLOCK": 512,
     "FLOOD_ARCS": 50,
     "FLOOD_ROWS": 1 << 20,
     "HUB_WORDS": 8,
@@ -59,18 +62,22 @@ EAGER = {
 # Vertices from which ids have 64 bits, so that all ids are of the type named.
 WIDTHS = {"uint32": names.WIDE_VERTICES, "uint64": 0}
 SHORT = {"FRONT": 32, "FRONT_FAR": 32, "STRETCH": 8}
-# Types and factors of weights, whether to pull, whether near-far has fixed places for rows and
-# keeps lengths in shared memory, and other constants of it.
+# Types and factors of weights, what searches, whether near-far has fixed places for rows and keeps
+# lengths in shared memory, and other constants of it.
 SEARCHES = [
-    ("float32", 1, True, False, {}),
-    ("float32", 0, True, False, {}),
-    ("int32", 1000, True, False, {}),
-    ("float32", 1, False, True, {}),
-    ("float64", 1, False, True, SHORT),
-    ("float64", 0, False, False, {}),
-    ("int32", 1000, False, True, SHORT),
-    ("int64", 1 << 31, False, False, SHORT),
-    ("int64", 1 << 34, False, True, {}),
+    ("float32", 1, PushPull, False, {}),
+    ("float32", 0, PushPull, False, {}),
+    ("int32", 1000, PushPull, False, {}),
+    ("float32", 1, NearFar, True, {}),
+    ("float64", 1, NearFar, True, SHORT),
+    ("float64", 0, NearFar, False, {}),
+    ("int32", 1000, NearFar, True, SHORT),
+    ("int64", 1 << 31, NearFar, False, SHORT),
+    ("int64", 1 << 34, NearFar, True, {}),
+    ("float32", 1, OneBlock, False, {}),
+    ("float64", 0, OneBlock, False, {}),
+    ("int64", 1 << 31, OneBlock, False, {}),
+    ("int64", 1 << 34, OneBlock, False, {}),
 ]
 
 
@@ -103,17 +110,17 @@ def searches(directed: bool) -> None:
 
 
 def paths(directed: bool, part: int) -> None:
-    """SSSP by both methods, with weights of all types; without weights all are on plateaus."""
+    """SSSP by all methods, with weights of all types; without weights all are on plateaus."""
     graph, usual = graph_of(Kronecker(SCALE), directed), cuda_sssp_near.constants
-    for dtype, factor, pulls, placed, changed in SEARCHES[part::PATH_PARTS]:
+    for dtype, factor, method, placed, changed in SEARCHES[part::PATH_PARTS]:
         rows = [
             Rows(r.offsets, r.neighbors, (r.weights * factor).astype(dtype))
             for r in (graph.out_light, graph.into_light)[: 1 + directed]
         ]
-        cuda_sssp.may_pull = lambda _, pulls=pulls: pulls
+        cuda_sssp.may_pull = lambda _, method=method: method is PushPull
+        cuda_sssp.suits_one_block = lambda *_, method=method: method is OneBlock
         cuda_sssp_near.fixed_rows_pay = lambda *_, placed=placed: placed
         cuda_sssp_near.KEEP_SMALL = placed
-        cuda_sssp_near.KEEP_ROWS = bool(changed)
         cuda_sssp_near.constants = lambda *a, changed=changed: {**usual(*a), **changed}
         named = {"original_of": graph.original_of}
         search = CudaSsspSearch(rows[0], rows[-1], graph.tuples, **named)

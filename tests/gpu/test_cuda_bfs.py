@@ -24,7 +24,7 @@ from tests.strategies import Arcs, arcs_of, small_arcs
 
 WIDE = {"NARROW_ARCS": 1}
 THIN = {"THIN": 1}
-NARROW = {**THIN, "BLOCK": 768, "NARROW_ARCS": 8}
+NARROW = {**THIN, "BLOCK": 512, "NARROW_ARCS": 8}
 FLOODED = {"FLOOD_ARCS": 500, "FLOOD_ROWS": 1 << 20}
 IN_TURN = {
     **FLOODED,

@@ -17,6 +17,7 @@ from ooc_graph.kernels import (
     cuda_sssp_near,
     cuda_sssp_pull,
     cuda_sssp_shared,
+    cuda_sssp_small,
     cuda_steps,
 )
 from ooc_graph.kernels.cuda_sssp_sums import sums_for
@@ -72,8 +73,9 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         *(
             ("sssp_near.cu", {**held, **cuda_sssp_near.constants(shared_bytes, s)})
             for s in SUMS
-            for held in ({"FIXED": 1}, {"SMALL": 1, "HELD": 1})
+            for held in ({"FIXED": 1}, {"SMALL": 1})
         ),
+        *(("sssp_small.cu", cuda_sssp_small.constants(s)) for s in SUMS),
         *(("sssp_answer.cu", s.constants) for s in SUMS),
         ("rows.cu", {"ID": "u32"}),
         ("rows.cu", {"ID": "u64"}),

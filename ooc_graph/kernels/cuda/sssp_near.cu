@@ -86,8 +86,6 @@ __device__ __forceinline__ void go_alone(const Graph& g, Search s, Plan& plan, u
         s.length = (Length*)(front + 2 * FRONT);
         for (u32 v = thread; v < g.rows; v += blockDim.x) s.length[v] = __ldcg(all + v);
     }
-    const u32 lengths = (u32)((g.rows * sizeof(Length) + 15) / 16); // in places of `front`
-    const HeldRows held = HELD ? hold_rows(g, front + 2 * FRONT + lengths) : HeldRows{};
     for (u32 i = thread; i < plan.count; i += blockDim.x) front[i] = __ldcg(s.near[plan.turn] + i);
     if (thread == 0) {
         block.near[0] = 0;
@@ -110,8 +108,7 @@ __device__ __forceinline__ void go_alone(const Graph& g, Search s, Plan& plan, u
     };
     for (;;) {
         while (plan.count && plan.count <= FRONT) {
-            if (HELD) relax_held<ARCS>(held, s, wave(), tally);
-            else relax_round<true, ARCS>(g, s, wave(), tally);
+            relax_round<true, ARCS>(g, s, wave(), tally);
             plan.entries += plan.count;
             plan.rounds++;
             rounds++;

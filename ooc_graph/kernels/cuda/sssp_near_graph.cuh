@@ -33,11 +33,6 @@
 #define SMALL 0
 #endif
 
-// Whether it has room for all arcs, too.
-#ifndef HELD
-#define HELD 0
-#endif
-
 struct Graph {
     u32 rows;
     const u64* out_offsets;

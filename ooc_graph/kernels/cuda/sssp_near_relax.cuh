@@ -144,61 +144,6 @@ __device__ __forceinline__ void relax_round(const Graph& g, const Search& s, con
     }
 }
 
-// All rows in the shared memory of the block that is alone.
-struct HeldRows {
-    const Weight* weights;
-    const u32* neighbors;
-    const u32* offsets;
-};
-
-// Copies them behind `at`.
-__device__ __forceinline__ HeldRows hold_rows(const Graph& g, void* at) {
-    const u32 arcs = (u32)__ldg(g.out_offsets + g.rows);
-    Weight* const weights = (Weight*)at;
-    u32* const neighbors = (u32*)(weights + arcs);
-    u32* const offsets = neighbors + arcs;
-#pragma unroll 4
-    for (u32 a = threadIdx.x; a < arcs; a += blockDim.x) {
-        weights[a] = __ldg(g.out_weights + a);
-        neighbors[a] = __ldg(g.out_neighbors + a);
-    }
-#pragma unroll 4
-    for (u32 v = threadIdx.x; v <= g.rows; v += blockDim.x) offsets[v] = (u32)__ldg(g.out_offsets + v);
-    return {weights, neighbors, offsets};
-}
-
-// One round by the block that is alone, from rows in its shared memory: a lane has a row, and N of its
-// arcs at a time. Stretches come from rounds of the grid only.
-template <int N>
-__device__ __forceinline__ void relax_held(const HeldRows& rows, const Search& s, const Wave& wave, Tally& tally) {
-    for (u32 i = threadIdx.x; i - threadIdx.x % 32 < wave.count; i += blockDim.x) {
-        Entry entry = {0, NONE, 0};
-        u32 at = 0, end = 0;
-        if (i < wave.count) {
-            entry = unpack(wave.now[i]);
-            at = rows.offsets[entry.row];
-            end = rows.offsets[entry.row + 1];
-            if (length_of<true>(s.length, entry.row) != entry.length) end = at;
-            else if (!entry.stretch) s.done[entry.row] = entry.length;
-            if (entry.stretch && end > at) {
-                at += entry.stretch * STRETCH;
-                end = min(at + STRETCH, end);
-            }
-        }
-        do {
-            u32 to[N];
-            Weight weight[N];
-#pragma unroll
-            for (int n = 0; n < N; n++) {
-                to[n] = at + n < end ? rows.neighbors[at + n] : NONE;
-                weight[n] = at + n < end ? rows.weights[at + n] : 0;
-            }
-            improve<true>(s, wave, entry.length, to, weight, tally);
-            at += N;
-        } while (__any_sync(FULL, at < end));
-    }
-}
-
 // An entry beyond the bound, if it still is what the row has.
 template <bool ALONE>
 struct FromList {
