@@ -36,6 +36,45 @@ __device__ __forceinline__ void over_rows(u32 rows, What what) {
     }
 }
 
+// In-arcs of this thread's rows: the first ones in registers.
+struct InArcs {
+    const u64* __restrict__ offsets;
+    const u32* __restrict__ neighbors;
+    const Weight* __restrict__ weights;
+    u32 to[EACH][PLACES / 2]; // two places among the lengths, in bytes, of 16 bits in one
+    Weight weight[EACH][PLACES];
+    u32 longer, fuller; // a bit for each row that has more; where any lane's has more than half as many
+
+    // All lanes of a warp call it.
+    __device__ __forceinline__ void read(u32 j, u32 v, bool real) {
+        const u64 first = real ? offsets[v] : 0, count = real ? offsets[v + 1] - first : 0;
+#pragma unroll
+        for (u32 k = 0; k < PLACES; k++) {
+            // In place of none an arc of weight 0 from the row itself, which leads nowhere.
+            const u32 place = (k < count ? neighbors[first + k] : v) * (u32)sizeof(Length);
+            to[j][k / 2] = k % 2 ? to[j][k / 2] | place << 16 : place;
+            weight[j][k] = k < count ? weights[first + k] : 0;
+        }
+        longer |= (u32)(count > PLACES) << j;
+        fuller |= (u32)(__any_sync(FULL, count > PLACES / 2) != 0) << j;
+    }
+
+    // Calls `what(place, weight)` for a row's in-arcs.
+    template <typename What>
+    __device__ __forceinline__ void over(u32 j, u32 v, What what) const {
+#pragma unroll
+        for (u32 k = 0; k < PLACES; k += 2) {
+            if (k && !(fuller >> j & 1)) return;
+            what(to[j][k / 2] & 0xFFFF, weight[j][k]);
+            what(to[j][k / 2] >> 16, weight[j][k + 1]);
+        }
+        if (!(longer >> j & 1)) return;
+#pragma unroll 1
+        for (u64 a = offsets[v] + PLACES; a < offsets[v + 1]; a++)
+            what(neighbors[a] * (u32)sizeof(Length), weights[a]);
+    }
+};
+
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     sssp_small(u32 rows, const u64* __restrict__ in_offsets, const u32* __restrict__ in_neighbors,
                const Weight* __restrict__ in_weights, const u32* __restrict__ original_of, u32* parent, Length* length,
@@ -46,39 +85,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     const u32 padded = (rows + BLOCK - 1) / BLOCK * BLOCK;
     Length* next = now + padded;
 
-    u32 to[EACH][PLACES / 2]; // two places in `now`, in bytes, of 16 bits in one
-    Weight weight[EACH][PLACES];
+    InArcs arcs = {in_offsets, in_neighbors, in_weights};
     Length mine[EACH];
-    // A bit for each row that has more arcs, and where any lane's has more than half as many.
-    u32 longer = 0, fuller = 0;
     over_rows(rows, [&](u32 j, u32 v) {
-        const u64 first = v < rows ? in_offsets[v] : 0;
-        const u64 arcs = v < rows ? in_offsets[v + 1] - first : 0;
-#pragma unroll
-        for (u32 k = 0; k < PLACES; k++) {
-            // In place of none an arc of weight 0 from the row itself, which leads nowhere.
-            const u32 place = (k < arcs ? in_neighbors[first + k] : v) * (u32)sizeof(Length);
-            to[j][k / 2] = k % 2 ? to[j][k / 2] | place << 16 : place;
-            weight[j][k] = k < arcs ? in_weights[first + k] : 0;
-        }
-        longer |= (u32)(arcs > PLACES) << j;
-        fuller |= (u32)(__any_sync(FULL, arcs > PLACES / 2) != 0) << j;
+        arcs.read(j, v, v < rows);
         now[v] = next[v] = mine[j] = v == root ? 0 : UNREACHED;
     });
-    // Calls `what(place, weight)` for a row's in-arcs.
-    auto over_arcs = [&](u32 j, u32 v, auto what) {
-        auto both = [&](u32 k) {
-            what(to[j][k / 2] & 0xFFFF, weight[j][k]);
-            what(to[j][k / 2] >> 16, weight[j][k + 1]);
-        };
-        both(0);
-        if (!(fuller >> j & 1)) return;
-        both(2);
-        if (!(longer >> j & 1)) return;
-#pragma unroll 1
-        for (u64 a = in_offsets[v] + PLACES; a < in_offsets[v + 1]; a++)
-            what(in_neighbors[a] * (u32)sizeof(Length), in_weights[a]);
-    };
     auto at_place = [](Length* lengths, u32 place) { return *(Length*)((char*)lengths + place); };
     __syncthreads();
 
@@ -87,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         better = 0;
         over_rows(rows, [&](u32 j, u32 v) {
             Length best = mine[j];
-            over_arcs(j, v, [&](u32 place, Weight w) { best = min(best, sum_of(at_place(now, place), w)); });
+            arcs.over(j, v, [&](u32 place, Weight w) { best = min(best, sum_of(at_place(now, place), w)); });
             better |= (u32)(best < mine[j]) << j;
             // What a round improves, the next one writes to the other copy.
             if ((better | fresh) >> j & 1) next[v] = best;
@@ -107,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         const Length at = mine[j];
         Best best = {UNREACHED, v == root ? root : NONE};
         if (at < UNREACHED)
-            over_arcs(j, v, [&](u32 place, Weight w) {
+            arcs.over(j, v, [&](u32 place, Weight w) {
                 const Length away = at_place(now, place);
                 if (away < at && sum_of(away, w) == at) best.take(away, place / (u32)sizeof(Length));
             });
@@ -126,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             if (!(waiting >> j & 1)) return;
             const Length at = mine[j];
             u32 nearest = NONE;
-            over_arcs(j, v, [&](u32 place, Weight w) {
+            arcs.over(j, v, [&](u32 place, Weight w) {
                 if (at_place(now, place) == at && sum_of(at, w) == at && !at_place(next, place))
                     nearest = min(nearest, place);
             });
