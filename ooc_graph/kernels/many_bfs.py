@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.bitmap import LOW, ONE, SIX, WORD_BITS, has, lowest_bit
+from ooc_graph.kernels.bitmap import LOW, ONE, SIX, WORD_BITS, count_bits, has, lowest_bit
 from ooc_graph.kernels.compiled import kernel, subroutine
-from ooc_graph.kernels.team import ABORT, CHUNK, atomic_add, atomic_load
+from ooc_graph.kernels.team import ABORT, CHUNK, FIRST_FREE, atomic_add, atomic_load, atomic_store
 from ooc_graph.types import AnyArray
 
 WORDS = 4
@@ -33,8 +33,13 @@ PULL_ABOVE = 4
 """Pull where the frontier holds more than one in so many of the arcs into rows not yet full."""
 REACHED, SUM, DEEPEST, BINS = range(4)
 """Columns of the tallies: vertices, sum of their levels, last level; from here on bins."""
-MOST, LANES_NOW, WIDTH = range(3)
-"""Places in ``options``: last level, sources of a batch, width of a bin."""
+MOST, LANES_NOW, WIDTH, PATIENCE, WORTH = range(5)
+"""Places in ``options``: last level, sources of a batch, width of a bin, and when to give up: after
+so many visits to every row, if fewer sources than that were found in a visit."""
+VISITS, FOUND = range(2)
+"""Places in ``counts``: rows settled, and sources found there."""
+GIVEN_UP = FIRST_FREE
+"""Word of the control array: some batch was not worth it."""
 NONE = np.uint64(0)
 
 
@@ -52,6 +57,7 @@ class Batch(NamedTuple):
     cache line; ``frontier`` (rows, WORDS): who reached it in the last one. Bitmaps (words,):
     ``active`` rows of the frontier, ``touched`` ones of this level, ``open`` ones that somebody has
     not reached. ``full`` (WORDS,) has the bits of all sources; ``planes`` (PLANES, WORDS) counts.
+    ``counts`` (2,): see `VISITS`, `FOUND`.
     """
 
     own: AnyArray
@@ -61,6 +67,7 @@ class Batch(NamedTuple):
     open: AnyArray
     full: AnyArray
     planes: AnyArray
+    counts: AnyArray
 
 
 @subroutine
@@ -168,6 +175,8 @@ def _settle(
                 own[row, k] |= new
                 frontier[row, k] = new
                 missing |= full[k] & ~own[row, k]
+                batch.counts[FOUND] += np.uint64(count_bits(new))
+            batch.counts[VISITS] += ONE
             arcs += out.offsets[row + ONE] - out.offsets[row]
             if missing == NONE:
                 batch.open[index] &= ~(ONE << (row & LOW))
@@ -210,6 +219,7 @@ def _begin(batch: Any, sources: Any) -> None:
     batch.touched[:] = NONE
     batch.full[:] = NONE
     batch.planes[:] = NONE
+    batch.counts[:] = NONE
     for index in range(len(batch.open)):
         batch.open[index] = ~NONE
     if rows & 63:
@@ -231,8 +241,11 @@ def _search(
     options: Any,
     answer: Any,
     tallies: Any,
-) -> None:
-    """Go from level to level until nothing is found, or the last one that is wanted."""
+) -> bool:
+    """Go from level to level until nothing is found, or the last one that is wanted.
+
+    Returns whether it came to the end; else some batch was not worth it.
+    """
     is_told = len(answer) > 0
     depth, open_arcs = 0, len(into.neighbors)
     while atomic_load(control, ABORT) == 0:
@@ -240,6 +253,11 @@ def _search(
         open_arcs -= filled
         if not is_told:
             _tally(batch, planes, depth, options[WIDTH], tallies)
+        visits, found = np.int64(batch.counts[VISITS]), np.int64(batch.counts[FOUND])
+        if visits > options[PATIENCE] * len(batch.own) and found < options[WORTH] * visits:
+            atomic_store(control, GIVEN_UP, 1)
+        if atomic_load(control, GIVEN_UP) != 0:
+            return False
         if arcs == 0 or open_arcs == 0 or depth >= options[MOST]:
             break
         depth += 1
@@ -247,6 +265,7 @@ def _search(
             _pull(into, batch)
         else:
             _push(out, batch)
+    return True
 
 
 @kernel
@@ -263,8 +282,9 @@ def search_batches(
     sources: Any,
     answer: Any,
     tallies: Any,
+    finished: Any,
 ) -> None:
-    """Search batch after batch, each on one thread.
+    """Search batch after batch, each on one thread, until one is not worth it.
 
     Parameters
     ----------
@@ -275,7 +295,7 @@ def search_batches(
     wanted
         Bitmap of the rows that are counted.
     options
-        int64 (3,): see `MOST`, `LANES_NOW`, `WIDTH`.
+        int64 (5,): see `MOST` to `WORTH`.
     far
         (1,): level of what is not reached.
     sources
@@ -284,6 +304,8 @@ def search_batches(
         int32 (sources, rows), levels; or (0, rows), and the tallies are wanted.
     tallies
         int64 (sources, 3 + bins), zeros; or (0, 3).
+    finished
+        bool (batches,), false: set where a batch came to its end.
     """
     batch = Batch(
         states.own[thread],
@@ -293,9 +315,10 @@ def search_batches(
         states.open[thread],
         states.full[thread],
         states.planes[thread],
+        states.counts[thread],
     )
     lanes = options[LANES_NOW]
-    while atomic_load(control, ABORT) == 0:
+    while atomic_load(control, ABORT) == 0 and atomic_load(control, GIVEN_UP) == 0:
         first = atomic_add(control, CHUNK, lanes)
         if first >= len(sources):
             break
@@ -304,4 +327,5 @@ def search_batches(
         for lane in range(len(mine)):
             mine[lane, :] = far[0]
         _begin(batch, sources[first:end])
-        _search(control, out, into, batch, wanted, options, mine, tallies[first:end])
+        told = tallies[first:end]
+        finished[first // lanes] = _search(control, out, into, batch, wanted, options, mine, told)

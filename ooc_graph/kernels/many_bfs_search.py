@@ -1,24 +1,35 @@
-"""BFS from many sources on a graph in memory: batches and threads (CPU)."""
+"""BFS from many sources on a graph in memory: batches and threads (CPU).
+
+Batches are given up for single searches where they are not worth it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.bitmap import Words, pack_bits, words_for
+from ooc_graph.kernels.bitmap import WORD_BITS, pack_bits, words_for
 from ooc_graph.kernels.many_bfs import BINS, LANES, PLANES, WORDS, Batch, Neighbors, search_batches
+from ooc_graph.kernels.many_bfs_singly import BfsSideBySide, tally_levels, write_levels
 from ooc_graph.kernels.many_search import even_lanes
 from ooc_graph.kernels.team import Team, new_control
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
 
-_DEEPEST = np.iinfo(np.int64).max
+FEW_LANES = 32
+"""A batch of fewer sources is not even tried."""
+PATIENCE = 2
+"""Visits to every row after which it is asked whether a batch is worth it."""
+WORTH = 12
+"""Sources to be found in a visit: it costs so many times one of a single search."""
 
 
 class CpuManyBfs:
     """Levels from any number of sources; rows are read once for a batch of them.
 
-    Every thread searches batches of its own. Beside the rows each holds 97 bytes a vertex.
+    Every thread searches batches of its own. Beside the rows each holds 97 bytes a vertex, or less
+    where sources are searched from one by one.
 
     Parameters
     ----------
@@ -33,7 +44,8 @@ class CpuManyBfs:
     def __init__(self, out: Rows, into: Rows, team: Team) -> None:
         self._out = _neighbors(out)
         self._into = self._out if into is out else _neighbors(into)
-        self._team = team
+        self._rows, self._team = (out, into), team
+        self._is_thin = False
 
     @property
     def vertices(self) -> int:
@@ -68,8 +80,12 @@ class CpuManyBfs:
         """
         if answer is None:
             answer = np.empty((len(sources), self.vertices), np.int32)
+        last = INT32_UNREACHED - 1 if most is None else most
         nothing = np.empty((0, BINS), np.int64)
-        self._search(sources, lanes, most, 1, pack_bits(np.empty(0, np.bool_)), answer, nothing)
+        nobody = np.zeros(self.vertices, np.bool_)
+        left = self._batches(sources, lanes, [last, 1], nobody, answer, nothing)
+        places, rows = np.flatnonzero(left), answer
+        self._singly(sources[places], lambda at, level: write_levels(level, last, rows[places[at]]))
         return answer
 
     def tally(
@@ -100,38 +116,57 @@ class CpuManyBfs:
             levels; the last level with one of them; and how many there are in each bin.
         """
         chosen = np.ones(self.vertices, np.bool_) if wanted is None else wanted
+        last = INT32_UNREACHED - 1 if most is None else most
         tallies = np.zeros((len(sources), BINS + bins), np.int64)
         nothing = np.empty((0, self.vertices), np.int32)
-        self._search(sources, lanes, most, width, pack_bits(chosen), nothing, tallies)
+        left = self._batches(sources, lanes, [last, width], chosen, nothing, tallies)
+        tallies[left] = 0
+        places = np.flatnonzero(left)
+        self._singly(
+            sources[places],
+            lambda at, level: tally_levels(level, last, chosen, width, tallies[places[at]]),
+        )
         return tallies
 
-    def _search(
+    def _batches(
         self,
         sources: IntArray,
         lanes: int,
-        most: int | None,
-        width: int,
-        wanted: Words,
+        limits: list[int],
+        wanted: AnyArray,
         answer: AnyArray,
         tallies: IntArray,
-    ) -> None:
-        if not len(sources):
-            return
+    ) -> AnyArray:
+        """Search by batches as long as they are worth it; whose sources are left, bool (sources,).
+
+        ``limits`` are the last level and the width of a bin.
+        """
+        last, width = limits
         each = even_lanes(len(sources), min(lanes, LANES), self._team.threads)
-        options = np.array([_DEEPEST if most is None else most, each, width], np.int64)
+        if self._is_thin or not len(sources) or each < min(FEW_LANES, lanes):
+            return np.ones(len(sources), np.bool_)
+        finished = np.zeros(-(-len(sources) // each), np.bool_)
         self._team.launch(
             search_batches,
             new_control(),
             self._out,
             self._into,
             _states(self.vertices, self._team.threads),
-            wanted,
-            options,
+            pack_bits(wanted),
+            np.array([last, each, width, PATIENCE, WORTH], np.int64),
             np.array([INT32_UNREACHED], np.int32),
             sources,
             answer,
             tallies,
+            finished,
         )
+        # Of few sources it says little: more of them may meet.
+        self._is_thin = not finished.all() and each >= WORD_BITS
+        return np.repeat(~finished, each)[: len(sources)]
+
+    def _singly(self, sources: IntArray, take: Callable[[int, AnyArray], None]) -> None:
+        if len(sources):
+            BfsSideBySide(*self._rows, min(self._team.threads, len(sources))).each(sources, take)
 
 
 def _neighbors(rows: Rows) -> Neighbors:
@@ -153,4 +188,5 @@ def _states(rows: int, threads: int) -> Batch:
         empty(words),
         empty(WORDS),
         empty(PLANES, WORDS),
+        empty(2),
     )

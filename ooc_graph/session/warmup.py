@@ -8,6 +8,7 @@ import numpy as np
 
 from ooc_graph.exchange import local
 from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.many_bfs_search import FEW_LANES
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
 from ooc_graph.session.first_use import Part, turn
 from ooc_graph.shards.load import Graph
@@ -41,8 +42,13 @@ def warm_part(part: Part, device: CpuDevice) -> None:
     """Run the search on two vertices that are neighbours of each other."""
     tiny = _pair(part)
     if part.variant != RANKS:
-        sources = (np.zeros(1, np.int64),)
-        roots: dict[str, Any] = {"components": (), APSP: sources, MULTI_SOURCE_BFS: sources}
+        sources = np.zeros(FEW_LANES * device.threads, np.int64)
+        roots: dict[str, Any] = {
+            "components": (),
+            APSP: (sources[:1],),
+            # So many that they are searched from by batches.
+            MULTI_SOURCE_BFS: (sources,),
+        }
         getattr(device, part.job)(tiny).run(*roots.get(part.job, (0,)))
     else:
         coroutine, shared = _ranks(part, device, tiny)

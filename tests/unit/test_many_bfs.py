@@ -6,13 +6,21 @@ from collections import deque
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ooc_graph.kernels import many_bfs_search
 from ooc_graph.kernels.many_bfs_search import CpuManyBfs
 from ooc_graph.kernels.team import Team
 from ooc_graph.types import INT32_UNREACHED, AnyArray
 from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
+
+
+@pytest.fixture(autouse=True)
+def batches_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are never given up, as most of these graphs would have it."""
+    monkeypatch.setattr(many_bfs_search, "FEW_LANES", 1)
+    monkeypatch.setattr(many_bfs_search, "WORTH", 0)
 
 
 def search_of(arcs: Arcs, threads: int = 1, ids: str = "uint32") -> CpuManyBfs:
@@ -64,14 +72,17 @@ def check_tallies(
         assert told == [len(inside), int(inside.sum(dtype=np.int64)), deepest, *counts]
 
 
-@settings(max_examples=60, deadline=None)
-@given(small_arcs(), st.sampled_from([1, 2]), st.data())
-def test_small_graphs(arcs, threads, data):
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(small_arcs(), st.sampled_from([1, 2]), st.booleans(), st.data())
+def test_small_graphs(arcs, threads, singly, data):
     vertex = st.integers(0, arcs.vertices - 1)
     sources = data.draw(st.lists(vertex, min_size=1, max_size=300))
     wanted = np.array(data.draw(st.lists(st.booleans(), min_size=arcs.vertices)))[: arcs.vertices]
     most = data.draw(st.none() | st.integers(0, 4))
     search, expected = search_of(arcs, threads), levels(arcs, sources)
+    search._is_thin = singly
     check(search, expected, sources)
     check_tallies(search, expected, sources, wanted, most)
     limited = search.run(np.array(sources), most=most)
@@ -98,6 +109,20 @@ def test_deep_levels():
     assert expected.max() > 600
     check(search, expected, sources)
     check_tallies(search, expected, sources)
+
+
+def test_batches_are_given_up_where_sources_do_not_meet(monkeypatch):
+    monkeypatch.setattr(many_bfs_search, "WORTH", 12)
+    arcs = arcs_of(np.arange(700), np.arange(1, 701), np.ones(700), directed=False)
+    sources = list(range(0, arcs.vertices, 3))
+    search, expected = search_of(arcs, 2), levels(arcs, sources)
+    check_tallies(search, expected, sources)
+    assert search._is_thin
+    check(search, expected, sources)
+    dense = skewed(700, 9000, "float32", directed=False, seed=4)
+    search, expected = search_of(dense, 2), levels(dense, sources)
+    check(search, expected, sources)
+    assert not search._is_thin
 
 
 def test_counts_of_many_vertices():
