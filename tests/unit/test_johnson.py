@@ -258,7 +258,9 @@ def chooser_of(arcs: Arcs, lanes: int) -> CpuJohnson:
 
 
 @pytest.mark.parametrize("way", ["thin", "timed", "batches"])
-@pytest.mark.parametrize(("dtype", "negative"), [("int64", False), ("float64", True)])
+@pytest.mark.parametrize(
+    ("dtype", "negative"), [("int64", False), pytest.param("float64", True, marks=pytest.mark.slow)]
+)
 def test_one_by_one_gives_the_same_bytes(monkeypatch, dtype, negative, way):
     """Long and thin as the graph is, or because the first batches took longer, or not at all."""
     arcs = grid(9, dtype)

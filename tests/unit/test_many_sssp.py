@@ -41,7 +41,7 @@ OFTEN = [
 def test_small_graphs(monkeypatch, dtype, pruned):
     monkeypatch.setattr(many_search, "PRUNED_FROM", 1 if pruned else 1 << 30)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(small_arcs(dtype), st.sampled_from([1, 2]), st.data())
     def run(arcs, threads, data):
         vertex = st.integers(0, arcs.vertices - 1)
