@@ -19,6 +19,9 @@ from ooc_graph.kernels.sssp_rank import CpuSsspRank
 from ooc_graph.kernels.sssp_search import CpuSsspSearch, headed_rows, light_rows
 from ooc_graph.kernels.sssp_shared import CpuSsspShared
 from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.tier_bfs_search import TierBfsSearch
+from ooc_graph.kernels.tier_rows import TierRows
+from ooc_graph.kernels.tier_sssp_search import Known, TierSsspSearch
 from ooc_graph.types import Shard
 
 
@@ -62,6 +65,14 @@ class CpuDevice:
         if suits_near_far(out, shard.tuples):
             return CpuNearFarSearch(out, into, shard.tuples, self._team)
         return CpuSsspSearch(out, into, shard.tuples, self._team)
+
+    def tier_bfs(self, out: TierRows, into: TierRows) -> TierBfsSearch:
+        """BFS on a whole graph of which only heads of rows are in memory (hub-first rows)."""
+        return TierBfsSearch(out, into, self._team)
+
+    def tier_sssp(self, out: TierRows, into: TierRows, known: Known) -> TierSsspSearch:
+        """SSSP on a whole graph of which only heads of rows are in memory (light-first rows)."""
+        return TierSsspSearch(out, into, known, self._team)
 
     def sssp_rank(self, shard: Shard) -> CpuSsspRank:
         """SSSP steps on one shard (light-first rows)."""
