@@ -7,7 +7,7 @@ import click
 from ooc_graph import __version__
 from ooc_graph.cli.graphs import build, graph500
 from ooc_graph.cli.searches import bfs, components, sssp
-from ooc_graph.cli.stores import export, info, verify
+from ooc_graph.cli.stores import export, info, plan, verify
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,5 +19,5 @@ def command() -> None:
     """
 
 
-for _subcommand in (graph500, build, bfs, sssp, components, info, verify, export):
+for _subcommand in (graph500, build, bfs, sssp, components, info, plan, verify, export):
     command.add_command(_subcommand)

@@ -8,7 +8,7 @@ row. As many are kept as the budget has room for; what is left keeps units that 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,8 @@ from ooc_graph.types import AnyArray, IntArray
 
 RESERVE_BYTES = 4 << 20
 """What interpreter, threads and allocator take beside the arrays."""
+SLACK_SHARE = 32
+"""Besides, one in this many of the bytes beyond the least is left alone."""
 ANSWER_VERTICES, ANSWER_VERTEX_BYTES, ANSWER_BLOCK_BYTES = 1 << 18, 48, 2 << 20
 """Vertices in a piece of an answer that is written, bytes of each, and blocks on their way."""
 MOST_BATCH_UNITS = 32
@@ -170,6 +172,8 @@ class Plan:
         Units of neighbours that are fetched at a time.
     kept_bytes
         Memory for units that were read, of each side.
+    slack_bytes
+        Part of the budget that is left alone beside the reserve.
     """
 
     facts: Facts
@@ -177,6 +181,7 @@ class Plan:
     rule: HeadRule
     batch_units: int
     kept_bytes: int
+    slack_bytes: int = 0
 
     @property
     def head_arcs(self) -> int:
@@ -196,7 +201,7 @@ class Plan:
             "heads": self.head_arcs * facts.arc_bytes,
             "staging": sides * (self.batch_units * _staged_bytes(facts) + _window_bytes(facts)),
             "kept units": sides * self.kept_bytes,
-            "reserve": RESERVE_BYTES,
+            "reserve": RESERVE_BYTES + self.slack_bytes,
         }
 
     @property
@@ -225,15 +230,14 @@ def plan_disk(facts: Facts, budget_bytes: int) -> Plan:
     batch = LEAST_BATCH_UNITS + min(
         MOST_BATCH_UNITS - LEAST_BATCH_UNITS, spare // STAGING_SHARE // staged
     )
+    slack_bytes = spare // SLACK_SHARE
     for rule in larger:
-        if Plan(facts, budget_bytes, rule, batch, 0).bytes > budget_bytes:
+        if Plan(facts, budget_bytes, rule, batch, 0, slack_bytes).bytes > budget_bytes:
             break
         chosen = rule
-    bare = Plan(facts, budget_bytes, chosen, batch, 0)
+    bare = Plan(facts, budget_bytes, chosen, batch, 0, slack_bytes)
     rest = min(budget_bytes - bare.bytes, _tail_bytes(facts, bare)) // len(facts.sides)
-    return Plan(
-        facts, budget_bytes, chosen, batch, rest // names.SIDECAR_BYTES * names.SIDECAR_BYTES
-    )
+    return replace(bare, kept_bytes=rest // names.SIDECAR_BYTES * names.SIDECAR_BYTES)
 
 
 def least_bytes(facts: Facts) -> int:

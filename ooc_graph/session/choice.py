@@ -6,17 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
-
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.kernels.cuda_held import MOST_ROWS
 from ooc_graph.kernels.interface import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
 from ooc_graph.kernels.sssp_near_far_search import may_pair_rows, paired_bytes
 from ooc_graph.kernels.sssp_search import first_rows
-from ooc_graph.layout.names import TUPLES
 from ooc_graph.session import edges_method, resident
 from ooc_graph.session.devices import AUTO, CPU, CUDA
 from ooc_graph.session.place import Place
+from ooc_graph.session.tiers import has_tiers, plan_within
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Progress
 
@@ -43,11 +41,14 @@ class Way:
         ``one`` rank, or ``local`` or ``scheduler``.
     why
         Why it is the CPU where ``auto`` was asked for; else empty.
+    budget_bytes
+        Memory for a search whose arcs stay in the store; 0 where all are brought into memory.
     """
 
     device: str
     exchange: str
     why: str = ""
+    budget_bytes: int = 0
 
 
 def choose(
@@ -57,8 +58,14 @@ def choose(
     *,
     exchange: str = "auto",
     method: str = edges_method.ROWS,
+    tiers: bool = False,
 ) -> Way:
     """Choose device and exchange.
+
+    Parameters
+    ----------
+    tiers
+        Whether arcs may stay in the store where they fit no worker, nor all together.
 
     Raises
     ------
@@ -75,7 +82,7 @@ def choose(
     if refusal := _for_cpus_only(kernel, method):
         if place.wanted == CUDA:
             raise UsageError(refusal)
-        return on_cpu(graph, kernel, place, exchange=exchange, method=method, why="")
+        return on_cpu(graph, kernel, place, exchange=exchange, method=method, why="", tiers=tiers)
     why = place.device.why
     if place.device.name == CUDA:
         try:
@@ -84,7 +91,7 @@ def choose(
             if place.wanted != AUTO:
                 raise
             why = str(error)
-    return on_cpu(graph, kernel, place, exchange=exchange, method=method, why=why)
+    return on_cpu(graph, kernel, place, exchange=exchange, method=method, why=why, tiers=tiers)
 
 
 def carry_out(
@@ -120,13 +127,29 @@ def carry_out(
     return run(way)
 
 
-def on_cpu(graph: Graph, kernel: str, place: Place, *, exchange: str, method: str, why: str) -> Way:
+def on_cpu(
+    graph: Graph,
+    kernel: str,
+    place: Place,
+    *,
+    exchange: str,
+    method: str,
+    why: str,
+    tiers: bool = False,
+) -> Way:
     """As `choose`, for the CPU."""
+    available = place.process_limit_bytes
     if method == edges_method.EDGES:
-        chosen = edges_method.choose_one(graph, kernel, exchange, place.process_limit_bytes)
-    else:
-        chosen = choose_exchange(graph, kernel, exchange, place)
-    return Way(CPU, chosen, why)
+        return Way(CPU, edges_method.choose_one(graph, kernel, exchange, available), why)
+    try:
+        return Way(CPU, choose_exchange(graph, kernel, exchange, place), why)
+    except MemoryBudgetError:
+        if not tiers or exchange != "auto" or not has_tiers(graph, kernel):
+            raise
+    try:
+        return Way(CPU, "one", why, plan_within(graph, kernel, available).budget_bytes)
+    except MemoryBudgetError as refusal:
+        raise MemoryBudgetError(f"{refusal} or add workers that have the memory") from None
 
 
 def _for_cpus_only(kernel: str, method: str) -> str:
@@ -198,19 +221,9 @@ def _copied_bytes(graph: Graph, kernel: str) -> int:
     weights, arcs = graph.weight_dtype, graph.arcs // sides
     if kernel != "sssp" or weights is None or not may_pair_rows(weights, graph.rows, arcs):
         return 0
-    if weights.kind == "f" and hubs_hold_much(_head_share(graph)):
+    if weights.kind == "f" and hubs_hold_much(graph.head_share(first_rows(graph.rows))):
         return 0
     return paired_bytes(graph.rows, arcs)
-
-
-def _head_share(graph: Graph) -> float:
-    """Share of the input tuples at the first 1 % of the rows; reads no others."""
-    count, spec, held = first_rows(graph.rows), graph.stored.spec(TUPLES), 0
-    for index in range(-(-count // spec.chunk)):
-        start, _ = spec.bounds(index)
-        held += int(graph.stored.chunk(spec, index)[: count - start].sum(dtype=np.uint64))
-    tuples = 2 * (graph.edges - int(graph.attributes["self_loops"]))
-    return held / max(tuples, 1)
 
 
 def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str:

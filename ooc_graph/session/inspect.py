@@ -1,4 +1,4 @@
-"""What ``info`` shows of a store."""
+"""What ``info`` shows of a store, and ``plan`` of searches."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from rich.console import Console
 from rich.table import Table
 
 from ooc_graph.layout.stored import Stored
+from ooc_graph.memory.plan import describe
+from ooc_graph.session.choice import resident_bytes
+from ooc_graph.session.resident import ORDER_OF
+from ooc_graph.session.tiers import plan_within
+from ooc_graph.shards.load import Graph
 
 _WIDE = 100_000
 
 
-def describe(stored: Stored) -> dict[str, Any]:
+def describe_store(stored: Stored) -> dict[str, Any]:
     """Facts of a store, JSON-able."""
     files = stored.manifest.files.values()
     return {
@@ -23,6 +28,41 @@ def describe(stored: Stored) -> dict[str, Any]:
         "files": len(files),
         "bytes": sum(entry.size for entry in files),
         "manifest_sha256": stored.manifest.sha256,
+    }
+
+
+def describe_plan(graph: Graph, kernel: str, limit_bytes: int) -> dict[str, Any]:
+    """What searches of a graph by one worker hold in memory, JSON-able; reads offsets at most.
+
+    Parameters
+    ----------
+    kernel
+        ``bfs`` or ``sssp``.
+    limit_bytes
+        Memory of the worker.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Says the least that would do.
+    UsageError, NegativeWeightError
+        The graph has no rows for the kernel.
+    """
+    order = ORDER_OF[kernel]
+    graph.require(order)
+    needed = resident_bytes(graph, kernel)
+    if needed > limit_bytes:
+        return describe(plan_within(graph, kernel, limit_bytes))
+    rows = graph.resident_bytes(order)
+    return {
+        "kernel": kernel,
+        "tier": "memory",
+        "budget": limit_bytes,
+        "bytes: rows": rows,
+        "bytes: id tables and vertex state": needed - rows,
+        "bytes: in all": needed,
+        "share of arcs in memory": 1.0,
+        "bytes that stay in the store": 0,
     }
 
 

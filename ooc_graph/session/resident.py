@@ -21,9 +21,11 @@ from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import EDGES, ROWS, load_search
 from ooc_graph.session.machine import cores
-from ooc_graph.session.warmup import NEAR_FAR, warm
+from ooc_graph.session.tiers import load_within
+from ooc_graph.session.warmup import NEAR_FAR, TIERS, warm
 from ooc_graph.shards.in_memory import find_graph
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tiers import TierSearch
 
 # Device memory a vertex at most; measured peaks are below it.
 _CUDA_BFS_BYTES, _CUDA_SSSP_BYTES, _CUDA_WIDE_BYTES = 64, 96, 160
@@ -55,6 +57,11 @@ class Searcher:
     ids: Ids
     tuples: Any
     named: bool = False
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes read of the store so far, where arcs stay there."""
+        return int(self.search.moved.bytes) if isinstance(self.search, TierSearch) else 0
 
 
 _lock = threading.RLock()
@@ -111,22 +118,37 @@ def _number_of(device_name: str) -> str:
 
 @contextmanager
 def searcher(
-    path: str, identity: str, kernel: str, method: str = ROWS, device_name: str = CPU
+    path: str,
+    identity: str,
+    kernel: str,
+    method: str = ROWS,
+    device_name: str = CPU,
+    budget_bytes: int = 0,
 ) -> Iterator[Searcher]:
-    """Exclusive use of a resident graph; loads it, in place of what was held before."""
+    """Exclusive use of a resident graph; loads it, in place of what was held before.
+
+    Parameters
+    ----------
+    budget_bytes
+        Memory for a search whose arcs stay in the store; 0: all are brought into memory.
+    """
     with _lock:
-        key = (path, identity, kernel, method, device_name, _number_of(device_name))
+        number = _number_of(device_name)
+        key = (path, identity, kernel, method, device_name, number, str(budget_bytes))
         if key not in _held:
             # Ranks first: only then is what they held seen as free.
             release_ranks()
             release()
-            _held[key] = _load(path, identity, kernel, method, device_name)
+            _held[key] = _load(path, identity, kernel, method, device_name, budget_bytes)
         yield _held[key]
 
 
 def release() -> None:
     """Forget the graph that searches of one rank hold in this process, on whichever device."""
     with _lock:
+        for held in _held.values():
+            if isinstance(held.search, TierSearch):
+                held.search.close()
         _held.clear()
         if CUDA in _devices:
             cuda_modules.free_unused()
@@ -210,7 +232,9 @@ def load_ids(graph: Graph) -> Ids:
     return Ids(graph.internal_of(), graph.original_of(), graph.first_id, originals)
 
 
-def _load(path: str, identity: str, kernel: str, method: str, device_name: str) -> Searcher:
+def _load(
+    path: str, identity: str, kernel: str, method: str, device_name: str, budget_bytes: int
+) -> Searcher:
     graph = open_same(path, identity)
     if device_name == CUDA:
         device(CUDA)
@@ -224,6 +248,10 @@ def _load(path: str, identity: str, kernel: str, method: str, device_name: str) 
     if method == EDGES:
         search = load_search(graph, kernel, device())
         return Searcher(kernel, search, graph, load_ids(graph), graph.tuples())
+    if budget_bytes:
+        warm(kernel, graph, device(), variant=TIERS)
+        search = load_within(graph, kernel, budget_bytes, device())
+        return Searcher(kernel, search, graph, load_ids(graph), None)
     shard = graph.load(ORDER_OF[kernel])
     search = getattr(device(), kernel)(shard)
     warm(kernel, graph, device(), variant=variant_of(search))

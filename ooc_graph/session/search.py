@@ -19,7 +19,7 @@ from ooc_graph.errors import UsageError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.session import device_answer, edges_method, resident
+from ooc_graph.session import device_answer, edges_method, resident, tiers
 from ooc_graph.session.choice import Way, carry_out, choose, on_cpu
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.place import Place
@@ -90,7 +90,7 @@ def search(
     graph.require(resident.ORDER_OF[kernel])
     root = _as_id(root)
     graph.position_of(root)
-    way = choose(graph, kernel, place, exchange=exchange, method=method)
+    way = choose(graph, kernel, place, exchange=exchange, method=method, tiers=True)
     _require_arrays(arrays, way, place, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
     with writing as store, progress.stage(f"{kernel} from {root}"):
@@ -106,15 +106,20 @@ def search(
         )
 
         def run(way: Way) -> Written:
-            return _carry_out(graph, replace(task, device=way.device), way.exchange, place)
+            chosen = replace(task, device=way.device, budget_bytes=way.budget_bytes)
+            return _carry_out(graph, chosen, way.exchange, place)
 
         def fall_back(why: str) -> Way:
-            return on_cpu(graph, kernel, place, exchange=exchange, method=method, why=why)
+            return on_cpu(
+                graph, kernel, place, exchange=exchange, method=method, why=why, tiers=True
+            )
 
         if arrays == CUPY:  # nothing else than the device will do
             written = run(way)
         else:
             written = carry_out(way, kernel, place, progress, run, fall_back)
+        for note in written.notes:
+            progress.note(note)
         if store is not None:
             dtype = _measure(graph, kernel)
             attributes = result_attributes(kernel, root, graph.content_sha256, dtype)
@@ -161,13 +166,40 @@ def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Wri
 
 
 def search_whole(task: SearchTask) -> Written:
-    """One rank with the whole graph; runs on the worker that holds it."""
-    identity = task.path, task.identity, task.kernel, task.method, task.device
+    """One rank with the whole graph; runs on the worker that holds it.
+
+    Where memory is refused, more of the arcs stay in the store.
+    """
+    try:
+        return _search_held(task)
+    except MemoryError:
+        graph = resident.open_same(task.path, task.identity)
+        if (
+            task.device != CPU
+            or task.method != edges_method.ROWS
+            or not tiers.has_tiers(graph, task.kernel)
+        ):
+            raise
+    resident.release()
+    order = resident.ORDER_OF[task.kernel]
+    budget_bytes = tiers.smaller_budget(graph, task.kernel, order, task.budget_bytes)
+    written = search_whole(replace(task, budget_bytes=budget_bytes))
+    refused = f"memory was refused: {task.kernel} went on within {budget_bytes:,} bytes"
+    return replace(written, notes=(refused, *written.notes))
+
+
+def _search_held(task: SearchTask) -> Written:
+    identity = task.path, task.identity, task.kernel, task.method, task.device, task.budget_bytes
     with resident.searcher(*identity) as held:
         if task.arrays == CUPY:
             return device_answer.search(held, task.root)
+        before = held.moved_bytes
         tree, course = run_search(held, task.root)
-        return _written(task, tree, held.ids, course)
+        written = _written(task, tree, held.ids, course)
+        if task.budget_bytes:
+            note = tiers.note_of(held.search, held.moved_bytes - before)
+            written = replace(written, notes=(note,))
+        return written
 
 
 def answer_lonely(task: SearchTask) -> Written:
