@@ -141,6 +141,11 @@ def on_cpu(
     available = place.process_limit_bytes
     if method == edges_method.EDGES:
         return Way(CPU, edges_method.choose_one(graph, kernel, exchange, available), why)
+    if tiers and exchange == "auto" and not place.is_limited:
+        # What is free has become less by what is held, which is enough for another search.
+        held_bytes = resident.held_budget(graph, kernel)
+        if held_bytes is not None:
+            return Way(CPU, "one", why, held_bytes)
     try:
         return Way(CPU, choose_exchange(graph, kernel, exchange, place), why)
     except MemoryBudgetError:

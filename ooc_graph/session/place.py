@@ -38,6 +38,10 @@ class Place(Protocol):
         """Memory of all processes together."""
 
     @property
+    def is_limited(self) -> bool:
+        """Whether the memory is a limit that somebody set, not what happens to be free."""
+
+    @property
     def wanted(self) -> str:
         """Device that was asked for: ``auto``, ``cpu`` or ``cuda``."""
 
@@ -80,6 +84,7 @@ class Here:
     def __init__(self, limit_bytes: int | None = None, wanted: str = AUTO) -> None:
         require_name(wanted)
         self.wanted = wanted
+        self.is_limited = limit_bytes is not None
         self.limit_bytes = limit_bytes or default_limit_bytes()
 
     @cached_property
@@ -131,6 +136,8 @@ class OnCluster:
     wanted
         Device that was asked for.
     """
+
+    is_limited = True
 
     def __init__(self, client: Client, limit_bytes: int | None = None, wanted: str = AUTO) -> None:
         if client.asynchronous:

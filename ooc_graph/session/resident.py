@@ -143,6 +143,19 @@ def searcher(
         yield _held[key]
 
 
+def held_budget(graph: Graph, kernel: str) -> int | None:
+    """Budget within which this process holds a graph for a kernel on the CPU; 0: whole.
+
+    None where it does not hold it.
+    """
+    with _lock:
+        for path, identity, *others, _, budget_bytes in _held:
+            wanted = str(graph.path), graph.identity, [kernel, ROWS, CPU]
+            if (path, identity, others) == wanted:
+                return int(budget_bytes)
+    return None
+
+
 def release() -> None:
     """Forget the graph that searches of one rank hold in this process, on whichever device."""
     with _lock:

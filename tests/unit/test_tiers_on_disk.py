@@ -29,7 +29,7 @@ from ooc_graph.memory.plan import (
     plan_disk,
     rules,
 )
-from ooc_graph.session import choice, resident
+from ooc_graph.session import choice, place, resident
 from ooc_graph.session import tiers as session_tiers
 from ooc_graph.session.search import search_whole
 from ooc_graph.session.ways import SearchTask
@@ -330,6 +330,26 @@ def test_memory_refused_at_any_allocation_is_done_without(kernel, kronecker, mon
         assert written.notes[0].startswith("memory was refused")
     assert len(written.notes) == 1
     assert scarce.fails_at > 15
+
+
+def test_what_is_held_serves_again_though_less_is_free(kronecker, monkeypatch):
+    graph = og.open(kronecker)
+    source = int(graph.original_of()[9])
+    whole = choice.resident_bytes(graph, "bfs")
+    loads = []
+    load = resident._load
+    monkeypatch.setattr(resident, "_load", lambda *given: loads.append(given) or load(*given))
+    for free, kept in ((whole, whole - 1), (whole - 1, whole // 2)):
+        resident.release()
+        monkeypatch.setattr(place, "default_limit_bytes", lambda free=free: free)
+        wanted = og.bfs(graph, source, device="cpu").parent.tobytes()
+        monkeypatch.setattr(place, "default_limit_bytes", lambda kept=kept: kept)
+        assert og.bfs(graph, source, device="cpu").parent.tobytes() == wanted
+        # A limit that is given is kept.
+        limit = whole - 1000
+        found = og.bfs(graph, source, device="cpu", memory_limit=limit)
+        assert found.parent.tobytes() == wanted
+    assert [given[-1] for given in loads] == [0, limit, whole - 1, limit]
 
 
 def test_a_graph_that_memory_does_not_hold_whole_after_all(kronecker, monkeypatch):
