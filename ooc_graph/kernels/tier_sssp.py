@@ -203,16 +203,18 @@ def pull_tails(
 
 
 @kernel
-def count_arcs(bits: Any, lengths: Any) -> tuple[int, int]:
-    """Rows of a bitmap, and their arcs."""
-    count, arcs = 0, 0
+def count_arcs(bits: Any, heads: Any) -> tuple[int, int, int]:
+    """Rows of a bitmap, their arcs, and how many of them go beyond their heads."""
+    count, arcs, longer = 0, 0, 0
     for index in range(len(bits)):
         word = bits[index]
         count += count_bits(word)
         while word != 0:
-            arcs += lengths[index * WORD_BITS + lowest_bit(word)]
+            row = index * WORD_BITS + lowest_bit(word)
             word &= word - ONE
-    return count, arcs
+            arcs += heads.lengths[row]
+            longer += heads.starts[row + 1] - heads.starts[row] < heads.lengths[row]
+    return count, arcs, longer
 
 
 @kernel

@@ -51,6 +51,9 @@ from ooc_graph.kernels.tier_sssp_parents import (
 from ooc_graph.kernels.tier_sssp_push import push_heads
 from ooc_graph.types import AnyArray
 
+TAIL_ROWS = 4096
+"""A pass looks at so many rows while a unit is read: one row's tail is rarely in another's unit."""
+
 
 @dataclass(frozen=True)
 class Known:
@@ -196,12 +199,13 @@ class TierSsspSearch:
         while True:
             before = self._phase_arcs["pull"]
             low, reached = self._pull_pass(final, floor)
-            count, arcs = count_arcs(bits, self._out.heads.lengths)
+            count, arcs, longer = count_arcs(bits, self._out.heads)
             passes += 1
             if count == 0:
                 return
             examined = self._phase_arcs["pull"] - before
-            if passes > 1 and finish_by_push(arcs, examined, len(distance)):
+            few = longer * TAIL_ROWS <= len(distance)
+            if passes > 1 and few and finish_by_push(arcs, examined, len(distance)):
                 break
             final, floor = max(final, low), low
         # If the pass reached no new vertex, none will be: beyond the farthest is nothing of use.
