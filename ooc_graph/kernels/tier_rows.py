@@ -110,16 +110,17 @@ def list_tails(bits: Any, heads: Any, window: Any, first: int) -> tuple[int, int
 
 
 @kernel
-def list_rows(bits: Any, window: Any, first: int) -> tuple[int, int]:
-    """As `list_tails`, of all rows of the bitmap, each from its first arc on."""
+def list_rows(bits: Any, heads: Any, window: Any, first: int) -> tuple[int, int]:
+    """As `list_tails`, of all rows of the bitmap that have arcs, each from its first arc on."""
     count, index, room = 0, first, len(window.row) - WORD_BITS
     while index < len(bits) and count <= room:
         word = bits[index]
         while word != 0:
-            window.row[count] = index * WORD_BITS + lowest_bit(word)
-            window.cursor[count] = 0
+            row = index * WORD_BITS + lowest_bit(word)
             word &= word - ONE
-            count += 1
+            if heads.lengths[row] > 0:
+                window.row[count], window.cursor[count] = row, 0
+                count += 1
         index += 1
     return count, index
 
@@ -222,10 +223,10 @@ class TierRows:
                 yield waiting
 
     def rows(self, bits: Words) -> Iterator[int]:
-        """Window after window of all rows of a bitmap, from their first arcs on."""
+        """Window after window of a bitmap's rows that have arcs, from their first arcs on."""
         word = 0
         while word < len(bits):
-            waiting, word = list_rows(bits, self.window, word)
+            waiting, word = list_rows(bits, self.heads, self.window, word)
             if waiting:
                 yield waiting
 

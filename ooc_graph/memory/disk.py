@@ -104,6 +104,8 @@ class _Column:
 
     def runs(self, units: IntArray, wanted: AnyArray) -> Iterator[tuple[int, int]]:
         """Stretches of ``units`` that are wanted and follow one another in one chunk file."""
+        if not len(units):
+            return
         chunk = self._chunk(units)
         breaks = np.flatnonzero(
             (np.diff(units) != 1) | (np.diff(chunk) != 0) | (wanted[1:] != wanted[:-1])

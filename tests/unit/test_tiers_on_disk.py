@@ -32,6 +32,7 @@ from ooc_graph.memory.plan import (
 from ooc_graph.session import choice, place, resident
 from ooc_graph.session import tiers as session_tiers
 from ooc_graph.session.search import search_whole
+from ooc_graph.session.warmup import TIERS, warm
 from ooc_graph.session.ways import SearchTask
 from ooc_graph.shards import tiers
 from ooc_graph.shards.load import Graph
@@ -116,6 +117,33 @@ def test_the_same_bytes_from_stores_of_any_form(kernel, directed, shards, stores
         assert (moved.kept_units > 0) == (kept > 0)
         assert moved.bytes <= moved.units * UNIT
         search.close()
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("batch_of", [1, 3])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_rows_without_arcs_behind_whole_units(kernel, batch_of, tmp_path):
+    """The rows that have no out-arcs would be in a unit after the last."""
+    sources, targets = np.divmod(np.arange(batch_of * 4 * UNIT), 4 * UNIT)
+    edges = sources, batch_of + targets, np.ones(len(sources), np.float32)
+    with small_steps(chunk=16 * UNIT) as patch:
+        patch.setattr(chunks, "SIDECAR_BYTES", UNIT)
+        og.build(edges, tmp_path / "g.zarr", directed=True)
+    graph = Graph.open(tmp_path / "g.zarr")
+    reference = getattr(DEVICE, kernel)(graph.load(resident.ORDER_OF[kernel]))
+    search = loaded(graph, kernel, HeadRule(1), window=64)
+    for root in (0, graph.rows - 1):
+        same(search.run(root), reference.run(root))
+    search.close()
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_column_is_asked_for_no_units(stores):
+    graph = Graph.open(stores[False, 4])
+    arrays = [f"{names.rows_path(s, 'out', names.HUB)}/neighbors" for s in range(4)]
+    first = np.arange(4) * tier_rows.ALIGNED_ARCS
+    column = disk._Column(graph.stored, arrays, first)
+    assert list(column.runs(np.empty(0, np.int64), np.empty(0, bool))) == []
 
 
 @pytest.mark.usefixtures("tiny")
@@ -267,7 +295,9 @@ def test_a_harmed_chunk_leaves_no_result(kernel, kronecker, tmp_path, monkeypatc
 def test_memory_stays_within_the_plan(kernel, kronecker):
     graph = og.open(kronecker)
     source = int(graph.original_of()[9])
-    og.bfs(graph, source, device="cpu") if kernel == "bfs" else og.sssp(graph, source, device="cpu")
+    getattr(og, kernel)(graph, source, device="cpu")
+    # What compiles kernels takes memory of its own.
+    warm(kernel, graph, resident.device(), variant=TIERS)
     least, whole = least_of(graph, kernel), graph.resident_bytes(resident.ORDER_OF[kernel])
     for budget in (least, (least + whole) // 2):
         session_tiers._facts.clear()
