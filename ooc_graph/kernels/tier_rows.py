@@ -8,7 +8,8 @@ batch of a round is scanned, the next one is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -54,8 +55,12 @@ class Units(Protocol):
     dtypes: tuple[np.dtype[Any], ...]
     """Types of the columns: neighbours, and weights where there are any."""
 
-    def stage(self, batches: Iterator[Sequence[IntArray]]) -> Iterator[tuple[AnyArray, ...]]:
+    def stage(
+        self, batches: Iterator[Sequence[IntArray]]
+    ) -> Generator[tuple[AnyArray, ...], None, None]:
         """Give batch after batch of units; one is valid until the next is asked for.
+
+        Closing the generator ends what is being read ahead.
 
         Parameters
         ----------
@@ -256,9 +261,10 @@ class TierRows:
             if not ask(self.heads, self._limits, self.window, waiting, look):
                 self._sort(waiting)
             kept, bounds = 0, [0]
-            for columns in self._units.stage(self._batches(waiting, bounds)):
-                begin = bounds.pop(0)
-                kept = scan(self._limits, self.window, begin, bounds[0], kept, *columns)
+            with closing(self._units.stage(self._batches(waiting, bounds))) as staged:
+                for columns in staged:
+                    begin = bounds.pop(0)
+                    kept = scan(self._limits, self.window, begin, bounds[0], kept, *columns)
             waiting = kept
             look = min(look * LOOK_GROWTH, self.most_look)
 

@@ -9,10 +9,11 @@ room for would find nothing in what it read last.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import google_crc32c
@@ -139,33 +140,48 @@ class _Column:
         offset = within * names.SIDECAR_BYTES
         size = min(len(buffer), part.chunk_bytes - offset)
         path = self._folder / part.spec.chunk_path(index)
-        got = 0
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            got = _read_at(path, offset, buffer[:size])
         except FileNotFoundError:
             raise CorruptStoreError(
                 f"{path}: chunk {index} of {part.spec.path} is missing"
             ) from None
-        try:
-            while got < size:
-                count = os.preadv(descriptor, [buffer[got:size]], offset + got)
-                if count == 0:
-                    break
-                got += count
-        finally:
-            os.close(descriptor)
         first = index * part.chunk_units + within
         for begin in range(0, size, names.SIDECAR_BYTES):
             data = buffer[begin : min(begin + names.SIDECAR_BYTES, size)]
+            if got < begin + len(data):
+                raise CorruptStoreError(
+                    f"{path}: chunk {index} of {part.spec.path} ends at byte {offset + got}, "
+                    "too early; restore the file or build the store again"
+                )
             expected = int(part.crcs[first + begin // names.SIDECAR_BYTES])
             found = google_crc32c.value(np.frombuffer(data, np.uint8))
-            if got < size or found != expected:
+            if found != expected:
                 raise CorruptStoreError(
                     f"{path}: chunk {index} of {part.spec.path} is damaged from byte "
                     f"{offset + begin} on (crc32c {found:08x}, its sidecar says {expected:08x}); "
                     "restore the file or build the store again"
                 )
         return size
+
+
+def _read_at(path: Path, offset: int, buffer: memoryview) -> int:
+    """Read a file from a byte on until the buffer is full or the file ends; the bytes read."""
+    got = 0
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        while got < len(buffer):
+            count = os.preadv(descriptor, [buffer[got:]], offset + got)
+            if count == 0:
+                break
+            got += count
+    except OSError as error:
+        # What fails by descriptor has no name of its own.
+        error.filename = str(path)
+        raise
+    finally:
+        os.close(descriptor)
+    return got
 
 
 class DiskUnits:
@@ -216,14 +232,16 @@ class DiskUnits:
     def _most_units(self, dtype: np.dtype[Any]) -> int:
         return self.batch_units * max(1, dtype.itemsize // self.dtypes[0].itemsize)
 
-    def stage(self, batches: Iterator[Sequence[IntArray]]) -> Iterator[tuple[AnyArray, ...]]:
+    def stage(
+        self, batches: Iterator[Sequence[IntArray]]
+    ) -> Generator[tuple[AnyArray, ...], None, None]:
         """Give batch after batch of units; see `ooc_graph.kernels.tier_rows.Units`."""
         pending: list[Future[int]] = []
         turn = 0
         try:
             units = next(batches, None)
             if units is not None:
-                pending = self._begin(units, turn)
+                self._begin(units, turn, pending)
             while units is not None:
                 self._finish(units, turn, pending)
                 staged = tuple(
@@ -234,27 +252,32 @@ class DiskUnits:
                 )
                 turn = 1 - turn
                 units = next(batches, None)
-                pending = [] if units is None else self._begin(units, turn)
+                pending.clear()
+                if units is not None:
+                    self._begin(units, turn, pending)
                 yield staged
         finally:
             # Nothing may be reading into the buffers when they are used again.
             wait(pending)
 
-    def _begin(self, batch: Sequence[IntArray], turn: int) -> list[Future[int]]:
-        """Have the batch's units read; those that are kept are copied by `_finish`."""
+    def _begin(self, batch: Sequence[IntArray], turn: int, pending: list[Future[int]]) -> None:
+        """Have the batch's units read, note it in ``pending``; `_finish` copies what is kept."""
         reads: list[tuple[_Column, int, memoryview]] = []
         for column, units, slots, buffer in zip(
             self._columns, batch, self._slots, self._buffers[turn], strict=True
         ):
             view = byte_view(buffer)
-            for begin, end in column.runs(units, slots[units] < 0):
+            wanted = slots[units] < 0
+            self.moved.kept_units += len(units) - int(np.count_nonzero(wanted))
+            for begin, end in column.runs(units, wanted):
                 data = view[begin * self.unit_bytes : end * self.unit_bytes]
                 reads.append((column, int(units[begin]), data))
                 self.moved.units += end - begin
         self.moved.requests += len(reads)
         shares = min(self._threads, len(reads))
         bounds = [len(reads) * share // shares for share in range(shares + 1)] if reads else []
-        return [self._readers.submit(_read, reads[a:b]) for a, b in pairwise(bounds)]
+        for begin, end in pairwise(bounds):
+            pending.append(self._readers.submit(_read, reads[begin:end]))
 
     def _finish(self, batch: Sequence[IntArray], turn: int, pending: list[Future[int]]) -> None:
         self.moved.bytes += sum(future.result() for future in pending)
@@ -266,13 +289,15 @@ class DiskUnits:
             # The next batch was begun before this one's units were kept: both read some of them.
             for place in again.tolist():
                 staged[place] = kept[held[place]]
-            self.moved.kept_units += len(again)
             if not self.keeping:
                 continue
             new = np.flatnonzero(held < 0)[: len(kept) - self._used]
-            slots[units[new]] = np.arange(self._used, self._used + len(new))
-            kept[self._used : self._used + len(new)] = staged[new]
-            self._used += len(new)
+            # An interrupt may come in between: a slot that is told of is full.
+            begin = self._used
+            for slot, place in enumerate(new.tolist(), begin):
+                kept[slot] = staged[place]
+            self._used = begin + len(new)
+            slots[units[new]] = np.arange(begin, begin + len(new))
 
     def close(self) -> None:
         """End the threads."""

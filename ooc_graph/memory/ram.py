@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 import numpy as np
 
@@ -27,7 +27,9 @@ class RamUnits:
         """Units given."""
         self._columns = [_in_units(column, unit_bytes) for column in columns]
 
-    def stage(self, batches: Iterator[Sequence[IntArray]]) -> Iterator[tuple[AnyArray, ...]]:
+    def stage(
+        self, batches: Iterator[Sequence[IntArray]]
+    ) -> Generator[tuple[AnyArray, ...], None, None]:
         """Give batch after batch of units."""
         for batch in batches:
             self.units += sum(map(len, batch))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -201,16 +202,20 @@ def load_side(
     units = DiskUnits(
         stored, columns, first, batch_units=plan.batch_units, kept_bytes=plan.kept_bytes
     )
-    starts = np.zeros(graph.rows + 1, narrow)
-    np.cumsum(plan.rule.of(lengths), dtype=narrow, out=starts[1:])
-    neighbors = np.empty(int(starts[-1]), units.dtypes[0])
-    weights = np.empty(len(neighbors) if order == LIGHT else 0, units.dtypes[-1])
-    heads = HeadRows(starts, lengths, places, neighbors, weights, np.empty(0, neighbors.dtype))
-    heaviest = _fill(heads, units, window)
-    column = weights if order == LIGHT else neighbors
-    firsts = np.full(graph.rows, _none(column.dtype), column.dtype)
-    copy_firsts(starts, column, firsts)
-    return Tiered(TierRows(heads._replace(first=firsts), units, window, look), units, heaviest)
+    with ExitStack() as undo:
+        undo.callback(units.close)
+        starts = np.zeros(graph.rows + 1, narrow)
+        np.cumsum(plan.rule.of(lengths), dtype=narrow, out=starts[1:])
+        neighbors = np.empty(int(starts[-1]), units.dtypes[0])
+        weights = np.empty(len(neighbors) if order == LIGHT else 0, units.dtypes[-1])
+        heads = HeadRows(starts, lengths, places, neighbors, weights, np.empty(0, neighbors.dtype))
+        heaviest = _fill(heads, units, window)
+        column, none = (weights, _most(weights.dtype)) if order == LIGHT else (neighbors, 0)
+        firsts = np.full(graph.rows, none, column.dtype)
+        copy_firsts(starts, column, firsts)
+        side_rows = TierRows(heads._replace(first=firsts), units, window, look)
+        undo.pop_all()
+    return Tiered(side_rows, units, heaviest)
 
 
 def _fill(heads: HeadRows, units: DiskUnits, window: int) -> Any:
@@ -281,10 +286,8 @@ def survey_tier(rows: TierRows, head_share: float) -> Survey:
     return survey_of(share, _WHOLE, rows.heads.first[sampled], middle)
 
 
-def _none(dtype: np.dtype[Any]) -> Any:
-    """First weight of a row without arcs: the largest number; of neighbours, 0."""
-    if dtype.kind == "u":
-        return 0
+def _most(dtype: np.dtype[Any]) -> Any:
+    """Largest number: the first weight of a row without arcs."""
     return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
@@ -348,14 +351,17 @@ def load_tiers(
         Names the chunk.
     """
     _, order = require_stored(graph, plan.facts.kernel)
-    sides = tuple(
-        load_side(graph, name, order, plan, window=window, look=look) for name in _sides(graph)
-    )
-    for side in sides:
-        side.units.keeping = True
-    out, into = sides[0], sides[-1]
-    if plan.facts.kernel == "bfs":
-        return TierSearch(device.tier_bfs(out.rows, into.rows), sides, plan)
-    found = survey_tier(out.rows, head_share)
-    known = Known(found, max(side.heaviest for side in sides))
-    return TierSearch(device.tier_sssp(out.rows, into.rows, known), sides, plan)
+    sides: list[Tiered] = []
+    with ExitStack() as undo:
+        for name in _sides(graph):
+            sides.append(load_side(graph, name, order, plan, window=window, look=look))
+            undo.callback(sides[-1].units.close)
+            sides[-1].units.keeping = True
+        out, into = sides[0].rows, sides[-1].rows
+        if plan.facts.kernel == "bfs":
+            search: Any = device.tier_bfs(out, into)
+        else:
+            known = Known(survey_tier(out, head_share), max(side.heaviest for side in sides))
+            search = device.tier_sssp(out, into, known)
+        undo.pop_all()
+    return TierSearch(search, tuple(sides), plan)

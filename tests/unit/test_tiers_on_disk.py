@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import tracemalloc
@@ -156,6 +157,126 @@ def test_what_was_kept_is_not_read_again(stores):
     again = search.moved.since(before)
     assert again.units == again.bytes == again.requests == 0
     assert again.kept_units > 0
+    search.close()
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_unit_is_counted_as_read_or_as_kept(stores, monkeypatch):
+    graph = Graph.open(stores[False, 1])
+    search = loaded(graph, "sssp", HeadRule(1), 2, 1 << 20, look=20)
+    given = []
+    begin = disk.DiskUnits._begin
+
+    def count(self: Any, batch: Any, *others: Any) -> None:
+        given.append(sum(map(len, batch)))
+        begin(self, batch, *others)
+
+    monkeypatch.setattr(disk.DiskUnits, "_begin", count)
+    before = search.moved
+    search.run(3)
+    moved = search.moved.since(before)
+    assert moved.units + moved.kept_units == sum(given)
+    assert moved.kept_units > 0
+    search.close()
+
+
+class Interrupted(np.ndarray):
+    """Memory for units, whose filling is interrupted for a while."""
+
+    left = 3
+
+    def __setitem__(self, where: Any, value: Any) -> None:
+        Interrupted.left -= np.size(value) > 0
+        if np.size(value) and Interrupted.left == 0:
+            raise KeyboardInterrupt
+        super().__setitem__(where, value)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_an_interrupt_while_units_are_kept_leaves_what_is_right(kernel, stores, monkeypatch):
+    graph = Graph.open(stores[False, 1])
+    wanted = getattr(DEVICE, kernel)(graph.load(resident.ORDER_OF[kernel])).run(1).copy()
+    search = loaded(graph, kernel, HeadRule(1), 8, 1 << 20)
+    units = search.sides[0].units
+    units._kept[units._used * UNIT :] = 0
+    units._kept = units._kept.view(Interrupted)
+    for left in (1, 3, 10):
+        monkeypatch.setattr(Interrupted, "left", left)
+        with pytest.raises(KeyboardInterrupt):
+            search_from_some(search)
+        same(search.run(1), wanted)
+    search.close()
+
+
+@pytest.mark.usefixtures("tiny")
+def test_reading_ahead_has_ended_when_an_error_arrives(stores):
+    graph = Graph.open(stores[False, 1])
+    search = loaded(graph, "bfs", HeadRule(1), 2, look=20)
+    side = search.sides[0]
+    stages = []
+    stage = side.units.stage
+    side.units.stage = lambda batches: stages.append(stage(batches)) or stages[-1]
+
+    def fail(*_: Any) -> int:
+        raise MemoryError
+
+    waiting = next(side.rows.rows(np.full(2, ~np.uint64(0))))
+    with pytest.raises(MemoryError) as caught:
+        side.rows.scan(waiting, fail)
+    assert caught.tb is not None
+    assert [found.gi_frame for found in stages] == [None]
+    search.close()
+
+
+@pytest.mark.usefixtures("tiny")
+def test_readers_end_where_loading_fails(stores, monkeypatch):
+    graph = Graph.open(stores[True, 1])
+    made = []
+    fill = tiers._fill
+
+    def fail_late(heads: Any, units: Any, window: int) -> Any:
+        made.append(units)
+        if len(made) == 2:
+            raise MemoryError
+        return fill(heads, units, window)
+
+    monkeypatch.setattr(tiers, "_fill", fail_late)
+    with pytest.raises(MemoryError):
+        loaded(graph, "bfs", HeadRule(1))
+    assert [units._readers._shutdown for units in made] == [True, True]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_file_cut_short_is_told_from_a_damaged_one(stores):
+    graph = Graph.open(stores[False, 1])
+    search = loaded(graph, "bfs", HeadRule(1))
+    path = chunk_file(graph.path, "bfs", "neighbors")
+    content = path.read_bytes()
+    column = search.sides[0].units._columns[0]
+    begin = column._parts[0].chunk_units
+    room = memoryview(bytearray(4 * UNIT))
+    try:
+        path.write_bytes(content[: 2 * UNIT + 10])
+        with pytest.raises(CorruptStoreError, match=rf"c/1: .* ends at byte {2 * UNIT + 10}, "):
+            column.read(begin, room)
+        assert column.read(begin, room[: 2 * UNIT]) == 2 * UNIT
+    finally:
+        path.write_bytes(content)
+    search.close()
+
+
+@pytest.mark.usefixtures("tiny")
+def test_what_the_system_cannot_read_has_a_name(stores, monkeypatch):
+    graph = Graph.open(stores[False, 1])
+    search = loaded(graph, "bfs", HeadRule(1))
+
+    def fail(*_: Any) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(disk.os, "preadv", fail)
+    with pytest.raises(OSError, match=r"Input/output error: .*/hub/neighbors/c/\d+'"):
+        search_from_some(search)
     search.close()
 
 
