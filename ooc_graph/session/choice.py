@@ -14,7 +14,7 @@ from ooc_graph.kernels.sssp_search import first_rows
 from ooc_graph.session import edges_method, resident
 from ooc_graph.session.devices import AUTO, CPU, CUDA
 from ooc_graph.session.place import Place
-from ooc_graph.session.tiers import has_tiers, plan_within
+from ooc_graph.session.tiers import has_tiers, least_within
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Progress
 
@@ -59,13 +59,16 @@ def choose(
     exchange: str = "auto",
     method: str = edges_method.ROWS,
     tiers: bool = False,
+    answer_bytes: int = 0,
 ) -> Way:
     """Choose device and exchange.
 
     Parameters
     ----------
     tiers
-        Whether arcs may stay in the store where they fit no worker, nor all together.
+        Whether arcs may stay in the store where they fit no worker, nor several together.
+    answer_bytes
+        Memory of an answer that is not written, where arcs stay in the store.
 
     Raises
     ------
@@ -82,7 +85,7 @@ def choose(
     if refusal := _for_cpus_only(kernel, method):
         if place.wanted == CUDA:
             raise UsageError(refusal)
-        return on_cpu(graph, kernel, place, exchange=exchange, method=method, why="", tiers=tiers)
+        return on_cpu(graph, kernel, place, exchange=exchange, method=method, why="")
     why = place.device.why
     if place.device.name == CUDA:
         try:
@@ -91,7 +94,16 @@ def choose(
             if place.wanted != AUTO:
                 raise
             why = str(error)
-    return on_cpu(graph, kernel, place, exchange=exchange, method=method, why=why, tiers=tiers)
+    return on_cpu(
+        graph,
+        kernel,
+        place,
+        exchange=exchange,
+        method=method,
+        why=why,
+        tiers=tiers,
+        answer_bytes=answer_bytes,
+    )
 
 
 def carry_out(
@@ -136,6 +148,7 @@ def on_cpu(
     method: str,
     why: str,
     tiers: bool = False,
+    answer_bytes: int = 0,
 ) -> Way:
     """As `choose`, for the CPU."""
     available = place.process_limit_bytes
@@ -146,15 +159,24 @@ def on_cpu(
         held_bytes = resident.held_budget(graph, kernel)
         if held_bytes is not None:
             return Way(CPU, "one", why, held_bytes)
+    tiers = tiers and exchange == "auto" and has_tiers(graph, kernel)
+    # Ranks of one process have the memory of one, and tell each other all they find.
+    in_tiers = tiers and place.processes == 1 and resident_bytes(graph, kernel) > available
+    if in_tiers and available - answer_bytes >= least_within(graph, kernel):
+        return Way(CPU, "one", why, available - answer_bytes)
     try:
         return Way(CPU, choose_exchange(graph, kernel, exchange, place), why)
     except MemoryBudgetError:
-        if not tiers or exchange != "auto" or not has_tiers(graph, kernel):
+        if not tiers:
             raise
-    try:
-        return Way(CPU, "one", why, plan_within(graph, kernel, available).budget_bytes)
-    except MemoryBudgetError as refusal:
-        raise MemoryBudgetError(f"{refusal} or add workers that have the memory") from None
+    least = least_within(graph, kernel) + answer_bytes
+    if least <= available:
+        return Way(CPU, "one", why, available - answer_bytes)
+    needed = min(least, _least_in_memory(graph, kernel, place))
+    raise MemoryBudgetError(
+        f"{kernel} on {graph.path} needs at least {needed:,} bytes in one worker, and a worker may "
+        f"use {available:,}; raise --memory-limit or add workers that have the memory"
+    )
 
 
 def _for_cpus_only(kernel: str, method: str) -> str:
@@ -215,6 +237,18 @@ def resident_bytes(graph: Graph, kernel: str) -> int:
     return rows + _copied_bytes(graph, kernel) + graph.rows * _STATE_BYTES[kernel]
 
 
+def ranks_bytes(graph: Graph, kernel: str, place: Place) -> int:
+    """Memory of the busiest worker where many ranks search."""
+    rows = graph.resident_bytes(resident.ORDER_OF[kernel])
+    return rows * _busiest(graph, place) // graph.shards + graph.rows * _STATE_BYTES[kernel]
+
+
+def _least_in_memory(graph: Graph, kernel: str, place: Place) -> int:
+    """Least memory of a worker, where all rows are brought into memory."""
+    whole = resident_bytes(graph, kernel)
+    return min(whole, ranks_bytes(graph, kernel, place)) if place.has_ranks else whole
+
+
 def _copied_bytes(graph: Graph, kernel: str) -> int:
     """Memory of rows that one rank may keep in another form too, heads aside.
 
@@ -244,13 +278,11 @@ def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str
     _require_cluster(wanted, place)
     if wanted == "local":
         return wanted
-    rows = graph.resident_bytes(resident.ORDER_OF[kernel])
-    state = graph.rows * _STATE_BYTES[kernel]
     needed, available = resident_bytes(graph, kernel), place.process_limit_bytes
     if wanted == "auto" and needed <= available:
         return "one"
-    if place.client is not None:
-        needed = rows * _busiest(graph, place) // graph.shards + state
+    if place.has_ranks:
+        needed = ranks_bytes(graph, kernel, place)
         available = place.least_limit_bytes
         if needed <= available:
             return "scheduler"

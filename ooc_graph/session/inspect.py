@@ -10,7 +10,8 @@ from rich.table import Table
 
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.plan import describe
-from ooc_graph.session.choice import resident_bytes
+from ooc_graph.session.choice import choose, ranks_bytes, resident_bytes
+from ooc_graph.session.place import Planned
 from ooc_graph.session.resident import ORDER_OF
 from ooc_graph.session.tiers import plan_within
 from ooc_graph.shards.load import Graph
@@ -50,13 +51,16 @@ def describe_plan(graph: Graph, kernel: str, limit_bytes: int) -> dict[str, Any]
     """
     order = ORDER_OF[kernel]
     graph.require(order)
-    needed = resident_bytes(graph, kernel)
-    if needed > limit_bytes:
-        return describe(plan_within(graph, kernel, limit_bytes))
+    place = Planned(limit_bytes)
+    way = choose(graph, kernel, place, tiers=True)
+    if way.budget_bytes:
+        return describe(plan_within(graph, kernel, way.budget_bytes))
+    one = way.exchange == "one"
+    needed = resident_bytes(graph, kernel) if one else ranks_bytes(graph, kernel, place)
     rows = graph.resident_bytes(order)
     return {
         "kernel": kernel,
-        "tier": "memory",
+        "tier": "memory" if one else "memory, by ranks",
         "budget": limit_bytes,
         "bytes: rows": rows,
         "bytes: id tables and vertex state": needed - rows,

@@ -20,7 +20,7 @@ from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import device_answer, edges_method, resident, tiers
-from ooc_graph.session.choice import Way, carry_out, choose, on_cpu
+from ooc_graph.session.choice import Way, carry_out, choose, on_cpu, resident_bytes
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.place import Place
 from ooc_graph.session.warmup import RANKS, warm
@@ -62,6 +62,11 @@ def _measure(graph: Graph, kernel: str) -> np.dtype[Any]:
     return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
 
 
+def _answer_bytes(graph: Graph, kernel: str) -> int:
+    """Memory of an answer that is not written: vertices, parents, and levels or distances."""
+    return graph.vertices * (16 + _measure(graph, kernel).itemsize)
+
+
 def search(
     graph: Graph,
     kernel: str,
@@ -90,7 +95,16 @@ def search(
     graph.require(resident.ORDER_OF[kernel])
     root = _as_id(root)
     graph.position_of(root)
-    way = choose(graph, kernel, place, exchange=exchange, method=method, tiers=True)
+    held_bytes = 0 if out is not None else _answer_bytes(graph, kernel)
+    way = choose(
+        graph,
+        kernel,
+        place,
+        exchange=exchange,
+        method=method,
+        tiers=True,
+        answer_bytes=held_bytes,
+    )
     _require_arrays(arrays, way, place, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
     with writing as store, progress.stage(f"{kernel} from {root}"):
@@ -111,7 +125,14 @@ def search(
 
         def fall_back(why: str) -> Way:
             return on_cpu(
-                graph, kernel, place, exchange=exchange, method=method, why=why, tiers=True
+                graph,
+                kernel,
+                place,
+                exchange=exchange,
+                method=method,
+                why=why,
+                tiers=True,
+                answer_bytes=held_bytes,
             )
 
         if arrays == CUPY:  # nothing else than the device will do
@@ -181,8 +202,8 @@ def search_whole(task: SearchTask) -> Written:
         ):
             raise
     resident.release()
-    order = resident.ORDER_OF[task.kernel]
-    budget_bytes = tiers.smaller_budget(graph, task.kernel, order, task.budget_bytes)
+    whole_bytes = resident_bytes(graph, task.kernel)
+    budget_bytes = tiers.smaller_budget(graph, task.kernel, whole_bytes, task.budget_bytes)
     written = search_whole(replace(task, budget_bytes=budget_bytes))
     refused = f"memory was refused: {task.kernel} went on within {budget_bytes:,} bytes"
     return replace(written, notes=(refused, *written.notes))

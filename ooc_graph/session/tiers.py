@@ -43,6 +43,11 @@ def plan_within(graph: Graph, kernel: str, budget_bytes: int) -> Plan:
     return plan_disk(known_facts(graph, kernel), budget_bytes)
 
 
+def least_within(graph: Graph, kernel: str) -> int:
+    """Least memory that searches with arcs in the store do with; reads the graph's offsets."""
+    return least_bytes(known_facts(graph, kernel))
+
+
 def known_facts(graph: Graph, kernel: str) -> Facts:
     """Facts of a graph; its offsets are read once, for reading takes memory beside what is held."""
     key = str(graph.path), graph.identity, kernel
@@ -70,20 +75,27 @@ def load_within(graph: Graph, kernel: str, budget_bytes: int, device: CpuDevice)
     return load_tiers(graph, plan_within(graph, kernel, budget_bytes), device, share)
 
 
-def smaller_budget(graph: Graph, kernel: str, order: str, budget_bytes: int) -> int:
+def smaller_budget(graph: Graph, kernel: str, whole_bytes: int, budget_bytes: int) -> int:
     """Budget to try after memory was refused: half of what was wanted, or the least there is.
+
+    Parameters
+    ----------
+    whole_bytes
+        What a search of the graph in memory takes.
+    budget_bytes
+        Budget that was refused; 0: the graph in memory.
 
     Raises
     ------
     MemoryBudgetError
         That was refused.
     """
-    least = least_bytes(known_facts(graph, kernel))
-    wanted = budget_bytes or graph.resident_bytes(order)
-    if budget_bytes and budget_bytes <= least:
+    least = least_within(graph, kernel)
+    wanted = budget_bytes or whole_bytes
+    if wanted <= least:
         raise MemoryBudgetError(
-            f"{kernel} on {graph.path} needs {least:,} bytes at least in one worker, and the "
-            "system refuses them"
+            f"{kernel} on {graph.path} needs {min(least, whole_bytes):,} bytes at least in one "
+            "worker, and the system refuses them"
         )
     return max(wanted // 2, least)
 
