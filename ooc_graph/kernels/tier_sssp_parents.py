@@ -202,15 +202,149 @@ def plateau_parts(
 
 
 @kernel
-def drop_found(parent: Any, lacking: Any) -> int:
-    """Forget rows that lack a parent no more; return how many there were."""
+def drop_found(parent: Any, lacking: Any, queue: Any) -> int:
+    """Forget rows that lack a parent no more; list them in ``queue``, and return how many."""
     count, none = 0, parent.dtype.type(-1)
     for index in range(len(lacking)):
         rest = lacking[index]
         while rest != 0:
             bit = lowest_bit(rest)
             rest &= rest - ONE
-            if parent[index * WORD_BITS + bit] != none:
-                lacking[index] &= ~(ONE << np.uint64(bit))
+            row = index * WORD_BITS + bit
+            if parent[row] != none:
+                _forget(lacking, row)
+                queue[count] = row
                 count += 1
     return count
+
+
+@subroutine
+def _forget(bits: Any, row: int) -> None:
+    bits[row >> 6] &= ~(ONE << np.uint64(row & 63))
+
+
+@subroutine
+def _spread_arcs(
+    distance: Any,
+    parent: Any,
+    lacking: Any,
+    top: Any,
+    queue: Any,
+    last: int,
+    u: int,
+    neighbors: Any,
+    weights: Any,
+    there: int,
+    weighs: int,
+    count: int,
+) -> tuple[int, bool]:
+    """Offer a row on a plateau as parent of those behind it.
+
+    Returns the end of the rows in ``queue``, and whether all of these arcs may lie on the plateau.
+    """
+    at, none = distance[u], parent.dtype.type(-1)
+    for arc in range(count):
+        if path_sum(at, weights[weighs + arc], top) > at:
+            return last, False
+        v = np.int64(neighbors[there + arc])
+        if distance[v] != at or not has(lacking, v):
+            continue
+        if parent[v] == none:
+            queue[last] = v
+            last += 1
+        if parent[v] == none or u < np.int64(parent[v]):
+            parent[v] = u
+    return last, True
+
+
+@kernel
+def settle_hop(lacking: Any, queue: Any, begin: int, end: int) -> None:
+    """Forget the rows ``queue[begin:end]``, which lack a parent no more."""
+    for index in range(begin, end):
+        _forget(lacking, np.int64(queue[index]))
+
+
+@kernel
+def spread_heads(
+    heads: Any,
+    distance: Any,
+    parent: Any,
+    lacking: Any,
+    top: Any,
+    queue: Any,
+    begin: int,
+    end: int,
+    wanting: Any,
+) -> tuple[int, int, bool]:
+    """Go on from the rows ``queue[begin:end]`` along heads, hop by hop, as far as these are enough.
+
+    Whoever lacks a parent after a hop has no neighbour on the plateau but those found in it and
+    later, so that each row offers itself once. Returns where in ``queue`` those of the next hop
+    begin and end, and whether rows of the last one, noted in ``wanting``, go on beyond their heads.
+    """
+    while begin < end:
+        last, more = end, False
+        for index in range(begin, end):
+            u = np.int64(queue[index])
+            start, stop = np.int64(heads.starts[u]), np.int64(heads.starts[u + 1])
+            last, on = _spread_arcs(
+                distance,
+                parent,
+                lacking,
+                top,
+                queue,
+                last,
+                u,
+                heads.neighbors,
+                heads.weights,
+                start,
+                start,
+                stop - start,
+            )
+            if on and stop - start < heads.lengths[u]:
+                put(wanting, u)
+                more = True
+        begin, end = end, last
+        if more:
+            return begin, end, True
+        settle_hop(lacking, queue, begin, end)
+    return begin, end, False
+
+
+@kernel
+def spread_tails(
+    distance: Any,
+    parent: Any,
+    lacking: Any,
+    top: Any,
+    queue: Any,
+    last: int,
+    lengths: Any,
+    window: Any,
+    begin: int,
+    end: int,
+    kept: int,
+    neighbors: Any,
+    weights: Any,
+) -> tuple[int, int]:
+    """Offer rows on plateaus along arcs at hand; the rows kept, and the end of ``queue``."""
+    for index in range(begin, end):
+        u, count = window.row[index], window.asked[index]
+        there, weighs = window.place[0, index], window.place[1, index]
+        last, on = _spread_arcs(
+            distance,
+            parent,
+            lacking,
+            top,
+            queue,
+            last,
+            u,
+            neighbors,
+            weights,
+            there,
+            weighs,
+            count,
+        )
+        if on and window.cursor[index] + count < lengths[u]:
+            kept = keep(window, kept, u, window.cursor[index] + count)
+    return kept, last

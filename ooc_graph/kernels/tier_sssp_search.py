@@ -47,6 +47,9 @@ from ooc_graph.kernels.tier_sssp_parents import (
     parent_heads,
     parent_tails,
     plateau_parts,
+    settle_hop,
+    spread_heads,
+    spread_tails,
 )
 from ooc_graph.kernels.tier_sssp_push import push_heads
 from ooc_graph.types import AnyArray
@@ -276,20 +279,44 @@ class TierSsspSearch:
         self._resolve_plateaus()
 
     def _resolve_plateaus(self) -> None:
-        """Parents that ways of weight zero lead to, hop by hop."""
+        """Parents that ways of weight zero lead to, hop by hop.
+
+        After the first hop only those found in the one before can be parents, so they are pushed.
+        """
         distance, parent, lacking, top = self._wave.distance, self._parent, self._bits, self._top
         left = list_lacking(distance, parent, top, lacking)
 
         def scan(*part: Any) -> int:
             return int(plateau_parts(distance, parent, lacking, top, *part))
 
-        while left:
-            for waiting in self._into.rows(lacking):
-                self._into.scan(self._into.scan_heads(waiting, scan), scan)
-            found = drop_found(parent, lacking)
-            if found == 0:
-                raise AssertionError(f"{left} reached vertices have no parent")
-            left -= found
+        if left == 0:
+            return
+        for waiting in self._into.rows(lacking):
+            self._into.scan(self._into.scan_heads(waiting, scan), scan)
+        found = self._spread(drop_found(parent, lacking, self._wave.pending))
+        if found < left:
+            raise AssertionError(f"{left - found} reached vertices have no parent")
+
+    def _spread(self, end: int) -> int:
+        """Hops after the first, from the ``end`` rows that are pending; rows found in all."""
+        wave, parent, lacking, top = self._wave, self._parent, self._bits, self._top
+        begin, queue, wanting = 0, wave.pending, self._more
+        state = wave.distance, parent, lacking, top, queue
+
+        def scan(*part: Any) -> int:
+            nonlocal end
+            kept, end = spread_tails(*state, end, *part)
+            return int(kept)
+
+        wanting[:] = 0
+        while begin < end:
+            begin, end, more = spread_heads(self._out.heads, *state, begin, end, wanting)
+            if more:
+                for waiting in self._out.tails(wanting):
+                    self._out.scan(waiting, scan)
+                wanting[:] = 0
+                settle_hop(lacking, queue, begin, end)
+        return end
 
     def _require_no_overflow(self) -> None:
         """Refuse an answer in which a path's length did not fit."""

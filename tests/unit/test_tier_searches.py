@@ -124,6 +124,34 @@ def test_long_thin_graphs_and_plateaus(dtype):
             same(search.run(root), DEVICES[1].sssp(arcs.shards(1)[0]).run(root))
 
 
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_deep_plateaus_are_gone_over_once(dtype, directed, monkeypatch):
+    """Ladders of weight zero, thousands of hops deep, with steps that are not on any plateau."""
+    depth, random = 2000, np.random.default_rng(7)
+    ends = np.concatenate([np.arange(depth - 1), np.arange(depth - 3), np.arange(depth - 1)])
+    steps = np.repeat([1, 3, 1], [depth - 1, depth - 3, depth - 1])
+    weights = np.repeat([0, 0, 1], [depth - 1, depth - 3, depth - 1])
+    weights[random.random(len(ends)) < 0.002] = 5
+    named = random.permutation(depth)
+    arcs = arcs_of(named[ends], named[ends + steps], weights.astype(dtype), directed=directed)
+    reference = DEVICES[1].sssp(arcs.shards(1)[0])
+    for rule in (HeadRule(1), HeadRule(2), HeadRule(ALL)):
+        search, _ = bound(arcs, "sssp", rule, 2, unit_bytes=64, look=2)
+        into, windows = search._into, []
+        rows = into.rows
+
+        def count(bits, rows=rows, windows=windows):
+            windows.append(len(bits))
+            return rows(bits)
+
+        monkeypatch.setattr(into, "rows", count)
+        for root in range(0, depth, depth // 4):
+            windows.clear()
+            same(search.run(root), reference.run(root))
+            assert len(windows) < 20
+
+
 def test_sums_that_overflow_are_refused():
     big = np.finfo(np.float32).max / 2
     arcs = arcs_of(
