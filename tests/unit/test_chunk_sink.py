@@ -34,10 +34,16 @@ def workforce(executor: ThreadPoolExecutor, limit_bytes: int = 1 << 30) -> Workf
     return Workforce(executor, BuildBudget(limit_bytes, 1, 2), lambda function: function())
 
 
+def made_folder(store: Path) -> Path:
+    """Nobody makes a store's folder but who begins the store."""
+    store.mkdir(exist_ok=True)
+    return store
+
+
 def whole(store: Path, path: str, data: np.ndarray[Any, Any]) -> list[FileEntry]:
     spec = ArraySpec(path, len(data), data.dtype)
     return [
-        write_chunk(store, spec, index, [data[slice(*spec.bounds(index))]])
+        write_chunk(made_folder(store), spec, index, [data[slice(*spec.bounds(index))]])
         for index in range(spec.chunks)
     ]
 
@@ -53,7 +59,7 @@ def test_pieces_fill_chunks(dtype: str, length: int, tmp_path: Path) -> None:
         return np.empty(size, np.uint8)
 
     with ThreadPoolExecutor(2) as executor:
-        sink = ChunkSink(tmp_path / "pieces", workforce(executor), buffer)
+        sink = ChunkSink(made_folder(tmp_path / "pieces"), workforce(executor), buffer)
         column, at = sink.column("a", dtype), 0
         for step in (0, 1, 100, 3, 900, length):
             column.append(data[at : at + step])
@@ -126,7 +132,8 @@ def test_ranges_are_cut_into_shards(shards: int, cuts: list[int], tmp_path: Path
             expected += whole(tmp_path / "whole", f"{group}/neighbors", neighbors[begin:end])
         expected += whole(tmp_path / "whole", f"{group}/weights", weights[begin:end])
     with ThreadPoolExecutor(2) as executor:
-        sink = ChunkSink(tmp_path / "cut", workforce(executor), lambda n: np.empty(n, np.uint8))
+        cut = made_folder(tmp_path / "cut")
+        sink = ChunkSink(cut, workforce(executor), lambda n: np.empty(n, np.uint8))
         writer = SideWriter(sink, "in", ("hub", "light"), starts, np.dtype(np.float64))
         for low, high in zip([0, *cuts], [*cuts, rows], strict=True):
             begin, end = int(ends[low]), int(ends[high])
