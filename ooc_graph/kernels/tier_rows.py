@@ -115,6 +115,20 @@ def list_tails(bits: Any, heads: Any, window: Any, first: int) -> tuple[int, int
 
 
 @kernel
+def list_queue(queue: Any, first: int, end: int, heads: Any, window: Any) -> tuple[int, int]:
+    """As `list_tails`, of the rows ``queue[first:end]``; also the entry to go on with."""
+    count = 0
+    while first < end and count < len(window.row):
+        row = np.int64(queue[first])
+        head = np.int64(heads.starts[row + 1]) - np.int64(heads.starts[row])
+        if head < heads.lengths[row]:
+            window.row[count], window.cursor[count] = row, head
+            count += 1
+        first += 1
+    return count, first
+
+
+@kernel
 def list_rows(bits: Any, heads: Any, window: Any, first: int) -> tuple[int, int]:
     """As `list_tails`, of all rows of the bitmap that have arcs, each from its first arc on."""
     count, index, room = 0, first, len(window.row) - WORD_BITS
@@ -205,6 +219,8 @@ class TierRows:
         limits: AnyArray | None = None,
     ) -> None:
         self.heads, self._units, self._look = heads, units, look
+        self.asked = 0
+        """Rows, counted each time, of which arcs were asked for."""
         self._limits = heads.lengths if limits is None else limits
         whole = -(-max(1, len(heads.lengths)) // WORD_BITS) * WORD_BITS
         self.window = new_window(len(units.dtypes), min(window, whole))
@@ -224,6 +240,16 @@ class TierRows:
         word = 0
         while word < len(bits):
             waiting, word = list_tails(bits, self.heads, self.window, word)
+            if waiting:
+                yield waiting
+
+    def tails_of(self, queue: AnyArray) -> Iterator[int]:
+        """As `tails`, of listed rows; they are sorted where that makes for fewer reads."""
+        if len(queue) > len(self.window.row):
+            queue.sort()
+        first = 0
+        while first < len(queue):
+            waiting, first = list_queue(queue, first, len(queue), self.heads, self.window)
             if waiting:
                 yield waiting
 
@@ -257,6 +283,7 @@ class TierRows:
             Arcs of a row that are fetched at first.
         """
         look = min(look or self._look, self.most_look)
+        self.asked += waiting
         while waiting:
             if not ask(self.heads, self._limits, self.window, waiting, look):
                 self._sort(waiting)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError
+from ooc_graph.kernels import tier_bfs_search
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.interface import PULL, PUSH
 from ooc_graph.memory.plan import ALL, HeadRule
@@ -101,6 +102,28 @@ def test_both_directions_read_units():
     whole, rows = bound(arcs, "bfs", HeadRule(ALL), 2, unit_bytes=512)
     same(whole.run(arcs.vertices - 1), tree)
     assert rows._units.units == 0
+
+
+def test_levels_of_a_long_path_are_pushed_together(monkeypatch):
+    """As long as their rows are in memory; then from a list of those that are not."""
+    count, random = 2000, np.random.default_rng(3)
+    named = random.permutation(count)
+    arcs = arcs_of(named[:-1], named[1:], np.ones(count - 1, np.float32), directed=False)
+    reference = DEVICES[1].bfs(arcs.shards(1)[0])
+    calls = []
+    push = tier_bfs_search.push_levels
+    monkeypatch.setattr(
+        tier_bfs_search, "push_levels", lambda *given: calls.append(given) or push(*given)
+    )
+    monkeypatch.setattr(tier_bfs_search, "COURSE_LEVELS", 300)
+    for rule in (HeadRule(ALL), HeadRule(2), HeadRule(1)):
+        search, _ = bound(arcs, "bfs", rule, 1)
+        for root in (int(named[0]), int(named[700])):
+            calls.clear()
+            same(search.run(root), reference.run(root))
+            levels = len(search.run(root).level_arcs)
+            if rule.least > 1:
+                assert len(calls) == 2 * -(-levels // 300)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
