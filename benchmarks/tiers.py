@@ -264,7 +264,7 @@ with MemoryWatch(interval_s=0.005) as watch:
         found.append({
             "elapsed_s": result.elapsed_s,
             "tier": hasattr(held.search, "plan"),
-            "read_bytes": held.moved_bytes,
+            "read_bytes": held.moved.bytes if held.moved else 0,
         })
         del result
 print(json.dumps({

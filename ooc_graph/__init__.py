@@ -14,6 +14,8 @@ In the order of the data:
     Edges in memory to a graph in memory, nothing written.
 `bfs`, `sssp`, `components`
     Search it; `BfsResult`, `SsspResult`, `ComponentsResult` by original id.
+`plan`
+    What a search would hold in memory, and what would stay in the store.
 `validate`
     Check an answer against the edges: trees by Graph500's rules, components by their own.
 `export`
@@ -33,7 +35,7 @@ from ooc_graph.answers.export import export
 from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspResult
 from ooc_graph.edges import FORMATS, EdgeSource, open_source
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.session.api import bfs, build, components, sssp, validate
+from ooc_graph.session.api import bfs, build, components, plan, sssp, validate
 from ooc_graph.session.api import open_graph as open  # noqa: A004 - og.open reads as it should
 from ooc_graph.session.in_memory import from_edges
 from ooc_graph.session.stopping import exit_on_sigterm
@@ -62,6 +64,7 @@ __all__ = [
     "from_edges",
     "open",
     "open_source",
+    "plan",
     "sssp",
     "tls_security",
     "validate",

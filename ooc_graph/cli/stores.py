@@ -38,12 +38,9 @@ def info(path: Path, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def plan(graph: Path, kernel: str, memory_limit: str | None, as_json: bool) -> None:
     """Say what a search on one CPU worker holds in memory, and what stays in the store."""
-    from ooc_graph.session.inspect import describe_plan  # noqa: PLC0415
-    from ooc_graph.session.machine import default_limit_bytes, parse_bytes  # noqa: PLC0415
-    from ooc_graph.shards.load import Graph  # noqa: PLC0415
+    from ooc_graph.session.api import plan as plan_of  # noqa: PLC0415
 
-    limit_bytes = parse_bytes(memory_limit) or default_limit_bytes()
-    _show(describe_plan(Graph.open(graph), kernel, limit_bytes), as_json)
+    _show(plan_of(graph, kernel, memory_limit=memory_limit), as_json)
 
 
 def _show(facts: dict[str, Any], as_json: bool) -> None:

@@ -42,10 +42,10 @@ class CpuDevice:
         """Threads that work on one search together."""
         return self._team.threads
 
-    def bfs(self, shard: Shard) -> CpuBfsSearch:
-        """BFS on a whole graph (hub-first rows)."""
+    def bfs(self, shard: Shard, *, copies: bool = True) -> CpuBfsSearch:
+        """BFS on a whole graph (hub-first rows); with copies of short rows if there is room."""
         sides.require_whole(shard.dealing)
-        return CpuBfsSearch(*sides.hub_rows(shard), self._team)
+        return CpuBfsSearch(*sides.hub_rows(shard), self._team, copies=copies)
 
     def bfs_rank(self, shard: Shard) -> CpuBfsRank:
         """BFS steps on one shard (hub-first rows)."""
@@ -58,11 +58,11 @@ class CpuDevice:
         """Frontier and visited vertices of all ranks, one of it in a process."""
         return CpuBfsShared(vertices, shards)
 
-    def sssp(self, shard: Shard) -> SsspSearch:
-        """SSSP on a whole graph (light-first rows)."""
+    def sssp(self, shard: Shard, *, copies: bool = True) -> SsspSearch:
+        """SSSP on a whole graph (light-first rows); by near-far if there is room for its copy."""
         sides.require_whole(shard.dealing)
         out, into = sides.light_rows(shard)
-        if suits_near_far(out, shard.tuples):
+        if copies and suits_near_far(out, shard.tuples):
             return CpuNearFarSearch(out, into, shard.tuples, self._team)
         return CpuSsspSearch(out, into, shard.tuples, self._team)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -44,34 +44,28 @@ class Moved:
         Units given again without being read.
     requests
         Reads that these took.
+    rows
+        Rows of which arcs were asked for.
     """
 
     units: int = 0
     bytes: int = 0
     kept_units: int = 0
     requests: int = 0
+    rows: int = 0
 
     def since(self, before: Moved) -> Moved:
         """What was given since a copy was taken."""
-        return Moved(
-            self.units - before.units,
-            self.bytes - before.bytes,
-            self.kept_units - before.kept_units,
-            self.requests - before.requests,
-        )
+        pairs = zip(astuple(self), astuple(before), strict=True)
+        return Moved(*(now - then for now, then in pairs))
 
     def plus(self, other: Moved) -> Moved:
         """What two tiers gave."""
-        return Moved(
-            self.units + other.units,
-            self.bytes + other.bytes,
-            self.kept_units + other.kept_units,
-            self.requests + other.requests,
-        )
+        return Moved(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     def copy(self) -> Moved:
         """The numbers now."""
-        return Moved(self.units, self.bytes, self.kept_units, self.requests)
+        return replace(self)
 
 
 @dataclass(frozen=True)

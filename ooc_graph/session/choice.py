@@ -43,12 +43,15 @@ class Way:
         Why it is the CPU where ``auto`` was asked for; else empty.
     budget_bytes
         Memory for a search whose arcs stay in the store; 0 where all are brought into memory.
+    copies
+        Whether rows in memory may be kept in another form besides, which some searches gain by.
     """
 
     device: str
     exchange: str
     why: str = ""
     budget_bytes: int = 0
+    copies: bool = True
 
 
 def choose(
@@ -156,16 +159,13 @@ def on_cpu(
         return Way(CPU, edges_method.choose_one(graph, kernel, exchange, available), why)
     if tiers and exchange == "auto" and not place.is_limited:
         # What is free has become less by what is held, which is enough for another search.
-        held_bytes = resident.held_budget(graph, kernel)
-        if held_bytes is not None:
-            return Way(CPU, "one", why, held_bytes)
+        held = resident.held_within(graph, kernel)
+        if held is not None:
+            return Way(CPU, "one", why, *held)
     tiers = tiers and exchange == "auto" and has_tiers(graph, kernel)
-    # Ranks of one process have the memory of one, and tell each other all they find.
-    in_tiers = tiers and place.processes == 1 and resident_bytes(graph, kernel) > available
-    if in_tiers and available - answer_bytes >= least_within(graph, kernel):
-        return Way(CPU, "one", why, available - answer_bytes)
     try:
-        return Way(CPU, choose_exchange(graph, kernel, exchange, place), why)
+        chosen = choose_exchange(graph, kernel, exchange, place)
+        return Way(CPU, chosen, why, copies=resident_bytes(graph, kernel) <= available)
     except MemoryBudgetError:
         if not tiers:
             raise
@@ -231,10 +231,11 @@ def _busiest(graph: Graph, place: Place) -> int:
     return -(-graph.shards // min(place.processes, graph.shards))
 
 
-def resident_bytes(graph: Graph, kernel: str) -> int:
-    """Memory of one rank that searches the whole graph."""
+def resident_bytes(graph: Graph, kernel: str, *, copies: bool = True) -> int:
+    """Memory of one rank that searches the whole graph; without ``copies``, the least."""
     rows = graph.resident_bytes(resident.ORDER_OF[kernel])
-    return rows + _copied_bytes(graph, kernel) + graph.rows * _STATE_BYTES[kernel]
+    copied = _copied_bytes(graph, kernel) if copies else 0
+    return rows + copied + graph.rows * _STATE_BYTES[kernel]
 
 
 def ranks_bytes(graph: Graph, kernel: str, place: Place) -> int:
@@ -245,7 +246,7 @@ def ranks_bytes(graph: Graph, kernel: str, place: Place) -> int:
 
 def _least_in_memory(graph: Graph, kernel: str, place: Place) -> int:
     """Least memory of a worker, where all rows are brought into memory."""
-    whole = resident_bytes(graph, kernel)
+    whole = resident_bytes(graph, kernel, copies=False)
     return min(whole, ranks_bytes(graph, kernel, place)) if place.has_ranks else whole
 
 
@@ -278,7 +279,7 @@ def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str
     _require_cluster(wanted, place)
     if wanted == "local":
         return wanted
-    needed, available = resident_bytes(graph, kernel), place.process_limit_bytes
+    needed, available = resident_bytes(graph, kernel, copies=False), place.process_limit_bytes
     if wanted == "auto" and needed <= available:
         return "one"
     if place.has_ranks:

@@ -50,21 +50,26 @@ def _limits_of_group() -> Iterator[int]:
             yield int(Path("/sys/fs/cgroup", name).read_bytes())
 
 
-def return_freed_memory(kept_bytes: int = KEPT_BYTES) -> None:
+def return_freed_memory() -> None:
     """Have this process's C library give freed memory back, where it is glibc.
 
     By itself it keeps what was freed once larger and larger arrays have come and gone, and a
     build in this process would hold more than its limit.
-
-    Parameters
-    ----------
-    kept_bytes
-        What is smaller may be kept.
     """
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
-        library.mallopt(_M_TRIM_THRESHOLD, kept_bytes)
-        library.mallopt(_M_MMAP_THRESHOLD, kept_bytes)
+        library.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
+        library.mallopt(_M_MMAP_THRESHOLD, KEPT_BYTES)
+
+
+def give_back_freed_memory() -> None:
+    """Give back once what this process's C library keeps of freed memory, where it is glibc.
+
+    Nothing changes for what is freed later.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "malloc_trim"):
+        library.malloc_trim(0)
 
 
 def parse_bytes(text: str | int | None) -> int | None:

@@ -18,6 +18,7 @@ from ooc_graph.kernels.cuda_held import MOST_ROWS
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import HUB, LIGHT
+from ooc_graph.memory.disk import Moved
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import EDGES, ROWS, load_search
 from ooc_graph.session.machine import cores
@@ -59,13 +60,13 @@ class Searcher:
     named: bool = False
 
     @property
-    def moved_bytes(self) -> int:
-        """Bytes read of the store so far, where arcs stay there."""
-        return int(self.search.moved.bytes) if isinstance(self.search, TierSearch) else 0
+    def moved(self) -> Moved | None:
+        """What was read of the store so far, where arcs stay there."""
+        return self.search.moved if isinstance(self.search, TierSearch) else None
 
 
 _lock = threading.RLock()
-_held: dict[tuple[str, ...], Searcher] = {}
+_held: dict[tuple[Any, ...], Searcher] = {}
 _devices: dict[str, Any] = {}
 
 
@@ -124,6 +125,7 @@ def searcher(
     method: str = ROWS,
     device_name: str = CPU,
     budget_bytes: int = 0,
+    copies: bool = True,
 ) -> Iterator[Searcher]:
     """Exclusive use of a resident graph; loads it, in place of what was held before.
 
@@ -131,28 +133,32 @@ def searcher(
     ----------
     budget_bytes
         Memory for a search whose arcs stay in the store; 0: all are brought into memory.
+    copies
+        Whether rows in memory may be kept in another form besides.
     """
     with _lock:
         number = _number_of(device_name)
-        key = (path, identity, kernel, method, device_name, number, str(budget_bytes))
+        within = budget_bytes, copies
+        key = (path, identity, kernel, method, device_name, number, within)
         if key not in _held:
             # Ranks first: only then is what they held seen as free.
             release_ranks()
             release()
-            _held[key] = _load(path, identity, kernel, method, device_name, budget_bytes)
+            _held[key] = _load(path, identity, kernel, method, device_name, *within)
         yield _held[key]
 
 
-def held_budget(graph: Graph, kernel: str) -> int | None:
-    """Budget within which this process holds a graph for a kernel on the CPU; 0: whole.
+def held_within(graph: Graph, kernel: str) -> tuple[int, bool] | None:
+    """How this process holds a graph for a kernel on the CPU: ``budget_bytes`` and ``copies``.
 
     None where it does not hold it.
     """
     with _lock:
-        for path, identity, *others, _, budget_bytes in _held:
+        for path, identity, *others, _, within in _held:
             wanted = str(graph.path), graph.identity, [kernel, ROWS, CPU]
             if (path, identity, others) == wanted:
-                return int(budget_bytes)
+                budget_bytes, copies = within
+                return budget_bytes, copies
     return None
 
 
@@ -246,7 +252,13 @@ def load_ids(graph: Graph) -> Ids:
 
 
 def _load(
-    path: str, identity: str, kernel: str, method: str, device_name: str, budget_bytes: int
+    path: str,
+    identity: str,
+    kernel: str,
+    method: str,
+    device_name: str,
+    budget_bytes: int,
+    copies: bool,
 ) -> Searcher:
     graph = open_same(path, identity)
     if device_name == CUDA:
@@ -266,7 +278,8 @@ def _load(
         search = load_within(graph, kernel, budget_bytes, device())
         return Searcher(kernel, search, graph, load_ids(graph), None)
     shard = graph.load(ORDER_OF[kernel])
-    search = getattr(device(), kernel)(shard)
+    with_copies = {} if kernel == "components" else {"copies": copies}
+    search = getattr(device(), kernel)(shard, **with_copies)
     warm(kernel, graph, device(), variant=variant_of(search))
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)
 

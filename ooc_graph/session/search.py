@@ -20,9 +20,10 @@ from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import device_answer, edges_method, resident, tiers
-from ooc_graph.session.choice import Way, carry_out, choose, on_cpu, resident_bytes
+from ooc_graph.session.choice import Way, carry_out, choose, on_cpu
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.place import Place
+from ooc_graph.session.refused import has_less, with_less
 from ooc_graph.session.warmup import RANKS, warm
 from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
 from ooc_graph.shards.load import Graph
@@ -120,7 +121,9 @@ def search(
         )
 
         def run(way: Way) -> Written:
-            chosen = replace(task, device=way.device, budget_bytes=way.budget_bytes)
+            chosen = replace(
+                task, device=way.device, budget_bytes=way.budget_bytes, copies=way.copies
+            )
             return _carry_out(graph, chosen, way.exchange, place)
 
         def fall_back(why: str) -> Way:
@@ -191,34 +194,29 @@ def search_whole(task: SearchTask) -> Written:
 
     Where memory is refused, more of the arcs stay in the store.
     """
-    try:
-        return _search_held(task)
-    except MemoryError:
-        graph = resident.open_same(task.path, task.identity)
-        if (
-            task.device != CPU
-            or task.method != edges_method.ROWS
-            or not tiers.has_tiers(graph, task.kernel)
-        ):
-            raise
-    resident.release()
-    whole_bytes = resident_bytes(graph, task.kernel)
-    budget_bytes = tiers.smaller_budget(graph, task.kernel, whole_bytes, task.budget_bytes)
-    written = search_whole(replace(task, budget_bytes=budget_bytes))
-    refused = f"memory was refused: {task.kernel} went on within {budget_bytes:,} bytes"
-    return replace(written, notes=(refused, *written.notes))
+    refused: tuple[str, ...] = ()
+    while True:
+        try:
+            written = _search_held(task)
+            return replace(written, notes=(*refused, *written.notes))
+        except MemoryError:
+            if not has_less(task):
+                raise
+        # Only now: the frames of the error kept what they had of the memory.
+        less, note = with_less(task)
+        task, refused = replace(task, **less), (*refused, note)
 
 
 def _search_held(task: SearchTask) -> Written:
-    identity = task.path, task.identity, task.kernel, task.method, task.device, task.budget_bytes
-    with resident.searcher(*identity) as held:
+    whom = task.path, task.identity, task.kernel, task.method, task.device
+    with resident.searcher(*whom, task.budget_bytes, task.copies) as held:
         if task.arrays == CUPY:
             return device_answer.search(held, task.root)
-        before = held.moved_bytes
+        before = held.moved
         tree, course = run_search(held, task.root)
         written = _written(task, tree, held.ids, course)
-        if task.budget_bytes:
-            note = tiers.note_of(held.search, held.moved_bytes - before)
+        if before is not None and held.moved is not None:
+            note = tiers.note_of(held.search.plan, held.moved.since(before))
             written = replace(written, notes=(note,))
         return written
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.sssp_search import first_rows
+from ooc_graph.memory.disk import Moved
 from ooc_graph.memory.plan import Facts, Plan, least_bytes, plan_disk
-from ooc_graph.session.machine import return_freed_memory
+from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import TierSearch, facts_of, load_tiers, require_stored
 
 KERNELS = ("bfs", "sssp")
 
-# Arrays come and go before a search has its own; what of them stays would be beyond the plan.
-_KEPT_BYTES = 1 << 20
 _MOST_FACTS = 4
 
 _lock = threading.Lock()
@@ -53,8 +51,9 @@ def known_facts(graph: Graph, kernel: str) -> Facts:
     key = str(graph.path), graph.identity, kernel
     with _lock:
         if key not in _facts:
-            return_freed_memory(_KEPT_BYTES)
             found = facts_of(graph, kernel)
+            # Arrays came and went; what of them stays would be beyond the plan.
+            give_back_freed_memory()
             while len(_facts) >= _MOST_FACTS:
                 del _facts[next(iter(_facts))]
             _facts[key] = found
@@ -72,7 +71,9 @@ def load_within(graph: Graph, kernel: str, budget_bytes: int, device: CpuDevice)
         Names the chunk.
     """
     share = graph.head_share(first_rows(graph.rows)) if kernel == "sssp" else 0.0
-    return load_tiers(graph, plan_within(graph, kernel, budget_bytes), device, share)
+    search = load_tiers(graph, plan_within(graph, kernel, budget_bytes), device, share)
+    give_back_freed_memory()
+    return search
 
 
 def smaller_budget(graph: Graph, kernel: str, whole_bytes: int, budget_bytes: int) -> int:
@@ -100,11 +101,10 @@ def smaller_budget(graph: Graph, kernel: str, whole_bytes: int, budget_bytes: in
     return max(wanted // 2, least)
 
 
-def note_of(search: Any, moved_bytes: int) -> str:
+def note_of(plan: Plan, moved: Moved) -> str:
     """What is said of a search with arcs in the store."""
-    plan: Plan = search.plan
     share = 100 * plan.head_arcs / max(plan.facts.arcs, 1)
     return (
         f"{plan.facts.kernel} held {share:.1f} % of the arcs in memory ({plan.rule} of each row) "
-        f"and read {moved_bytes:,} bytes of the store"
+        f"and read {moved.bytes:,} bytes of the store for {moved.rows:,} rows"
     )

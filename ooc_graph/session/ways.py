@@ -84,6 +84,8 @@ class SearchTask:
         ``numpy``, or ``cupy`` for an answer that stays on the device.
     budget_bytes
         Memory for a search whose arcs stay in the store; 0 where all are brought into memory.
+    copies
+        Whether rows in memory may be kept in another form besides.
     """
 
     path: str
@@ -95,6 +97,7 @@ class SearchTask:
     device: str = CPU
     arrays: str = "numpy"
     budget_bytes: int = 0
+    copies: bool = True
 
     @property
     def parts(self) -> Path:

@@ -208,7 +208,8 @@ def load_side(
         np.cumsum(plan.rule.of(lengths), dtype=narrow, out=starts[1:])
         neighbors = np.empty(int(starts[-1]), units.dtypes[0])
         weights = np.empty(len(neighbors) if order == LIGHT else 0, units.dtypes[-1])
-        heads = HeadRows(starts, lengths, places, neighbors, weights, np.empty(0, neighbors.dtype))
+        first_of_rows = np.empty(0, units.dtypes[-1])
+        heads = HeadRows(starts, lengths, places, neighbors, weights, first_of_rows)
         heaviest = _fill(heads, units, window)
         column, none = (weights, _most(weights.dtype)) if order == LIGHT else (neighbors, 0)
         firsts = np.full(graph.rows, none, column.dtype)
@@ -318,7 +319,7 @@ class TierSearch:
         """What was read of the store, loading included."""
         total = Moved()
         for side in self.sides:
-            total = total.plus(side.units.moved)
+            total = total.plus(side.units.moved).plus(Moved(rows=side.rows.asked))
         return total
 
     def close(self) -> None:

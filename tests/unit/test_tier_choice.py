@@ -10,7 +10,8 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.session import choice, place, tiers
+from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
+from ooc_graph.session import choice, place, resident, tiers
 from tests.command_line import call
 
 KERNELS = ("bfs", "sssp")
@@ -36,17 +37,42 @@ class Workers(place.Planned):
 
 def test_one_worker_has_tiers_rather_than_ranks(path_graph, monkeypatch, capsys):
     graph = og.open(path_graph)
-    least, whole = tiers.least_within(graph, "sssp"), choice.resident_bytes(graph, "sssp")
-    ranks = choice.ranks_bytes(graph, "sssp", Workers(whole))
-    assert max(least, ranks) < whole - 1
+    least = tiers.least_within(graph, "sssp")
+    bare = choice.resident_bytes(graph, "sssp", copies=False)
+    assert least < bare - 1
     words = ("plan", path_graph, "--kernel", "sssp", "--memory-limit")
-    for limit in (max(least, ranks), whole - 1):
+    for limit in (least, bare - 1):
         way = choice.choose(graph, "sssp", Workers(limit), tiers=True)
         assert (way.exchange, way.budget_bytes) == ("one", limit)
         told = call(monkeypatch, capsys, *words, limit, "--json")
         assert json.loads(told.out)["tier"] == "disk"
-        assert choice.choose(graph, "sssp", Workers(limit)).exchange == "scheduler"
-        assert choice.choose(graph, "sssp", Workers(limit, 2), tiers=True).exchange == "scheduler"
+        with pytest.raises(MemoryBudgetError):
+            choice.choose(graph, "sssp", Workers(limit))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_rows_that_fit_once_are_kept_once(kernel, path_graph, monkeypatch, capsys, tmp_path):
+    """Short rows have another form besides only where there is room for it."""
+    graph = og.open(path_graph)
+    bare, whole = (choice.resident_bytes(graph, kernel, copies=copies) for copies in (False, True))
+    assert bare < whole
+    words = ("plan", path_graph, "--kernel", kernel, "--memory-limit")
+    wanted = getattr(og, kernel)(graph, 7, device="cpu")
+    for limit, copies in ((whole, True), (whole - 1, False), (bare, False)):
+        for workers in (1, 2):
+            way = choice.choose(graph, kernel, Workers(limit, workers), tiers=True)
+            assert (way.exchange, way.budget_bytes, way.copies) == ("one", 0, copies)
+        told = json.loads(call(monkeypatch, capsys, *words, limit, "--json").out)
+        assert (told["tier"], told["bytes: in all"]) == ("memory", whole if copies else bare)
+        assert (told["bytes: rows in another form"] > 0) == copies
+        found = getattr(og, kernel)(graph, 7, device="cpu", memory_limit=limit)
+        with resident._lock:
+            (held,) = resident._held.values()
+        if kernel == "bfs":
+            assert (len(held.search._list[0].fixed) > 0) == copies
+        else:
+            assert isinstance(held.search, CpuNearFarSearch) == copies
+        assert found.parent.tobytes() == wanted.parent.tobytes()
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -55,7 +81,7 @@ def test_the_least_that_is_told_is_the_least_of_all_ways(kernel, path_graph, mon
     worker = Workers(1)
     ways = (
         tiers.least_within(graph, kernel),
-        choice.resident_bytes(graph, kernel),
+        choice.resident_bytes(graph, kernel, copies=False),
         choice.ranks_bytes(graph, kernel, worker),
     )
     with pytest.raises(MemoryBudgetError, match=f"needs at least {min(ways):,} bytes"):
