@@ -22,6 +22,7 @@ from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import device_answer, edges_method, resident, tiers
 from ooc_graph.session.choice import Way, carry_out, choose, on_cpu
 from ooc_graph.session.devices import CPU, CUDA
+from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.session.place import Place
 from ooc_graph.session.refused import has_less, with_less
 from ooc_graph.session.warmup import RANKS, warm
@@ -218,6 +219,8 @@ def _search_held(task: SearchTask) -> Written:
         if before is not None and held.moved is not None:
             note = tiers.note_of(held.search.plan, held.moved.since(before))
             written = replace(written, notes=(note,))
+            # The next search reads a chunk of ids before it has its turn.
+            give_back_freed_memory()
         return written
 
 
