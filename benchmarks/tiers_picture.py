@@ -19,7 +19,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from ooc_graph.report.records import read_records
 
@@ -59,6 +59,8 @@ def draw(found: dict[str, list[dict[str, Any]]], scale: int, path: Path) -> None
         speed.set_title("harmonic mean; dashed: in memory, measured in turn", loc="left")
         speed.set_ylabel("GTEPS (input tuples)", color=INK)
         speed.set_yscale("log")
+        speed.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        speed.yaxis.set_minor_locator(NullLocator())
         speed.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         read.set_title("read by a search, as a share of all arcs' bytes", loc="left")
         read.set_ylabel("per cent", color=INK)

@@ -201,8 +201,8 @@ def test_graph500_on_ranks_where_no_worker_holds_the_graph(
     from ooc_graph.session.graph500_run import Graph500Options
     from ooc_graph.types import NoProgress
 
-    whole = "the whole graph was loaded"
-    monkeypatch.setattr(graph500_searches, "choose", lambda *_: choice.Way("cpu", "scheduler"))
+    whole, ranks = "the whole graph was loaded", choice.Way("cpu", "scheduler")
+    monkeypatch.setattr(graph500_searches, "choose", lambda *_, **__: ranks)
     monkeypatch.setattr(graph500_searches, "warm_up", lambda *_: pytest.fail(whole))
     options = Graph500Options(scale=11, searches=2, shards=4)
     outcome = job.graph500(

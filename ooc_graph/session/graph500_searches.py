@@ -122,7 +122,9 @@ def _search_by(
     if way.device == CUDA:
         function, size = graph500_cuda.search_batch, len(keys)
     else:
-        function, size = search_batch, _batch(graph, kernel, run.place)
+        # Where arcs stay in the store, what is beside them has room for one answer.
+        size = 1 if batches.task.budget_bytes else _batch(graph, kernel, run.place)
+        function = search_batch
     found = _all_batches(run, kernel, partial(batches.call, function), keys, size)
     task = batches.task
     if task.budget_bytes:
