@@ -14,7 +14,9 @@ from ooc_graph.memory.plan import HeadRule
 from ooc_graph.memory.ram import RamUnits
 from ooc_graph.types import AnyArray, Rows
 
-_RING, _UNIT_BYTES = 64, 16
+_UNIT_BYTES = 16
+# So long that a search takes all ways: BFS goes from pushing to pulling, and back.
+_RING = {"bfs": 160, "sssp": 64}
 _STEPS = np.array([-1, 1, -2, 2, -3, 3])
 
 
@@ -64,14 +66,15 @@ def ring_search(
     kernel: str, directed: bool, ids: np.dtype[Any], weights: str | None, device: CpuDevice
 ) -> Any:
     """Search of a ring on which everyone has six neighbours, and one arc of each is in memory."""
-    neighbors = (np.arange(_RING)[:, None] + _STEPS) % _RING
+    ring = _RING[kernel]
+    neighbors = (np.arange(ring)[:, None] + _STEPS) % ring
     offsets = np.arange(0, neighbors.size + 1, len(_STEPS)).astype(np.uint64)
     weight = None
     if kernel == "bfs":
         neighbors.sort(axis=1)
     elif weights is not None:
-        weight = np.tile(abs(_STEPS), _RING).astype(weights)
+        weight = np.tile(abs(_STEPS), ring).astype(weights)
     rows = Rows(offsets, neighbors.ravel().astype(ids), weight)
     out = bind_rows(rows, HeadRule(1))
     into = bind_rows(rows, HeadRule(1)) if directed else out
-    return search_of(kernel, out, into, rows, np.ones(_RING, np.uint32), device)
+    return search_of(kernel, out, into, rows, np.ones(ring, np.uint32), device)

@@ -203,8 +203,11 @@ def test_the_ring_that_compiles_kernels_takes_all_common_ways(kernel):
     weights = None if kernel == "bfs" else "float32"
     search = ring_search(kernel, False, np.dtype(np.uint32), weights, DEVICES[2])
     tree = search.run(0)
-    distance = np.minimum(np.arange(64), 64 - np.arange(64))
+    places = np.arange(len(tree.parent))
+    distance = np.minimum(places, len(places) - places)
     if kernel == "bfs":
+        changes = np.diff(tree.level_direction)
+        assert set(changes.tolist()) == {-1, 0, 1}
         assert tree.level.tolist() == (-(-distance // 3)).tolist()
         assert set(tree.level_direction.tolist()) == {PUSH, PULL}
     else:
