@@ -35,8 +35,9 @@ from ooc_graph.answers.export import export
 from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspResult
 from ooc_graph.edges import FORMATS, EdgeSource, open_source
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.session.api import bfs, build, components, plan, sssp, validate
+from ooc_graph.session.api import bfs, build, components, sssp, validate
 from ooc_graph.session.api import open_graph as open  # noqa: A004 - og.open reads as it should
+from ooc_graph.session.api_plan import plan
 from ooc_graph.session.in_memory import from_edges
 from ooc_graph.session.stopping import exit_on_sigterm
 from ooc_graph.shards.load import Graph

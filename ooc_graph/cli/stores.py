@@ -38,7 +38,7 @@ def info(path: Path, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def plan(graph: Path, kernel: str, memory_limit: str | None, as_json: bool) -> None:
     """Say what a search on one CPU worker holds in memory, and what stays in the store."""
-    from ooc_graph.session.api import plan as plan_of  # noqa: PLC0415
+    from ooc_graph.session.api_plan import plan as plan_of  # noqa: PLC0415
 
     _show(plan_of(graph, kernel, memory_limit=memory_limit), as_json)
 

@@ -24,7 +24,7 @@ from ooc_graph.report.host import host_facts, package_versions
 from ooc_graph.session.building import build as build_store
 from ooc_graph.session.components import components as find_components
 from ooc_graph.session.devices import AUTO
-from ooc_graph.session.machine import cores, default_limit_bytes, parse_bytes
+from ooc_graph.session.machine import cores, parse_bytes
 from ooc_graph.session.place import place_for
 from ooc_graph.session.search import search
 from ooc_graph.shards.build import BuildOptions, BuildReport
@@ -339,42 +339,6 @@ def components(
         exchange=exchange,
         overwrite=overwrite,
     )
-
-
-def plan(
-    graph: Graph | str | Path, kernel: str = "bfs", *, memory_limit: str | int | None = None
-) -> dict[str, Any]:
-    """What a search on one CPU worker holds in memory, and what stays in the store.
-
-    Nothing is searched; of the store the lengths of the rows are read, if they matter. An answer
-    that is not written (``out=None``) takes 20 or 24 bytes a vertex besides.
-
-    Parameters
-    ----------
-    graph
-        A built graph, or its path.
-    kernel
-        ``bfs`` or ``sssp``.
-    memory_limit
-        Bytes (or "4GiB") of the worker; None: 80 % of what is free.
-
-    Returns
-    -------
-    dict
-        As ``ooc-graph plan --json`` prints it: ``tier``, bytes in memory by purpose (``bytes: …``),
-        ``share of arcs in memory``, ``bytes that stay in the store``.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Says the least that would do.
-    UsageError, NegativeWeightError
-        There is no such kernel, or the graph has no rows for it.
-    """
-    from ooc_graph.session.inspect import describe_plan  # noqa: PLC0415 (imports rich)
-
-    limit_bytes = parse_bytes(memory_limit) or default_limit_bytes()
-    return describe_plan(_opened(graph, None), kernel, limit_bytes)
 
 
 def validate(result: Result | str | Path, edges: Any, **options: Any) -> Verdict:
