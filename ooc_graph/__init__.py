@@ -18,6 +18,8 @@ In the order of the data:
     Distances from all vertices or from many, on weights of any sign; `PairsResult`.
 `multi_source_bfs`
     Levels from all vertices or from many; `LevelsResult`.
+`plan`
+    What a search would hold in memory, and what would stay in the store.
 `validate`
     Check an answer against the edges: trees by Graph500's rules, components by their own.
 `export`
@@ -47,6 +49,7 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.session.api import bfs, build, components, sssp, validate
 from ooc_graph.session.api import open_graph as open  # noqa: A004 - og.open reads as it should
 from ooc_graph.session.api_pairs import johnson, multi_source_bfs, shortest_paths
+from ooc_graph.session.api_plan import plan
 from ooc_graph.session.in_memory import from_edges
 from ooc_graph.session.stopping import exit_on_sigterm
 from ooc_graph.shards.load import Graph
@@ -78,6 +81,7 @@ __all__ = [
     "multi_source_bfs",
     "open",
     "open_source",
+    "plan",
     "shortest_paths",
     "sssp",
     "tls_security",

@@ -8,7 +8,7 @@ from ooc_graph import __version__
 from ooc_graph.cli.graphs import build, graph500
 from ooc_graph.cli.pairs import apsp
 from ooc_graph.cli.searches import bfs, components, sssp
-from ooc_graph.cli.stores import export, info, verify
+from ooc_graph.cli.stores import export, info, plan, verify
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -20,5 +20,5 @@ def command() -> None:
     """
 
 
-for _subcommand in (graph500, build, bfs, sssp, apsp, components, info, verify, export):
+for _subcommand in (graph500, build, bfs, sssp, apsp, components, info, plan, verify, export):
     command.add_command(_subcommand)

@@ -1,8 +1,9 @@
-"""Commands that look at what was written: ``info``, ``verify``, ``export``."""
+"""Commands that look at what was written: ``info``, ``plan``, ``verify``, ``export``."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,9 +20,32 @@ from ooc_graph.report.progress import Progress
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def info(path: Path, as_json: bool) -> None:
     """Say what a store holds."""
-    from ooc_graph.session.inspect import describe, print_table  # noqa: PLC0415
+    from ooc_graph.session.inspect import describe_store  # noqa: PLC0415
 
-    facts = describe(Stored.open(path))
+    _show(describe_store(Stored.open(path)), as_json)
+
+
+@click.command()
+@click.argument("graph", type=click.Path(path_type=Path))
+@click.option(
+    "--kernel", type=click.Choice(["bfs", "sssp"]), default="bfs", show_default=True, help="Search."
+)
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    help="Memory of the worker, such as 4GiB [80 % of what is free].",
+)
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def plan(graph: Path, kernel: str, memory_limit: str | None, as_json: bool) -> None:
+    """Say what a search on one CPU worker holds in memory, and what stays in the store."""
+    from ooc_graph.session.api_plan import plan as plan_of  # noqa: PLC0415
+
+    _show(plan_of(graph, kernel, memory_limit=memory_limit), as_json)
+
+
+def _show(facts: dict[str, Any], as_json: bool) -> None:
+    from ooc_graph.session.inspect import print_table  # noqa: PLC0415
+
     if as_json:
         import json  # noqa: PLC0415
 

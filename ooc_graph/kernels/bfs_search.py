@@ -53,11 +53,12 @@ def never_claimed(rows: Rows) -> Words:
     return words
 
 
-def list_rows(rows: Rows, longer: int) -> ListRows:
+def list_rows(rows: Rows, longer: int, copies: bool) -> ListRows:
     """Rows to search from a list, in fixed places where that pays; ``longer`` rows do not fit."""
     offsets, neighbors = rows.offsets.view(np.int64), rows.neighbors
     count = len(offsets) - 1
-    if neighbors.dtype != np.uint32 or not fixed_rows_pay(count, len(neighbors), longer):
+    pays = copies and fixed_rows_pay(count, len(neighbors), longer)
+    if neighbors.dtype != np.uint32 or not pays:
         return ListRows(offsets, neighbors, np.empty(0, np.uint64))
     fixed = np.empty(FIXED_ROW_BYTES // 8 * count, np.uint64)
     fix_rows(offsets, neighbors, fixed)
@@ -87,16 +88,18 @@ class CpuBfsSearch:
         Hub-first rows of out- and in-arcs (the same object when undirected).
     team
         Threads that search together.
+    copies
+        Whether short rows may get fixed places besides.
     """
 
-    def __init__(self, out: Rows, into: Rows, team: Team) -> None:
+    def __init__(self, out: Rows, into: Rows, team: Team, *, copies: bool = True) -> None:
         rows, ids = len(out.offsets) - 1, out.neighbors.dtype
         if into is not out and _same_rows(out.offsets, out.neighbors, into.offsets, into.neighbors):
             # As of a road network that lists each road both ways: less memory to go through.
             into = out
         self._out, self._into, self._team = out_rows(out), into_rows(into), team
         self._alone = not team_pays(rows, len(out.neighbors))
-        self._list = self._rows_to_list(out, into)
+        self._list = self._rows_to_list(out, into, copies)
         never = never_claimed(into)
         self._tree = Tree(
             np.empty(rows, ids),
@@ -124,7 +127,9 @@ class CpuBfsSearch:
         out, into, same, _ = self._list
         return int(self._into.heads.nbytes + out.fixed.nbytes + (0 if same else into.fixed.nbytes))
 
-    def _rows_to_list(self, out: Rows, into: Rows) -> tuple[ListRows, ListRows, bool, int] | None:
+    def _rows_to_list(
+        self, out: Rows, into: Rows, copies: bool
+    ) -> tuple[ListRows, ListRows, bool, int] | None:
         """Out- and in-rows to search from a list, whether they are one, and the longest of them.
 
         None where the rows are not short.
@@ -133,12 +138,13 @@ class CpuBfsSearch:
         if into is out:
             if not rows_are_short(widest, widest):
                 return None
-            rows = list_rows(out, longer)
+            rows = list_rows(out, longer, copies)
             return rows, rows, True, int(widest)
         widest_in, longer_in = survey_rows(self._into.offsets)
         if not rows_are_short(widest, widest_in):
             return None
-        return list_rows(out, longer), list_rows(into, longer_in), False, int(widest)
+        fixed = list_rows(out, longer, copies), list_rows(into, longer_in, copies)
+        return *fixed, False, int(widest)
 
     def run(self, root: int) -> BfsTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run."""

@@ -21,6 +21,9 @@ from ooc_graph.kernels.sssp_rank import CpuSsspRank
 from ooc_graph.kernels.sssp_search import CpuSsspSearch, headed_rows, light_rows
 from ooc_graph.kernels.sssp_shared import CpuSsspShared
 from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.tier_bfs_search import TierBfsSearch
+from ooc_graph.kernels.tier_rows import TierRows
+from ooc_graph.kernels.tier_sssp_search import Known, TierSsspSearch
 from ooc_graph.types import Shard
 
 
@@ -41,10 +44,10 @@ class CpuDevice:
         """Threads that work on one search together."""
         return self._team.threads
 
-    def bfs(self, shard: Shard) -> CpuBfsSearch:
-        """BFS on a whole graph (hub-first rows)."""
+    def bfs(self, shard: Shard, *, copies: bool = True) -> CpuBfsSearch:
+        """BFS on a whole graph (hub-first rows); with copies of short rows if there is room."""
         sides.require_whole(shard.dealing)
-        return CpuBfsSearch(*sides.hub_rows(shard), self._team)
+        return CpuBfsSearch(*sides.hub_rows(shard), self._team, copies=copies)
 
     def bfs_rank(self, shard: Shard) -> CpuBfsRank:
         """BFS steps on one shard (hub-first rows)."""
@@ -57,13 +60,21 @@ class CpuDevice:
         """Frontier and visited vertices of all ranks, one of it in a process."""
         return CpuBfsShared(vertices, shards)
 
-    def sssp(self, shard: Shard) -> SsspSearch:
-        """SSSP on a whole graph (light-first rows)."""
+    def sssp(self, shard: Shard, *, copies: bool = True) -> SsspSearch:
+        """SSSP on a whole graph (light-first rows); by near-far if there is room for its copy."""
         sides.require_whole(shard.dealing)
         out, into = sides.light_rows(shard)
-        if suits_near_far(out, shard.tuples):
+        if copies and suits_near_far(out, shard.tuples):
             return CpuNearFarSearch(out, into, shard.tuples, self._team)
         return CpuSsspSearch(out, into, shard.tuples, self._team)
+
+    def tier_bfs(self, out: TierRows, into: TierRows) -> TierBfsSearch:
+        """BFS on a whole graph of which only heads of rows are in memory (hub-first rows)."""
+        return TierBfsSearch(out, into, self._team)
+
+    def tier_sssp(self, out: TierRows, into: TierRows, known: Known) -> TierSsspSearch:
+        """SSSP on a whole graph of which only heads of rows are in memory (light-first rows)."""
+        return TierSsspSearch(out, into, known, self._team)
 
     def sssp_rank(self, shard: Shard) -> CpuSsspRank:
         """SSSP steps on one shard (light-first rows)."""

@@ -27,7 +27,7 @@ from ooc_graph.errors import DiskFullError, OutputBusyError, OutputExistsError, 
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.manifest import Manifest, kind_of
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
-from ooc_graph.layout.names import INTEGRITY, MANIFEST
+from ooc_graph.layout.names import MANIFEST, sidecar_path
 from ooc_graph.layout.units import Units, key_of
 
 _RENAME_EXCHANGE = 2
@@ -128,11 +128,6 @@ class Partial:
     def _write(self, path: str, content: bytes) -> FileEntry:
         _write_durably(self.folder / path, content)
         return FileEntry(path, len(content), hashlib.sha256(content).hexdigest())
-
-
-def sidecar_path(array: str) -> str:
-    """File with the crc32c (uint32, little endian) of each 64 KiB of each chunk of an array."""
-    return f"{INTEGRITY}/{array.replace('/', '.')}.crc32c"
 
 
 @contextlib.contextmanager

@@ -38,6 +38,11 @@ def rows_path(shard: int, side: str, order: str) -> str:
     return f"shards/{shard:05d}/{side}/{order}"
 
 
+def sidecar_path(array: str) -> str:
+    """File with the crc32c (uint32, little endian) of each 64 KiB of each chunk of an array."""
+    return f"{INTEGRITY}/{array.replace('/', '.')}.crc32c"
+
+
 def chunk_length(length: int, itemsize: int) -> int:
     """Elements a chunk: ``CHUNK_BYTES`` worth, or the whole of a shorter array (at least 1)."""
     return max(1, min(length, CHUNK_BYTES // itemsize))

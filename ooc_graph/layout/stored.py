@@ -17,7 +17,7 @@ from ooc_graph.errors import CorruptStoreError, NotAStoreError
 from ooc_graph.layout.chunks import FileEntry, read_chunk
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import ATTRIBUTES_KEY, CRC_BYTES, MANIFEST
+from ooc_graph.layout.names import ATTRIBUTES_KEY, CRC_BYTES, MANIFEST, sidecar_path
 from ooc_graph.types import AnyArray
 
 _READ_BYTES = 1 << 20
@@ -104,6 +104,17 @@ class Stored:
         entry = self.manifest.files[spec.chunk_path(index)]
         read_chunk(self.path, spec, index, data, entry.crc32c or 0)
         return data
+
+    def sidecar(self, array: str) -> AnyArray:
+        """crc32c of each 64 KiB of each chunk of an array: uint32, checked against the manifest."""
+        name = sidecar_path(array)
+        try:
+            content = (self.path / name).read_bytes()
+        except FileNotFoundError:
+            raise CorruptStoreError(f"{self.path / name}: is missing; {_REPAIR}") from None
+        if hashlib.sha256(content).hexdigest() != self.manifest.files[name].sha256:
+            raise CorruptStoreError(f"{self.path / name}: the file is damaged; {_REPAIR}")
+        return np.frombuffer(content, "<u4")
 
     def read(self, array: str) -> AnyArray:
         """Whole array in host memory, read chunk by chunk into place and checked."""

@@ -1,1 +1,1 @@
-"""Tiers for rows that stay outside the memory of a rank; empty so far."""
+"""Tiers for rows that stay outside the memory of a rank, and what of them is kept in it."""

@@ -61,6 +61,8 @@ class SearchRecord:
         Wall time of validation, or None where it was skipped.
     levels
         Per level, empty where not recorded.
+    read_bytes, fetched_rows
+        Bytes read of the store, and rows they were read for; None where all arcs were in memory.
     """
 
     kernel: str
@@ -70,6 +72,8 @@ class SearchRecord:
     reached: int | None = None
     validate_s: float | None = None
     levels: tuple[LevelRecord, ...] = ()
+    read_bytes: int | None = None
+    fetched_rows: int | None = None
 
     @property
     def teps(self) -> float | None:
@@ -185,6 +189,9 @@ class ReportData:
         Outcome over all searches.
     energy
         Of repeated searches, a kernel each; empty where nobody asked for it.
+    tiers
+        By kernel, names and values: what was held in memory and what was read of the store, where
+        arcs stayed there.
     """
 
     title: str
@@ -204,6 +211,7 @@ class ReportData:
     output_block: str = ""
     validation: Validation | None = None
     energy: tuple[EnergyRecord, ...] = ()
+    tiers: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a mapping that JSON can carry and :meth:`from_dict` takes back."""

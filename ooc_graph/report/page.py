@@ -142,6 +142,10 @@ def _tables(data: ReportData) -> list[tuple[str, Mapping[str, Scalar]]]:
         ("Graph", data.graph),
         ("Machine", data.machine),
         ("Software", data.packages),
+        *(
+            (f"Memory and store: {figures.kernel_name(kernel)}", facts)
+            for kernel, facts in data.tiers.items()
+        ),
     ]
     return [(caption, rows) for caption, rows in named if rows]
 

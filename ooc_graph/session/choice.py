@@ -6,16 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
-
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.kernels.interface import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
 from ooc_graph.kernels.sssp_near_far_search import may_pair_rows, paired_bytes
 from ooc_graph.kernels.sssp_search import first_rows
-from ooc_graph.layout.names import TUPLES, id_dtype
+from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import edges_method, rank_memory, resident
 from ooc_graph.session.devices import AUTO, CPU, CUDA
 from ooc_graph.session.place import Place
+from ooc_graph.session.tiers import has_tiers, least_within
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Progress
 
@@ -43,11 +42,17 @@ class Way:
         ``one`` rank, or ``local`` or ``scheduler``.
     why
         Why it is the CPU where ``auto`` was asked for; else empty.
+    budget_bytes
+        Memory for a search whose arcs stay in the store; 0 where all are brought into memory.
+    copies
+        Whether rows in memory may be kept in another form besides, which some searches gain by.
     """
 
     device: str
     exchange: str
     why: str = ""
+    budget_bytes: int = 0
+    copies: bool = True
 
     @property
     def said(self) -> str:
@@ -64,8 +69,17 @@ def choose(
     *,
     exchange: str = "auto",
     method: str = edges_method.ROWS,
+    tiers: bool = False,
+    answer_bytes: int = 0,
 ) -> Way:
     """Choose device and exchange.
+
+    Parameters
+    ----------
+    tiers
+        Whether arcs may stay in the store where they fit no worker, nor several together.
+    answer_bytes
+        Memory of an answer that is not written, where arcs stay in the store.
 
     Raises
     ------
@@ -91,7 +105,16 @@ def choose(
             if place.wanted != AUTO:
                 raise
             why = str(error)
-    return on_cpu(graph, kernel, place, exchange=exchange, method=method, why=why)
+    return on_cpu(
+        graph,
+        kernel,
+        place,
+        exchange=exchange,
+        method=method,
+        why=why,
+        tiers=tiers,
+        answer_bytes=answer_bytes,
+    )
 
 
 def carry_out(
@@ -127,13 +150,41 @@ def carry_out(
     return run(way)
 
 
-def on_cpu(graph: Graph, kernel: str, place: Place, *, exchange: str, method: str, why: str) -> Way:
+def on_cpu(
+    graph: Graph,
+    kernel: str,
+    place: Place,
+    *,
+    exchange: str,
+    method: str,
+    why: str,
+    tiers: bool = False,
+    answer_bytes: int = 0,
+) -> Way:
     """As `choose`, for the CPU."""
+    available = place.process_limit_bytes
     if method == edges_method.EDGES:
-        chosen = edges_method.choose_one(graph, kernel, exchange, place.process_limit_bytes)
-    else:
+        return Way(CPU, edges_method.choose_one(graph, kernel, exchange, available), why)
+    if tiers and exchange == "auto" and not place.is_limited:
+        # What is free has become less by what is held, which is enough for another search.
+        held = resident.held_within(graph, kernel)
+        if held is not None:
+            return Way(CPU, "one", why, *held)
+    tiers = tiers and exchange == "auto" and has_tiers(graph, kernel)
+    try:
         chosen = choose_exchange(graph, kernel, exchange, place)
-    return Way(CPU, chosen, why)
+        return Way(CPU, chosen, why, copies=resident_bytes(graph, kernel) <= available)
+    except MemoryBudgetError:
+        if not tiers:
+            raise
+    least = least_within(graph, kernel) + answer_bytes
+    if least <= available:
+        return Way(CPU, "one", why, available - answer_bytes)
+    needed = min(least, _least_in_memory(graph, kernel, place))
+    raise MemoryBudgetError(
+        f"{kernel} on {graph.path} needs at least {needed:,} bytes in one worker, and a worker may "
+        f"use {available:,}; raise --memory-limit or add workers that have the memory"
+    )
 
 
 def _for_cpus_only(kernel: str, method: str) -> str:
@@ -200,10 +251,23 @@ def _busiest(graph: Graph, place: Place) -> int:
     return -(-graph.shards // min(place.processes, graph.shards))
 
 
-def resident_bytes(graph: Graph, kernel: str) -> int:
-    """Memory of one rank that searches the whole graph."""
+def resident_bytes(graph: Graph, kernel: str, *, copies: bool = True) -> int:
+    """Memory of one rank that searches the whole graph; without ``copies``, the least."""
     rows = graph.resident_bytes(resident.ORDER_OF[kernel])
-    return rows + _copied_bytes(graph, kernel) + graph.rows * _STATE_BYTES[kernel]
+    copied = _copied_bytes(graph, kernel) if copies else 0
+    return rows + copied + graph.rows * _STATE_BYTES[kernel]
+
+
+def ranks_bytes(graph: Graph, kernel: str, place: Place) -> int:
+    """Memory of the busiest worker where many ranks search."""
+    rows = graph.resident_bytes(resident.ORDER_OF[kernel])
+    return rows * _busiest(graph, place) // graph.shards + graph.rows * _STATE_BYTES[kernel]
+
+
+def _least_in_memory(graph: Graph, kernel: str, place: Place) -> int:
+    """Least memory of a worker, where all rows are brought into memory."""
+    whole = resident_bytes(graph, kernel, copies=False)
+    return min(whole, ranks_bytes(graph, kernel, place)) if place.has_ranks else whole
 
 
 def _copied_bytes(graph: Graph, kernel: str) -> int:
@@ -217,19 +281,9 @@ def _copied_bytes(graph: Graph, kernel: str) -> int:
     weights, arcs = graph.weight_dtype, graph.arcs // sides
     if kernel != "sssp" or weights is None or not may_pair_rows(weights, graph.rows, arcs):
         return 0
-    if weights.kind == "f" and hubs_hold_much(_head_share(graph)):
+    if weights.kind == "f" and hubs_hold_much(graph.head_share(first_rows(graph.rows))):
         return 0
     return paired_bytes(graph.rows, arcs)
-
-
-def _head_share(graph: Graph) -> float:
-    """Share of the input tuples at the first 1 % of the rows; reads no others."""
-    count, spec, held = first_rows(graph.rows), graph.stored.spec(TUPLES), 0
-    for index in range(-(-count // spec.chunk)):
-        start, _ = spec.bounds(index)
-        held += int(graph.stored.chunk(spec, index)[: count - start].sum(dtype=np.uint64))
-    tuples = 2 * (graph.edges - int(graph.attributes["self_loops"]))
-    return held / max(tuples, 1)
 
 
 def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str:
@@ -245,13 +299,11 @@ def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str
     _require_cluster(wanted, place)
     if wanted == "local":
         return wanted
-    rows = graph.resident_bytes(resident.ORDER_OF[kernel])
-    state = graph.rows * _STATE_BYTES[kernel]
-    needed, available = resident_bytes(graph, kernel), place.process_limit_bytes
+    needed, available = resident_bytes(graph, kernel, copies=False), place.process_limit_bytes
     if wanted == "auto" and needed <= available:
         return "one"
-    if place.client is not None:
-        needed = rows * _busiest(graph, place) // graph.shards + state
+    if place.has_ranks:
+        needed = ranks_bytes(graph, kernel, place)
         available = place.least_limit_bytes
         if needed <= available:
             return "scheduler"

@@ -41,7 +41,8 @@ class Part:
     directed, ids, weights
         What a graph's kernels are compiled for; ids and weights are names of dtypes.
     variant
-        ``ranks`` for searches of many ranks, ``near-far`` for that search, else empty.
+        ``ranks`` for searches of many ranks, ``near-far`` and ``tiers`` for those searches, else
+        empty.
     """
 
     job: str

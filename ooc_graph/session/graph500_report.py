@@ -94,6 +94,7 @@ def leave_report(
         output_block=block,
         validation=_validation(run.options.validate, failure),
         energy=tuple(energy),
+        tiers=run.tiers,
     )
     page = run.folder / "report.html"
     write_page(page, data)
@@ -115,6 +116,8 @@ def _record(kernel: str, one: Searched) -> SearchRecord:
         reached=one.reached,
         validate_s=one.validate_s if one.verdict is not None else None,
         levels=levels,
+        read_bytes=None if one.moved is None else one.moved.bytes,
+        fetched_rows=None if one.moved is None else one.moved.rows,
     )
 
 
@@ -223,4 +226,5 @@ def _json_record(
         "validation": asdict(data.validation) if data.validation else None,
         "energy": [asdict(kernel) for kernel in data.energy],
         "arcs": graph.arcs,
+        "tiers": {kernel: dict(facts) for kernel, facts in data.tiers.items()},
     }

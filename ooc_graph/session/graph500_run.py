@@ -11,6 +11,7 @@ from typing import Any
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
+from ooc_graph.memory.disk import Moved
 from ooc_graph.report.data import Stage
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CPU
@@ -75,11 +76,15 @@ class Searched:
     validate_s: float
     edges: int
     reached: int
+    moved: Moved | None = None
 
 
 @dataclass
 class Run:
-    """A run under way: what it is told, where it works, and how long its stages took."""
+    """A run under way: what it is told, where it works, and how long its stages took.
+
+    ``tiers`` has, for kernels whose arcs stay in the store, what is held and what was read.
+    """
 
     options: Graph500Options
     folder: Path
@@ -87,6 +92,7 @@ class Run:
     progress: Progress
     begun: float = field(default_factory=perf_counter)
     stages: list[Stage] = field(default_factory=list)
+    tiers: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def timed(self, name: str, function: Callable[[], Any]) -> Any:
         """Call a function as a stage of the run."""
@@ -112,6 +118,10 @@ class BatchTask:
         Whether the answers are checked.
     device
         ``cpu`` or ``cuda``.
+    budget_bytes
+        Memory for searches whose arcs stay in the store; 0 where all are brought into memory.
+    copies
+        Whether rows in memory may be kept in another form besides.
     """
 
     path: str
@@ -120,7 +130,15 @@ class BatchTask:
     source: Kronecker
     validate: bool
     device: str = CPU
+    budget_bytes: int = 0
+    copies: bool = True
+
+    @property
+    def method(self) -> str:
+        """How it is searched."""
+        return ROWS
 
     def searcher(self) -> AbstractContextManager[resident.Searcher]:
         """The graph on its device."""
-        return resident.searcher(self.path, self.identity, self.kernel, ROWS, self.device)
+        whom = self.path, self.identity, self.kernel, self.method, self.device
+        return resident.searcher(*whom, self.budget_bytes, self.copies)

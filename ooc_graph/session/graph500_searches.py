@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -14,6 +14,8 @@ from ooc_graph.answers.scatter import columns_of
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
+from ooc_graph.memory.disk import Moved
+from ooc_graph.memory.plan import describe
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.session import graph500_cuda, resident
 from ooc_graph.session.api import check_edges, validator_of
@@ -25,7 +27,9 @@ from ooc_graph.session.graph500_energy import measure as measure_energy
 from ooc_graph.session.graph500_run import BatchTask, Run, Searched
 from ooc_graph.session.machine import cores
 from ooc_graph.session.place import Place
+from ooc_graph.session.refused import has_less, with_less
 from ooc_graph.session.search import run_search, search
+from ooc_graph.session.tiers import plan_within
 from ooc_graph.session.ways import Course
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray, NoProgress
@@ -33,6 +37,9 @@ from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidato
 from ooc_graph.validate.cuda_validator import MOST_VERTICES
 
 _ANSWER_BYTES = 40
+# Where arcs stay in the store: bytes a vertex of an answer's columns, of tuples and a copy of those
+# of rows reached, of a validation of one answer; and of the edges that each thread looks at.
+_COLUMNS_BYTES, _TUPLES_BYTES, _CHECK_BYTES, _CHECK_BLOCK_BYTES = 24, 17, 64, 8 << 20
 _MOST_BATCH = 16
 _SURELY_ENOUGH_SCALE, _SURELY_ENOUGH_KEYS = 12, 64
 _MOST_COUNTED_SCALE = 20
@@ -67,14 +74,28 @@ def search_all(
     searches, energy
         Energy of the searches, measured over repeats of them; nothing where many ranks search.
     """
+    beside = check_bytes(graph) if run.options.validate else answer_bytes(graph)
+    in_tiers: dict[str, Any] = {"tiers": True, "answer_bytes": beside}
     return carry_out(
-        choose(graph, kernel, run.place),
+        choose(graph, kernel, run.place, **in_tiers),
         kernel,
         run.place,
         run.progress,
         lambda way: _search_by(way, run, graph, source, kernel, keys),
-        lambda why: on_cpu(graph, kernel, run.place, exchange="auto", method=ROWS, why=why),
+        lambda why: on_cpu(
+            graph, kernel, run.place, exchange="auto", method=ROWS, why=why, **in_tiers
+        ),
     )
+
+
+def answer_bytes(graph: Graph) -> int:
+    """Memory beside a search whose arcs stay in the store: an answer, and tuples at each row."""
+    return graph.vertices * _COLUMNS_BYTES + graph.rows * _TUPLES_BYTES
+
+
+def check_bytes(graph: Graph) -> int:
+    """As `answer_bytes`, with what its validation takes."""
+    return answer_bytes(graph) + graph.vertices * _CHECK_BYTES + cores() * _CHECK_BLOCK_BYTES
 
 
 def _search_by(
@@ -86,18 +107,68 @@ def _search_by(
         search = partial(_search_one, run, graph, source, kernel, way.exchange)
         run.timed(f"{kernel} warm-up", lambda: search(keys[:1]))
         return _all_batches(run, kernel, search, keys, 1), []
-    task = BatchTask(
-        str(graph.path), graph.identity, kernel, source, run.options.validate, way.device
+    batches = _Batches(
+        run,
+        BatchTask(
+            str(graph.path),
+            graph.identity,
+            kernel,
+            source,
+            run.options.validate,
+            way.device,
+            way.budget_bytes,
+            way.copies,
+        ),
     )
     with run.progress.stage(f"{kernel}: loading, warming up"):
-        run.timed(f"{kernel} warm-up", lambda: run.place.call(warm_up, task, int(keys[0])))
+        run.timed(f"{kernel} warm-up", lambda: batches.call(warm_up, int(keys[0])))
     if way.device == CUDA:
         function, size = graph500_cuda.search_batch, len(keys)
     else:
-        function, size = search_batch, _batch(graph, kernel, run.place)
-    found = _all_batches(run, kernel, partial(run.place.call, function, task), keys, size)
+        # Where arcs stay in the store, what is beside them has room for one answer.
+        size = 1 if batches.task.budget_bytes else _batch(graph, kernel, run.place)
+        function = search_batch
+    found = _all_batches(run, kernel, partial(batches.call, function), keys, size)
+    task = batches.task
+    if task.budget_bytes:
+        plan = plan_within(graph, kernel, task.budget_bytes)
+        run.tiers[kernel] = {**describe(plan), **_moved(found)}
     energy = [measure_energy(run, task, keys, found)] if run.options.energy else []
     return found, energy
+
+
+@dataclass
+class _Batches:
+    """Carries batches out by one rank; where memory is refused, again with less in memory."""
+
+    run: Run
+    task: BatchTask
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call ``function(task, …)`` where the graph is."""
+        place = self.run.place
+        while True:
+            try:
+                return place.call(function, self.task, *arguments)
+            except MemoryError:
+                if not has_less(self.task):
+                    raise
+            less, note = place.call(with_less, self.task)
+            self.run.progress.note(note)
+            self.task = replace(self.task, **less)
+
+
+def _moved(found: list[Searched]) -> dict[str, int]:
+    """What all searches together read of the store."""
+    total = Moved()
+    for one in found:
+        total = total.plus(one.moved or Moved())
+    return {
+        "bytes read of the store": total.bytes,
+        "units read": total.units,
+        "units given again from memory": total.kept_units,
+        "rows fetched": total.rows,
+    }
 
 
 def _validated_elsewhere(way: Way, graph: Graph) -> str:
@@ -191,11 +262,15 @@ def _answers(held: resident.Searcher, keys: IntArray, found: list[Searched]) -> 
     """Search as the answers are asked for; what is known of each goes to ``found``."""
     graph = held.graph
     vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)
+    tuples = graph.tuples() if held.tuples is None else held.tuples
     for key in keys.tolist():
+        before = held.moved
         tree, course = run_search(held, key)
+        moved = None if before is None or held.moved is None else held.moved.since(before)
         reached = tree.parent != np.iinfo(tree.parent.dtype).max
-        edges = int(held.tuples[reached].sum(dtype=np.int64)) // 2
-        found.append(Searched(key, course, None, 0.0, edges, int(np.count_nonzero(reached))))
+        edges = int(tuples[reached].sum(dtype=np.int64)) // 2
+        count = int(np.count_nonzero(reached))
+        found.append(Searched(key, course, None, 0.0, edges, count, moved))
         columns = columns_of(tree, held.ids)
         if held.kernel == "bfs":
             yield BfsAnswer(key, columns[PARENT], columns[LEVEL], vertices)

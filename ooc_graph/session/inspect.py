@@ -1,4 +1,4 @@
-"""What ``info`` shows of a store."""
+"""What ``info`` shows of a store, and ``plan`` of searches."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from ooc_graph.errors import UsageError
 from ooc_graph.layout.stored import Stored
+from ooc_graph.memory.plan import describe
+from ooc_graph.session.choice import choose, ranks_bytes, resident_bytes
+from ooc_graph.session.place import Planned
+from ooc_graph.session.resident import ORDER_OF
+from ooc_graph.session.tiers import KERNELS, plan_within
+from ooc_graph.shards.load import Graph
 
 _WIDE = 100_000
 
 
-def describe(stored: Stored) -> dict[str, Any]:
+def describe_store(stored: Stored) -> dict[str, Any]:
     """Facts of a store, JSON-able."""
     files = stored.manifest.files.values()
     return {
@@ -23,6 +30,52 @@ def describe(stored: Stored) -> dict[str, Any]:
         "files": len(files),
         "bytes": sum(entry.size for entry in files),
         "manifest_sha256": stored.manifest.sha256,
+    }
+
+
+def describe_plan(graph: Graph, kernel: str, limit_bytes: int) -> dict[str, Any]:
+    """What searches of a graph by one worker hold in memory, JSON-able; reads offsets at most.
+
+    Parameters
+    ----------
+    kernel
+        ``bfs`` or ``sssp``.
+    limit_bytes
+        Memory of the worker.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Says the least that would do.
+    UsageError, NegativeWeightError
+        The graph has no rows for the kernel.
+    """
+    if kernel not in KERNELS:
+        raise UsageError(f"kernel {kernel!r}: choose {' or '.join(KERNELS)}")
+    order = ORDER_OF[kernel]
+    graph.require(order)
+    place = Planned(limit_bytes)
+    way = choose(graph, kernel, place, tiers=True)
+    if way.budget_bytes:
+        return describe(plan_within(graph, kernel, way.budget_bytes))
+    one, rows = way.exchange == "one", graph.resident_bytes(order)
+    least = resident_bytes(graph, kernel, copies=False)
+    if one:
+        needed = resident_bytes(graph, kernel, copies=way.copies)
+        copied, state = needed - least, least - rows
+    else:
+        needed, copied = ranks_bytes(graph, kernel, place), 0
+        state = needed - rows
+    return {
+        "kernel": kernel,
+        "tier": "memory" if one else "memory, by ranks",
+        "budget": limit_bytes,
+        "bytes: rows": rows,
+        "bytes: rows in another form": copied,
+        "bytes: id tables and vertex state": state,
+        "bytes: in all": needed,
+        "share of arcs in memory": 1.0,
+        "bytes that stay in the store": 0,
     }
 
 

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.session import resident
-from ooc_graph.session.devices import AUTO, Device, choose_here, choose_on_workers, require_name
+from ooc_graph.session.devices import (
+    AUTO,
+    CPU,
+    Device,
+    choose_here,
+    choose_on_workers,
+    require_name,
+)
 from ooc_graph.session.machine import cores, default_limit_bytes, return_freed_memory
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import CHECK_S, POLL_S, Workforce
@@ -34,8 +41,16 @@ class Place(Protocol):
         """Client of the cluster."""
 
     @property
+    def has_ranks(self) -> bool:
+        """Whether many ranks can search, on workers."""
+
+    @property
     def limit_bytes(self) -> int:
         """Memory of all processes together."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the memory is a limit that somebody set, not what happens to be free."""
 
     @property
     def wanted(self) -> str:
@@ -75,11 +90,13 @@ class Here:
     """The calling process and all its cores; no cluster, no port."""
 
     client = None
+    has_ranks = False
     processes = 1
 
     def __init__(self, limit_bytes: int | None = None, wanted: str = AUTO) -> None:
         require_name(wanted)
         self.wanted = wanted
+        self.is_limited = limit_bytes is not None
         self.limit_bytes = limit_bytes or default_limit_bytes()
 
     @cached_property
@@ -119,6 +136,15 @@ class Here:
         return function(*arguments)
 
 
+class Planned(Here):
+    """One worker that a command would start, to ask what it would do; nothing is done there."""
+
+    has_ranks = True
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(limit_bytes, CPU)
+
+
 class OnCluster:
     """Workers of a Dask cluster.
 
@@ -131,6 +157,9 @@ class OnCluster:
     wanted
         Device that was asked for.
     """
+
+    is_limited = True
+    has_ranks = True
 
     def __init__(self, client: Client, limit_bytes: int | None = None, wanted: str = AUTO) -> None:
         if client.asynchronous:

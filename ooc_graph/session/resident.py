@@ -19,12 +19,15 @@ from ooc_graph.kernels.cuda_places import may_place
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import APSP, HUB, LIGHT, MULTI_SOURCE_BFS
+from ooc_graph.memory.disk import Moved
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import EDGES, ROWS, load_search
 from ooc_graph.session.machine import cores
-from ooc_graph.session.warmup import NEAR_FAR, warm
+from ooc_graph.session.tiers import load_within
+from ooc_graph.session.warmup import NEAR_FAR, TIERS, warm
 from ooc_graph.shards.in_memory import find_graph
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tiers import TierSearch
 
 # Device memory a vertex at most; measured peaks are below it.
 _CUDA_BFS_BYTES, _CUDA_SSSP_BYTES, _CUDA_WIDE_BYTES = 64, 96, 160
@@ -65,9 +68,14 @@ class Searcher:
     tuples: Any
     named: bool = False
 
+    @property
+    def moved(self) -> Moved | None:
+        """What was read of the store so far, where arcs stay there."""
+        return self.search.moved if isinstance(self.search, TierSearch) else None
+
 
 _lock = threading.RLock()
-_held: dict[tuple[str, ...], Searcher] = {}
+_held: dict[tuple[Any, ...], Searcher] = {}
 _devices: dict[str, Any] = {}
 
 
@@ -120,22 +128,55 @@ def _number_of(device_name: str) -> str:
 
 @contextmanager
 def searcher(
-    path: str, identity: str, kernel: str, method: str = ROWS, device_name: str = CPU
+    path: str,
+    identity: str,
+    kernel: str,
+    method: str = ROWS,
+    device_name: str = CPU,
+    budget_bytes: int = 0,
+    copies: bool = True,
 ) -> Iterator[Searcher]:
-    """Exclusive use of a resident graph; loads it, in place of what was held before."""
+    """Exclusive use of a resident graph; loads it, in place of what was held before.
+
+    Parameters
+    ----------
+    budget_bytes
+        Memory for a search whose arcs stay in the store; 0: all are brought into memory.
+    copies
+        Whether rows in memory may be kept in another form besides.
+    """
     with _lock:
-        key = (path, identity, kernel, method, device_name, _number_of(device_name))
+        number = _number_of(device_name)
+        within = budget_bytes, copies
+        key = (path, identity, kernel, method, device_name, number, within)
         if key not in _held:
             # Ranks first: only then is what they held seen as free.
             release_ranks()
             release()
-            _held[key] = _load(path, identity, kernel, method, device_name)
+            _held[key] = _load(path, identity, kernel, method, device_name, *within)
         yield _held[key]
+
+
+def held_within(graph: Graph, kernel: str) -> tuple[int, bool] | None:
+    """How this process holds a graph for a kernel on the CPU: ``budget_bytes`` and ``copies``.
+
+    None where it does not hold it.
+    """
+    with _lock:
+        for path, identity, *others, _, within in _held:
+            wanted = str(graph.path), graph.identity, [kernel, ROWS, CPU]
+            if (path, identity, others) == wanted:
+                budget_bytes, copies = within
+                return budget_bytes, copies
+    return None
 
 
 def release() -> None:
     """Forget the graph that searches of one rank hold in this process, on whichever device."""
     with _lock:
+        for held in _held.values():
+            if isinstance(held.search, TierSearch):
+                held.search.close()
         _held.clear()
         if CUDA in _devices:
             cuda_modules.free_unused()
@@ -219,7 +260,15 @@ def load_ids(graph: Graph) -> Ids:
     return Ids(graph.internal_of(), graph.original_of(), graph.first_id, originals)
 
 
-def _load(path: str, identity: str, kernel: str, method: str, device_name: str) -> Searcher:
+def _load(
+    path: str,
+    identity: str,
+    kernel: str,
+    method: str,
+    device_name: str,
+    budget_bytes: int,
+    copies: bool,
+) -> Searcher:
     graph = open_same(path, identity)
     if device_name == CUDA:
         device(CUDA)
@@ -233,8 +282,13 @@ def _load(path: str, identity: str, kernel: str, method: str, device_name: str) 
     if method == EDGES:
         search = load_search(graph, kernel, device())
         return Searcher(kernel, search, graph, load_ids(graph), graph.tuples())
+    if budget_bytes:
+        warm(kernel, graph, device(), variant=TIERS)
+        search = load_within(graph, kernel, budget_bytes, device())
+        return Searcher(kernel, search, graph, load_ids(graph), None)
     shard = graph.load(ORDER_OF[kernel], signed=kernel == APSP)
-    search = getattr(device(), kernel)(shard)
+    with_copies = {"copies": copies} if kernel in {"bfs", "sssp"} else {}
+    search = getattr(device(), kernel)(shard, **with_copies)
     warm(kernel, graph, device(), variant=variant_of(search))
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)
 

@@ -19,10 +19,12 @@ from ooc_graph.errors import UsageError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.session import device_answer, edges_method, rank_memory, resident
+from ooc_graph.session import device_answer, edges_method, rank_memory, resident, tiers
 from ooc_graph.session.choice import Way, carry_out, choose, on_cpu
 from ooc_graph.session.devices import CPU, CUDA
+from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.session.place import Place
+from ooc_graph.session.refused import has_less, with_less
 from ooc_graph.session.warmup import RANKS, warm
 from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
 from ooc_graph.shards.load import Graph
@@ -61,6 +63,11 @@ def _measure(graph: Graph, kernel: str) -> np.dtype[Any]:
     return rank_memory.distance_dtype(graph)
 
 
+def _answer_bytes(graph: Graph, kernel: str) -> int:
+    """Memory of an answer that is not written: vertices, parents, and levels or distances."""
+    return graph.vertices * (16 + _measure(graph, kernel).itemsize)
+
+
 def search(
     graph: Graph,
     kernel: str,
@@ -89,7 +96,16 @@ def search(
     graph.require(resident.ORDER_OF[kernel])
     root = _as_id(root)
     graph.position_of(root)
-    way = choose(graph, kernel, place, exchange=exchange, method=method)
+    held_bytes = 0 if out is not None else _answer_bytes(graph, kernel)
+    way = choose(
+        graph,
+        kernel,
+        place,
+        exchange=exchange,
+        method=method,
+        tiers=True,
+        answer_bytes=held_bytes,
+    )
     _require_arrays(arrays, way, place, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
     with writing as store, progress.stage(f"{kernel} from {root}"):
@@ -105,15 +121,29 @@ def search(
         )
 
         def run(way: Way) -> Written:
-            return _carry_out(graph, replace(task, device=way.device), way.exchange, place)
+            chosen = replace(
+                task, device=way.device, budget_bytes=way.budget_bytes, copies=way.copies
+            )
+            return _carry_out(graph, chosen, way.exchange, place)
 
         def fall_back(why: str) -> Way:
-            return on_cpu(graph, kernel, place, exchange=exchange, method=method, why=why)
+            return on_cpu(
+                graph,
+                kernel,
+                place,
+                exchange=exchange,
+                method=method,
+                why=why,
+                tiers=True,
+                answer_bytes=held_bytes,
+            )
 
         if arrays == CUPY:  # nothing else than the device will do
             written = run(way)
         else:
             written = carry_out(way, kernel, place, progress, run, fall_back)
+        for note in written.notes:
+            progress.note(note)
         if store is not None:
             dtype = _measure(graph, kernel)
             attributes = result_attributes(kernel, root, graph.content_sha256, dtype)
@@ -159,13 +189,37 @@ def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Wri
 
 
 def search_whole(task: SearchTask) -> Written:
-    """One rank with the whole graph; runs on the worker that holds it."""
-    identity = task.path, task.identity, task.kernel, task.method, task.device
-    with resident.searcher(*identity) as held:
+    """One rank with the whole graph; runs on the worker that holds it.
+
+    Where memory is refused, more of the arcs stay in the store.
+    """
+    refused: tuple[str, ...] = ()
+    while True:
+        try:
+            written = _search_held(task)
+            return replace(written, notes=(*refused, *written.notes))
+        except MemoryError:
+            if not has_less(task):
+                raise
+        # Only now: the frames of the error kept what they had of the memory.
+        less, note = with_less(task)
+        task, refused = replace(task, **less), (*refused, note)
+
+
+def _search_held(task: SearchTask) -> Written:
+    whom = task.path, task.identity, task.kernel, task.method, task.device
+    with resident.searcher(*whom, task.budget_bytes, task.copies) as held:
         if task.arrays == CUPY:
             return device_answer.search(held, task.root)
+        before = held.moved
         tree, course = run_search(held, task.root)
-        return _written(task, tree, held.ids, course)
+        written = _written(task, tree, held.ids, course)
+        if before is not None and held.moved is not None:
+            note = tiers.note_of(held.search.plan, held.moved.since(before))
+            written = replace(written, notes=(note,))
+            # The next search reads a chunk of ids before it has its turn.
+            give_back_freed_memory()
+        return written
 
 
 def answer_lonely(task: SearchTask) -> Written:

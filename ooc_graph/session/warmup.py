@@ -12,12 +12,13 @@ from ooc_graph.kernels.many_bfs_search import FEW_LANES
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
 from ooc_graph.session.first_use import Part, turn
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tiny_tiers import ring_search
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.components import components
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import Dealing, Rows, Shard
 
-NEAR_FAR, RANKS = "near-far", "ranks"
+NEAR_FAR, RANKS, TIERS = "near-far", "ranks", "tiers"
 
 _done: set[Part] = set()
 
@@ -28,7 +29,8 @@ def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> 
     Parameters
     ----------
     variant
-        `RANKS` for a search of many ranks, `NEAR_FAR` for one of near-far, else empty.
+        `RANKS` for a search of many ranks, `NEAR_FAR` for one of near-far, `TIERS` for one with
+        arcs in the store, else empty.
     """
     weights = None if graph.weight_dtype is None else graph.weight_dtype.name
     part = Part(kernel, graph.directed, id_dtype(graph.rows).name, weights, variant)
@@ -40,6 +42,9 @@ def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> 
 
 def warm_part(part: Part, device: CpuDevice) -> None:
     """Run the search on two vertices that are neighbours of each other."""
+    if part.variant == TIERS:
+        ring_search(part.job, part.directed, np.dtype(part.ids), part.weights, device).run(0)
+        return
     tiny = _pair(part)
     if part.variant != RANKS:
         sources = np.zeros(FEW_LANES * device.threads, np.int64)

@@ -57,12 +57,13 @@ def slowest(courses: Sequence[Course]) -> Course:
 
 @dataclass(frozen=True)
 class Written:
-    """An answer that was written into a partial store, or its columns."""
+    """An answer that was written into a partial store, or its columns; and what is said of it."""
 
     course: Course
     specs: tuple[ArraySpec, ...] = ()
     entries: tuple[FileEntry, ...] = ()
     columns: Mapping[str, AnyArray] | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,10 @@ class SearchTask:
         ``cpu`` or ``cuda``.
     arrays
         ``numpy``, or ``cupy`` for an answer that stays on the device.
+    budget_bytes
+        Memory for a search whose arcs stay in the store; 0 where all are brought into memory.
+    copies
+        Whether rows in memory may be kept in another form besides.
     """
 
     path: str
@@ -91,6 +96,8 @@ class SearchTask:
     method: str = ROWS
     device: str = CPU
     arrays: str = "numpy"
+    budget_bytes: int = 0
+    copies: bool = True
 
     @property
     def parts(self) -> Path:

@@ -179,6 +179,15 @@ class Graph:
         """Input tuples at each internal id, duplicates counted, self-loops not: (rows,)."""
         return self.stored.read(TUPLES)
 
+    def head_share(self, rows: int) -> float:
+        """Share of the input tuples at the first rows; reads no others."""
+        spec, held = self.stored.spec(TUPLES), 0
+        for index in range(-(-rows // spec.chunk)):
+            start, _ = spec.bounds(index)
+            held += int(self.stored.chunk(spec, index)[: rows - start].sum(dtype=np.uint64))
+        tuples = 2 * (self.edges - int(self.attributes["self_loops"]))
+        return held / max(tuples, 1)
+
     def position_of(self, original: int) -> int:
         """Place of an original id among all, ascending.
 

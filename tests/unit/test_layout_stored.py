@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError
 from ooc_graph.layout.chunks import FileEntry, read_chunk, write_chunk
-from ooc_graph.layout.commit import partial_store, sidecar_path
+from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
 from ooc_graph.layout.names import (
@@ -26,6 +26,7 @@ from ooc_graph.layout.names import (
     id_dtype,
     internal_dtype,
     shards_for,
+    sidecar_path,
 )
 from ooc_graph.layout.stored import Stored
 from tests.unit.test_build_oracle import small_steps

@@ -1,0 +1,303 @@
+"""Columns of rows in a store, read by verified units of 64 KiB into buffers that are used again.
+
+Every unit is held against its crc32c in the sidecar each time it is read. Threads read the units of
+the next batch while the caller works on one. Units that were read are kept while there is room for
+them, and are not read again; the first ones stay, since a pass in order over more than there is
+room for would find nothing in what it read last.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import astuple, dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import google_crc32c
+import numpy as np
+
+from ooc_graph.errors import CorruptStoreError
+from ooc_graph.layout import names
+from ooc_graph.layout.blocks import byte_view
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.stored import Stored
+from ooc_graph.types import AnyArray, IntArray
+
+READERS = 4
+"""Threads that read; a disk wants several requests at once, a page cache two."""
+RUN_UNITS = 16
+"""Most units that one request reads."""
+
+
+@dataclass
+class Moved:
+    """What a tier gave.
+
+    Parameters
+    ----------
+    units, bytes
+        Read from the disk, or the page cache: units, and their bytes.
+    kept_units
+        Units given again without being read.
+    requests
+        Reads that these took.
+    rows
+        Rows of which arcs were asked for.
+    """
+
+    units: int = 0
+    bytes: int = 0
+    kept_units: int = 0
+    requests: int = 0
+    rows: int = 0
+
+    def since(self, before: Moved) -> Moved:
+        """What was given since a copy was taken."""
+        pairs = zip(astuple(self), astuple(before), strict=True)
+        return Moved(*(now - then for now, then in pairs))
+
+    def plus(self, other: Moved) -> Moved:
+        """What two tiers gave."""
+        return Moved(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+    def copy(self) -> Moved:
+        """The numbers now."""
+        return replace(self)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One shard's array of a column."""
+
+    spec: ArraySpec
+    crcs: AnyArray
+    chunk_units: int
+    chunk_bytes: int
+
+
+class _Column:
+    """Units of one column of all shards."""
+
+    def __init__(self, stored: Stored, arrays: Sequence[str], first: IntArray) -> None:
+        specs = [stored.spec(array) for array in arrays]
+        self.dtype = specs[0].dtype
+        self.first_units = first * self.dtype.itemsize // names.SIDECAR_BYTES
+        self._folder = stored.path
+        self._parts = [self._part(stored, spec) for spec in specs]
+        last = self._parts[-1]
+        self.units = int(self.first_units[len(specs) - 1]) + len(last.crcs)
+
+    def _part(self, stored: Stored, spec: ArraySpec) -> _Part:
+        chunk_bytes = spec.chunk * spec.dtype.itemsize
+        units = -(-chunk_bytes // names.SIDECAR_BYTES)
+        if spec.chunks > 1 and chunk_bytes % names.SIDECAR_BYTES:
+            raise ValueError(f"{spec.path}: chunks of {chunk_bytes} bytes are no whole units")
+        return _Part(spec, stored.sidecar(spec.path), units, chunk_bytes)
+
+    def runs(self, units: IntArray, wanted: AnyArray) -> Iterator[tuple[int, int]]:
+        """Stretches of ``units`` that are wanted and follow one another in one chunk file."""
+        if not len(units):
+            return
+        chunk = self._chunk(units)
+        breaks = np.flatnonzero(
+            (np.diff(units) != 1) | (np.diff(chunk) != 0) | (wanted[1:] != wanted[:-1])
+        )
+        for begin, end in pairwise([0, *(breaks + 1).tolist(), len(units)]):
+            if wanted[begin]:
+                for start in range(begin, end, RUN_UNITS):
+                    yield start, min(start + RUN_UNITS, end)
+
+    def _chunk(self, units: IntArray) -> IntArray:
+        """A number for the chunk file of each unit, different from its neighbours'."""
+        shard = self._shard(units)
+        chunk_units = np.array([part.chunk_units for part in self._parts])[shard]
+        chunk: IntArray = (units - self.first_units[shard]) // chunk_units + (shard << 40)
+        return chunk
+
+    def _shard(self, units: Any) -> Any:
+        return np.searchsorted(self.first_units[: len(self._parts)], units, "right") - 1
+
+    def read(self, unit: int, buffer: memoryview) -> int:
+        """Read units of one chunk from ``unit`` on, check them, and give their bytes.
+
+        Raises
+        ------
+        CorruptStoreError
+            Names the chunk.
+        """
+        shard = int(self._shard(unit))
+        part = self._parts[shard]
+        index, within = divmod(unit - int(self.first_units[shard]), part.chunk_units)
+        offset = within * names.SIDECAR_BYTES
+        size = min(len(buffer), part.chunk_bytes - offset)
+        path = self._folder / part.spec.chunk_path(index)
+        try:
+            got = _read_at(path, offset, buffer[:size])
+        except FileNotFoundError:
+            raise CorruptStoreError(
+                f"{path}: chunk {index} of {part.spec.path} is missing"
+            ) from None
+        first = index * part.chunk_units + within
+        for begin in range(0, size, names.SIDECAR_BYTES):
+            data = buffer[begin : min(begin + names.SIDECAR_BYTES, size)]
+            if got < begin + len(data):
+                raise CorruptStoreError(
+                    f"{path}: chunk {index} of {part.spec.path} ends at byte {offset + got}, "
+                    "too early; restore the file or build the store again"
+                )
+            expected = int(part.crcs[first + begin // names.SIDECAR_BYTES])
+            found = google_crc32c.value(np.frombuffer(data, np.uint8))
+            if found != expected:
+                raise CorruptStoreError(
+                    f"{path}: chunk {index} of {part.spec.path} is damaged from byte "
+                    f"{offset + begin} on (crc32c {found:08x}, its sidecar says {expected:08x}); "
+                    "restore the file or build the store again"
+                )
+        return size
+
+
+def _read_at(path: Path, offset: int, buffer: memoryview) -> int:
+    """Read a file from a byte on until the buffer is full or the file ends; the bytes read."""
+    got = 0
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        while got < len(buffer):
+            count = os.preadv(descriptor, [buffer[got:]], offset + got)
+            if count == 0:
+                break
+            got += count
+    except OSError as error:
+        # What fails by descriptor has no name of its own.
+        error.filename = str(path)
+        raise
+    finally:
+        os.close(descriptor)
+    return got
+
+
+class DiskUnits:
+    """Columns of the rows of one side of a graph, in a store.
+
+    Parameters
+    ----------
+    stored
+        The store.
+    columns
+        Names of the arrays of each column, by shard.
+    first
+        int64 (shards,): position at which each shard's rows begin, multiples of whole units.
+    batch_units
+        Units of the first column in a batch; two batches are in memory at a time.
+    kept_bytes
+        Memory for units that are kept.
+    readers
+        Threads that read.
+    """
+
+    def __init__(
+        self,
+        stored: Stored,
+        columns: Sequence[Sequence[str]],
+        first: IntArray,
+        *,
+        batch_units: int,
+        kept_bytes: int = 0,
+        readers: int = READERS,
+    ) -> None:
+        self.unit_bytes, self.batch_units = names.SIDECAR_BYTES, max(2, batch_units)
+        self._columns = [_Column(stored, arrays, first) for arrays in columns]
+        self.dtypes = tuple(column.dtype for column in self._columns)
+        self.moved = Moved()
+        self._buffers = [
+            [np.empty(self._most_units(dtype) * self.unit_bytes, np.uint8) for dtype in self.dtypes]
+            for _ in range(2)
+        ]
+        self._kept = np.empty(kept_bytes // self.unit_bytes * self.unit_bytes, np.uint8)
+        self._used = 0
+        self.keeping = False
+        """Whether units that are read are kept; those of a first pass over all are not worth it."""
+        self._slots = [np.full(column.units, -1, np.int32) for column in self._columns]
+        self._threads = readers
+        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="ooc-graph-reader")
+
+    def _most_units(self, dtype: np.dtype[Any]) -> int:
+        return self.batch_units * max(1, dtype.itemsize // self.dtypes[0].itemsize)
+
+    def stage(
+        self, batches: Iterator[Sequence[IntArray]]
+    ) -> Generator[tuple[AnyArray, ...], None, None]:
+        """Give batch after batch of units; see `ooc_graph.kernels.tier_rows.Units`."""
+        pending: list[Future[int]] = []
+        turn = 0
+        try:
+            units = next(batches, None)
+            if units is not None:
+                self._begin(units, turn, pending)
+            while units is not None:
+                self._finish(units, turn, pending)
+                staged = tuple(
+                    buffer[: len(wanted) * self.unit_bytes].view(dtype)
+                    for buffer, wanted, dtype in zip(
+                        self._buffers[turn], units, self.dtypes, strict=True
+                    )
+                )
+                turn = 1 - turn
+                units = next(batches, None)
+                pending.clear()
+                if units is not None:
+                    self._begin(units, turn, pending)
+                yield staged
+        finally:
+            # Nothing may be reading into the buffers when they are used again.
+            wait(pending)
+
+    def _begin(self, batch: Sequence[IntArray], turn: int, pending: list[Future[int]]) -> None:
+        """Have the batch's units read, note it in ``pending``; `_finish` copies what is kept."""
+        reads: list[tuple[_Column, int, memoryview]] = []
+        for column, units, slots, buffer in zip(
+            self._columns, batch, self._slots, self._buffers[turn], strict=True
+        ):
+            view = byte_view(buffer)
+            wanted = slots[units] < 0
+            self.moved.kept_units += len(units) - int(np.count_nonzero(wanted))
+            for begin, end in column.runs(units, wanted):
+                data = view[begin * self.unit_bytes : end * self.unit_bytes]
+                reads.append((column, int(units[begin]), data))
+                self.moved.units += end - begin
+        self.moved.requests += len(reads)
+        shares = min(self._threads, len(reads))
+        bounds = [len(reads) * share // shares for share in range(shares + 1)] if reads else []
+        for begin, end in pairwise(bounds):
+            pending.append(self._readers.submit(_read, reads[begin:end]))
+
+    def _finish(self, batch: Sequence[IntArray], turn: int, pending: list[Future[int]]) -> None:
+        self.moved.bytes += sum(future.result() for future in pending)
+        for units, slots, buffer in zip(batch, self._slots, self._buffers[turn], strict=True):
+            staged = buffer.reshape(-1, self.unit_bytes)
+            kept = self._kept.reshape(-1, self.unit_bytes)
+            held = slots[units]
+            again = np.flatnonzero(held >= 0)
+            # The next batch was begun before this one's units were kept: both read some of them.
+            for place in again.tolist():
+                staged[place] = kept[held[place]]
+            if not self.keeping:
+                continue
+            new = np.flatnonzero(held < 0)[: len(kept) - self._used]
+            # An interrupt may come in between: a slot that is told of is full.
+            begin = self._used
+            for slot, place in enumerate(new.tolist(), begin):
+                kept[slot] = staged[place]
+            self._used = begin + len(new)
+            slots[units[new]] = np.arange(begin, begin + len(new))
+
+    def close(self) -> None:
+        """End the threads."""
+        self._readers.shutdown()
+
+
+def _read(reads: Sequence[tuple[_Column, int, memoryview]]) -> int:
+    """Read stretches of units one after the other; their bytes."""
+    return sum(column.read(unit, data) for column, unit, data in reads)

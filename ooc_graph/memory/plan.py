@@ -1,0 +1,313 @@
+"""What of a graph is kept in memory for searches within a budget, computed before rows are read.
+
+Heads are what a search reads most: the first arcs of each row, hubs first for BFS; for SSSP, whose
+rows ascend by weight, a share of each row too, since the arcs below any weight are a share of a
+row. As many are kept as the budget has room for; what is left keeps units that were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.layout import names
+from ooc_graph.types import AnyArray, IntArray
+
+RESERVE_BYTES = 4 << 20
+"""What interpreter, threads and allocator take beside the arrays."""
+SLACK_SHARE = 32
+"""Besides, one in this many of the bytes beyond the least is left alone."""
+ANSWER_VERTICES, ANSWER_VERTEX_BYTES, ANSWER_BLOCK_BYTES = 1 << 18, 48, 2 << 20
+"""Vertices in a piece of an answer that is written, bytes of each, and blocks on their way."""
+MOST_BATCH_UNITS = 32
+LEAST_BATCH_UNITS = 2
+STAGING_SHARE = 8
+"""Staging takes at most one in this many of the bytes beyond the least."""
+WINDOW_ROWS, WINDOW_ROW_BYTES = 1 << 14, 48
+"""Most rows that are looked at together, of one side, and bytes of each in their list."""
+STRETCH_ROWS, STRETCH_ROW_BYTES = 1 << 16, 64
+"""Rows whose lengths are made of offsets at a time, and bytes of each meanwhile."""
+ALL = 1 << 62
+"""Least arcs of a rule that keeps all."""
+
+_HUB_LEAST = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64)
+_LIGHT = (
+    *((1, shift) for shift in (63, 8, 7, 6)),
+    *((least, 6) for least in (2, 3, 4)),
+    *((least, 5) for least in (4, 5, 6)),
+    *((least, 4) for least in (6, 8, 10, 12)),
+    *((least, 3) for least in (12, 16, 20, 24)),
+    *((least, 2) for least in (24, 32, 40)),
+    *((least, 1) for least in (40, 64)),
+)
+
+
+@dataclass(frozen=True)
+class HeadRule:
+    """How many arcs of a row are kept in memory: ``least``, and one in ``2**shift`` of its arcs.
+
+    Parameters
+    ----------
+    least
+        At least 1: the first arc of every row is in memory.
+    shift
+        63 and more: no others.
+    """
+
+    least: int
+    shift: int = 63
+
+    def of(self, lengths: AnyArray) -> AnyArray:
+        """Arcs kept of rows of these lengths, in their dtype."""
+        kept: AnyArray = lengths >> min(self.shift, lengths.dtype.itemsize * 8 - 1)
+        # What is more than the longest row is as good, and adds up without overflow.
+        longest = int(lengths.max(initial=0))
+        if self.least >= longest:
+            return lengths.copy()
+        np.minimum(kept, longest - self.least, out=kept)
+        kept += lengths.dtype.type(self.least)
+        np.minimum(kept, lengths, out=kept)
+        return kept
+
+    def __str__(self) -> str:
+        if self.least == ALL:
+            return "all"
+        share = f" + 1/{1 << self.shift}" if self.shift < 63 else ""
+        return f"{self.least}{share}"
+
+
+def rules(kernel: str) -> Iterator[HeadRule]:
+    """Rules for a kernel, each of which keeps at least what the one before it does."""
+    if kernel == "bfs":
+        yield from (HeadRule(least) for least in _HUB_LEAST)
+        yield from (HeadRule(_HUB_LEAST[-1], shift) for shift in (4, 3, 2, 1))
+    else:
+        yield from (HeadRule(*rule) for rule in _LIGHT)
+    yield HeadRule(ALL)
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How many rows of a side have how many arcs.
+
+    Parameters
+    ----------
+    length, rows
+        int64: distinct lengths, and the rows that have each.
+    """
+
+    length: IntArray
+    rows: IntArray
+
+    @cached_property
+    def arcs(self) -> int:
+        """Arcs of all rows."""
+        return int(self.length @ self.rows)
+
+    def kept(self, rule: HeadRule) -> int:
+        """Arcs that a rule keeps."""
+        return int(rule.of(self.length) @ self.rows)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a plan depends on beside the budget.
+
+    Parameters
+    ----------
+    kernel
+        ``bfs`` or ``sssp``.
+    vertices, rows, shards
+        Of the graph.
+    id_bytes, weight_bytes, distance_bytes
+        Of a neighbour, of a weight (0 for ``bfs``), and of a level or distance.
+    table_bytes
+        Id tables.
+    sides
+        Lengths of rows of out-, and of directed graphs of in-arcs.
+    """
+
+    kernel: str
+    vertices: int
+    rows: int
+    shards: int
+    id_bytes: int
+    weight_bytes: int
+    distance_bytes: int
+    table_bytes: int
+    sides: tuple[Lengths, ...]
+
+    @property
+    def arcs(self) -> int:
+        """Arcs of all sides."""
+        return sum(side.arcs for side in self.sides)
+
+    @property
+    def arc_bytes(self) -> int:
+        """Bytes of an arc."""
+        return self.id_bytes + self.weight_bytes
+
+    @property
+    def offset_bytes(self) -> int:
+        """Bytes in which a side's arcs are counted."""
+        return 4 if max(side.arcs for side in self.sides) < 1 << 31 else 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is where.
+
+    Parameters
+    ----------
+    facts, budget_bytes
+        What it was made for.
+    rule
+        Which arcs are in memory.
+    batch_units
+        Units of neighbours that are fetched at a time.
+    kept_bytes
+        Memory for units that were read, of each side.
+    slack_bytes
+        Part of the budget that is left alone beside the reserve.
+    """
+
+    facts: Facts
+    budget_bytes: int
+    rule: HeadRule
+    batch_units: int
+    kept_bytes: int
+    slack_bytes: int = 0
+
+    @property
+    def head_arcs(self) -> int:
+        """Arcs in memory."""
+        return sum(side.kept(self.rule) for side in self.facts.sides)
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Bytes in memory by purpose, as they are when most is held."""
+        facts, sides = self.facts, len(self.facts.sides)
+        # While rows are loaded there is no state yet, but what lengths are made of.
+        state = max(_state_bytes(facts) + _answer_bytes(facts), _load_bytes(facts))
+        return {
+            "id tables": facts.table_bytes,
+            "vertex state": state,
+            "row tables": _row_bytes(facts),
+            "heads": self.head_arcs * facts.arc_bytes,
+            "staging": sides * (self.batch_units * _staged_bytes(facts) + _window_bytes(facts)),
+            "kept units": sides * self.kept_bytes,
+            "reserve": RESERVE_BYTES + self.slack_bytes,
+        }
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in memory when most is held."""
+        return sum(self.parts.values())
+
+
+def plan_disk(facts: Facts, budget_bytes: int) -> Plan:
+    """Plan for searches whose arcs stay in the store but for what the budget has room for.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The budget is too small for the vertices and the first arc of every row; says what would do.
+    """
+    chosen, *larger = rules(facts.kernel)
+    spare = budget_bytes - least_bytes(facts)
+    if spare < 0:
+        raise MemoryBudgetError(
+            f"{facts.kernel} on {facts.rows:,} rows with arcs in the store needs at least "
+            f"{least_bytes(facts):,} bytes in one worker, and a worker may use {budget_bytes:,}; "
+            "raise --memory-limit"
+        )
+    staged = len(facts.sides) * _staged_bytes(facts)
+    batch = LEAST_BATCH_UNITS + min(
+        MOST_BATCH_UNITS - LEAST_BATCH_UNITS, spare // STAGING_SHARE // staged
+    )
+    slack_bytes = spare // SLACK_SHARE
+    for rule in larger:
+        if Plan(facts, budget_bytes, rule, batch, 0, slack_bytes).bytes > budget_bytes:
+            break
+        chosen = rule
+    bare = Plan(facts, budget_bytes, chosen, batch, 0, slack_bytes)
+    rest = min(budget_bytes - bare.bytes, _tail_bytes(facts, bare)) // len(facts.sides)
+    return replace(bare, kept_bytes=rest // names.SIDECAR_BYTES * names.SIDECAR_BYTES)
+
+
+def least_bytes(facts: Facts) -> int:
+    """Least memory that a search with arcs in the store does with."""
+    return Plan(facts, 0, next(rules(facts.kernel)), LEAST_BATCH_UNITS, 0).bytes
+
+
+def _tail_bytes(facts: Facts, plan: Plan) -> int:
+    """Bytes that are worth keeping of what is read: none where all arcs are in memory."""
+    if plan.head_arcs == facts.arcs:
+        return 0
+    return facts.arcs * facts.arc_bytes + 4 * len(facts.sides) * names.SIDECAR_BYTES
+
+
+def _state_bytes(facts: Facts) -> int:
+    if facts.kernel == "bfs":
+        # Parent, queue and level; visited, found, never, frontier and what a pull leaves.
+        return facts.rows * (2 * facts.id_bytes + facts.distance_bytes) + 5 * _bitmap_bytes(facts)
+    longest = max(int(side.length.max(initial=0)) for side in facts.sides)
+    taken = 4 if longest < 1 << 30 else 8
+    return facts.rows * (2 * facts.id_bytes + facts.distance_bytes + taken) + 5 * _bitmap_bytes(
+        facts
+    )
+
+
+def _bitmap_bytes(facts: Facts) -> int:
+    return 8 * -(-facts.rows // 64)
+
+
+def _row_bytes(facts: Facts) -> int:
+    """Starts, lengths, the first neighbour or weight, places; crc32c and slot of each unit."""
+    first = facts.weight_bytes or facts.id_bytes
+    rows = facts.rows * (2 * facts.offset_bytes + first) + 8 * -(-facts.rows // 64)
+    units = (facts.arcs * facts.arc_bytes) // names.SIDECAR_BYTES + 8 * facts.shards
+    return len(facts.sides) * rows + 8 * units
+
+
+def _answer_bytes(facts: Facts) -> int:
+    """Pieces of an answer that is written; between searches a chunk of ids, to find the root in."""
+    pieces = min(ANSWER_VERTICES, facts.vertices) * ANSWER_VERTEX_BYTES + ANSWER_BLOCK_BYTES
+    return max(pieces, min(names.CHUNK_BYTES, 8 * facts.vertices))
+
+
+def _window_bytes(facts: Facts) -> int:
+    return min(WINDOW_ROWS, facts.rows + 64) * WINDOW_ROW_BYTES
+
+
+def _load_bytes(facts: Facts) -> int:
+    """A chunk of offsets, or the arcs to read of each row and which of them are short."""
+    chunk = min(names.CHUNK_BYTES, 8 * (facts.rows + 1))
+    stretch = min(STRETCH_ROWS, facts.rows + 1) * STRETCH_ROW_BYTES
+    return max(chunk + stretch, facts.rows * (2 * facts.offset_bytes + 1))
+
+
+def _staged_bytes(facts: Facts) -> int:
+    """Bytes of two buffers, for each unit of neighbours in a batch."""
+    wider = max(1, facts.weight_bytes // facts.id_bytes) if facts.weight_bytes else 0
+    return 2 * (1 + wider) * (names.SIDECAR_BYTES + 8)
+
+
+def describe(plan: Plan) -> dict[str, Any]:
+    """A plan as a table of names and numbers, JSON-able."""
+    facts, arcs = plan.facts, max(plan.facts.arcs, 1)
+    return {
+        "kernel": facts.kernel,
+        "tier": "disk",
+        "budget": plan.budget_bytes,
+        **{f"bytes: {name}": size for name, size in plan.parts.items()},
+        "bytes: in all": plan.bytes,
+        "arcs of each row in memory": str(plan.rule),
+        "share of arcs in memory": round(plan.head_arcs / arcs, 4),
+        "bytes that stay in the store": (facts.arcs - plan.head_arcs) * facts.arc_bytes,
+    }

@@ -1,0 +1,110 @@
+"""Searches of graphs whose arcs do not fit memory: most of them stay in the store."""
+
+from __future__ import annotations
+
+import threading
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.sssp_search import first_rows
+from ooc_graph.memory.disk import Moved
+from ooc_graph.memory.plan import Facts, Plan, least_bytes, plan_disk
+from ooc_graph.session.machine import give_back_freed_memory
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tiers import TierSearch, facts_of, load_tiers, require_stored
+
+KERNELS = ("bfs", "sssp")
+
+_MOST_FACTS = 4
+
+_lock = threading.Lock()
+_facts: dict[tuple[str, str, str], Facts] = {}
+
+
+def has_tiers(graph: Graph, kernel: str) -> bool:
+    """Whether a graph's arcs can stay in a store while a kernel searches it."""
+    try:
+        require_stored(graph, kernel)
+    except MemoryBudgetError:
+        return False
+    return kernel in KERNELS
+
+
+def plan_within(graph: Graph, kernel: str, budget_bytes: int) -> Plan:
+    """Plan for searches with arcs in the store; reads the graph's offsets.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Says the least that would do.
+    """
+    return plan_disk(known_facts(graph, kernel), budget_bytes)
+
+
+def least_within(graph: Graph, kernel: str) -> int:
+    """Least memory that searches with arcs in the store do with; reads the graph's offsets."""
+    return least_bytes(known_facts(graph, kernel))
+
+
+def known_facts(graph: Graph, kernel: str) -> Facts:
+    """Facts of a graph; its offsets are read once, for reading takes memory beside what is held."""
+    key = str(graph.path), graph.identity, kernel
+    with _lock:
+        if key not in _facts:
+            found = facts_of(graph, kernel)
+            # Arrays came and went; what of them stays would be beyond the plan.
+            give_back_freed_memory()
+            while len(_facts) >= _MOST_FACTS:
+                del _facts[next(iter(_facts))]
+            _facts[key] = found
+        return _facts[key]
+
+
+def load_within(graph: Graph, kernel: str, budget_bytes: int, device: CpuDevice) -> TierSearch:
+    """Bring what a budget has room for into memory.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Says the least that would do.
+    CorruptStoreError
+        Names the chunk.
+    """
+    share = graph.head_share(first_rows(graph.rows)) if kernel == "sssp" else 0.0
+    search = load_tiers(graph, plan_within(graph, kernel, budget_bytes), device, share)
+    give_back_freed_memory()
+    return search
+
+
+def smaller_budget(graph: Graph, kernel: str, whole_bytes: int, budget_bytes: int) -> int:
+    """Budget to try after memory was refused: half of what was wanted, or the least there is.
+
+    Parameters
+    ----------
+    whole_bytes
+        What a search of the graph in memory takes.
+    budget_bytes
+        Budget that was refused; 0: the graph in memory.
+
+    Raises
+    ------
+    MemoryBudgetError
+        That was refused.
+    """
+    least = least_within(graph, kernel)
+    wanted = budget_bytes or whole_bytes
+    if wanted <= least:
+        raise MemoryBudgetError(
+            f"{kernel} on {graph.path} needs {min(least, whole_bytes):,} bytes at least in one "
+            "worker, and the system refuses them"
+        )
+    return max(wanted // 2, least)
+
+
+def note_of(plan: Plan, moved: Moved) -> str:
+    """What is said of a search with arcs in the store."""
+    share = 100 * plan.head_arcs / max(plan.facts.arcs, 1)
+    return (
+        f"{plan.facts.kernel} held {share:.1f} % of the arcs in memory ({plan.rule} of each row) "
+        f"and read {moved.bytes:,} bytes of the store for {moved.rows:,} rows"
+    )

@@ -1,0 +1,368 @@
+"""Load of a store's rows only what a plan keeps in memory; the rest stays where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.sssp_search import Survey, sampled_rows, survey_of
+from ooc_graph.kernels.tier_rows import (
+    ALIGNED_ARCS,
+    FIRST_LOOK,
+    WINDOW_ROWS,
+    HeadRows,
+    TierRows,
+    copy_firsts,
+    copy_heads,
+)
+from ooc_graph.kernels.tier_sssp_search import Known
+from ooc_graph.layout.names import (
+    HUB,
+    IN,
+    INTERNAL_OF,
+    LIGHT,
+    ORIGINAL_OF,
+    OUT,
+    id_dtype,
+    rows_path,
+)
+from ooc_graph.layout.stored import Stored
+from ooc_graph.memory.disk import DiskUnits, Moved
+from ooc_graph.memory.plan import Facts, Lengths, Plan
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, IntArray
+
+GROUP = 64
+_STRETCH = 64 * DEAL_BLOCK
+_WHOLE = 1 << 30
+MOST_SURVEYED = 64
+"""Rows whose middle weight is read to choose a strategy."""
+
+
+def facts_of(graph: Graph, kernel: str) -> Facts:
+    """What a plan for searches of a graph depends on; reads its offsets.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The graph's rows cannot stay outside memory: they are in memory already, or in an order that
+        the kernel does not want.
+    CorruptStoreError
+        Names the chunk.
+    """
+    stored, order = require_stored(graph, kernel)
+    sides = tuple(
+        _lengths_of(stored, _arrays(graph, side, order, "offsets")) for side in _sides(graph)
+    )
+    weights = graph.weight_dtype if kernel == "sssp" else None
+    distance = 4 if weights is None else weights.itemsize if weights.kind == "f" else 8
+    tables = stored.spec(INTERNAL_OF), stored.spec(ORIGINAL_OF)
+    gapped = 0 if graph.first_id is not None else 8 * graph.vertices
+    return Facts(
+        kernel,
+        graph.vertices,
+        graph.rows,
+        graph.shards,
+        id_dtype(graph.rows).itemsize,
+        0 if weights is None else weights.itemsize,
+        distance,
+        gapped + sum(spec.length * spec.dtype.itemsize for spec in tables),
+        sides,
+    )
+
+
+def require_stored(graph: Graph, kernel: str) -> tuple[Stored, str]:
+    """The store that holds a graph's rows in the order that a kernel wants, and the order.
+
+    Raises
+    ------
+    MemoryBudgetError
+        There is none.
+    """
+    order = HUB if kernel == "bfs" else LIGHT
+    if not isinstance(graph.stored, Stored):
+        raise MemoryBudgetError(f"{graph.path}: is in memory, and has no arcs elsewhere")
+    if order not in graph.attributes["row_orders"]:
+        raise MemoryBudgetError(
+            f"{graph.path}: {kernel} sorts its rows in memory, since it has none in the order "
+            f"{order!r}; build it with --rows both"
+        )
+    return graph.stored, order
+
+
+def _sides(graph: Graph) -> tuple[str, ...]:
+    return (OUT, IN) if graph.directed else (OUT,)
+
+
+def _arrays(graph: Graph, side: str, order: str, column: str) -> list[str]:
+    return [f"{rows_path(shard, side, order)}/{column}" for shard in range(graph.shards)]
+
+
+def _lengths_of(stored: Stored, arrays: list[str]) -> Lengths:
+    """How many rows have how many arcs."""
+    length, rows = np.empty(0, np.int64), np.empty(0, np.int64)
+    for array in arrays:
+        for _, offsets in _stretches(stored, array):
+            every = np.concatenate([length, np.diff(offsets)])
+            counts = np.concatenate([rows, np.ones(len(offsets) - 1, np.int64)])
+            length, place = np.unique(every, return_inverse=True)
+            rows = np.bincount(place, counts, len(length)).astype(np.int64)
+    return Lengths(length, rows)
+
+
+def read_lengths(
+    stored: Stored, arrays: list[str], rows: int, dtype: np.dtype[Any]
+) -> tuple[AnyArray, IntArray, IntArray]:
+    """Lengths of all rows, in global order, from the offsets of all shards, a chunk at a time.
+
+    Returns
+    -------
+    lengths
+        ``dtype`` (rows,).
+    places
+        int64 (groups,): position of the first arc of every 64 rows.
+    first
+        int64 (shards,): position at which each shard begins.
+    """
+    shards = len(arrays)
+    lengths = np.empty(rows, dtype)
+    places = np.zeros(-(-rows // GROUP), np.int64)
+    first, begin = np.zeros(shards, np.int64), 0
+    for shard, array in enumerate(arrays):
+        dealing, first[shard], last = Dealing(rows, shards, shard), begin, 0
+        for at, offsets in _stretches(stored, array):
+            mine = dealing.internal_of(np.arange(at, at + len(offsets) - 1))
+            lengths[mine] = np.diff(offsets)
+            starts = np.flatnonzero(mine % GROUP == 0)
+            places[mine[starts] // GROUP] = offsets[starts] + begin
+            last = int(offsets[-1])
+        begin += -(-last // ALIGNED_ARCS) * ALIGNED_ARCS
+    return lengths, places, first
+
+
+def _stretches(stored: Stored, array: str) -> Iterator[tuple[int, IntArray]]:
+    """Offsets of some rows at a time: the first row, and the offsets around the rows."""
+    row, last = 0, np.empty(0, np.int64)
+    for chunk in stored.blocks(array):
+        data = chunk.view(np.int64)
+        for begin in range(0, len(data), _STRETCH):
+            part = np.concatenate([last, data[begin : begin + _STRETCH]])
+            yield row, part
+            row, last = row + len(part) - 1, part[-1:].copy()
+
+
+@dataclass(frozen=True)
+class Tiered:
+    """Rows of one side, heads in memory.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    units
+        Where those beyond the heads are.
+    heaviest
+        Largest weight; 0 of rows without weights.
+    """
+
+    rows: TierRows
+    units: DiskUnits
+    heaviest: Any
+
+
+def load_side(
+    graph: Graph,
+    side: str,
+    order: str,
+    plan: Plan,
+    *,
+    window: int = WINDOW_ROWS,
+    look: int = FIRST_LOOK,
+) -> Tiered:
+    """Rows of one side of the whole graph: heads in memory, the others in the store.
+
+    Raises
+    ------
+    CorruptStoreError
+        Names the chunk.
+    """
+    stored = graph.stored
+    assert isinstance(stored, Stored)
+    names = ["neighbors", *(["weights"] if order == LIGHT else [])]
+    columns = [_arrays(graph, side, order, name) for name in names]
+    narrow = np.dtype(f"i{plan.facts.offset_bytes}")
+    offsets = _arrays(graph, side, order, "offsets")
+    lengths, places, first = read_lengths(stored, offsets, graph.rows, narrow)
+    units = DiskUnits(
+        stored, columns, first, batch_units=plan.batch_units, kept_bytes=plan.kept_bytes
+    )
+    with ExitStack() as undo:
+        undo.callback(units.close)
+        starts = np.zeros(graph.rows + 1, narrow)
+        np.cumsum(plan.rule.of(lengths), dtype=narrow, out=starts[1:])
+        neighbors = np.empty(int(starts[-1]), units.dtypes[0])
+        weights = np.empty(len(neighbors) if order == LIGHT else 0, units.dtypes[-1])
+        first_of_rows = np.empty(0, units.dtypes[-1])
+        heads = HeadRows(starts, lengths, places, neighbors, weights, first_of_rows)
+        heaviest = _fill(heads, units, window)
+        column, none = (weights, _most(weights.dtype)) if order == LIGHT else (neighbors, 0)
+        firsts = np.full(graph.rows, none, column.dtype)
+        copy_firsts(starts, column, firsts)
+        side_rows = TierRows(heads._replace(first=firsts), units, window, look)
+        undo.pop_all()
+    return Tiered(side_rows, units, heaviest)
+
+
+def _fill(heads: HeadRows, units: DiskUnits, window: int) -> Any:
+    """Bring the heads into memory, in the order of the store; the largest weight."""
+    short = units.unit_bytes // units.dtypes[0].itemsize
+    limits = np.diff(heads.starts)
+    np.copyto(limits, heads.lengths, where=heads.lengths <= short)
+    rows, heaviest = TierRows(heads, units, window, limits=limits), np.zeros(1, heads.weights.dtype)
+
+    def scan(*part: Any) -> int:
+        columns = part if len(units.dtypes) > 1 else (*part, heads.weights)
+        return int(copy_heads(heads, heaviest, *columns))
+
+    for waiting in rows.rows(_all_rows(len(heads.lengths))):
+        rows.scan(waiting, scan, rows.most_look)
+    if len(units.dtypes) == 1:
+        return 0
+    # Rows that are looked at in part: their last arcs, which are their heaviest.
+    long = np.flatnonzero(heads.lengths > short)
+    last = arcs_at(TierRows(heads, units, window), long, heads.lengths[long].astype(np.int64) - 1)
+    return max(heaviest[0], last.max(initial=0))
+
+
+def _all_rows(count: int) -> AnyArray:
+    bits = np.full(-(-count // GROUP), ~np.uint64(0))
+    if count % GROUP:
+        bits[-1] >>= np.uint64(GROUP - count % GROUP)
+    return bits
+
+
+def arcs_at(rows: TierRows, which: IntArray, arcs: IntArray) -> AnyArray:
+    """Weight of one arc of each of some ascending rows."""
+    weights = np.empty(len(which), rows.heads.weights.dtype)
+    room = len(rows.window.row)
+    for begin in range(0, len(which), room):
+        some = which[begin : begin + room]
+        rows.window.row[: len(some)] = some
+        rows.window.cursor[: len(some)] = arcs[begin : begin + room]
+        target = weights[begin : begin + room]
+
+        def scan(
+            _: AnyArray,
+            window: Any,
+            first: int,
+            end: int,
+            kept: int,
+            _neighbors: AnyArray,
+            column: AnyArray,
+            some: IntArray = some,
+            target: AnyArray = target,
+        ) -> int:
+            at = np.searchsorted(some, window.row[first:end])
+            target[at] = column[window.place[1, first:end]]
+            return kept
+
+        rows.scan(len(some), scan, 1)
+    return weights
+
+
+def survey_tier(rows: TierRows, head_share: float) -> Survey:
+    """Survey of light-first rows, from a few rows alone: each takes a unit from the store."""
+    lengths = rows.heads.lengths
+    sampled = np.linspace(0, sampled_rows(len(lengths)) - 1, MOST_SURVEYED).astype(np.int64)
+    sampled = np.unique(sampled)
+    sampled = sampled[lengths[sampled] > 0]
+    middle = arcs_at(rows, sampled, lengths[sampled].astype(np.int64) // 2)
+    share = int(head_share * _WHOLE)
+    return survey_of(share, _WHOLE, rows.heads.first[sampled], middle)
+
+
+def _most(dtype: np.dtype[Any]) -> Any:
+    """Largest number: the first weight of a row without arcs."""
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
+@dataclass(frozen=True)
+class TierSearch:
+    """A search of rows whose tails stay in the store.
+
+    Parameters
+    ----------
+    search
+        The device's search.
+    sides
+        Its rows.
+    plan
+        What is where.
+    """
+
+    search: Any
+    sides: tuple[Tiered, ...]
+    plan: Plan
+
+    def run(self, root: int) -> Any:
+        """Search from an internal id."""
+        return self.search.run(root)
+
+    @property
+    def moved(self) -> Moved:
+        """What was read of the store, loading included."""
+        total = Moved()
+        for side in self.sides:
+            total = total.plus(side.units.moved).plus(Moved(rows=side.rows.asked))
+        return total
+
+    def close(self) -> None:
+        """End the threads that read."""
+        for side in self.sides:
+            side.units.close()
+
+
+def load_tiers(
+    graph: Graph,
+    plan: Plan,
+    device: CpuDevice,
+    head_share: float,
+    *,
+    window: int = WINDOW_ROWS,
+    look: int = FIRST_LOOK,
+) -> TierSearch:
+    """Bring into memory what a plan keeps there, with buffers for its kernel.
+
+    Parameters
+    ----------
+    head_share
+        Share of the input tuples at the first 1 % of the rows; for SSSP.
+    window, look
+        See `ooc_graph.kernels.tier_rows.TierRows`.
+
+    Raises
+    ------
+    CorruptStoreError
+        Names the chunk.
+    """
+    _, order = require_stored(graph, plan.facts.kernel)
+    sides: list[Tiered] = []
+    with ExitStack() as undo:
+        for name in _sides(graph):
+            sides.append(load_side(graph, name, order, plan, window=window, look=look))
+            undo.callback(sides[-1].units.close)
+            sides[-1].units.keeping = True
+        out, into = sides[0].rows, sides[-1].rows
+        if plan.facts.kernel == "bfs":
+            search: Any = device.tier_bfs(out, into)
+        else:
+            known = Known(survey_tier(out, head_share), max(side.heaviest for side in sides))
+            search = device.tier_sssp(out, into, known)
+        undo.pop_all()
+    return TierSearch(search, tuple(sides), plan)

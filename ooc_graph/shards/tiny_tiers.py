@@ -1,0 +1,80 @@
+"""Rows in host memory bound to a tiny tier: what compiles the kernels, and what tests search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.sssp_search import survey
+from ooc_graph.kernels.tier_rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
+from ooc_graph.kernels.tier_sssp_search import Known
+from ooc_graph.memory.plan import HeadRule
+from ooc_graph.memory.ram import RamUnits
+from ooc_graph.types import AnyArray, Rows
+
+_UNIT_BYTES = 16
+# So long that a search takes all ways: BFS goes from pushing to pulling, and back.
+_RING = {"bfs": 160, "sssp": 64}
+_STEPS = np.array([-1, 1, -2, 2, -3, 3])
+
+
+def bind_rows(
+    rows: Rows,
+    rule: HeadRule,
+    *,
+    unit_bytes: int = _UNIT_BYTES,
+    batch_units: int = 4,
+    window: int = WINDOW_ROWS,
+    look: int = FIRST_LOOK,
+    narrow: str = "int32",
+) -> TierRows:
+    """Rows with heads by a rule, whose other arcs come from a tier in memory."""
+    offsets = rows.offsets.astype(np.int64)
+    lengths = np.diff(offsets).astype(narrow)
+    kept = rule.of(lengths)
+    starts = np.zeros(len(offsets), narrow)
+    np.cumsum(kept, out=starts[1:])
+    columns = [rows.neighbors] if rows.weights is None else [rows.neighbors, rows.weights]
+    places = np.repeat(offsets[:-1] - starts[:-1], kept) + np.arange(int(starts[-1]))
+    heads = [column[places] for column in columns]
+    some = lengths > 0
+    first = np.zeros(len(lengths), columns[-1].dtype)
+    if rows.weights is not None:
+        dtype = rows.weights.dtype
+        first[:] = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+    first[some] = columns[-1][offsets[:-1][some]]
+    weights = heads[1] if len(heads) > 1 else np.empty(0, rows.neighbors.dtype)
+    units = RamUnits(columns, unit_bytes, batch_units)
+    bound = HeadRows(starts, lengths, offsets[:-1:64].copy(), heads[0], weights, first)
+    return TierRows(bound, units, window, look)
+
+
+def search_of(
+    kernel: str, out: TierRows, into: TierRows, rows: Rows, tuples: AnyArray, device: CpuDevice
+) -> Any:
+    """Search of rows that `bind_rows` made of ``rows`` (those of out-arcs)."""
+    if kernel == "bfs":
+        return device.tier_bfs(out, into)
+    assert rows.weights is not None
+    known = Known(survey(rows, tuples), rows.weights.max(initial=0))
+    return device.tier_sssp(out, into, known)
+
+
+def ring_search(
+    kernel: str, directed: bool, ids: np.dtype[Any], weights: str | None, device: CpuDevice
+) -> Any:
+    """Search of a ring on which everyone has six neighbours, and one arc of each is in memory."""
+    ring = _RING[kernel]
+    neighbors = (np.arange(ring)[:, None] + _STEPS) % ring
+    offsets = np.arange(0, neighbors.size + 1, len(_STEPS)).astype(np.uint64)
+    weight = None
+    if kernel == "bfs":
+        neighbors.sort(axis=1)
+    elif weights is not None:
+        weight = np.tile(abs(_STEPS), ring).astype(weights)
+    rows = Rows(offsets, neighbors.ravel().astype(ids), weight)
+    out = bind_rows(rows, HeadRule(1))
+    into = bind_rows(rows, HeadRule(1)) if directed else out
+    return search_of(kernel, out, into, rows, np.ones(ring, np.uint32), device)

@@ -1,0 +1,102 @@
+"""Which way a search goes where its rows fit memory barely, or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
+from ooc_graph.session import choice, place, resident, tiers
+from tests.command_line import call
+
+KERNELS = ("bfs", "sssp")
+
+
+@pytest.fixture(scope="module")
+def path_graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph of short rows, of which a search in memory keeps copies."""
+    path = tmp_path_factory.mktemp("path") / "g.zarr"
+    count = 400_000
+    edges = np.arange(count), np.arange(1, count + 1), np.ones(count, np.float32)
+    og.build(edges, path)
+    return path
+
+
+class Workers(place.Planned):
+    """Workers of a cluster, each of which has as much memory."""
+
+    def __init__(self, limit_bytes: int, processes: int = 1) -> None:
+        super().__init__(limit_bytes)
+        self.processes = processes
+
+
+def test_one_worker_has_tiers_rather_than_ranks(path_graph, monkeypatch, capsys):
+    graph = og.open(path_graph)
+    least = tiers.least_within(graph, "sssp")
+    bare = choice.resident_bytes(graph, "sssp", copies=False)
+    assert least < bare - 1
+    words = ("plan", path_graph, "--kernel", "sssp", "--memory-limit")
+    for limit in (least, bare - 1):
+        way = choice.choose(graph, "sssp", Workers(limit), tiers=True)
+        assert (way.exchange, way.budget_bytes) == ("one", limit)
+        told = call(monkeypatch, capsys, *words, limit, "--json")
+        assert json.loads(told.out)["tier"] == "disk"
+        with pytest.raises(MemoryBudgetError):
+            choice.choose(graph, "sssp", Workers(limit))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_rows_that_fit_once_are_kept_once(kernel, path_graph, monkeypatch, capsys, tmp_path):
+    """Short rows have another form besides only where there is room for it."""
+    graph = og.open(path_graph)
+    bare, whole = (choice.resident_bytes(graph, kernel, copies=copies) for copies in (False, True))
+    assert bare < whole
+    words = ("plan", path_graph, "--kernel", kernel, "--memory-limit")
+    wanted = getattr(og, kernel)(graph, 7, device="cpu")
+    for limit, copies in ((whole, True), (whole - 1, False), (bare, False)):
+        for workers in (1, 2):
+            way = choice.choose(graph, kernel, Workers(limit, workers), tiers=True)
+            assert (way.exchange, way.budget_bytes, way.copies) == ("one", 0, copies)
+        told = json.loads(call(monkeypatch, capsys, *words, limit, "--json").out)
+        assert (told["tier"], told["bytes: in all"]) == ("memory", whole if copies else bare)
+        assert (told["bytes: rows in another form"] > 0) == copies
+        found = getattr(og, kernel)(graph, 7, device="cpu", memory_limit=limit)
+        with resident._lock:
+            (held,) = resident._held.values()
+        if kernel == "bfs":
+            assert (len(held.search._list[0].fixed) > 0) == copies
+        else:
+            assert isinstance(held.search, CpuNearFarSearch) == copies
+        assert found.parent.tobytes() == wanted.parent.tobytes()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_least_that_is_told_is_the_least_of_all_ways(kernel, path_graph, monkeypatch, capsys):
+    graph = og.open(path_graph)
+    worker = Workers(1)
+    ways = (
+        tiers.least_within(graph, kernel),
+        choice.resident_bytes(graph, kernel, copies=False),
+        choice.ranks_bytes(graph, kernel, worker),
+    )
+    with pytest.raises(MemoryBudgetError, match=f"needs at least {min(ways):,} bytes"):
+        choice.choose(graph, kernel, worker, tiers=True)
+    words = ("plan", path_graph, "--kernel", kernel, "--memory-limit")
+    refused = call(monkeypatch, capsys, *words, min(ways) - 1)
+    assert (refused.code, refused.out) == (2, "")
+    assert f"needs at least {min(ways):,} bytes" in refused.err
+    facts = json.loads(call(monkeypatch, capsys, *words, min(ways), "--json").out)
+    assert facts["bytes: in all"] == min(ways)
+
+
+def test_memory_refused_is_not_tried_with_more(path_graph):
+    graph = og.open(path_graph)
+    least = tiers.least_within(graph, "bfs")
+    with pytest.raises(MemoryBudgetError, match=f"needs {least - 1:,} bytes at least .* refuses"):
+        tiers.smaller_budget(graph, "bfs", least - 1, 0)
+    assert tiers.smaller_budget(graph, "bfs", least + 1, 0) == least

@@ -1,0 +1,161 @@
+"""Searches and runs of Graph500 that go on with arcs in the store, by plan or after a refusal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.answers import scatter
+from ooc_graph.kernels import bfs_search, sssp_search, tier_bfs_search, tier_rows, tier_sssp_search
+from ooc_graph.memory import disk, plan
+from ooc_graph.session import choice, graph500_searches, resident
+from ooc_graph.session.graph500 import graph500
+from ooc_graph.session.graph500_run import Graph500Options
+from ooc_graph.session.search import search_whole
+from ooc_graph.session.ways import SearchTask
+from ooc_graph.shards import load, tiers
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import NoProgress
+
+KERNELS = ("bfs", "sssp")
+SEARCH_MODULES = (bfs_search, sssp_search, tier_bfs_search, tier_rows, tier_sssp_search)
+
+
+@pytest.fixture(autouse=True)
+def _released() -> Iterator[None]:
+    yield
+    resident.release()
+
+
+@pytest.fixture(scope="module")
+def kronecker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("kronecker") / "g.zarr"
+    og.build(og.Kronecker(15, edge_factor=64), path)
+    return path
+
+
+class Scarce:
+    """numpy that refuses memory once at each place that asks for it, one place a search."""
+
+    ALLOCATES = (
+        *("empty", "zeros", "full", "empty_like", "zeros_like"),
+        *("arange", "array", "concatenate", "flatnonzero"),
+    )
+
+    def __init__(self) -> None:
+        self.places: set[tuple[str, int]] = set()
+        self.has_refused = False
+
+    def __getattr__(self, name: str) -> Any:
+        made = getattr(np, name)
+        if name not in self.ALLOCATES:
+            return made
+
+        def make(*arguments: Any, **named: Any) -> Any:
+            caller = sys._getframe(1)
+            place = caller.f_code.co_filename, caller.f_lineno
+            if not self.has_refused and place not in self.places:
+                self.places.add(place)
+                self.has_refused = True
+                raise MemoryError(f"at {place}")
+            return made(*arguments, **named)
+
+        return make
+
+
+@pytest.mark.parametrize("begun", ["in memory", "in the store"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_memory_refused_at_any_allocation_is_done_without(kernel, begun, kronecker, monkeypatch):
+    graph = og.open(kronecker)
+    source = int(graph.original_of()[9])
+    wanted = getattr(og, kernel)(graph, source, device="cpu").parent.tobytes()
+    task = SearchTask(str(kronecker), graph.identity, kernel, source, None, device="cpu")
+    stored = replace(task, budget_bytes=choice.resident_bytes(graph, kernel) - 1)
+    # Kernels are not compiled with what stands in for numpy.
+    search_whole(stored)
+    in_store = begun == "in the store"
+    task = stored if in_store else task
+    scarce = Scarce()
+    for module in (disk, tiers, load, scatter, *SEARCH_MODULES):
+        monkeypatch.setattr(module, "np", scarce)
+    while True:
+        resident.release()
+        scarce.has_refused = False
+        written = search_whole(task)
+        assert written.columns["parent"].tobytes() == wanted
+        if not scarce.has_refused:
+            break
+        assert f"{kernel} held" in written.notes[-1]
+        assert written.notes[0].startswith(f"memory was refused: {kernel} leaves arcs in the store")
+    assert len(written.notes) == in_store
+    assert len(scarce.places) > (20 if in_store else 5)
+
+
+def refuse(*_: Any, **__: Any) -> Any:
+    raise MemoryError
+
+
+class Said(NoProgress):
+    """Keeps the notes."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.mark.parametrize("why", ["limit", "refused"])
+def test_graph500_goes_on_with_arcs_in_the_store(why, tmp_path, monkeypatch):
+    """Validated, with what was held and read in the report and the record."""
+    small = og.build(og.Kronecker(10), tmp_path / "small.zarr")
+    row_bytes = 1 << 20
+    monkeypatch.setattr(choice, "_STATE_BYTES", dict.fromkeys(KERNELS, row_bytes))
+    monkeypatch.setattr(plan, "rules", lambda _: iter([plan.HeadRule(1)]))
+    limit, said = None, Said()
+    if why == "limit":
+        # What a build of any size needs, and not what so many rows are said to.
+        limit = 60 << 20
+        assert graph500_searches.check_bytes(small) < limit < small.rows * row_bytes
+    else:
+        monkeypatch.setattr(Graph, "load", refuse)
+    options = Graph500Options(scale=10, searches=2, energy=False)
+    outcome = graph500(
+        options,
+        tmp_path / "run",
+        client=None,
+        device="cpu",
+        memory_limit_bytes=limit,
+        progress=said,
+        overwrite=False,
+    )
+    assert outcome.failure is None
+    notes = [note.split(" leaves arcs in the store")[0] for note in said.notes]
+    expected = [f"memory was refused: {kernel}" for kernel in KERNELS if why == "refused"]
+    assert notes == expected
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    (line,) = (tmp_path / "run" / "records.jsonl").read_text().splitlines()
+    assert json.loads(line)["tiers"] == report["tiers"]
+    for kernel in KERNELS:
+        facts = report["tiers"][kernel]
+        mine = [search for search in report["searches"] if search["kernel"] == kernel]
+        assert facts["tier"] == "disk"
+        assert facts["bytes read of the store"] == sum(one["read_bytes"] for one in mine)
+        assert facts["rows fetched"] == sum(one["fetched_rows"] for one in mine)
+        assert facts["rows fetched"] > 0
+        assert facts["units given again from memory"] > 0
+        assert facts["share of arcs in memory"] < 0.5
+        if why == "limit":
+            room = limit - graph500_searches.check_bytes(small)
+            assert facts["bytes: in all"] <= facts["budget"] == room
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert page.count("Memory and store: ") == 2
+    assert "rows fetched</th>" in page
