@@ -210,6 +210,7 @@ class CudaBfsRank:
                 *(np.uint64(len(told[0])), *told, np.uint32(self._dealing.shards)),
                 *(self._visited, self._parent, self._queue, self._steps.counts),
             )
+            del told  # before the next piece is uploaded
         self._settle(min(len(target), self._dealing.rows))
 
     @within_memory(_STEP)

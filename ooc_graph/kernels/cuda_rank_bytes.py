@@ -17,12 +17,15 @@ class RankBytes:
     vertex
         For each vertex of the whole graph: what the ranks of a process share, and what one of
         them takes for a push, or all of them for a merge.
-    row
-        For each row that the process has: state, and what the largest step takes.
+    state
+        For each row that the process has, as long as it has it.
+    step
+        For each such row, what the largest step takes.
     """
 
     vertex: int
-    row: int
+    state: int
+    step: int
 
 
 def bfs_bytes(ids: np.dtype[Any]) -> RankBytes:
@@ -33,7 +36,7 @@ def bfs_bytes(ids: np.dtype[Any]) -> RankBytes:
     they begin, or while it is claimed, an id and a parent.
     """
     state, step = ids.itemsize + 4 + 4 + 1, max(8 + 8, 2 * ids.itemsize)
-    return RankBytes(1 + 2 * ids.itemsize, state + step)
+    return RankBytes(1 + 2 * ids.itemsize, state, step)
 
 
 def sssp_bytes(ids: np.dtype[Any], distance: np.dtype[Any]) -> RankBytes:
@@ -46,4 +49,4 @@ def sssp_bytes(ids: np.dtype[Any], distance: np.dtype[Any]) -> RankBytes:
     and an id.
     """
     state, step = 2 * ids.itemsize + 3 * 4 + 1, 8 + 8 + max(8, distance.itemsize + ids.itemsize)
-    return RankBytes(1 + 2 * (distance.itemsize + ids.itemsize), state + step)
+    return RankBytes(1 + 2 * (distance.itemsize + ids.itemsize), state, step)

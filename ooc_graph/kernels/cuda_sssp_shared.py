@@ -86,17 +86,21 @@ class CudaSsspShared(SharedBounds):
         steps, count = self._steps, 0
         steps.clear()
         for group in grouped(payloads, len(self._list)):
-            vertices = uploaded([payload[0] for payload in group], self._ids)
-            candidates = uploaded([payload[1] for payload in group], self.top.dtype)
-            relaxed = vertices, candidates, self.distance, self._marks
-            number = np.uint64(len(vertices))
-            steps.launch("relax", len(vertices), number, *relaxed, self._list, steps.counts)
-            count += len(vertices)
+            count += self._relax_group(group)
         marked = self._list, self.distance, self._marks
         steps.launch("unmark", count, *marked, self.top[0], steps.counts)
         counts = steps.fetch()
         self._low = least(counts, self.top[0])
         return counts[LISTED]
+
+    def _relax_group(self, group: Sequence[tuple[AnyArray, ...]]) -> int:
+        """Relax some payloads; their entries. What was uploaded is free again behind it."""
+        vertices = uploaded([payload[0] for payload in group], self._ids)
+        candidates = uploaded([payload[1] for payload in group], self.top.dtype)
+        relaxed = vertices, candidates, self.distance, self._marks
+        number = np.uint64(len(vertices))
+        self._steps.launch("relax", len(vertices), number, *relaxed, self._list, self._steps.counts)
+        return len(vertices)
 
 
 def grouped(

@@ -66,7 +66,6 @@ class OneBlock(Method):
 
         return search
 
-    @property
-    def rounds(self) -> int:
+    def rounds(self) -> dict[str, int]:
         """Rounds of the last search."""
-        return int(self._state.view(np.uint64)[_ROUNDS].get())
+        return {"one_block": int(self._state.view(np.uint64)[_ROUNDS].get())}

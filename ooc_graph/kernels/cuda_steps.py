@@ -20,7 +20,7 @@ MOST_VERTICES = DEAL_BLOCK << 32
 _WORDS = 8
 _MOST_BLOCKS = 4096
 _SHARE_ARCS = 256
-_PIECE = 1 << 26
+_PIECE = 1 << 21
 
 
 class Steps:

@@ -101,7 +101,7 @@ def check_bytes(graph: Graph) -> int:
 def _search_by(
     way: Way, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
 ) -> tuple[list[Searched], list[EnergyRecord]]:
-    if why := _validated_elsewhere(way, graph):
+    if why := _searched_one_by_one(way, graph, validated=run.options.validate):
         if way.device == CUDA and run.options.validate:
             run.progress.note(f"{kernel} validated on the CPU: {why}")
         search = partial(_search_one, run, graph, source, kernel, way.exchange)
@@ -171,11 +171,11 @@ def _moved(found: list[Searched]) -> dict[str, int]:
     }
 
 
-def _validated_elsewhere(way: Way, graph: Graph) -> str:
-    """Why answers are not validated where they are found; empty where they are."""
+def _searched_one_by_one(way: Way, graph: Graph, *, validated: bool) -> str:
+    """Why answers do not stay where they are found, in batches; empty where they do."""
     if way.exchange != "one":
         return "no rank has the whole answer"
-    if way.device == CUDA and graph.vertices > MOST_VERTICES:
+    if validated and way.device == CUDA and graph.vertices > MOST_VERTICES:
         return f"{graph.vertices:,} vertices, of which a device takes {MOST_VERTICES:,} at most"
     return ""
 

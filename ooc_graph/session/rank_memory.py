@@ -26,13 +26,22 @@ def distance_dtype(graph: Graph) -> np.dtype[Any]:
     return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
 
 
-def ranks_bytes(graph: Graph, kernel: str, shards: Sequence[int]) -> int:
+def ranks_bytes(graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence[int] = ()) -> int:
     """Device memory that one process needs for the ranks of these shards, at most.
 
-    With no shards it is what ranks that are there already need for a search.
+    Ranks that are ``kept`` from an earlier search take what their steps take.
     """
     ids = id_dtype(graph.rows)
     each = bfs_bytes(ids) if kernel == "bfs" else sssp_bytes(ids, distance_dtype(graph))
-    own = sum(Dealing(graph.rows, graph.shards, shard).rows for shard in shards)
+    own, before = (
+        sum(Dealing(graph.rows, graph.shards, shard).rows for shard in some)
+        for some in (shards, kept)
+    )
     rows = graph.resident_bytes(ORDER_OF[kernel], shards)
-    return rows + graph.rows * each.vertex + own * each.row + CUDA_FIXED_BYTES
+    return (
+        rows
+        + graph.rows * each.vertex
+        + own * each.state
+        + (own + before) * each.step
+        + CUDA_FIXED_BYTES
+    )

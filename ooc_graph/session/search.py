@@ -265,7 +265,8 @@ class MakeRanks:
         ranks = {shard: kept.take(key, shard) for shard in shards}
         missing = [shard for shard in shards if ranks[shard] is None]
         if self.task.device == CUDA:
-            needed = rank_memory.ranks_bytes(graph, self.task.kernel, missing)
+            there = [shard for shard in shards if shard not in missing]
+            needed = rank_memory.ranks_bytes(graph, self.task.kernel, missing, there)
             cuda_modules.require_memory(needed, f"{self.task.kernel} on {graph.path}")
         ranks |= {shard: self._rank(graph, shard) for shard in missing}
         coroutines, shared = self._coroutines(graph, ranks)

@@ -46,7 +46,9 @@ def exit_on_sigterm() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = hook
-        signal.signal(signal.SIGTERM, handler)
+        # None stands for a handler that Python knows nothing of, and cannot put back.
+        if handler is not None:
+            signal.signal(signal.SIGTERM, handler)
 
 
 _NUMBERS: dict[Any, int] = {Terminated: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import CancelledError, Future, InvalidStateError
+from contextlib import suppress
 from typing import Any
 
 from distributed import Client
@@ -13,7 +14,8 @@ class TaskExecutor(ClientExecutor):
     """`distributed.cfexecutor.ClientExecutor` that bears being stopped while results travel.
 
     There, a task that is cancelled after its end and before its result has come makes an error
-    inside the event loop, which prints a traceback, and leaves a future that is never done.
+    inside the event loop, which prints a traceback, and leaves a future that is never done. So
+    does a connection that is lost in that moment.
 
     Parameters
     ----------
@@ -43,3 +45,6 @@ async def _hand_on(future: Any, promised: Future[Any]) -> None:
     except (CancelledError, InvalidStateError):
         promised.cancel()
         promised.set_running_or_notify_cancel()
+    except OSError as error:  # as of a closed connection: to whoever waits
+        with suppress(InvalidStateError):
+            promised.set_exception(error)

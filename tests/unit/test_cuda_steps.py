@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from ooc_graph.errors import UsageError
+from ooc_graph.kernels import cuda_sssp_shared
 from ooc_graph.kernels.cuda_held import MOST_ROWS, require_rows
-from ooc_graph.kernels.cuda_rank_bytes import bfs_bytes, sssp_bytes
+from ooc_graph.kernels.cuda_rank_bytes import RankBytes, bfs_bytes, sssp_bytes
 from ooc_graph.kernels.cuda_sssp_shared import constants, grouped
 from ooc_graph.kernels.cuda_steps import MOST_VERTICES, ids_of, pieces, width
 
@@ -61,9 +65,39 @@ def test_payloads_in_groups() -> None:
 def test_memory_by_the_width_of_ids() -> None:
     """The bytes of `docs/decisions/0012`."""
     f4, i8 = np.dtype(np.float32), np.dtype(np.int64)
-    assert (bfs_bytes(NARROW).vertex, bfs_bytes(NARROW).row) == (9, 29)
-    assert (bfs_bytes(WIDE).vertex, bfs_bytes(WIDE).row) == (17, 33)
-    assert (sssp_bytes(NARROW, f4).vertex, sssp_bytes(NARROW, f4).row) == (17, 45)
-    assert (sssp_bytes(WIDE, f4).vertex, sssp_bytes(WIDE, f4).row) == (25, 57)
-    assert (sssp_bytes(NARROW, i8).vertex, sssp_bytes(NARROW, i8).row) == (25, 49)
-    assert (sssp_bytes(WIDE, i8).vertex, sssp_bytes(WIDE, i8).row) == (33, 61)
+    assert bfs_bytes(NARROW) == RankBytes(9, 13, 16)
+    assert bfs_bytes(WIDE) == RankBytes(17, 17, 16)
+    assert sssp_bytes(NARROW, f4) == RankBytes(17, 21, 24)
+    assert sssp_bytes(WIDE, f4) == RankBytes(25, 29, 28)
+    assert sssp_bytes(NARROW, i8) == RankBytes(25, 21, 28)
+    assert sssp_bytes(WIDE, i8) == RankBytes(33, 29, 32)
+
+
+def test_a_merge_has_one_group_on_the_device_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+
+    class Upload:
+        def __init__(self, parts: list[np.ndarray], dtype: np.dtype) -> None:
+            self.entries, self.bytes = sum(map(len, parts)), sum(map(len, parts)) * dtype.itemsize
+            now.append(self.bytes)
+            held.append(sum(now))
+
+        def __len__(self) -> int:
+            return self.entries
+
+        def __del__(self) -> None:
+            now.remove(self.bytes)
+
+    now: list[int] = []
+    monkeypatch.setattr(cuda_sssp_shared, "uploaded", Upload)
+    shared: Any = cuda_sssp_shared.CudaSsspShared.__new__(cuda_sssp_shared.CudaSsspShared)
+    shared._steps = SimpleNamespace(
+        clear=lambda: None, launch=lambda *_: None, counts=None, fetch=lambda: [0] * 8
+    )
+    vertices = 1000
+    shared._list, shared._ids, shared._marks = range(vertices), WIDE, None
+    shared.top, shared.distance = np.array([0], np.int64), None
+    payload = (np.zeros(900, WIDE), np.zeros(900, np.int64), np.zeros(1))
+    shared._relax([payload] * 4)
+    assert len(held) == 8
+    assert max(held) <= vertices * (WIDE.itemsize + shared.top.itemsize)

@@ -23,7 +23,7 @@ from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.session import choice, devices, rank_memory, search
 from ooc_graph.session.place import Here
-from ooc_graph.types import NoProgress
+from ooc_graph.types import Dealing, NoProgress
 
 
 class RuntimeFailure(RuntimeError):
@@ -233,6 +233,14 @@ def test_device_memory_of_ranks_by_the_width_of_ids(
     fixed = choice.resident.CUDA_FIXED_BYTES
     assert {k: (n - fixed) / weighted.rows for k, n in narrow.items()} == {"bfs": 9, "sssp": 17}
     assert {k: (n - fixed) / weighted.rows for k, n in wide.items()} == {"bfs": 17, "sssp": 25}
+
+
+@pytest.mark.parametrize(("kernel", "step"), [("bfs", 16), ("sssp", 24)])
+def test_ranks_that_are_kept_need_their_steps(weighted: og.Graph, kernel: str, step: int) -> None:
+    none, two = (rank_memory.ranks_bytes(weighted, kernel, [], kept) for kept in ([], [0, 1]))
+    assert two - none == step * sum(Dealing(weighted.rows, 4, shard).rows for shard in (0, 1))
+    anew = rank_memory.ranks_bytes(weighted, kernel, [0, 1])
+    assert anew > two + weighted.resident_bytes("hub" if kernel == "bfs" else "light", [0, 1])
 
 
 @pytest.mark.parametrize(

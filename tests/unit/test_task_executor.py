@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from distributed import Client
+from distributed.comm import CommClosedError
 
 from ooc_graph.session.task_executor import TaskExecutor
 
@@ -54,6 +55,17 @@ def test_stopped_while_the_result_travels(
     with pytest.raises(CancelledError):
         promised[0].result()
     assert caplog.text == ""
+
+
+def test_a_connection_lost_while_the_result_travels(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lose(*_: Any, **__: Any) -> Any:
+        raise CommClosedError("lost")
+
+    monkeypatch.setattr(client, "_gather", lose)
+    with pytest.raises(CommClosedError, match="lost"):
+        TaskExecutor(client).submit(operator.add, 1, 2).result(PATIENCE_S)
 
 
 def test_results_errors_and_cancelling(client: Client) -> None:
