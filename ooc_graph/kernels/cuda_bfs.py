@@ -21,33 +21,29 @@ from ooc_graph.kernels.cuda_held import (
     seconds_of,
 )
 from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel, limits, within_memory
-from ooc_graph.kernels.cuda_places import Places
 from ooc_graph.kernels.interface import BfsTree, rows_are_short
 from ooc_graph.types import AnyArray, Rows
 
 # Constants of bfs.cu.
 _BLOCK = 1024
-# Threads of a block where levels are narrow: more registers for each do more than more threads.
-_THIN_BLOCK = 512
 _HEADS, _LANE_ARCS, _STRETCH = 9, 24, 1024
 _ROOM_BYTES = 8 * (QUAD_ROWS * 2 + 16)
 _OPEN_BELOW = 32
 _MOST_HUB_WORDS = 32768
 _MAPS = 4
-_ROUGH_WORDS = 4096
 _STATE_WORDS = 64
 _COURSE = np.dtype([(name, np.uint64) for name in ("found", "pushed", "examined", "ns", "pull")])
 # Shared memory that the kernel and the system take beside what is asked for.
 _SHARED_RESERVE = 2048
 
 BYTE_LEVELS, INT_LEVELS = "u8", "int"
-"""Types of a level: bytes do for 254 levels, and are tried first where rows are long."""
+"""Types of a level: bytes do for 254 levels, and are tried first."""
 FIRST_COURSE = {BYTE_LEVELS: 256, INT_LEVELS: 1 << 16}
 """Levels whose course there is room for at first."""
 
 
 def constants(
-    shared_bytes: int, level: str, *, count_arcs: bool, trace: bool = False, thin: bool = False
+    shared_bytes: int, level: str, *, count_arcs: bool, trace: bool = False
 ) -> dict[str, int | str]:
     """What ``bfs.cu`` is compiled with for a device.
 
@@ -61,18 +57,14 @@ def constants(
         Whether arcs that are looked at bottom-up are counted.
     trace
         Whether the time of each level is taken.
-    thin
-        Whether levels may be narrow, as on roads.
     """
-    room = shared_bytes - _SHARED_RESERVE - _BLOCK // 32 * _ROOM_BYTES - 4 * _ROUGH_WORDS
+    room = shared_bytes - _SHARED_RESERVE - _BLOCK // 32 * _ROOM_BYTES
     words = min(_MOST_HUB_WORDS, room // 4 // 1024 * 1024)
     if words <= 0:
         raise DeviceError(f"BFS needs more than the device's {shared_bytes} bytes of shared memory")
     counted: dict[str, int | str] = {"COUNT": 1} if count_arcs else {}
     traced: dict[str, int | str] = {"TRACE": 1} if trace else {}
-    short: dict[str, int | str] = {"THIN": 1, "BLOCK": _THIN_BLOCK} if thin else {}
-    sizes: dict[str, int | str] = {"HUB_WORDS": words, "ROOM_BYTES": _ROOM_BYTES}
-    return {**sizes, "ROUGH_WORDS": _ROUGH_WORDS, "LEVEL": level, **counted, **traced, **short}
+    return {"HUB_WORDS": words, "LEVEL": level, "ROOM_BYTES": _ROOM_BYTES, **counted, **traced}
 
 
 @dataclass(frozen=True)
@@ -85,8 +77,7 @@ class DeviceBfsTree:
         uint32 (rows,), by internal id: original ids where the search was given some, else
         internal ids; all ones where unreached, the root its own.
     level
-        uint8 (rows,), 255 where unreached, or int32 with -1, as where all rows are short: hops
-        from the root.
+        uint8 (rows,), 255 where unreached, or int32 with -1: hops from the root.
     elapsed_s
         Seconds on the device, by events, all initialisation included.
     """
@@ -140,11 +131,8 @@ class CudaBfsSearch:
             self._into = self._out if into is out else hold(into, weighted=False)
             self._original_of = hold_originals(original_of, self._out.rows)
             self._heads = _Heads(self._into, self._original_of)
-            short = rows_are_short(_widest(self._out), _widest(self._into))
-            self._places = Places.unless_too_many(self._out) if short else None
-            self._thin = self._places is not None
-            level = INT_LEVELS if self._thin else BYTE_LEVELS
-            self._use(level, FIRST_COURSE[level])
+            self._thin = rows_are_short(_widest(self._out), _widest(self._into))
+            self._use(BYTE_LEVELS, FIRST_COURSE[BYTE_LEVELS])
             self._allocate()
 
     def _allocate(self) -> None:
@@ -154,7 +142,6 @@ class CudaBfsSearch:
         self._visited = cupy.empty(4 * quads, np.uint32)
         self._maps = cupy.empty(_MAPS * 4 * quads, np.uint32)
         self._fronts = cupy.empty(12 * quads, np.uint32)
-        self._rough = cupy.empty(_ROUGH_WORDS, np.uint32)
         self._queue, self._starts = cupy.empty(rows, np.uint32), cupy.empty(rows, np.uint32)
         self._stretches = cupy.empty(max(1, self._heads.extents.stretches), np.uint64)
         self._open = cupy.empty(rows // _OPEN_BELOW + 1, np.uint32)
@@ -164,16 +151,10 @@ class CudaBfsSearch:
         """Compile for a type of levels, and make room for them and for the course."""
         cupy = cuda()
         self._blocks, shared = limits(cupy.cuda.Device().id)
-        chosen = constants(
-            shared, level, count_arcs=self._count, trace=self._trace, thin=self._thin
-        )
+        chosen = constants(shared, level, count_arcs=self._count, trace=self._trace)
         self._search = kernel("bfs.cu", "bfs_search", chosen, cooperative=True)
-        words = int(chosen["HUB_WORDS"]) + int(chosen["ROUGH_WORDS"])
-        self._shared = words * 4 + _BLOCK // 32 * _ROOM_BYTES
+        self._shared = int(chosen["HUB_WORDS"]) * 4 + _BLOCK // 32 * _ROOM_BYTES
         self._search.max_dynamic_shared_size_bytes = self._shared
-        self._threads = int(chosen.get("BLOCK", _BLOCK))
-        if chosen.get("THIN") and self._places is None:
-            self._places = Places(self._out)
         self._type = level
         dtype = np.uint8 if level == BYTE_LEVELS else np.int32
         self._level = cupy.zeros(self._out.quads * QUAD_ROWS, dtype)[: self._out.rows]
@@ -248,22 +229,17 @@ class CudaBfsSearch:
     def _launch(self, root: int, original_of: Any) -> Callable[[], None]:
         """What launches a search, with all arguments ready."""
         out, into, heads = self._out, self._into, self._heads
-        places = (NULL, NULL)
-        if self._places is not None:
-            places = (self._places.arcs, self._places.planes)
         named = (heads.head, NULL) if original_of is None else (heads.head_original, original_of)
         arguments = (
             *(np.uint32(out.rows), np.uint32(out.quads), np.uint64(out.arcs)),
             *(out.offsets, out.neighbors, into.offsets, into.neighbors),
             *(heads.head, heads.heads, named[0]),
-            *(np.uint32(heads.extents.longer1), np.uint32(heads.extents.longer5)),
-            *(*places, named[1]),
+            *(np.uint32(heads.extents.longer1), np.uint32(heads.extents.longer5), named[1]),
             *(self._parent, self._level, self._visited, self._maps, self._fronts),
-            self._rough,
             *(self._queue, self._starts, self._stretches, self._open, self._state, self._course),
-            *(np.uint32(len(self._course)), np.uint32(root)),
+            *(np.uint32(len(self._course)), np.uint32(self._thin), np.uint32(root)),
         )
-        grid = (self._blocks,), (self._threads,)
+        grid = (self._blocks,), (_BLOCK,)
         return partial(self._search, *grid, arguments, shared_mem=self._shared)
 
 

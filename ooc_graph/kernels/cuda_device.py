@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
 from ooc_graph.kernels.cuda_bfs_rank import CudaBfsRank, CudaBfsShared
 from ooc_graph.kernels.cuda_modules import cuda
@@ -19,8 +20,7 @@ from ooc_graph.types import AnyArray, Shard
 class CudaDevice:
     """Searches on the device and the stream that are CuPy's current ones.
 
-    Made in the process that uses it, and stays there. Connected components it does not have: the
-    session refuses them before.
+    Made in the process that uses it, and stays there. Connected components it does not find.
 
     Raises
     ------
@@ -63,5 +63,21 @@ class CudaDevice:
         """Everyone's distances, of ``dtype``, one of it in a process and search."""
         return CudaSsspShared(vertices, dtype)
 
+    def components(self, shard: Shard) -> NoReturn:  # noqa: ARG002 (as other devices)
+        """Refuse: components are found on a CPU."""
+        raise _no_components()
+
+    def components_rank(self, shard: Shard) -> NoReturn:  # noqa: ARG002
+        """Refuse: components are found on a CPU."""
+        raise _no_components()
+
+    def components_shared(self, vertices: int) -> NoReturn:  # noqa: ARG002
+        """Refuse: components are found on a CPU."""
+        raise _no_components()
+
     def close(self) -> None:
         """Nothing to end: what searches hold goes with them."""
+
+
+def _no_components() -> UsageError:
+    return UsageError("connected components are not found on a CUDA device: use --device cpu")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,10 +16,8 @@ from ooc_graph.kernels.cuda_held import (
     seconds_of,
 )
 from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel, within_memory
-from ooc_graph.kernels.cuda_sssp_method import Method, Weighted
 from ooc_graph.kernels.cuda_sssp_near import NearFar
 from ooc_graph.kernels.cuda_sssp_pull import PushPull
-from ooc_graph.kernels.cuda_sssp_small import OneBlock, suits_one_block
 from ooc_graph.kernels.cuda_sssp_sums import Sums, require_weights, sums_for
 from ooc_graph.kernels.interface import SsspTree
 from ooc_graph.kernels.sssp_search import (
@@ -59,14 +57,36 @@ class DeviceSsspTree:
     phase_arcs: dict[str, int]
 
 
+class Method(Protocol):
+    """A way to search: buffers and one launch.
+
+    Parameters
+    ----------
+    parent
+        uint32 (rows,), as in `DeviceSsspTree`.
+    length
+        uint32 or uint64 (rows,): bits of the distances.
+    """
+
+    parent: Any
+    length: Any
+
+    def launch(self, root: int, original_of: Any) -> Callable[[], None]:
+        """What launches a search, with all arguments ready."""
+        ...
+
+    def counts(self) -> Any:
+        """Rows without a parent, then arcs examined by phase, of the last search: uint64 (5,)."""
+        ...
+
+
 class CudaSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
 
     Takes weights of every type. Lengths of 32 bits are searched by push and pull where that pays,
-    as on the CPU, and all others by near-far, or by one block where that holds the graph. Integers
-    are summed in 32 bits as long as that is enough: the first search that finds a longer distance
-    is repeated with 64 bits, and so are all from then on. Everything happens on the device and the
-    stream that are CuPy's current ones.
+    as on the CPU, and all others by near-far. Integers are summed in 32 bits as long as that is
+    enough: the first search that finds a longer distance is repeated with 64 bits, and so are all
+    from then on. Everything happens on the device and the stream that are CuPy's current ones.
 
     Parameters
     ----------
@@ -112,14 +132,10 @@ class CudaSsspSearch:
             self._into = replace(held, weights=self._sums.bits_of(held.weights))
 
     def _prepare(self) -> None:
-        graph = Weighted(self._out, self._into, self._tuples, self._sums, self._survey.step)
-        self._method: Method | None
-        if not self._sums.wide and may_pull(self._survey):
-            self._method = PushPull(graph)
-        elif suits_one_block(self._into, self._sums):
-            self._method = OneBlock(graph)
-        else:
-            self._method = NearFar(graph)
+        pulls = not self._sums.wide and may_pull(self._survey)
+        self._method: Method | None = (PushPull if pulls else NearFar)(
+            self._out, self._into, self._tuples, self._sums, self._survey.step
+        )
         self._may_overflow = self._sums.may_overflow(self._heaviest, self._out.rows)
         self._lost = cuda().empty(1, np.uint32)
         self._distance = None

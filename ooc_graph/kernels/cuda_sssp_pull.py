@@ -19,12 +19,13 @@ from ooc_graph.kernels.cuda_modules import (
     limits,
     on_all,
 )
-from ooc_graph.kernels.cuda_sssp_method import Method, Weighted
 from ooc_graph.kernels.cuda_sssp_sums import Sums
 
 # Constants of sssp.cu.
 _BLOCK = 1024
 _UNITS = (4, 2, 1)
+_STATE_WORDS = 128
+_COUNTS = slice(6, 16)  # 64 bits each: unresolved, then arcs by phase
 
 INFINITE_INTEGERS: dict[str, int | str] = {"INFINITE": "0xFFFFFFFFu"}
 """What ``heads.cu`` is compiled with for integers."""
@@ -43,19 +44,32 @@ def constants(shared_bytes: int, sums: Sums) -> dict[str, int | str]:
     raise DeviceError(f"SSSP needs more than the device's {shared_bytes} bytes of shared memory")
 
 
-class PushPull(Method):
-    """Searches by push and pull, for graphs whose hubs hold much of them; lengths of 32 bits."""
+class PushPull:
+    """Searches by push and pull, for graphs whose hubs hold much of them; lengths of 32 bits.
 
-    _COUNTS = slice(6, 16)
+    Parameters
+    ----------
+    out, into
+        Rows on the device; weights as bits.
+    tuples
+        Input tuples at each row, on the device.
+    sums
+        Types of lengths and weights.
+    step
+        First step of the bound.
+    """
 
-    def __init__(self, graph: Weighted) -> None:
-        super().__init__(graph)
-        self._heads = _Heads(graph.out, graph.into, graph.sums)
-        # A warp's share begins at a multiple of what it takes at a time.
-        taken = QUAD_ROWS * _UNITS[0]
-        self._hubs = graph.rows_above(LONG_ROW) // taken * taken
+    def __init__(
+        self, out: DeviceRows, into: DeviceRows, tuples: Any, sums: Sums, step: float
+    ) -> None:
+        self._out, self._into = out, into
+        self._step = min(step, sums.longest_step)
+        self._heads = _Heads(out, into, sums)
+        # Rows fall by tuples, and a warp's share begins at a multiple of what it takes at a time.
+        self._hubs = int((tuples > LONG_ROW).sum()) // (QUAD_ROWS * _UNITS[0]) * QUAD_ROWS
+        self._hubs *= _UNITS[0]
         self._allocate()
-        chosen = constants(limits(cuda().cuda.Device().id)[1], graph.sums)
+        chosen = constants(limits(cuda().cuda.Device().id)[1], sums)
         shared = _BLOCK // 32 * int(chosen["ROOM_BYTES"])
         self._search = on_all("sssp.cu", "sssp_search", chosen, _BLOCK, shared)
 
@@ -68,6 +82,7 @@ class PushPull(Method):
         self._marks, self._resolved = (cupy.empty(4 * quads, np.uint32) for _ in range(2))
         self._queue, self._starts = (cupy.empty(rows, np.uint32) for _ in range(2))
         self._stretches = cupy.empty(STRETCH_ROOM, np.uint64)
+        self._state = cupy.zeros(_STATE_WORDS, np.uint32)
 
     def launch(self, root: int, original_of: Any) -> Callable[[], None]:
         """What launches a search, with all arguments ready."""
@@ -85,6 +100,10 @@ class PushPull(Method):
             *(np.float32(self._step), np.uint32(root)),
         )
         return partial(self._search, arguments)
+
+    def counts(self) -> Any:
+        """Rows without a parent, then arcs examined by phase, of the last search: uint64 (5,)."""
+        return self._state[_COUNTS].get().view(np.uint64)
 
 
 class _Heads:

@@ -351,3 +351,11 @@ def pinned_buffer(size_bytes: int) -> AnyArray:
 def free_pinned() -> None:
     """Give unused pinned memory back to the system."""
     cuda().get_default_pinned_memory_pool().free_all_blocks()
+
+
+def free_bytes() -> int:
+    """Device memory that can be had now."""
+    cupy = cuda()
+    pool = cupy.get_default_memory_pool()
+    free: int = cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
+    return free

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
+from ooc_graph.kernels.cuda_held import MOST_ROWS
 from ooc_graph.kernels.interface import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
 from ooc_graph.kernels.sssp_near_far_search import may_pair_rows, paired_bytes
 from ooc_graph.kernels.sssp_search import first_rows
-from ooc_graph.layout.names import id_dtype
-from ooc_graph.session import edges_method, rank_memory, resident
+from ooc_graph.session import edges_method, resident
 from ooc_graph.session.devices import AUTO, CPU, CUDA
 from ooc_graph.session.place import Place
 from ooc_graph.session.tiers import has_tiers, least_within
@@ -25,9 +25,8 @@ EXCHANGES = ("auto", "local", "scheduler")
 # Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
 # pieces. Measured peaks are below it.
 _STATE_BYTES = {"bfs": 48, "sssp": 96, "components": 40}
-# Host memory a vertex beside the rows where a CUDA device searches: id tables and the answer; and
-# for each byte of an id.
-_HOST_BYTES, _HOST_IDS = 32, 2
+# Host memory a vertex beside the rows where a CUDA device searches: id tables and the answer.
+_HOST_BYTES = 40
 
 
 @dataclass(frozen=True)
@@ -53,13 +52,6 @@ class Way:
     why: str = ""
     budget_bytes: int = 0
     copies: bool = True
-
-    @property
-    def said(self) -> str:
-        """Where it goes, in words."""
-        if self.device == CPU:
-            return f"on the CPU: {self.why}" if self.why else "on the CPU"
-        return "by one rank" if self.exchange == "one" else f"by ranks, exchange {self.exchange}"
 
 
 def choose(
@@ -197,43 +189,31 @@ def _for_cpus_only(kernel: str, method: str) -> str:
 
 
 def _exchange_on_cuda(graph: Graph, kernel: str, exchange: str, place: Place) -> str:
-    """The first exchange of those that may be for which there is memory."""
+    if graph.rows > MOST_ROWS:
+        raise UsageError(
+            f"{graph.path} has {graph.rows:,} vertices with edges; a CUDA device searches "
+            f"{MOST_ROWS:,} at most: use --device cpu"
+        )
     _require_cluster(exchange, place)
-    for way in _ways_on_cuda(graph, exchange, place):
-        host, device = _needed_on_cuda(graph, kernel, way, place)
+    if exchange == "local":
+        return exchange
+    rows = graph.resident_bytes(resident.ORDER_OF[kernel])
+    host = rows + graph.rows * _HOST_BYTES, place.process_limit_bytes
+    device = resident.cuda_bytes(graph, kernel), place.device.memory_bytes
+    if exchange == "auto" and _fits(host) and _fits(device):
+        return "one"
+    if place.client is not None:
+        mine = rows * _busiest(graph, place) // graph.shards
+        state = graph.rows * resident.cuda_state_bytes(graph, kernel)
+        host = mine + graph.rows * _HOST_BYTES, place.least_limit_bytes
+        device = mine + state, place.device.memory_bytes
         if _fits(host) and _fits(device):
-            return way
+            return "scheduler"
     where, (needed, there) = ("host", host) if _fits(device) else ("device", device)
     raise MemoryBudgetError(
         f"{kernel} on {graph.path} needs {needed:,} bytes of {where} memory in one worker, and a "
         f"worker may use {there:,}; add workers, or use --device cpu"
     )
-
-
-def _ways_on_cuda(graph: Graph, exchange: str, place: Place) -> list[str]:
-    """Exchanges that may carry a search out, in the order in which they are tried."""
-    if exchange != "auto":
-        return [exchange]
-    if rank_memory.only_ranks(graph):
-        return ["local" if place.client is None else "scheduler"]
-    return ["one"] if place.client is None else ["one", "scheduler"]
-
-
-def _needed_on_cuda(
-    graph: Graph, kernel: str, exchange: str, place: Place
-) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Bytes that a worker needs and those that there are: of host and of device memory."""
-    rows, available = graph.resident_bytes(resident.ORDER_OF[kernel]), place.process_limit_bytes
-    if exchange == "one":
-        needed = resident.cuda_bytes(graph, kernel)
-    else:
-        shards = range(graph.shards)
-        if exchange == "scheduler":
-            shards, available = shards[: _busiest(graph, place)], place.least_limit_bytes
-            rows = rows * len(shards) // graph.shards
-        needed = rank_memory.ranks_bytes(graph, kernel, shards)
-    host = rows + graph.rows * (_HOST_BYTES + _HOST_IDS * id_dtype(graph.rows).itemsize)
-    return (host, available), (needed, place.device.memory_bytes)
 
 
 def _fits(needed_and_there: tuple[int, int]) -> bool:

@@ -15,7 +15,6 @@ from ooc_graph.errors import UsageError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_held import MOST_ROWS
-from ooc_graph.kernels.cuda_places import may_place
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import APSP, HUB, LIGHT, MULTI_SOURCE_BFS
@@ -31,10 +30,8 @@ from ooc_graph.shards.tiers import TierSearch
 
 # Device memory a vertex at most; measured peaks are below it.
 _CUDA_BFS_BYTES, _CUDA_SSSP_BYTES, _CUDA_WIDE_BYTES = 64, 96, 160
-# The same of BFS where rows may have places of their own, and levels 32 bits.
-_CUDA_PLACED_BYTES = 116
 # And whatever the graph.
-CUDA_FIXED_BYTES = 32 << 20
+_CUDA_FIXED_BYTES = 32 << 20
 
 ORDER_OF = {
     "bfs": HUB,
@@ -296,14 +293,13 @@ def _load(
 def cuda_bytes(graph: Graph, kernel: str) -> int:
     """Device memory of one rank that searches the whole graph on a CUDA device, at most."""
     rows = graph.resident_bytes(ORDER_OF[kernel])
-    return rows + graph.rows * cuda_state_bytes(graph, kernel) + CUDA_FIXED_BYTES
+    return rows + graph.rows * cuda_state_bytes(graph, kernel) + _CUDA_FIXED_BYTES
 
 
 def cuda_state_bytes(graph: Graph, kernel: str) -> int:
     """Device memory a vertex beside the rows: heads, buffers, answer."""
     if kernel == "bfs":
-        placed = may_place(graph.rows, graph.arcs // (2 if graph.directed else 1))
-        return _CUDA_PLACED_BYTES if placed else _CUDA_BFS_BYTES
+        return _CUDA_BFS_BYTES
     is_narrow = graph.weight_dtype is not None and graph.weight_dtype.itemsize == 4
     return _CUDA_SSSP_BYTES if is_narrow else _CUDA_WIDE_BYTES
 

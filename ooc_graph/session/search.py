@@ -19,7 +19,7 @@ from ooc_graph.errors import UsageError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.session import device_answer, edges_method, rank_memory, resident, tiers
+from ooc_graph.session import device_answer, edges_method, resident, tiers
 from ooc_graph.session.choice import Way, carry_out, choose, on_cpu
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.machine import give_back_freed_memory
@@ -60,7 +60,8 @@ def lonely_tree(graph: Graph, kernel: str, root: int) -> Tree:
 def _measure(graph: Graph, kernel: str) -> np.dtype[Any]:
     if kernel == "bfs":
         return np.dtype(np.int32)
-    return rank_memory.distance_dtype(graph)
+    weights = graph.weight_dtype
+    return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
 
 
 def _answer_bytes(graph: Graph, kernel: str) -> int:
@@ -176,7 +177,8 @@ def _require_arrays(arrays: str, way: Way, place: Place, out: Path | None) -> No
         )
     if way.device != CUDA or way.exchange != "one":
         raise UsageError(
-            f"arrays='cupy' needs a search by one rank on a CUDA device, and this one is {way.said}"
+            "arrays='cupy' needs a search on one CUDA device"
+            + (f", and this one is on the CPU: {way.why}" if way.why else "")
         )
 
 
@@ -262,13 +264,7 @@ class MakeRanks:
             warm(self.task.kernel, graph, resident.device(), variant=RANKS)
         key = (self.task.path, self.task.identity, self.task.kernel, self.task.device)
         kept.keep_only(key, shards)
-        ranks = {shard: kept.take(key, shard) for shard in shards}
-        missing = [shard for shard in shards if ranks[shard] is None]
-        if self.task.device == CUDA:
-            there = [shard for shard in shards if shard not in missing]
-            needed = rank_memory.ranks_bytes(graph, self.task.kernel, missing, there)
-            cuda_modules.require_memory(needed, f"{self.task.kernel} on {graph.path}")
-        ranks |= {shard: self._rank(graph, shard) for shard in missing}
+        ranks = {shard: kept.take(key, shard) or self._rank(graph, shard) for shard in shards}
         coroutines, shared = self._coroutines(graph, ranks)
         return {
             shard: _timed(coroutine, partial(kept.put_back, key, shard, ranks[shard]))
@@ -276,7 +272,11 @@ class MakeRanks:
         }, shared
 
     def _rank(self, graph: Graph, shard: int) -> Any:
-        rows = graph.load(resident.ORDER_OF[self.task.kernel], shard)
+        order = resident.ORDER_OF[self.task.kernel]
+        if self.task.device == CUDA:
+            what = f"{self.task.kernel} on shard {shard} of {graph.path}"
+            cuda_modules.require_memory(graph.resident_bytes(order, [shard]), what)
+        rows = graph.load(order, shard)
         return getattr(resident.device(self.task.device), f"{self.task.kernel}_rank")(rows)
 
     def _coroutines(self, graph: Graph, ranks: dict[int, Any]) -> tuple[dict[int, Any], Any]:

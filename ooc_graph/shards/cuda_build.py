@@ -18,7 +18,7 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda_modules import cuda, device_bytes, within_memory
+from ooc_graph.kernels.cuda_modules import cuda, within_memory
 from ooc_graph.kernels.cuda_store import (
     IN_END,
     MANY_TUPLES,
@@ -26,6 +26,7 @@ from ooc_graph.kernels.cuda_store import (
     Numbering,
     RowMaker,
     TupleCount,
+    free_bytes,
     free_pinned,
     number_vertices,
     pinned_buffer,
@@ -121,7 +122,7 @@ def build_into(
 ) -> BuildReport:
     """As `build_on_device`, into a store that is begun, perhaps by another process; commits it."""
     report = BuildReport()
-    limit = usable_bytes(device_bytes()[0]) if device_memory_bytes is None else device_memory_bytes
+    limit = usable_bytes(free_bytes()) if device_memory_bytes is None else device_memory_bytes
     with within_memory("the build of this store"):
         sink = ChunkSink(partial.folder, workforce, pinned_buffer)
         build = DeviceBuild(partial, workforce, progress, report, options, sink, limit)

@@ -28,10 +28,6 @@ from ooc_graph.kernels.cuda_device import CudaDevice
 from ooc_graph.kernels.cuda_rows import DeviceGraph, build_rows
 from ooc_graph.kernels.cuda_scatter import scatter
 from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
-from ooc_graph.kernels.cuda_sssp_near import NearFar
-from ooc_graph.kernels.cuda_sssp_pull import PushPull
-from ooc_graph.kernels.cuda_sssp_small import OneBlock
-from ooc_graph.layout import names
 from ooc_graph.shards.build import BuildOptions
 from ooc_graph.shards.cuda_build import build_on_device
 from ooc_graph.shards.plan import BuildBudget
@@ -52,32 +48,22 @@ EAGER = {
     "PUSH_BELOW": 2,
     "NARROW_ARCS": 8,
     "THIN": 1,
-    "BLOCK": 512,
     "FLOOD_ARCS": 50,
     "FLOOD_ROWS": 1 << 20,
-    "HUB_WORDS": 8,
-    "ROUGH_WORDS": 4,
-    "ROUGH_BELOW": 0,
 }
-# Vertices from which ids have 64 bits, so that all ids are of the type named.
-WIDTHS = {"uint32": names.WIDE_VERTICES, "uint64": 0}
 SHORT = {"FRONT": 32, "FRONT_FAR": 32, "STRETCH": 8}
-# Types and factors of weights, what searches, whether near-far has fixed places for rows and keeps
-# lengths in shared memory, and other constants of it.
+# Types and factors of weights, whether to pull, whether near-far has fixed places for rows and
+# keeps lengths in shared memory, and other constants of it.
 SEARCHES = [
-    ("float32", 1, PushPull, False, {}),
-    ("float32", 0, PushPull, False, {}),
-    ("int32", 1000, PushPull, False, {}),
-    ("float32", 1, NearFar, True, {}),
-    ("float64", 1, NearFar, True, SHORT),
-    ("float64", 0, NearFar, False, {}),
-    ("int32", 1000, NearFar, True, SHORT),
-    ("int64", 1 << 31, NearFar, False, SHORT),
-    ("int64", 1 << 34, NearFar, True, {}),
-    ("float32", 1, OneBlock, False, {}),
-    ("float64", 0, OneBlock, False, {}),
-    ("int64", 1 << 31, OneBlock, False, {}),
-    ("int64", 1 << 34, OneBlock, False, {}),
+    ("float32", 1, True, False, {}),
+    ("float32", 0, True, False, {}),
+    ("int32", 1000, True, False, {}),
+    ("float32", 1, False, True, {}),
+    ("float64", 1, False, True, SHORT),
+    ("float64", 0, False, False, {}),
+    ("int32", 1000, False, True, SHORT),
+    ("int64", 1 << 31, False, False, SHORT),
+    ("int64", 1 << 34, False, True, {}),
 ]
 
 
@@ -110,15 +96,14 @@ def searches(directed: bool) -> None:
 
 
 def paths(directed: bool, part: int) -> None:
-    """SSSP by all methods, with weights of all types; without weights all are on plateaus."""
+    """SSSP by both methods, with weights of all types; without weights all are on plateaus."""
     graph, usual = graph_of(Kronecker(SCALE), directed), cuda_sssp_near.constants
-    for dtype, factor, method, placed, changed in SEARCHES[part::PATH_PARTS]:
+    for dtype, factor, pulls, placed, changed in SEARCHES[part::PATH_PARTS]:
         rows = [
             Rows(r.offsets, r.neighbors, (r.weights * factor).astype(dtype))
             for r in (graph.out_light, graph.into_light)[: 1 + directed]
         ]
-        cuda_sssp.may_pull = lambda _, method=method: method is PushPull
-        cuda_sssp.suits_one_block = lambda *_, method=method: method is OneBlock
+        cuda_sssp.may_pull = lambda _, pulls=pulls: pulls
         cuda_sssp_near.fixed_rows_pay = lambda *_, placed=placed: placed
         cuda_sssp_near.KEEP_SMALL = placed
         cuda_sssp_near.constants = lambda *a, changed=changed: {**usual(*a), **changed}
@@ -143,16 +128,15 @@ def deep() -> None:
     raise AssertionError("an overflow was not found")
 
 
-def ranks(dtype: str, ids: str) -> None:
+def ranks(dtype: str) -> None:
     """All steps of ranks, on one type of weights, some of them zero; two of them have no rows."""
-    device, names.WIDE_VERTICES = CudaDevice(), WIDTHS[ids]
+    device = CudaDevice()
     for directed in (False, True):
         found = skewed(1500, 6000, dtype, directed=directed, seed=3)
         flat = replace(found, weight=np.floor(found.weight * 3 / found.weight.max()).astype(dtype))
         for arcs in (found, flat):
-            RankedSssp(device, arcs.shards(4, ids)).run(5)
-        RankedBfs(device, found.shards(4, ids)).run(5)
-    names.WIDE_VERTICES = WIDTHS["uint32"]
+            RankedSssp(device, arcs.shards(4)).run(5)
+        RankedBfs(device, found.shards(4)).run(5)
 
 
 def stores() -> None:
@@ -211,7 +195,7 @@ PATH_PARTS = 3
 PARTS: dict[str, Callable[[], None]] = {
     **{f"searches {d}": partial(searches, d) for d in (False, True)},
     **{f"paths {d} {n}": partial(paths, d, n) for d in (False, True) for n in range(PATH_PARTS)},
-    **{f"ranks {dtype} {ids}": partial(ranks, dtype, ids) for dtype in WEIGHTS for ids in WIDTHS},
+    **{f"ranks {dtype}": partial(ranks, dtype) for dtype in WEIGHTS},
     "deep": deep,
     "stores": stores,
     "validated": validated,

@@ -17,8 +17,6 @@ from ooc_graph.kernels import (
     cuda_sssp_near,
     cuda_sssp_pull,
     cuda_sssp_shared,
-    cuda_sssp_small,
-    cuda_steps,
 )
 from ooc_graph.kernels.cuda_sssp_sums import sums_for
 from ooc_graph.validate import cuda_loader
@@ -36,7 +34,6 @@ WEIGHTED = [
         ("int64", "int64"),
     )
 ]
-IDS = [np.dtype(np.uint32), np.dtype(np.uint64)]
 SMALL = 99 << 10  # as on 8.6, 8.9 and 12.0
 
 
@@ -60,6 +57,8 @@ SUMS = [
     ]
 ]
 
+PLACED = {"FIXED": 1, "SMALL": 1}
+
 
 def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
     """What the package compiles on a device with so much shared memory."""
@@ -67,15 +66,12 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
     return [
         ("bfs.cu", cuda_bfs.constants(shared_bytes, bytes_, count_arcs=False)),
         ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=True)),
-        ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=False, thin=True)),
         *(("sssp.cu", cuda_sssp_pull.constants(shared_bytes, s)) for s in SUMS if not s.wide),
         *(("sssp_near.cu", cuda_sssp_near.constants(shared_bytes, s)) for s in SUMS),
         *(
-            ("sssp_near.cu", {**held, **cuda_sssp_near.constants(shared_bytes, s)})
+            ("sssp_near.cu", {"FIXED": 1, **cuda_sssp_near.constants(shared_bytes, s)})
             for s in SUMS
-            for held in ({"FIXED": 1}, {"SMALL": 1})
         ),
-        *(("sssp_small.cu", cuda_sssp_small.constants(s)) for s in SUMS),
         *(("sssp_answer.cu", s.constants) for s in SUMS),
         ("rows.cu", {"ID": "u32"}),
         ("rows.cu", {"ID": "u64"}),
@@ -83,8 +79,8 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("heads.cu", {}),
         ("heads.cu", cuda_sssp_pull.INFINITE_INTEGERS),
         ("kronecker.cu", {}),
-        *(("bfs_rank.cu", cuda_steps.width(ids)) for ids in IDS),
-        *(("sssp_rank.cu", cuda_sssp_shared.constants(*t, ids)) for t in WEIGHTED for ids in IDS),
+        ("bfs_rank.cu", {}),
+        *(("sssp_rank.cu", cuda_sssp_shared.constants(*types)) for types in WEIGHTED),
         *(("scatter.cu", {"ID": i, "MEASURE": m}) for i, m in (("u32", "u8"), ("u64", "u64"))),
     ]
 

@@ -23,36 +23,22 @@ __device__ __forceinline__ u32 scan_tails(const Graph& g, const Search& s, const
                                           Tally& tally) {
     u32 lane = threadIdx.x % 32, member = NONE, count = 0;
     if (v != NONE) {
-        const u64 begin = __ldg(g.in_offsets + v) + HEADS, last = __ldg(g.in_offsets + v + 1);
-        const u64 arcs = __ldg(g.in_offsets + g.rows);
-        const int own = (int)min(last - begin, (u64)LANE_ARCS);
-        int k = -(int)(begin & 3); // aligned, so that one load takes four
-        auto four_at = [&](int i) {
-            uint4 four = make_uint4(NONE, NONE, NONE, NONE);
-            if (i < own) {
-                const u32* const from = g.in_neighbors + begin + i;
-                if (begin + i + 4 <= arcs) four = __ldg((const uint4*)from);
-                else {
-                    four.x = i >= 0 ? __ldg(from) : NONE;
-                    if (begin + i + 1 < arcs && i + 1 >= 0) four.y = __ldg(from + 1);
-                    if (begin + i + 2 < arcs && i + 2 >= 0) four.z = __ldg(from + 2);
-                }
-                if ((u32)i >= (u32)own) four.x = NONE;
-                if ((u32)(i + 1) >= (u32)own) four.y = NONE;
-                if ((u32)(i + 2) >= (u32)own) four.z = NONE;
-                if ((u32)(i + 3) >= (u32)own) four.w = NONE;
-            }
-            return four;
+        u64 at = __ldg(g.in_offsets + v) + HEADS, last = __ldg(g.in_offsets + v + 1), stop = min(last, at + LANE_ARCS);
+        auto four_at = [&](u64 k) {
+            return make_uint4(k < last ? __ldg(g.in_neighbors + k) : NONE,
+                              k + 1 < last ? __ldg(g.in_neighbors + k + 1) : NONE,
+                              k + 2 < last ? __ldg(g.in_neighbors + k + 2) : NONE,
+                              k + 3 < last ? __ldg(g.in_neighbors + k + 3) : NONE);
         };
-        uint4 u = four_at(k);
-        while (k < own && member == NONE) {
-            k += 4;
-            const uint4 ahead = four_at(k); // under way while these are looked at
+        uint4 u = four_at(at);
+        while (at < stop && member == NONE) {
+            at += 4;
+            const uint4 ahead = four_at(min(at, stop)); // under way while these are looked at
             member = first_of(front, u, tally);
             u = ahead;
         }
-        if (member == NONE && begin + own < last) {
-            count = (u32)((last - begin - own + STRETCH - 1) / STRETCH);
+        if (member == NONE && at < last) {
+            count = (u32)((last - at + STRETCH - 1) / STRETCH);
             s.parent[v] = NONE;
         }
     }
@@ -113,8 +99,7 @@ __device__ __forceinline__ void claim_open(const Graph& g, const Search& s, u32*
               [&](u32) { return out_degree(g, v); });
 }
 
-// Claims the long rows that have met the frontier; the others get back the parent that stands in
-// rows not found yet.
+// Claims the long rows that have met the frontier.
 __device__ __noinline__ Tally claim_long(const Graph g, const Search s, u32* next, Slot* slot, u32 count, u32 tail,
                                          u32 level) {
     Tally tally = {};
@@ -123,9 +108,7 @@ __device__ __noinline__ Tally claim_long(const Graph g, const Search s, u32* nex
         const u64 item = i < count ? __ldcg(s.stretches + i) : NONE;
         const u32 v = (u32)(item >> 32);
         const bool first = i < count && !(item & NONE); // one claim a row
-        const u32 member = first ? __ldcg(s.parent + v) : NONE;
-        if (first && member == NONE) s.parent[v] = __ldg(g.head_original + v);
-        claim_open(g, s, next, slot, v, member, tail, level, tally);
+        claim_open(g, s, next, slot, v, first ? __ldcg(s.parent + v) : NONE, tail, level, tally);
     }
     return tally;
 }

@@ -69,23 +69,3 @@ extern "C" __global__ void first_weights(u32 rows, const u64* offsets, const u32
     const u64 v = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (v < rows) lightest[v] = offsets[v] < offsets[v + 1] ? weights[offsets[v]] : INFINITE;
 }
-
-// Four arcs of a row in each plane that has it: a row below longer[k] has more than 4 * k. The k-th plane
-// begins at starts[k]. In the upper bits of a neighbour stands how many planes beyond the first its own
-// row takes, seven at most. NONE where a row has no more.
-extern "C" __global__ void narrow_places(u32 rows, u32 planes, const u32* longer, const u32* starts, const u64* offsets,
-                                         const u32* neighbors, u32* places) {
-    const u64 v = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (v >= rows) return;
-    const u64 first = offsets[v], arcs = offsets[v + 1] - first;
-    for (u32 k = 0; k < planes && v < longer[k]; k++)
-        for (u32 j = 4 * k; j < 4 * k + 4; j++) {
-            u32 arc = NONE;
-            if (j < arcs) {
-                const u32 to = neighbors[first + j];
-                const u64 theirs = offsets[to + 1] - offsets[to];
-                arc = to | (theirs ? (u32)min((theirs - 1) / 4, 7ull) : 0u) << 29;
-            }
-            places[4 * (starts[k] + v) + j % 4] = arc;
-        }
-}

@@ -8,6 +8,17 @@
 
 __device__ __forceinline__ u32 bit_of(u32 vertex) { return 1u << (vertex & 31); }
 
+// Sum of the lanes up to and with this one.
+template <typename Number>
+__device__ __forceinline__ Number sum_to_lane(Number value) {
+#pragma unroll
+    for (int step = 1; step < 32; step <<= 1) {
+        Number below = __shfl_up_sync(FULL, value, step);
+        if (threadIdx.x % 32 >= step) value += below;
+    }
+    return value;
+}
+
 struct Queue {
     u32* rows;
     u32* starts; // arcs before an entry, since the beginning of its stretch of the queue
