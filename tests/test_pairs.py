@@ -144,7 +144,7 @@ def test_rows_have_the_bits_of_single_searches(directed: bool) -> None:
 
 
 @pytest.mark.parametrize("zero_share", [0, 0.5])
-@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("int64", marks=pytest.mark.slow)])
 def test_parents_are_those_of_single_searches(dtype: str, zero_share: float) -> None:
     u, v, _ = edges(4)
     random = np.random.default_rng(5)

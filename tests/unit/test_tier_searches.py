@@ -63,7 +63,14 @@ def test_bfs_on_small_graphs(arcs, rule, sizes, threads, data):
     assert wanted.level.tolist() == oracles.bfs(arcs.lists(), root)[1]
 
 
-@pytest.mark.parametrize("dtype", WEIGHTS)
+# Each type compiles the kernels for itself.
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        dtype if dtype in {"float32", "int32"} else pytest.param(dtype, marks=pytest.mark.slow)
+        for dtype in WEIGHTS
+    ],
+)
 def test_sssp_on_small_graphs(dtype):
     @settings(max_examples=100, deadline=None)
     @given(small_arcs(dtype), st.sampled_from(RULES), SIZES, st.sampled_from([1, 2]), st.data())
@@ -76,7 +83,7 @@ def test_sssp_on_small_graphs(dtype):
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("ids", ["uint32", "uint64"])
+@pytest.mark.parametrize("ids", ["uint32", pytest.param("uint64", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_graphs_with_hubs_cut_over_many_units(kernel, ids, directed):
     arcs = skewed(30_000, 200_000, "float32", directed=directed, seed=3)
@@ -126,7 +133,7 @@ def test_levels_of_a_long_path_are_pushed_together(monkeypatch):
                 assert len(calls) == 2 * -(-levels // 300)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("int64", marks=pytest.mark.slow)])
 def test_long_thin_graphs_and_plateaus(dtype):
     arcs = grid(30, dtype)
     arcs.weight[arcs.weight > np.median(arcs.weight)] = 0
@@ -148,7 +155,7 @@ def test_long_thin_graphs_and_plateaus(dtype):
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("int64", marks=pytest.mark.slow)])
 def test_deep_plateaus_are_gone_over_once(dtype, directed, monkeypatch):
     """Ladders of weight zero, thousands of hops deep, with steps that are not on any plateau."""
     depth, random = 2000, np.random.default_rng(7)

@@ -90,7 +90,7 @@ def loaded(graph: Graph, kernel: str, rule: HeadRule, batch: int = 4, kept: int 
 
 
 @pytest.mark.usefixtures("tiny")
-@pytest.mark.parametrize("shards", [1, 4])
+@pytest.mark.parametrize("shards", [pytest.param(1, marks=pytest.mark.slow), 4])
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_same_bytes_from_stores_of_any_form(kernel, directed, shards, stores):
