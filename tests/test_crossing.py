@@ -67,7 +67,7 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4])
+@pytest.fixture(scope="module", params=[1, pytest.param(2, marks=pytest.mark.slow), 4])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Client]:
     with local_cluster(request.param) as client:
         yield client

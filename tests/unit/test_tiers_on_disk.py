@@ -338,7 +338,7 @@ def least_of(graph: Graph, kernel: str) -> int:
     return least_bytes(tiers.facts_of(graph, kernel))
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", ["bfs", pytest.param("sssp", marks=pytest.mark.slow)])
 def test_limits_of_any_size_give_the_same_answer_or_say_what_would_do(
     kernel, kronecker, tmp_path, monkeypatch, capsys
 ):
