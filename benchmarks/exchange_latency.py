@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from distributed import Client, LocalCluster
 
+from ooc_graph.exchange.cluster import workers_of
 from ooc_graph.exchange.interface import Request, Route, Share
 from ooc_graph.exchange.scheduler import run
 from ooc_graph.report.records import append_record
@@ -118,9 +119,7 @@ def main() -> None:
             ) as cluster,
             Client(cluster) as client,
         ):  # fmt: skip
-            got = figures(
-                client, sorted(client.scheduler_info()["workers"]), empty_only=arguments.empty_only
-            )
+            got = figures(client, sorted(workers_of(client)), empty_only=arguments.empty_only)
         for name, row in got.items():
             print(f"{count} workers  {name:32s} {row}")
         record = {

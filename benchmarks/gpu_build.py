@@ -24,7 +24,7 @@ from typing import Any
 
 import cupy
 import numpy as np
-from gpu import device_facts
+from gpu_graphs import device_facts
 
 from ooc_graph import Kronecker
 from ooc_graph.layout.blocks import BlockWriter, byte_view

@@ -86,6 +86,7 @@ def search_by(shard: Shard, constants: dict[str, int | str]) -> CudaSsspSearch:
     assert into is not None
     cuda_sssp_near.constants = lambda *given: {**usual(*given), **constants}
     cuda_sssp.may_pull = lambda _: False
+    cuda_sssp.suits_one_block = lambda *_: False
     try:
         return CudaSsspSearch(out, into, shard.tuples)
     finally:

@@ -21,7 +21,8 @@ from typing import Any
 
 import cupy
 import numpy as np
-from gpu import WARM_SCALE, build, device_facts, generate, new_search
+from gpu import WARM_SCALE
+from gpu_graphs import build, device_facts, generate, new_search
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda_scatter import scatter

@@ -3,6 +3,7 @@
     python benchmarks/johnson.py random [--vertices 8000] [--sources N] [--negative]
     python benchmarks/johnson.py kronecker [--scale 16] [--sources 1024]
     python benchmarks/johnson.py bfs [--scale 16] [--sources 1024]
+    python benchmarks/johnson.py stored [--scale 16 | --vertices N [--negative]] [--shares ...]
 
 ``random``: directed, 16 arcs a vertex with ends and weights drawn at random, float64, all pairs or
 the first ``--sources``. With ``--negative`` potentials shift the weights, so that many are
@@ -16,6 +17,12 @@ float32, our single searches one after another, each on all threads, from the sa
 ``bfs``: the same graph without weights; levels from all sources written to memory, and only
 counted (eccentricity, sum, how many), beside our single BFS one after another, levels kept.
 
+``stored``: the Kronecker graph, or with ``--vertices`` the random one, in a store, its page cache
+warm, with memory for its vertices, the lanes of a batch, and a share of the bytes of the arcs that
+the method looks at; beside the search in memory. Bytes are those read of the store, beside those of
+plain passes, each over all out-arcs: as many as rows go on to improve in, once for a batch, or
+for a source where these are searched from one by one.
+
 Ours and the other take turns; answers are compared, single searches bit for bit, counts with sums
 of levels. Appends to records/johnson.jsonl.
 """
@@ -26,7 +33,9 @@ import argparse
 import os
 import statistics
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Any
 
@@ -37,7 +46,9 @@ from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.many_bfs_search import CpuManyBfs
 from ooc_graph.kernels.many_johnson import CpuJohnson
 from ooc_graph.kernels.team import Team
+from ooc_graph.layout.names import APSP
 from ooc_graph.report.records import append_record
+from ooc_graph.session import source_tiers
 from ooc_graph.session.machine import cores
 from ooc_graph.types import AnyArray, Rows
 
@@ -107,6 +118,7 @@ def timed(call: Callable[[], Any]) -> tuple[float, float, Any]:
 
 
 def all_pairs(options: argparse.Namespace) -> None:
+    options.vertices = options.vertices or 8000
     arcs = random_arcs(options.vertices, negative=options.negative)
     sources = min(options.sources or options.vertices, options.vertices)
     calls = {"ooc-graph": ours(arcs, sources, options.threads)}
@@ -239,6 +251,82 @@ def single_bfs(options: argparse.Namespace) -> None:
     record(options, "single_bfs", parameters, figures_of(times, used, len(sources)))
 
 
+def beyond_memory(options: argparse.Namespace) -> None:
+    with TemporaryDirectory() as folder:
+        graph = stored_graph(options, Path(folder) / "g.zarr")
+        method = source_tiers.methods_of(graph, APSP)[0]
+        device = CpuDevice(options.threads)
+        whole = device.apsp(graph.load("light", signed=True))
+        random = np.random.default_rng(RANDOM_STATE)
+        sources = random.choice(graph.rows, options.sources or 64, replace=False)
+        wanted = whole.run(sources)
+        facts = source_tiers.known_facts(graph, APSP, method)
+        least = source_tiers.least_within(graph, APSP, method)
+        pass_bytes = facts.sides[0].arcs * facts.arc_bytes
+        plain = pass_bytes * plain_passes(graph, method, sources, options.lanes, device)
+        for share in options.shares:
+            budget = least + int(share * facts.arcs * facts.arc_bytes)
+            held = source_tiers.load_within(graph, APSP, method, budget, device)
+            answers: dict[str, AnyArray] = {}
+            calls: dict[str, Callable[[], Any]] = {
+                "ooc-graph": partial(held.search.run, sources, lanes=options.lanes),
+                "in memory": partial(whole.run, sources),
+            }
+            times: dict[str, list[float]] = {name: [] for name in calls}
+            used: dict[str, list[float]] = {name: [] for name in calls}
+            before = held.moved
+            for _ in range(options.repeats):
+                for name, call in calls.items():
+                    elapsed_s, processor_s, answers[name] = timed(call)
+                    times[name].append(elapsed_s)
+                    used[name].append(processor_s)
+                    if answers[name].tobytes() != wanted.tobytes():
+                        raise SystemExit("the answers differ")
+            read = held.moved.since(before).bytes // options.repeats
+            print(
+                f"{share}: {method}, {held.plan.rule}, {read:,} bytes, 1/{plain / max(read, 1):.1f}"
+            )
+            parameters = {
+                "vertices": graph.rows,
+                "arcs": facts.sides[0].arcs,
+                "negative": graph.has_negative_weights,
+                "sources": len(sources),
+                "share": share,
+                "lanes": options.lanes,
+            }
+            moved = {
+                "method": method,
+                "heads": str(held.plan.rule),
+                "share_of_arcs_in_memory": held.plan.head_arcs / held.plan.facts.arcs,
+                "bytes_read": read,
+                "bytes_of_plain_passes": plain,
+            }
+            record(options, "stored", parameters, figures_of(times, used, len(sources)) | moved)
+            held.close()
+
+
+def stored_graph(options: argparse.Namespace, path: Path) -> Any:
+    if options.vertices is None:
+        return og.build(og.Kronecker(options.scale, weighted=True), path)
+    _, u, v, weight = random_arcs(options.vertices, negative=options.negative)
+    return og.build((u, v, weight), path, directed=True)
+
+
+def plain_passes(graph: Any, method: str, sources: AnyArray, lanes: int, device: CpuDevice) -> int:
+    """Passes until nothing improves, over all batches or sources; some of these, scaled up."""
+    budget = source_tiers.least_within(graph, APSP, source_tiers.BATCHES)
+    everything = budget + 2 * graph.resident_bytes("light")
+    within = source_tiers.BATCHES, everything, device
+    held = source_tiers.load_within(graph, APSP, *within)
+    each = lanes if method == source_tiers.BATCHES else 1
+    parts = [sources[begin : begin + each] for begin in range(0, len(sources), each)]
+    for part in parts[:4]:
+        held.search.run(part, lanes=each)
+    passes = held.search.passes * len(parts) // len(parts[:4])
+    held.close()
+    return int(passes)
+
+
 def figures_of(
     times: dict[str, list[float]], used: dict[str, list[float]], sources: int
 ) -> dict[str, Any]:
@@ -276,17 +364,24 @@ def record(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("graph", choices=["random", "kronecker", "bfs"])
-    parser.add_argument("--vertices", type=int, default=8000)
+    parser.add_argument("graph", choices=["random", "kronecker", "bfs", "stored"])
+    parser.add_argument("--vertices", type=int, help="of the random graph [8000]")
     parser.add_argument("--negative", action="store_true")
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--scale", type=int, default=16)
     parser.add_argument("--sources", type=int, help="of all, or of 1,024")
+    parser.add_argument("--shares", type=float, nargs="*", default=[0.5, 0.25, 0.12])
+    parser.add_argument("--lanes", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=cores())
     parser.add_argument("--records", type=Path, default=RECORDS)
     options = parser.parse_args()
-    ways = {"random": all_pairs, "kronecker": single_searches, "bfs": single_bfs}
+    ways = {
+        "random": all_pairs,
+        "kronecker": single_searches,
+        "bfs": single_bfs,
+        "stored": beyond_memory,
+    }
     ways[options.graph](options)
 
 

@@ -15,7 +15,13 @@ from pathlib import Path
 import platformdirs
 from numba import config
 
-_COMPILED_FROM = ("__init__.py", "types.py", "kernels/*.py", "validate/*.py")
+_COMPILED_FROM = (
+    "__init__.py",
+    "types.py",
+    "layout/packed_loops.py",
+    "kernels/*.py",
+    "validate/*.py",
+)
 """The package's version, constants that are compiled in, and the compiled functions."""
 
 
@@ -23,6 +29,15 @@ def source_hash() -> str:
     """Hash over the package's version and the sources of all compiled functions."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
     for path in _sources():
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def whole_hash() -> str:
+    """Hash over those and the sources of CUDA kernels: what the bytes of answers follow from."""
+    digest = hashlib.sha256(source_hash().encode())
+    here = Path(__file__).resolve().parent
+    for path in sorted(here.glob("kernels/cuda/*.cu*")):
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -5,6 +5,14 @@ from __future__ import annotations
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# The same examples in every run, however slow the machine is: what passes once passes again.
+# Others are tried with --hypothesis-profile random.
+_UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("same", _UNHURRIED, derandomize=True)
+settings.register_profile("random", _UNHURRIED)
+settings.load_profile("same")
 
 
 def pytest_configure(config: pytest.Config) -> None:

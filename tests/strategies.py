@@ -116,3 +116,12 @@ def grid(side: int, dtype: str, seed: int = 1) -> Arcs:
     target = np.concatenate([at[:, 1:].ravel(), at[1:].ravel()])
     random = np.random.default_rng(seed)
     return arcs_of(source, target, weights(random, len(source), dtype), directed=False)
+
+
+def metric(vertices: int, *, density: float, seed: int = 1) -> Arcs:
+    """Directed, among points in a square: many pairs have an arc, and most arcs are needed."""
+    random = np.random.default_rng(seed)
+    at = random.random((vertices, 2))
+    source, target = np.nonzero(random.random((vertices, vertices)) < density)
+    apart = np.hypot(*(at[source] - at[target]).T)
+    return arcs_of(source, target, (apart * 10**4).astype(np.int64) + 1, directed=True)

@@ -168,3 +168,27 @@ def test_tables_say_what_the_records_say(tmp_path: Path) -> None:
     ):
         assert line in ended.out.splitlines(), ended.out
     assert ended.out.count("New York") == 1
+
+
+def test_picture_of_budgets(tmp_path: Path) -> None:
+    def within(scale: int, gib: int, rate: float) -> dict[str, Any]:
+        plan = {"share of arcs on the device": gib / 10, "bytes of pinned host memory": 8 * 10**9}
+        found = record("bfs", scale, "new", plan=plan, peak_bytes=10**9, budget_bytes=gib << 30)
+        rates = dict.fromkeys(found["teps"], rate * 1000000000.0)
+        return {**found, "benchmark": "gpu_tiers", "teps": rates}
+
+    records = [
+        within(26, 2, 7),
+        *(within(26, gib, 100 * gib) for gib in (1, 2, 9)),
+        within(28, 8, 5),
+    ]
+    lines = "".join(json.dumps(one) + "\n" for one in records)
+    (tmp_path / "records.jsonl").write_text(lines)
+    options = ("--records", tmp_path / "records.jsonl", "--out", tmp_path / "drawn.svg")
+    ended = script(BENCHMARKS / "gpu_tiers_picture.py", *options)
+    assert ended.code == 0, ended.err
+    assert "| BFS | 26 | 8.0 | 9 | 1.00 | 90.0 % | 900 |" in ended.out
+    assert len(ended.out.splitlines()) == 2 + 4  # the newest of each budget
+    drawn = (tmp_path / "drawn.svg").read_text()
+    assert "BFS, scale 26" in drawn
+    assert "scale 28" not in drawn

@@ -414,7 +414,7 @@ def _stopped(folder: Path, number: int, *, group: bool) -> Ended:
         assert children
         (os.killpg if group else os.kill)(process.pid, number)
         out, err = process.communicate(timeout=LIMIT_S)
-        _, left = psutil.wait_procs(children, 20)
+        _, left = psutil.wait_procs(children, 120)
         assert left == []
         return Ended(process.returncode, out, said + err)
 

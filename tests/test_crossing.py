@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import numpy as np
@@ -185,11 +186,15 @@ def test_components_have_the_oracles_bytes_in_every_way(
     assert verdict.components == stored.count == len(set(stored.component.tolist()))
 
 
-def slowly(coroutine: Any, pause_s: float) -> Generator[Any, Any, Any]:
-    """The same coroutine, with a rest before every superstep so that a kill falls inside."""
+def killed_once(coroutine: Any, flag: Path) -> Generator[Any, Any, Any]:
+    """The same coroutine, whose process is killed before the third superstep, once in all."""
     request = next(coroutine)
-    while True:
-        sleep(pause_s)
+    for superstep in count():
+        if superstep == 2 and flag.exists():
+            # Whoever comes first takes it away.
+            with suppress(FileNotFoundError):
+                flag.unlink()
+                os.kill(os.getpid(), signal.SIGKILL)
         answer = yield request
         try:
             request = coroutine.send(answer)
@@ -198,15 +203,15 @@ def slowly(coroutine: Any, pause_s: float) -> Generator[Any, Any, Any]:
 
 
 @dataclass(frozen=True)
-class MakeSlowRanks:
-    """`MakeRanks` whose ranks rest in every superstep."""
+class MakeFatalRanks:
+    """`MakeRanks` of which one kills its process, while there is a file."""
 
     make: MakeRanks  # or its like for another algorithm
-    pause_s: float
+    flag: Path
 
     def __call__(self, shards: Sequence[int]) -> tuple[dict[int, Any], Any]:
         ranks, shared = self.make(shards)
-        return {shard: slowly(rank, self.pause_s) for shard, rank in ranks.items()}, shared
+        return {shard: killed_once(rank, self.flag) for shard, rank in ranks.items()}, shared
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -217,40 +222,27 @@ def test_a_killed_worker_changes_no_byte(kernel: str, tmp_path: Path) -> None:
     root = int(source.search_keys(1)[0])
     expected = getattr(og, kernel)(graph, root, exchange="local")
     task = SearchTask(str(graph.path), graph.identity, kernel, root, None)
-    make = MakeSlowRanks(MakeRanks(task, graph.internal(root)), 0.02)
+    flag = tmp_path / "kill"
+    flag.touch()
+    make = MakeFatalRanks(MakeRanks(task, graph.internal(root)), flag)
     with local_cluster(4) as client:
-        pids = list(client.run(os.getpid).values())
-        killed: list[int] = []
-
-        def kill_one(superstep: int, _: tuple[int, ...]) -> None:
-            if superstep >= 1 and not killed:
-                killed.append(pids[0])
-                os.kill(pids[0], signal.SIGKILL)
-
-        finish = WritePart(str(tmp_path))
-        scheduler.run(client, make, 32, finish=finish, on_progress=kill_one)
-        assert killed
-        assert set(client.run(os.getpid).values()) != set(pids)
+        scheduler.run(client, make, 32, finish=WritePart(str(tmp_path)))
+    assert not flag.exists(), "nobody was killed"
     assert columns_from_parts(graph, task, tmp_path) == columns(expected)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_changes_no_component(tmp_path: Path) -> None:
     source = og.Kronecker(15, edge_factor=1)
     graph = og.build(source, tmp_path / "g.zarr", shards=32)
     expected = og.components(graph)
     task = SearchTask(str(graph.path), graph.identity, "components", -1, None)
-    make = MakeSlowRanks(MakeComponents(task, -1), 0.02)
+    flag = tmp_path / "kill"
+    flag.touch()
+    make = MakeFatalRanks(MakeComponents(task, -1), flag)
     with local_cluster(4) as client:
-        pid = next(iter(client.run(os.getpid).values()))
-        killed: list[int] = []
-
-        def kill_one(superstep: int, _: tuple[int, ...]) -> None:
-            if superstep >= 1 and not killed:
-                killed.append(pid)
-                os.kill(pid, signal.SIGKILL)
-
-        scheduler.run(client, make, 32, finish=WriteLabels(str(tmp_path)), on_progress=kill_one)
-        assert killed
+        scheduler.run(client, make, 32, finish=WriteLabels(str(tmp_path)))
+    assert not flag.exists(), "nobody was killed"
     assert expected.count > 1000
     label = dict(zip(expected.vertex.tolist(), expected.component.tolist(), strict=True))
     original_of = graph.original_of()

@@ -7,6 +7,7 @@ import os
 import signal
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from distributed import Client
 from distributed.security import Security
 
+from ooc_graph.exchange.cluster import workers_of
 from tests.command_line import REPOSITORY, Ended, script
 
 pytest.importorskip("cryptography", reason="certificates need cryptography: ooc-graph[tls]")
@@ -61,7 +63,7 @@ def test_workers_answer_under_tls(folder: Path) -> None:
     address = state_of(folder)["address"]
     assert address.startswith("tls://127.0.0.1:")
     with Client(address, security=security(folder), timeout=60) as client:
-        workers = client.scheduler_info(n_workers=-1)["workers"]
+        workers = workers_of(client)
         assert len(workers) == 2
         assert all(name.startswith("tls://127.0.0.1:") for name in workers)
         assert {worker["memory_limit"] for worker in workers.values()} == {1 << 30}
@@ -84,12 +86,12 @@ def test_nobody_joins_without_the_certificate(folder: Path) -> None:
 
 
 def test_everything_listens_on_loopback_only(folder: Path) -> None:
-    heard = [
-        connection.laddr.ip
-        for process in family(folder)
-        for connection in process.net_connections(kind="inet")
-        if connection.status == psutil.CONN_LISTEN
-    ]
+    heard = []
+    for process in family(folder):
+        # Python's own helpers come and go.
+        with suppress(psutil.NoSuchProcess):
+            found = process.net_connections(kind="inet")
+            heard += [one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN]
     assert len(heard) >= 4
     assert set(heard) == {"127.0.0.1"}
 
@@ -126,7 +128,7 @@ def test_a_killed_worker_is_replaced(folder: Path) -> None:
         before = client.run(os.getpid)
         os.kill(min(before.values()), signal.SIGKILL)
         while True:
-            client.wait_for_workers(2, timeout=60)
+            client.wait_for_workers(2, timeout=240)
             pids = set(client.run(os.getpid, on_error="ignore").values())
             if len(pids) == 2 and min(before.values()) not in pids:
                 break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +15,14 @@ from ooc_graph.errors import (
     NegativeWeightError,
     UsageError,
 )
+from ooc_graph.kernels.edges_list import GroupedEdges
 from ooc_graph.layout import names
 from ooc_graph.session import edges_method
 from ooc_graph.shards import weave
 from ooc_graph.shards.edge_list import edge_list_bytes, grouping_bytes, load_edges
 from tests.command_line import call
+from tests.memory_limits import traced_peak
+from tests.own_process import in_own_process
 from tests.shared_data import need_shared
 
 SCALE = 12
@@ -123,27 +126,31 @@ def test_a_damaged_chunk_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_rows_are_never_all_in_memory(
-    graph: og.Graph, tmp_path: Path, weighted: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (names, weave):
-        monkeypatch.setattr(module, "CHUNK_BYTES", 8192)
+def test_rows_are_never_all_in_memory(tmp_path: Path, weighted: bool) -> None:
     graph = og.build(og.Kronecker(14), tmp_path / "g.zarr")
-    load_edges(graph, weighted=weighted)
-    tracemalloc.start()
-    try:
-        edges = load_edges(graph, weighted=weighted)
-        peak_bytes = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    edges, peak_bytes = in_own_process(grouped_and_peak, tmp_path / "small.zarr", weighted)
     assert edges.edge_bytes == edge_list_bytes(graph, weighted=weighted)
     assert edges.table_bytes < grouping_bytes(graph, weighted=weighted) < edges.edge_bytes
-    order = "light" if weighted else "hub"
     offsets_bytes = 8 * (graph.rows + 1)
+    order = "light" if weighted else "hub"
     assert graph.resident_bytes(order) == 2 * edges.edge_bytes + offsets_bytes
-    beside_bytes = peak_bytes - edges.edge_bytes - edges.table_bytes
-    assert beside_bytes < 3 * offsets_bytes + (1 << 18)
-    assert beside_bytes < edges.edge_bytes
+    assert peak_bytes < most_bytes(edges, graph) < 2 * edges.edge_bytes + edges.table_bytes
+
+
+def most_bytes(edges: GroupedEdges, graph: og.Graph) -> int:
+    """What grouped edges, a shard's offsets and some chunks take."""
+    return edges.edge_bytes + edges.table_bytes + 3 * 8 * (graph.rows + 1) + (1 << 18)
+
+
+def grouped_and_peak(path: Path, weighted: bool) -> tuple[GroupedEdges, int]:
+    """The edges of a graph in small chunks, and what bringing them there holds at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (names, weave):
+            patch.setattr(module, "CHUNK_BYTES", 8192)
+        graph = og.build(og.Kronecker(14), path)
+        edges = load_edges(graph, weighted=weighted)
+        load = partial(load_edges, graph, weighted=weighted)
+        return edges, traced_peak(load, most_bytes(edges, graph))
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import gc
 import json
 import os
@@ -106,7 +107,7 @@ def start_child(
 
 def kill_child(out: Path, moment: str, **options: Any) -> None:
     with start_child(out, *MOMENTS[moment], **options) as child:
-        assert child.wait(120) == -signal.SIGKILL
+        assert child.wait(280) == -signal.SIGKILL
     assert (out.parent / "g.zarr.lock").exists(), "it was not killed in the middle"
 
 
@@ -156,16 +157,25 @@ def test_overwriting_keeps_the_old_store_until_the_new_is_whole(
     assert names_in(tmp_path) == ["g.zarr"]
 
 
-def test_a_second_run_is_refused_at_once_and_told_by_whom(tmp_path: Path) -> None:
-    out = tmp_path / "g.zarr"
+def test_a_second_run_is_refused_at_once_and_told_by_whom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, asked, flock = tmp_path / "g.zarr", [], fcntl.flock
+
+    def asked_once(descriptor: int, how: int) -> None:
+        asked.append(how)
+        flock(descriptor, how)
+
     with start_child(out, BUILD, "write_run", "hang") as child:
         try:
             assert child.stdout is not None
             assert child.stdout.readline() == "hanging\n"
-            begun = time.perf_counter()
+            monkeypatch.setattr(fcntl, "flock", asked_once)
             with pytest.raises(OutputBusyError, match=r"g\.zarr: another run is writing") as caught:
                 build_here(small_source(), out)
-            assert time.perf_counter() - begun < 1
+            monkeypatch.undo()
+            # At once: nobody waits for the lock, or asks again.
+            assert asked == [fcntl.LOCK_EX | fcntl.LOCK_NB]
             assert f'"pid": {child.pid}' in str(caught.value)
             assert socket.gethostname() in str(caught.value)
             assert caught.value.exit_code == 75

@@ -6,15 +6,16 @@ import errno
 import json
 import math
 import os
-import re
 import shutil
 import signal
 import time
-import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
+from ooc_graph.answers.pairs import pairs_specs
 from ooc_graph.errors import (
     DiskFullError,
     InputError,
@@ -33,9 +35,11 @@ from ooc_graph.errors import (
 )
 from ooc_graph.layout import commit, metadata, names
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import pair_tasks, pairs, pairs_plan, resident
+from ooc_graph.session import pair_tasks, pairs, pairs_plan, pairs_written
 from ooc_graph.types import INT64_UNREACHED
 from tests.command_line import LIMIT_S, call, running
+from tests.memory_limits import held_within_least
+from tests.own_process import in_own_process
 
 VERTICES = 90
 
@@ -347,12 +351,13 @@ def test_store_holds_the_same_and_zarr_reads_it(
 def stopped_after(most: int) -> Iterator[list[int]]:
     """Let so many units be finished, then fail; those finished."""
     done: list[int] = []
-    real = pair_tasks.finish_unit
+    real, counting = pair_tasks.finish_unit, Lock()
 
     def finish(folder: Path, attempt: Path, number: int, *rest: Any) -> Any:
-        if len(done) >= most:
-            raise RuntimeError("stopped")
-        done.append(number)
+        with counting:
+            if len(done) >= most:
+                raise RuntimeError("stopped")
+            done.append(number)
         return real(folder, attempt, number, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -411,7 +416,9 @@ def test_space_is_wanted_for_all_files_of_numbers(
     files = [path for path in (tmp_path / "whole.zarr").rglob("*") if path.is_file()]
     needed = sum(path.stat().st_size for path in files if path.suffix != ".json")
     free = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(pairs.shutil, "disk_usage", lambda _: free._replace(free=needed - 1))
+    monkeypatch.setattr(
+        pairs_written.shutil, "disk_usage", lambda _: free._replace(free=needed - 1)
+    )
     with pytest.raises(DiskFullError, match=f"needs {needed:,} bytes more"):
         og.johnson(store, out=tmp_path / "d.zarr")
 
@@ -423,6 +430,22 @@ def test_what_was_done_for_other_sources_is_not_taken_up(store: Path, tmp_path: 
             og.johnson(store, out=tmp_path / "d.zarr", cutoff=cutoff)
         assert len(done) == 2
     assert len(list(tmp_path.glob("d.zarr.partial-*"))) == 1
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_chunks_of_other_sizes_are_not_taken_up(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stopped_after(2) as done, pytest.raises(RuntimeError, match="stopped"):
+        og.johnson(store, out=tmp_path / "d.zarr")
+    assert len(done) == 2
+
+    def larger(*given: Any) -> Any:
+        return tuple(replace(spec, chunk_rows=2 * spec.chunk) for spec in pairs_specs(*given))
+
+    monkeypatch.setattr(pairs, "pairs_specs", larger)
+    found = og.johnson(store, out=tmp_path / "d.zarr")
+    assert found.distance.tobytes() == og.johnson(store).distance.tobytes()
 
 
 @pytest.mark.slow
@@ -612,7 +635,6 @@ def test_the_command(
         (["--sources", "wide.txt"], "'9223372036854775808' is no vertex id"),
         (["--sources", "100000"], "100000 sources are asked for"),
         (["--cutoff", "nan"], "give a finite distance"),
-        (["--device", "cuda"], "use --device cpu"),
         (["--reduce", "mean"], "--reduce"),
         (["--reduce", "histogram", "--bins", "0"], "1 or more"),
         (["--reduce", "histogram", "--bin-width", "0.5"], "give an integer"),
@@ -688,7 +710,7 @@ def test_refusals_of_the_api(
     with pytest.raises(OutputExistsError):
         og.johnson(graph, out=tmp_path / "there.zarr")
     usage = shutil.disk_usage(tmp_path)._replace(free=1000)
-    monkeypatch.setattr(pairs.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(pairs_written.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(DiskFullError, match=r"needs \d\d,\d\d\d bytes more"):
         og.johnson(graph, out=tmp_path / "d.zarr")
     assert not list(tmp_path.glob("d.zarr*"))
@@ -704,10 +726,16 @@ def test_refusals_of_the_api(
     ],
 )
 def test_memory_stays_within_the_least_limit_that_is_accepted(
-    monkeypatch: pytest.MonkeyPatch, dtype: str, by: int, arcs: int, options: Any
+    dtype: str, by: int, arcs: int, options: Any
 ) -> None:
-    # As on one core, where the parts that do not grow with threads weigh most.
-    monkeypatch.setattr("ooc_graph.session.place.cores", lambda: 1)
+    limit, held = in_own_process(held_within_the_least_limit, dtype, by, arcs, options)
+    assert limit / 3 < held <= limit
+
+
+def held_within_the_least_limit(
+    dtype: str, by: int, arcs: int, options: dict[str, Any]
+) -> tuple[int, int]:
+    """The least limit, and what a search within it holds at once."""
     random = np.random.default_rng(8)
     u, v = random.integers(0, 4000, (2, arcs))
     height = random.integers(0, by + 1, 4000)
@@ -715,21 +743,11 @@ def test_memory_stays_within_the_least_limit_that_is_accepted(
     graph = og.from_edges(u[u != v], v[u != v], weight, directed=True)
     sources = graph.original_ids()[:1000]
     each = 16 if "reduce" in options else graph.vertices * 8 * (1 + ("parents" in options))
-    with pytest.raises(MemoryBudgetError) as caught:
-        og.johnson(graph, sources, memory_limit=len(sources) * each, **options)
-    needed = re.search(r"need ([\d,]+) bytes", str(caught.value))
-    assert needed is not None
-    limit = int(needed[1].replace(",", ""))
-    # Compiled before, so that only the search's own memory counts.
-    og.johnson(graph, sources[:300], **options)
-    resident.release()
-    tracemalloc.start()
-    try:
-        og.johnson(graph, sources, memory_limit=limit, **options)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert limit / 3 < graph.resident_bytes("light") + peak <= limit
+    search = partial(og.johnson, graph, sources, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        # As on one core, where the parts that do not grow with threads weigh most.
+        patch.setattr("ooc_graph.session.place.cores", lambda: 1)
+        return held_within_least(search, len(sources) * each, graph.resident_bytes("light"))
 
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from ooc_graph.errors import (
     OutputExistsError,
     UsageError,
 )
+from ooc_graph.exchange.cluster import workers_of
 from ooc_graph.kernels.sssp_near_far_search import suits_near_far
 from ooc_graph.kernels.sssp_search import first_rows, survey
 from ooc_graph.session import choice
@@ -28,6 +29,17 @@ from ooc_graph.session import search as searches
 from ooc_graph.session.cluster import local_cluster
 from ooc_graph.session.ways import SearchTask
 from ooc_graph.shards import plan
+from tests.own_process import in_own_process
+
+PATIENCE_S = 120.0
+
+
+def until(met: Callable[[], object]) -> None:
+    """Wait until something is met; fail after a long while."""
+    begun_s = time.monotonic()
+    while not met():
+        assert time.monotonic() - begun_s < PATIENCE_S
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -74,18 +86,21 @@ def test_relative_paths_mean_the_callers_folder(
     assert (tmp_path / "r.zarr" / "manifest.json").is_file()
 
 
-def test_many_runs_do_not_need_many_open_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plan, "run_edges", lambda *_: 200)
+def test_many_runs_do_not_need_many_open_files(tmp_path: Path) -> None:
+    identity = in_own_process(built_with_few_open_files, tmp_path / "many.zarr")
+    assert identity == og.build(og.Kronecker(11), tmp_path / "few.zarr").identity
+
+
+def built_with_few_open_files(path: Path) -> str:
+    """Identity of a graph whose build sorts 164 runs and may have 128 files open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
-    try:
-        graph = og.build(og.Kronecker(11), tmp_path / "many.zarr")
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    monkeypatch.undo()
-    assert graph.identity == og.build(og.Kronecker(11), tmp_path / "few.zarr").identity
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "run_edges", lambda *_: 200)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
+        try:
+            return og.build(og.Kronecker(11), path).identity
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_root_without_arcs_needs_no_rows(
@@ -163,11 +178,11 @@ def test_a_search_does_not_wait_for_workers_that_are_gone(
     with local_cluster(1) as client:
         place = places.OnCluster(client)
         with ThreadPoolExecutor(1) as thread:
-            waiting = thread.submit(place.call, time.sleep, 30)
-            time.sleep(0.5)
+            waiting = thread.submit(place.call, time.sleep, 2 * PATIENCE_S)
+            until(lambda: any(client.processing().values()))
             client.cluster.scale(0)
             with pytest.raises(ClusterLostError, match="all workers"):
-                waiting.result(timeout=30)
+                waiting.result(timeout=PATIENCE_S)
 
 
 def test_a_worker_that_restarts_is_waited_for() -> None:
@@ -175,13 +190,12 @@ def test_a_worker_that_restarts_is_waited_for() -> None:
     with local_cluster(1) as client, ThreadPoolExecutor(1) as thread:
         place = places.OnCluster(client)
         client.cluster.scale(0)
-        while client.scheduler_info(n_workers=-1)["workers"]:
-            time.sleep(0.05)
+        until(lambda: not workers_of(client))
         waiting = thread.submit(place.call, abs, -3)
         time.sleep(0.5)
         assert not waiting.done()
         client.cluster.scale(1)
-        assert waiting.result(timeout=30) == 3
+        assert waiting.result(timeout=PATIENCE_S) == 3
 
 
 def test_gapped_ids_keep_to_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

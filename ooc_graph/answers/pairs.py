@@ -16,8 +16,10 @@ from ooc_graph.answers.reductions import (
     REDUCTIONS,
     Bins,
     Reduced,
-    closeness,
+    closeness_of,
     finite,
+    fits,
+    sum_error,
     sum_of,
 )
 from ooc_graph.answers.scatter import Ids
@@ -71,8 +73,9 @@ class Asked:
             raise UsageError("a reduction has no parents: ask for one of them")
         if self.hops and self.parents:
             raise UsageError("BFS from many sources gives no parents")
+        # Python's own truth value and number, which go into the key and the attributes as JSON.
+        object.__setattr__(self, "parents", bool(self.parents))
         if self.cutoff is not None:
-            # Python's own number, which goes into the key and the attributes as JSON.
             cutoff = finite(self.cutoff, "cutoff: give a finite distance, a number")
             object.__setattr__(self, "cutoff", cutoff)
 
@@ -87,13 +90,31 @@ def unreached_value(dtype: np.dtype[Any]) -> Any:
     return dtype.type(np.inf if dtype.kind == "f" else np.iinfo(dtype).max)
 
 
-def _largest_reached(cutoff: float, dtype: np.dtype[Any]) -> Any:
+def largest_reached(cutoff: float, dtype: np.dtype[Any]) -> Any:
     """The cutoff as a distance of this type, or the nearest that there is."""
     if dtype.kind == "f":
         most = float(np.finfo(dtype).max)
         return dtype.type(min(max(cutoff, -most), most))
     bounds = np.iinfo(dtype)
     return dtype.type(min(max(math.floor(cutoff), int(bounds.min)), int(bounds.max)))
+
+
+def own_columns(sources: IntArray, asked: Asked) -> IntArray:
+    """Column of each source, given by its place among all vertices; -1 where it has none.
+
+    None has one where a cutoff below 0 leaves out the sources, too.
+    """
+    if asked.cutoff is not None and asked.cutoff < 0:
+        return np.full(len(sources), -1)
+    if asked.targets is None:
+        return sources
+    # Sources are few at times, targets are not.
+    order = np.argsort(sources, kind="stable")
+    place = np.minimum(np.searchsorted(sources, asked.targets, sorter=order), len(sources) - 1)
+    columns = np.flatnonzero(sources[order[place]] == asked.targets) if len(sources) else place[:0]
+    found = np.full(len(sources), -1)
+    found[order[place[columns]]] = columns
+    return found
 
 
 class SourceRows:
@@ -122,11 +143,10 @@ class SourceRows:
         parents: AnyArray | None = None,
     ) -> None:
         self._answer, self._asked, self._parents, self._ids = answer, asked, parents, ids
-        self._columns = asked.targets
         places = ids.internal_of if asked.targets is None else ids.internal_of[asked.targets]
         self._lonely = places < 0
         self._places = np.maximum(places, 0)
-        self._sources = sources
+        self._sources, self._own = sources, own_columns(sources, asked)
         has_row = ids.internal_of[sources] >= 0
         self._row = np.where(has_row, np.cumsum(has_row) - 1, -1)
         self._all_vertices = len(ids.internal_of)
@@ -135,6 +155,7 @@ class SourceRows:
         """Some of the sources."""
         part = copy(self)
         part._sources, part._row = self._sources[start:stop], self._row[start:stop]
+        part._own = self._own[start:stop]
         return part
 
     @property
@@ -156,8 +177,8 @@ class SourceRows:
         dtype, far = self._answer.dtype, unreached_value(self._answer.dtype)
         found = np.empty(self.width, dtype)
         cutoff = self._asked.cutoff
-        most = far if cutoff is None else _largest_reached(cutoff, dtype)
-        for source, row in zip(self._sources.tolist(), self._row.tolist(), strict=True):
+        most = far if cutoff is None else largest_reached(cutoff, dtype)
+        for own, row in zip(self._own.tolist(), self._row.tolist(), strict=True):
             if row < 0:
                 found.fill(far)
             else:
@@ -165,54 +186,60 @@ class SourceRows:
                 found[self._lonely] = far
             if cutoff is not None:
                 found[found > most] = far
-            if cutoff is None or cutoff >= 0:
-                self._set_own(found, source)
+            if own >= 0:
+                # A source without arcs reaches itself, too.
+                found[own] = 0
             yield found
 
     def parents(self) -> Iterator[IntArray]:
         """Original ids of each source's parents: (width,); -1 unreached; the source's its own."""
         assert self._parents is not None
         far, originals = unreached_value(self._answer.dtype), self._ids.original_of
-        for distances, source, row in zip(self._found(), self._sources, self._row, strict=True):
+        sources = zip(self._sources.tolist(), self._own.tolist(), self._row.tolist(), strict=True)
+        for distances, (source, own, row) in zip(self._found(), sources, strict=True):
             found = np.full(self.width, -1, np.int64)
             reached = (distances < far) & ~self._lonely
             if row >= 0:
                 found[reached] = originals[self._parents[row, self._places[reached]]]
-            own = source if self._columns is None else self._columns == source
-            found[own] = np.where(distances[own] < far, self._ids.original_at(source), -1)
+            if own >= 0:
+                found[own] = self._ids.original_at(source)
             yield found
 
-    def _set_own(self, found: AnyArray, source: int) -> None:
-        """A source without arcs reaches itself, too."""
-        if self._columns is None:
-            found[source] = 0
-        else:
-            found[self._columns == source] = 0
-
     def reduced(self, reduce: str) -> list[Reduced]:
-        """Each source's distances reduced."""
-        sources = self._sources.tolist()
-        return [self._reduced(reduce, *row) for row in zip(self._found(), sources, strict=True)]
+        """Each source's distances reduced.
 
-    def _reduced(self, reduce: str, found: AnyArray, source: int) -> Reduced:
+        Raises
+        ------
+        InputError
+            A sum does not fit its column.
+        """
+        sources = self._sources.tolist(), (self._own >= 0).tolist()
+        return [self._reduced(reduce, *row) for row in zip(self._found(), *sources, strict=True)]
+
+    def _reduced(self, reduce: str, found: AnyArray, source: int, is_own: bool) -> Reduced:
         far = unreached_value(found.dtype)
         reached = found[found < far]
         if reduce == "eccentricity":
             return Reduced(reached.max().item() if len(reached) else 0, len(reached))
         if reduce == HISTOGRAM:
             return Reduced(self._asked.bins.counts(reached).tolist(), len(reached))
-        total = sum_of(reached)
         if reduce == "sum":
+            total = sum_of(reached)
+            if not fits(total):
+                raise sum_error(total, self._ids.original_at(source))
             return Reduced(total, len(reached))
-        own = source if self._columns is None else self._columns == source
-        others = len(reached) - int(np.count_nonzero(found[own] < far))
-        return Reduced(closeness(total, others, self._all_vertices), len(reached))
+        value = closeness_of(reached, len(reached) - is_own, self._all_vertices)
+        return Reduced(value, len(reached))
 
 
-def write_rows(
-    rows: SourceRows, specs: Sequence[ArraySpec], index: int, folder: Path
-) -> list[FileEntry]:
-    """Write a chunk of sources: distances, and parents where they are among ``specs``."""
+def write_rows(rows: Any, specs: Sequence[ArraySpec], index: int, folder: Path) -> list[FileEntry]:
+    """Write a chunk of sources: distances, and parents where they are among ``specs``.
+
+    Parameters
+    ----------
+    rows
+        Iterates over distances, as `SourceRows` does, and has its parents where they are written.
+    """
     return [
         write_chunk(
             folder,

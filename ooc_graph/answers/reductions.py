@@ -98,7 +98,7 @@ class Reduced:
 
 
 def finite(number: Any, otherwise: str) -> float:
-    """Python's own number, exact where it is whole.
+    """Python's own number, an integer where it is whole and fits 64 bits.
 
     Raises
     ------
@@ -107,7 +107,10 @@ def finite(number: Any, otherwise: str) -> float:
     """
     with suppress(ValueError, OverflowError):
         if isinstance(number, Real) and math.isfinite(number):
-            return int(number) if isinstance(number, Integral) else float(number)
+            if isinstance(number, Integral):
+                return int(number)
+            found = float(number)
+            return int(found) if found.is_integer() and abs(found) < 1 << 63 else found
     raise UsageError(otherwise)
 
 
@@ -120,29 +123,80 @@ def reduced_dtype(reduce: str, distance: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def sum_of(distances: AnyArray) -> float:
-    """Sum of distances; exact for integers.
+    """Sum of distances: of integers an exact one of any size, of floats what fits float64.
 
-    Raises
-    ------
-    InputError
-        It does not fit 64 bits.
+    A sum of floats that exceeds float64 is infinite. None that fits is, nor NaN, whatever its parts
+    are.
     """
     if distances.dtype.kind == "f":
-        return float(distances.sum(dtype=np.float64))
-    total = distances.sum(dtype=np.int64)
-    # Rounded, and so out of bounds by far where the sum of int64 has gone round.
-    if abs(distances.sum(dtype=np.float64)) >= 2.0**62:
-        raise InputError(
-            "a sum of distances does not fit 64 bits",
-            advice="divide the weights, or give them as floats for rounded sums",
-        )
-    return int(total)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(distances.sum(dtype=np.float64))
+        return total if math.isfinite(total) else _unscaled(*scaled_sum(distances))
+    return exact_sum(int(distances.sum(dtype=np.int64)), float(distances.sum(dtype=np.float64)))
+
+
+def scaled_sum(distances: AnyArray) -> tuple[float, int]:
+    """Sum of floats as a number and the power of 2 that it is to be multiplied by."""
+    power = len(distances).bit_length()
+    return float(np.ldexp(distances.astype(np.float64), -power).sum()), power
+
+
+def _unscaled(number: float, power: int) -> float:
+    try:
+        return math.ldexp(number, power)
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
+def exact_sum(total: int, rounded: float) -> int:
+    """A sum of integers, of any size, from what 64 bits hold of it.
+
+    Parameters
+    ----------
+    total, rounded
+        The sum modulo 2^64, and as floats are summed. Rounding must not take the latter farther
+        than 2^63 away: else the sum is as wrong as that.
+    """
+    turns = (int(rounded) - total + 2**63) >> 64
+    return total + (turns << 64)
+
+
+def fits(total: float) -> bool:
+    """Whether a sum of distances, as `sum_of` gives it, fits its column: int64 or float64."""
+    return abs(total) <= INT64_UNREACHED if isinstance(total, int) else math.isfinite(total)
+
+
+def sum_error(total: float, source: int) -> InputError:
+    """What is wrong where a sum does not fit.
+
+    Parameters
+    ----------
+    source
+        Original id of the vertex that the distances are from.
+    """
+    bound, advice = float(np.finfo(np.float64).max), "divide the weights"
+    if isinstance(total, int):
+        bound, advice = INT64_UNREACHED, "divide the weights, or give them as floats"
+    return InputError(
+        f"the distances from vertex {source} sum up to {total}, beyond the bound of {bound}",
+        advice=advice,
+    )
+
+
+def closeness_of(distances: AnyArray, others: int, vertices: int) -> float:
+    """As `closeness`, of distances whose sum may exceed any type."""
+    total = sum_of(distances)
+    if math.isfinite(total):
+        return closeness(total, others, vertices)
+    scaled, power = scaled_sum(distances)
+    return math.ldexp(closeness(scaled, others, vertices), -power)
 
 
 def closeness(total: float, others: int, vertices: int) -> float:
     """Closeness of a source after Wasserman and Faust: of its way out, over ``others`` it reaches.
 
-    0 if it reaches nothing but itself; NaN if its distances sum up to nothing, or less.
+    ``total`` is any number. 0 if it reaches nothing but itself; NaN if its distances sum up to
+    nothing, or less.
     """
     if others < 1:
         return 0.0

@@ -6,7 +6,7 @@ from copy import copy
 
 import numpy as np
 
-from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.pairs import Asked, own_columns
 from ooc_graph.answers.reductions import HISTOGRAM, Reduced, closeness
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.types import IntArray
@@ -32,9 +32,7 @@ class SourceTallies:
 
     def __init__(self, tallies: IntArray, sources: IntArray, ids: Ids, asked: Asked) -> None:
         is_within = asked.cutoff is None or asked.cutoff >= 0
-        is_own = np.full(len(sources), is_within)
-        if asked.targets is not None:
-            is_own &= np.isin(sources, asked.targets)
+        is_own = own_columns(sources, asked) >= 0
         found = np.zeros((len(sources), tallies.shape[1]), np.int64)
         # A source without arcs reaches itself, too: at level 0, in the first bin.
         found[is_own, 0] = 1

@@ -9,8 +9,9 @@ import sys
 import click
 
 from ooc_graph.cli.group import command
-from ooc_graph.errors import OocGraphError, RetryableError
+from ooc_graph.errors import MemoryBudgetError, OocGraphError, RetryableError
 from ooc_graph.session.stopping import EXIT_TERMINATED, Terminated, exit_on_sigterm
+from ooc_graph.threads import is_refusal
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -26,7 +27,14 @@ def _show_usage(error: click.ClickException) -> None:
     print(f"ooc-graph: {message} (see {path} --help)", file=sys.stderr)  # noqa: T201
 
 
-def _system_error(error: OSError) -> int:
+def _system_error(error: OSError | MemoryError | RuntimeError) -> int:
+    if isinstance(error, RuntimeError) and not is_refusal(error):
+        raise error
+    if isinstance(error, MemoryError | RuntimeError):
+        why = f" ({error})" if str(error) else ""
+        advice = "free some, or give a smaller --memory-limit"
+        print(f"ooc-graph: the system refuses memory{why}: {advice}", file=sys.stderr)  # noqa: T201
+        return MemoryBudgetError.exit_code
     if isinstance(error, BrokenPipeError):
         # Nobody reads our output; let the interpreter's own flush at exit not fail either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -52,7 +60,7 @@ def run() -> int:
     except Terminated:
         print("ooc-graph: stopped by SIGTERM", file=sys.stderr)  # noqa: T201
         return EXIT_TERMINATED
-    except OSError as error:
+    except (OSError, MemoryError, RuntimeError) as error:
         return _system_error(error)
     return 0
 

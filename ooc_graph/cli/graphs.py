@@ -8,7 +8,13 @@ from typing import Any
 
 import click
 
-from ooc_graph.cli.options import common_options, number, read_options, shards_option
+from ooc_graph.cli.options import (
+    common_options,
+    compress_option,
+    number,
+    read_options,
+    shards_option,
+)
 from ooc_graph.cli.working import (
     empty_folder_removed,
     limit,
@@ -30,6 +36,7 @@ from ooc_graph.errors import OutputExistsError, UsageError, ValidationFailedErro
 @click.option("--searches", type=int, default=64, show_default=True, help="Search keys per kernel.")
 @click.option("--kernels", default="bfs,sssp", show_default=True, help="bfs, sssp or both.")
 @shards_option
+@compress_option
 @click.option("--no-energy", is_flag=True, help="Do not repeat searches to measure energy.")
 @click.option("--no-validation", is_flag=True, help="Do not check the answers.")
 @click.option(
@@ -43,6 +50,7 @@ def graph500(
     searches: int,
     kernels: str,
     shards: int | None,
+    compress: bool,
     no_energy: bool,
     no_validation: bool,
     out: Path | None,
@@ -59,6 +67,7 @@ def graph500(
         searches=searches,
         kernels=tuple(kernels.split(",")),
         shards=shards,
+        compress=compress,
         validate=not no_validation,
         energy=not no_energy,
     )
@@ -91,6 +100,7 @@ def graph500(
 @read_options
 @click.option("--rows", type=click.Choice(["hub", "light", "both"]), help="Row orders to store.")
 @shards_option
+@compress_option
 @common_options
 def build(
     sources: tuple[str, ...],
@@ -103,6 +113,7 @@ def build(
     weight_type: str | None,
     rows: str | None,
     shards: int | None,
+    compress: bool,
     **common: Any,
 ) -> None:
     """Build a graph store from edge files; the last argument is the store."""
@@ -123,7 +134,9 @@ def build(
         header=header,
         weight_type=weight_type,
     )
-    options = BuildOptions(rows=rows, shards=shards, overwrite=common["overwrite"])
+    options = BuildOptions(
+        rows=rows, shards=shards, overwrite=common["overwrite"], compress=compress
+    )
     options.orders(source.weighted)
     with working(common) as (client, progress):
         graph, report = build_with_report(

@@ -12,6 +12,11 @@ from ooc_graph.edges import FORMATS
 from ooc_graph.edges.lines import is_count
 
 shards_option = click.option("--shards", type=int, help="Virtual shards, a power of two [by size].")
+compress_option = click.option(
+    "--compress",
+    is_flag=True,
+    help="Store offsets, neighbours and integer weights in as few bits as do.",
+)
 result_option = click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="Result store."
 )
@@ -23,6 +28,25 @@ exchange_option = click.option(
     help="auto: one worker where the graph fits it.",
 )
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
+
+
+def cuda_memory_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that say what a search on a CUDA device may use."""
+    options = [
+        click.option(
+            "--device-memory",
+            metavar="SIZE",
+            help="Memory of a CUDA device, such as 16GiB [15/16 of what it has].",
+        ),
+        click.option(
+            "--host-memory",
+            metavar="SIZE",
+            help="Pinned host memory for rows that do not fit it [as --memory-limit].",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
 
 
 def common_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
+from click.types import FloatParamType
 
 from ooc_graph.cli.options import common_options, result_option
 from ooc_graph.cli.working import limit, refuse_out, working
+from ooc_graph.errors import UsageError
 from ooc_graph.shards.load import Graph
+
+
+class Number(FloatParamType):
+    """An integer as it is written, however large; else a float."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Python's own number."""
+        with suppress(ValueError):
+            return int(value)
+        return super().convert(value, param, ctx)
 
 
 def pairs_options(sources: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -29,7 +42,9 @@ def pairs_options(sources: str | None) -> Callable[[Callable[..., Any]], Callabl
             metavar="FILE",
             help="Distances to the vertices of this file only.",
         ),
-        click.option("--cutoff", type=float, metavar="X", help="Farther than this is unreached."),
+        click.option(
+            "--cutoff", type=Number(), metavar="X", help="Farther than this is unreached."
+        ),
         click.option(
             "--reduce",
             type=click.Choice(["eccentricity", "closeness", "sum", "histogram"]),
@@ -37,7 +52,10 @@ def pairs_options(sources: str | None) -> Callable[[Callable[..., Any]], Callabl
         ),
         click.option("--bins", type=int, metavar="N", help="Bins of a histogram [64]."),
         click.option(
-            "--bin-width", type=float, metavar="X", help="Their width [1 where all are integers]."
+            "--bin-width",
+            type=Number(),
+            metavar="X",
+            help="Their width [1 where all are integers].",
         ),
     ]
 
@@ -73,12 +91,14 @@ def search_pairs(
     import numpy as np  # noqa: PLC0415
 
     from ooc_graph.answers.pairs import Asked  # noqa: PLC0415
-    from ooc_graph.answers.reductions import BINS, Bins  # noqa: PLC0415
+    from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins  # noqa: PLC0415
     from ooc_graph.layout.names import HUB, LIGHT  # noqa: PLC0415
     from ooc_graph.session.pairs import pairs  # noqa: PLC0415
     from ooc_graph.session.place import place_for  # noqa: PLC0415
     from ooc_graph.session.sources import drawn, ids_in, places_of  # noqa: PLC0415
 
+    if given["reduce"] != HISTOGRAM and (given["bins"], given["bin_width"]) != (None, None):
+        raise UsageError("--bins and --bin-width are for --reduce histogram")
     opened, sources, reduce = Graph.open(graph), given["sources"], given["reduce"]
     opened.require(HUB if hops else LIGHT, signed=True)
     if sources == "all":
@@ -94,7 +114,7 @@ def search_pairs(
     bins = Bins(BINS if given["bins"] is None else given["bins"], given["bin_width"])
     asked = Asked(aimed, given["cutoff"], reduce, parents, bins, hops)
     refuse_out(out, given["overwrite"])
-    with working(given, for_cuda=False) as (client, progress):
+    with working(given, for_cuda=not hops) as (client, progress):
         result = pairs(
             opened,
             chosen,

@@ -7,9 +7,14 @@ from typing import Any
 
 import click
 
-from ooc_graph.cli.options import common_options, exchange_option, result_option
+from ooc_graph.cli.options import (
+    common_options,
+    cuda_memory_options,
+    exchange_option,
+    result_option,
+)
 from ooc_graph.cli.pairs import pairs_options, search_pairs
-from ooc_graph.cli.working import limit, refuse_out, working
+from ooc_graph.cli.working import cuda_limits, limit, refuse_out, working
 from ooc_graph.errors import UsageError
 from ooc_graph.shards.load import Graph
 
@@ -33,6 +38,7 @@ method_option = click.option(
 @result_option
 @exchange_option
 @method_option
+@cuda_memory_options
 @common_options
 def bfs(
     graph: Path, source: int | None, out: Path, exchange: str, method: str, **given: Any
@@ -43,6 +49,8 @@ def bfs(
     if source is None:
         if method != "rows" or exchange == "scheduler":
             raise UsageError("--method edges and --exchange scheduler are for one --source")
+        if given["device_memory"] or given["host_memory"]:
+            raise UsageError("--device-memory and --host-memory are for one --source")
         search_pairs(graph, out, given, hops=True)
         return
     for name in _MANY:
@@ -57,6 +65,7 @@ def bfs(
 @result_option
 @exchange_option
 @method_option
+@cuda_memory_options
 @common_options
 def sssp(graph: Path, source: int, out: Path, exchange: str, method: str, **common: Any) -> None:
     """Single-source shortest paths on weights of zero or more."""
@@ -79,13 +88,14 @@ def _search(
     opened = Graph.open(graph)
     opened.require(ORDER_OF[kernel])
     opened.position_of(source)
+    limits = cuda_limits(common)
     refuse_out(out, common["overwrite"])
     with working(common, for_cuda=method == "rows") as (client, progress):
         result = search(
             opened,
             kernel,
             source,
-            place=place_for(client, limit(common, client), common["device"]),
+            place=place_for(client, limit(common, client), common["device"], limits),
             progress=progress,
             out=out,
             exchange=exchange,

@@ -10,7 +10,7 @@ import click
 from ooc_graph.answers.export import check_target
 from ooc_graph.answers.export import export as export_result
 from ooc_graph.answers.result import Result
-from ooc_graph.cli.options import quiet_option
+from ooc_graph.cli.options import cuda_memory_options, quiet_option
 from ooc_graph.layout.stored import Stored
 from ooc_graph.report.progress import Progress
 
@@ -35,12 +35,16 @@ def info(path: Path, as_json: bool) -> None:
     metavar="SIZE",
     help="Memory of the worker, such as 4GiB [80 % of what is free].",
 )
+@click.option(
+    "--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="Where."
+)
+@cuda_memory_options
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def plan(graph: Path, kernel: str, memory_limit: str | None, as_json: bool) -> None:
-    """Say what a search on one CPU worker holds in memory, and what stays in the store."""
+def plan(graph: Path, kernel: str, as_json: bool, **where: str | None) -> None:
+    """Say what a search by one worker holds in memory, and what stays elsewhere."""
     from ooc_graph.session.api_plan import plan as plan_of  # noqa: PLC0415
 
-    _show(plan_of(graph, kernel, memory_limit=memory_limit), as_json)
+    _show(plan_of(graph, kernel, **where), as_json)  # type: ignore[arg-type]
 
 
 def _show(facts: dict[str, Any], as_json: bool) -> None:

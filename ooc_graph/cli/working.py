@@ -10,7 +10,7 @@ from typing import Any
 from ooc_graph.errors import ClusterLostError, OutputExistsError, UsageError
 from ooc_graph.layout.commit import refuse_inside_store
 from ooc_graph.report.progress import Progress
-from ooc_graph.session.devices import CPU, CUDA, choose_here
+from ooc_graph.session.devices import CPU, CUDA, CudaLimits, choose_here
 from ooc_graph.session.machine import default_limit_bytes, parse_bytes
 
 
@@ -67,6 +67,12 @@ def empty_folder_removed(folder: Path) -> Iterator[None]:
             # It is kept where something is in it.
             with suppress(OSError):
                 folder.rmdir()
+
+
+def cuda_limits(common: dict[str, Any]) -> CudaLimits:
+    """Memory that searches on a CUDA device may use."""
+    limits = CudaLimits(parse_bytes(common["device_memory"]), parse_bytes(common["host_memory"]))
+    return limits.require_cuda(common["device"])
 
 
 def limit(common: dict[str, Any], client: Any) -> int | None:

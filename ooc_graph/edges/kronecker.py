@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from itertools import islice
@@ -22,6 +21,7 @@ from ooc_graph.edges.interface import Unit
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.kernels import cuda_kronecker
 from ooc_graph.kernels import kronecker as kernel
+from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
 MAX_SCALE = 40
@@ -405,6 +405,6 @@ def _in_threads(task: Callable[..., None], *columns: Sequence[int]) -> None:
     if len(columns[0]) == 1:
         task(*(column[0] for column in columns))
         return
-    with ThreadPoolExecutor(len(columns[0])) as pool:
+    with Threads(len(columns[0])) as pool:
         for _ in pool.map(task, *columns):
             pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -92,13 +93,18 @@ def read_options(
     ):
         raise UsageError(f"delimiter {delimiter!r}: one ASCII mark, 'tab' or 'space'")
     return ReadOptions(
-        directed=directed,
-        weight=weight,
+        directed=_pythons_own(directed),
+        weight=_pythons_own(weight),
         columns=None if columns is None else (columns[0], columns[1]),
         delimiter=delimiter,
-        header=header,
+        header=_pythons_own(header),
         weight_type=weight_type,
     )
+
+
+def _pythons_own(value: Any) -> Any:
+    """Python's own truth value for NumPy's: JSON has it, and ``is`` finds it."""
+    return bool(value) if isinstance(value, np.bool_) else value
 
 
 def _is_mark(character: str) -> bool:

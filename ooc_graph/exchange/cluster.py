@@ -61,12 +61,29 @@ def is_closed(client: Client) -> bool:
     return client.status in ("closing", "closed")
 
 
-def _running(client: Client, wanted: Sequence[str] | None) -> list[str]:
+def workers_of(client: Client) -> dict[str, Any]:
+    """What the scheduler says of each of its workers, by address; none if it says nothing.
+
+    Not by `Client.scheduler_info`: the client asks for the same without workers every two seconds,
+    and now and then it is that answer which is given.
+
+    Raises
+    ------
+    ClusterLostError
+        The client is closed.
+    """
     try:
         with talking_to(client):
-            workers = client.scheduler_info()["workers"]
+            untyped: Any = client
+            told: dict[str, Any] = untyped.sync(untyped.scheduler.identity, n_workers=-1)
     except OSError:
-        return []
+        return {}
+    workers: dict[str, Any] = told["workers"]
+    return workers
+
+
+def _running(client: Client, wanted: Sequence[str] | None) -> list[str]:
+    workers = workers_of(client)
     running = {a: str(info["name"]) for a, info in workers.items() if info["status"] == "running"}
     if wanted is None:
         return list(running)

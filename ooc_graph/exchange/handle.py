@@ -6,7 +6,6 @@ import pickle
 import time
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from distributed import Worker, get_worker, secede
 from ooc_graph.exchange.party import AttemptAbortedError, Party, Plan
 from ooc_graph.exchange.ranks import Make, Ranks
 from ooc_graph.exchange.resident import find_resident
+from ooc_graph.threads import Threads
 
 PROGRESS_EVERY_S = 0.2
 
@@ -98,7 +98,7 @@ def _play(party: Party, worker: Worker, make: Make, finish: Finish | None) -> Fi
         ranks = Ranks(party, *make(mine), on_counts=reporter)
         stack.enter_context(closing(ranks))
         if plan.threads > 1:
-            ranks.apply = stack.enter_context(ThreadPoolExecutor(plan.threads)).map
+            ranks.apply = stack.enter_context(Threads(plan.threads)).map
         results = ranks.run()
     values = results if finish is None else {r: finish(r, results[r]) for r in sorted(results)}
     last = reporter.last if reporter else None

@@ -2,8 +2,9 @@
 
 The added vertex has an arc of weight 0 to every vertex [1]_, so all potentials start at 0 and fall.
 Only vertices whose potential fell push along their arcs, and a row, lightest first, is left at the
-first arc that leads no lower than 0. A pass goes once over all that wait; what falls again waits
-for the next one. So exact sums without a negative cycle need no more passes than vertices. After
+first arc that leads no lower than 0. A pass goes once over the rows, in their order, and each that
+waits when its turn comes pushes; what falls after its turn waits for the next pass. So exact sums
+without a negative cycle need no more passes than vertices. After
 passes with so many improvements the parents are looked through: a cycle among them is a cycle of
 negative weight [2]_.
 
@@ -25,19 +26,52 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ooc_graph.errors import InputError, NegativeCycleError
-from ooc_graph.kernels.bitmap import ONE, WORD_BITS, lowest_bit, words_for
-from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.bitmap import ONE, WORD_BITS, Words, lowest_bit, pack_bits, put
+from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.sssp_push import LightRows
 from ooc_graph.kernels.sssp_search import distance_dtype, overflow_error, sums_may_overflow
 from ooc_graph.types import AnyArray, IntArray
 
 INTEGER_BOUND = 1 << 61
 """Integer potentials and weights stay below, so that two of them can be added and subtracted."""
+
+
+@subroutine
+def fall_along(
+    u: int,
+    begin: int,
+    end: int,
+    neighbors: Any,
+    weights: Any,
+    potential: Any,
+    parent: Any,
+    changed: Any,
+    eps: float,
+    lowest: Any,
+) -> tuple[int, bool]:
+    """Push from vertex ``u`` along the arcs at ``begin`` to ``end``.
+
+    Returns the improvements made, and whether an arc was met that leads no lower than 0: then
+    those that follow do not either.
+    """
+    at, improved = potential[u], 0
+    for position in range(begin, end):
+        candidate = at + weights[position]
+        if candidate >= 0:
+            return improved, True
+        v = np.int64(neighbors[position])
+        fallen = potential[v] - candidate
+        if fallen > 0 and (eps == 0 or fallen > eps * -min(lowest, candidate)):
+            potential[v] = candidate
+            parent[v] = u
+            put(changed, v)
+            improved += 1
+    return improved, False
 
 
 @kernel
@@ -66,27 +100,21 @@ def fall(out: Any, potential: Any, parent: Any, changed: Any, eps: float, most: 
     while going and improved < most:
         going = False
         for index in range(len(changed)):
-            # As it is now: one that falls again in this word waits, or it might push 2^n times.
             word = changed[index]
             while word != 0:
                 going = True
                 u = index * WORD_BITS + lowest_bit(word)
                 bit = word & ~(word - ONE)
-                word ^= bit
                 changed[index] &= ~bit
-                at = potential[u]
-                lowest = min(lowest, at)
-                for position in range(out.offsets[u], out.offsets[u + 1]):
-                    candidate = at + out.weights[position]
-                    if candidate >= 0:
-                        break
-                    v = np.int64(out.neighbors[position])
-                    fallen = potential[v] - candidate
-                    if fallen > 0 and (eps == 0 or fallen > eps * -min(lowest, candidate)):
-                        potential[v] = candidate
-                        parent[v] = u
-                        changed[v >> 6] |= ONE << (np.uint64(v) & np.uint64(63))
-                        improved += 1
+                lowest = min(lowest, potential[u])
+                begin, end = out.offsets[u], out.offsets[u + 1]
+                columns = out.neighbors, out.weights
+                more, _ = fall_along(
+                    u, begin, end, *columns, potential, parent, changed, eps, lowest
+                )
+                improved += more
+                # Those whose turn is over wait, or it might be theirs 2^n times.
+                word = changed[index] & ~(bit | (bit - ONE))
     return improved
 
 
@@ -123,8 +151,64 @@ class Potentials:
     tolerance: float
 
 
+class Falling(Protocol):
+    """Light-first rows of out-arcs, wherever they are, as `find_potentials` wants them."""
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of potentials."""
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        """Lightest and heaviest weight, as Python's numbers; 0 if there are none."""
+
+    def negative(self) -> Words:
+        """Bitmap of the rows that have a negative arc, which is their first."""
+
+    def fall(
+        self, potential: AnyArray, parent: IntArray, changed: Words, eps: float, most: int
+    ) -> int:
+        """As the kernel `fall`."""
+
+    def arcs_of(self, row: int) -> tuple[AnyArray, AnyArray]:
+        """Neighbours of one row, and weights."""
+
+
+class _InMemory:
+    """`Falling` of rows in memory."""
+
+    def __init__(self, out: LightRows) -> None:
+        self._out, self.rows = out, len(out.offsets) - 1
+        self.dtype = distance_dtype(out.weights)
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        weights = self._out.weights
+        return weights.min(initial=0).item(), weights.max(initial=0).item()
+
+    def negative(self) -> Words:
+        changed = np.zeros(self.rows, np.bool_)
+        begin, end = self._out.offsets[:-1], self._out.offsets[1:]
+        some = np.flatnonzero(begin < end)
+        changed[some] = self._out.weights[begin[some]] < 0
+        return pack_bits(changed)
+
+    def fall(
+        self, potential: AnyArray, parent: IntArray, changed: Words, eps: float, most: int
+    ) -> int:
+        return int(fall(self._out, potential, parent, changed, eps, most)) if self.rows else 0
+
+    def arcs_of(self, row: int) -> tuple[AnyArray, AnyArray]:
+        begin, end = int(self._out.offsets[row]), int(self._out.offsets[row + 1])
+        return self._out.neighbors[begin:end], self._out.weights[begin:end]
+
+
 def potentials(out: LightRows) -> Potentials:
-    """Find potentials for rows with weights of any sign.
+    """Find potentials for rows in memory with weights of any sign.
 
     Parameters
     ----------
@@ -138,16 +222,20 @@ def potentials(out: LightRows) -> Potentials:
     InputError
         Integer weights so large that a sum of as many as there are vertices might not fit.
     """
-    rows, dtype = len(out.offsets) - 1, distance_dtype(out.weights)
-    _require_room(out, rows, dtype)
+    return find_potentials(_InMemory(out))
+
+
+def find_potentials(out: Falling) -> Potentials:
+    """As `potentials`, for rows wherever they are; the bits are the same."""
+    rows, dtype = out.rows, out.dtype
+    _require_room(out.ends, rows, dtype)
     potential, parent = np.zeros(rows, dtype), np.full(rows, -1, np.int64)
-    changed = _negative_rows(out, rows)
+    changed = out.negative()
     seen = np.empty(rows, np.int64)
     eps = 2 * float(np.finfo(dtype.name).eps) if dtype.kind == "f" else 0.0
     improvements, most = 0, max(rows, 1)
     while True:
-        improved = fall(out, potential, parent, changed, eps, most) if rows else 0
-        improvements += improved
+        improvements += out.fall(potential, parent, changed, eps, most)
         found = vertex_on_cycle(parent, seen)
         if found >= 0:
             cycle = _negative_cycle(out, parent, found)
@@ -176,8 +264,29 @@ def reweighted(rows: LightRows, potential: AnyArray, *, into: bool) -> LightRows
     # In this order in both directions, so that an arc has the same bits in both.
     weights = (rows.weights + potential[source]) - potential[target]
     weights = np.maximum(weights, weights.dtype.type(0))
-    order = np.lexsort((rows.neighbors, weights, row))
-    return LightRows(rows.offsets, rows.neighbors[order], weights[order], weights[:0])
+    found = _sorted_integers(row, weights, rows.neighbors)
+    if found is None:
+        order = np.lexsort((rows.neighbors, weights, row))
+        found = rows.neighbors[order], weights[order]
+    return LightRows(rows.offsets, *found, weights[:0])
+
+
+def _sorted_integers(
+    row: IntArray, weights: AnyArray, neighbors: AnyArray
+) -> tuple[AnyArray, AnyArray] | None:
+    """Neighbours and weights by row, weight and neighbour, which one number holds; None: it cannot.
+
+    One sort of numbers takes a small part of the time that one of places by three keys takes.
+    """
+    if weights.dtype.kind == "f" or not len(weights):
+        return None
+    low, middle = (int(part.max()).bit_length() for part in (neighbors, weights))
+    if low + middle + int(row[-1]).bit_length() > 63:
+        return None
+    keys = (row << (low + middle)) | (weights << low) | neighbors.astype(np.int64)
+    keys.sort()
+    near = (keys & ((1 << low) - 1)).astype(neighbors.dtype)
+    return near, (keys >> low) & ((1 << middle) - 1)
 
 
 @kernel
@@ -190,16 +299,7 @@ def restore(answer: Any, potential: Any, sources: Any, far: Any) -> None:
                 answer[index, v] = answer[index, v] - mine + potential[v]
 
 
-def _negative_rows(out: LightRows, rows: int) -> AnyArray:
-    """Bitmap of the rows that have a negative arc, which is their first."""
-    changed = np.zeros(words_for(rows) * WORD_BITS, np.bool_)
-    begin, end = out.offsets[:-1], out.offsets[1:]
-    some = np.flatnonzero(begin < end)
-    changed[some] = out.weights[begin[some]] < 0
-    return np.packbits(changed, bitorder="little").view("<u8").astype(np.uint64, copy=False)
-
-
-def _negative_cycle(out: LightRows, parent: IntArray, vertex: int) -> NegativeCycleError:
+def _negative_cycle(out: Falling, parent: IntArray, vertex: int) -> NegativeCycleError:
     """The error that shows the cycle of parents through ``vertex``, in the arcs' direction."""
     cycle = [vertex]
     while (v := int(parent[cycle[-1]])) != vertex:
@@ -207,16 +307,15 @@ def _negative_cycle(out: LightRows, parent: IntArray, vertex: int) -> NegativeCy
     cycle.reverse()
     weights = []
     for u, v in zip(cycle, cycle[1:] + cycle[:1], strict=True):
-        begin, end = int(out.offsets[u]), int(out.offsets[u + 1])
-        weights.append(out.weights[begin:end][out.neighbors[begin:end] == v].min().item())
+        neighbors, weighs = out.arcs_of(u)
+        weights.append(weighs[neighbors == v].min().item())
     exact = sum(weights) if isinstance(weights[0], int) else math.fsum(weights)
     return NegativeCycleError(cycle, exact)
 
 
-def _require_room(out: LightRows, rows: int, dtype: np.dtype[Any]) -> None:
+def _require_room(ends: tuple[Any, Any], rows: int, dtype: np.dtype[Any]) -> None:
     """Refuse weights whose sums might not fit."""
-    ends = out.weights.min(initial=0), out.weights.max(initial=0)
-    heaviest = max(abs(weight.item()) for weight in ends)
+    heaviest = max(map(abs, ends))
     if dtype.kind == "f":
         if sums_may_overflow(2 * heaviest, rows, dtype):
             raise overflow_error(dtype)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ooc_graph.kernels.bfs_pull import DEPTH, EXAMINED, FOUND, FOUND_ARCS, SETTLED
 from ooc_graph.kernels.bitmap import LOW, ONE, SIX, has
-from ooc_graph.kernels.compiled import kernel, subroutine
+from ooc_graph.kernels.compiled import inlined, kernel, subroutine
 from ooc_graph.kernels.team import CHUNK, atomic_add, atomic_or, atomic_umin
 from ooc_graph.types import AnyArray
 
@@ -27,6 +27,29 @@ class OutRows(NamedTuple):
     neighbors: AnyArray
 
 
+@inlined
+def claim(
+    tree: Any, u: Any, neighbors: Any, position: Any, stop: Any, queue: Any, tail: Any
+) -> Any:
+    """Offer ``u`` as parent to the vertices of its arcs that no level before has; one thread.
+
+    Vertices without a parent so far go to ``queue[tail:]``. Returns their end.
+    """
+    none = np.uint64(len(tree.parent))
+    while position < stop:
+        v = np.uint64(neighbors[position])
+        position += 1
+        if has(tree.visited, v):
+            continue
+        old = np.uint64(tree.parent[v])
+        if u < old:
+            tree.parent[v] = u
+            if old >= none:
+                queue[tail] = v
+                tail += 1
+    return tail
+
+
 @subroutine
 def push_alone(out: Any, tree: Any, queue: Any, begin: int, end: int) -> tuple[int, Any]:
     """Push ``queue[begin:end]`` on one thread; new vertices go to ``queue[end:]``.
@@ -34,22 +57,12 @@ def push_alone(out: Any, tree: Any, queue: Any, begin: int, end: int) -> tuple[i
     Returns the end of the new vertices and the arcs examined. Parents are set; `settle` does
     the rest.
     """
-    tail, examined, none = end, np.int64(0), np.uint64(len(tree.parent))
+    tail, examined = end, np.int64(0)
     for index in range(begin, end):
         u = np.uint64(queue[index])
-        position, stop = np.uint64(out.offsets[u]), np.uint64(out.offsets[u + ONE])
-        examined += np.int64(stop - position)
-        while position < stop:
-            v = np.uint64(out.neighbors[position])
-            position += ONE
-            if has(tree.visited, v):
-                continue
-            old = np.uint64(tree.parent[v])
-            if u < old:
-                tree.parent[v] = u
-                if old >= none:
-                    queue[tail] = v
-                    tail += 1
+        first, stop = np.int64(out.offsets[u]), np.int64(out.offsets[u + ONE])
+        examined += stop - first
+        tail = claim(tree, u, out.neighbors, first, stop, queue, tail)
     return tail, examined
 
 

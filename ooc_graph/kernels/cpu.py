@@ -18,11 +18,18 @@ from ooc_graph.kernels.many_bfs_search import CpuManyBfs
 from ooc_graph.kernels.many_johnson import CpuJohnson
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.sssp_rank import CpuSsspRank
-from ooc_graph.kernels.sssp_search import CpuSsspSearch, headed_rows, light_rows
+from ooc_graph.kernels.sssp_search import (
+    CpuSsspSearch,
+    distance_dtype,
+    headed_rows,
+    light_rows,
+)
 from ooc_graph.kernels.sssp_shared import CpuSsspShared
 from ooc_graph.kernels.team import Team
 from ooc_graph.kernels.tier_bfs_search import TierBfsSearch
+from ooc_graph.kernels.tier_johnson import TierJohnson
 from ooc_graph.kernels.tier_rows import TierRows
+from ooc_graph.kernels.tier_singly import Single, TierSingly
 from ooc_graph.kernels.tier_sssp_search import Known, TierSsspSearch
 from ooc_graph.types import Shard
 
@@ -75,6 +82,16 @@ class CpuDevice:
     def tier_sssp(self, out: TierRows, into: TierRows, known: Known) -> TierSsspSearch:
         """SSSP on a whole graph of which only heads of rows are in memory (light-first rows)."""
         return TierSsspSearch(out, into, known, self._team)
+
+    def tier_singly(self, search: Single, rows: TierRows) -> TierSingly:
+        """Many sources, one after the other by such a search of ``rows``."""
+        heads = rows.heads
+        dtype = distance_dtype(heads.weights) if len(heads.weights) else np.dtype(np.int32)
+        return TierSingly(search, len(heads.lengths), dtype, heads.neighbors.dtype)
+
+    def tier_apsp(self, out: TierRows, heaviest: Any) -> TierJohnson:
+        """Distances from many sources, with heads alone in memory (weights of any sign)."""
+        return TierJohnson(out, heaviest)
 
     def sssp_rank(self, shard: Shard) -> CpuSsspRank:
         """SSSP steps on one shard (light-first rows)."""

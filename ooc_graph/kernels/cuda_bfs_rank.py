@@ -6,12 +6,13 @@ State stays on the device; what goes to other ranks and comes from them is in ho
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 
 import numpy as np
 
 from ooc_graph.kernels.bfs_rank import deal_frontiers
 from ooc_graph.kernels.bitmap import words_for
-from ooc_graph.kernels.cuda_held import hold
+from ooc_graph.kernels.cuda_held import hold, require_rows
 from ooc_graph.kernels.cuda_modules import cuda, within_memory
 from ooc_graph.kernels.cuda_steps import (
     ARCS,
@@ -20,23 +21,26 @@ from ooc_graph.kernels.cuda_steps import (
     LISTED,
     Steps,
     dealt,
+    ids_of,
     owned_row,
-    require_few,
+    pieces,
     starts_of,
     threads_for,
     uploaded,
+    values_at,
     wait,
+    width,
 )
 from ooc_graph.kernels.interface import BfsTree
 from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, Rows
 
-_IDS = np.dtype(np.uint32)
-_NONE = np.iinfo(_IDS).max
 _STEP = "a step of BFS on these rows"
 
 
 class CudaBfsShared:
     """Frontier and visited vertices of the whole graph, one bit each, on the device.
+
+    Ranks take what a push needs for all vertices in turn, one at a time.
 
     Parameters
     ----------
@@ -48,21 +52,21 @@ class CudaBfsShared:
     DeviceError
         There is no usable device.
     UsageError
-        Too many vertices for 32 bits.
+        More than `MOST_VERTICES` vertices.
     MemoryBudgetError
         The device's memory is too small; so in `merge`.
     """
 
     def __init__(self, vertices: int, shards: int) -> None:
-        require_few(vertices)
+        ids = ids_of(vertices)
         group = DEAL_BLOCK * shards
         self._dealt = np.zeros(words_for(-(-vertices // group) * group), np.uint64)
-        self._shards = shards
+        self._shards, self.turn = shards, Lock()
         with within_memory("what is known of all vertices"):
             self.frontier, self.visited = (
                 cuda().zeros(2 * len(self._dealt), np.uint32) for _ in range(2)
             )
-            self._steps = Steps("bfs_rank.cu")
+            self._steps = Steps("bfs_rank.cu", width(ids))
 
     @within_memory(_STEP)
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
@@ -77,8 +81,9 @@ class CudaBfsShared:
 class CudaBfsRank:
     """BFS steps on the rows of one shard; buffers for the own rows are allocated once.
 
-    A step that tells other ranks of vertices takes 4 bytes a vertex of the whole graph while it
-    lasts, and 8 for each of the vertices it tells of.
+    A step that tells other ranks of vertices takes an id for each vertex of the whole graph while
+    it lasts, and one for each of the vertices it tells of. Ids are of 32 bits, from 2**32
+    vertices on of 64.
 
     Parameters
     ----------
@@ -86,29 +91,30 @@ class CudaBfsRank:
         Which rows these are.
     out, into
         Hub-first rows to push and to pull along (the same object when undirected), in host memory
-        (copied) or on the device.
+        (copied) or on the device; ids as `ooc_graph.layout.names.id_dtype` says.
 
     Raises
     ------
     DeviceError
         There is no usable device.
     UsageError
-        64-bit ids, or too many vertices for 32 bits.
+        Ids of the other type, more than `MOST_VERTICES` vertices, or 2**32 - 1 own rows.
     MemoryBudgetError
         The device's memory is too small; so in every step.
     """
 
     def __init__(self, dealing: Dealing, out: Rows, into: Rows) -> None:
         cupy, rows = cuda(), dealing.rows
-        require_few(dealing.vertices)
+        self._ids = ids = ids_of(dealing.vertices)
+        require_rows(rows)
         self.vertices, self.arcs = dealing.vertices, len(out.neighbors)
         self._dealing, self._depth, self._words = dealing, 0, 2 * words_for(rows)
         self._count = self._frontier_arcs = 0
         with within_memory("BFS on these rows"):
-            self._out = hold(out, weighted=False)
-            self._into = self._out if into is out else hold(into, weighted=False)
-            self._steps = Steps("bfs_rank.cu")
-            self._parent, self._queue = (cupy.empty(rows, _IDS) for _ in range(2))
+            self._out = hold(out, weighted=False, ids=ids)
+            self._into = self._out if into is out else hold(into, weighted=False, ids=ids)
+            self._steps = Steps("bfs_rank.cu", width(ids))
+            self._parent, self._queue = cupy.empty(rows, ids), cupy.empty(rows, np.uint32)
             self._level = cupy.empty(rows, np.int32)
             self._never, self._visited, self._found = (
                 cupy.empty(self._words, np.uint32) for _ in range(3)
@@ -121,13 +127,13 @@ class CudaBfsRank:
     @within_memory(_STEP)
     def start(self, root: int) -> None:
         """Forget everything, and claim the root if this rank owns it."""
-        self._parent.fill(_NONE)
+        self._parent.fill(np.iinfo(self._ids).max)
         self._level.fill(-1)
         self._visited[...] = self._never
         self._depth, row = -1, owned_row(root, self._dealing)
         self._steps.clear()
         if row is not None:
-            at, listed = (np.uint32(row), np.uint32(root)), (self._queue, self._steps.counts)
+            at, listed = (np.uint32(row), self._ids.type(root)), (self._queue, self._steps.counts)
             self._steps.launch("claim_root", 1, *at, self._parent, *listed)
         self._settle(int(row is not None))
 
@@ -165,7 +171,11 @@ class CudaBfsRank:
         In any order.
         """
         if not self._frontier_arcs:
-            return np.empty(0, _IDS), np.empty(0, _IDS), 0
+            return np.empty(0, self._ids), np.empty(0, self._ids), 0
+        with shared.turn:
+            return self._push(shared)
+
+    def _push(self, shared: CudaBfsShared) -> tuple[AnyArray, AnyArray, int]:
         cupy, steps = cuda(), self._steps
         steps.clear()
         arcs = cupy.empty(self._count, np.uint64)
@@ -175,8 +185,8 @@ class CudaBfsRank:
             *(np.uint32(self._words), self._found, self._out.offsets),
             *(self._queue, arcs, steps.counts),
         )
-        target = cupy.empty(min(self._frontier_arcs, self.vertices), _IDS)
-        best = cupy.full(self.vertices, _NONE, _IDS)
+        target = cupy.empty(min(self._frontier_arcs, self.vertices), self._ids)
+        best = cupy.full(self.vertices, np.iinfo(self._ids).max, self._ids)
         steps.launch(
             "push_rows",
             threads_for(self._frontier_arcs),
@@ -185,21 +195,23 @@ class CudaBfsRank:
             *(shared.visited, best, target, steps.counts),
         )
         target = target[: steps.fetch()[EMITTED]]
-        return target.get(), best[target].get(), self._frontier_arcs
+        return target.get(), values_at(best, target), self._frontier_arcs
 
     @within_memory(_STEP)
     def claim(self, target: AnyArray, parent: AnyArray) -> None:
         """Make own rows among ``target`` the new frontier; the smallest parent counts."""
         self._steps.clear()
-        if len(target):
+        # Pieces as long as the own rows: what the others tell of may be more by far.
+        for piece in pieces(len(target), self._dealing.rows):
+            told = [uploaded([column[piece]], self._ids) for column in (target, parent)]
             self._steps.launch(
                 "claim_rows",
-                len(target),
-                *(np.uint64(len(target)), uploaded([target], _IDS), uploaded([parent], _IDS)),
-                *(np.uint32(self._dealing.shards), self._visited, self._parent),
-                *(self._queue, self._steps.counts),
+                len(told[0]),
+                *(np.uint64(len(told[0])), *told, np.uint32(self._dealing.shards)),
+                *(self._visited, self._parent, self._queue, self._steps.counts),
             )
-        self._settle(len(target))
+            del told  # before the next piece is uploaded
+        self._settle(min(len(target), self._dealing.rows))
 
     @within_memory(_STEP)
     def pull(self, shared: CudaBfsShared) -> int:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
 from ooc_graph.kernels.cuda_bfs_rank import CudaBfsRank, CudaBfsShared
+from ooc_graph.kernels.cuda_johnson import CudaJohnson
 from ooc_graph.kernels.cuda_modules import cuda
+from ooc_graph.kernels.cuda_pinned import PinnedRoom
 from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
 from ooc_graph.kernels.cuda_sssp_rank import CudaSsspRank
 from ooc_graph.kernels.cuda_sssp_shared import CudaSsspShared
+from ooc_graph.kernels.cuda_tier_bfs import BfsHold, CudaTierBfsSearch
+from ooc_graph.kernels.cuda_tier_sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.kernels.sides import hub_rows, light_rows, require_whole
-from ooc_graph.types import AnyArray, Shard
+from ooc_graph.types import AnyArray, Rows, Shard
 
 
 class CudaDevice:
     """Searches on the device and the stream that are CuPy's current ones.
 
-    Made in the process that uses it, and stays there. Connected components it does not find.
+    Made in the process that uses it, and stays there. Connected components it does not have: the
+    session refuses them before.
 
     Raises
     ------
@@ -55,6 +59,56 @@ class CudaDevice:
         require_whole(shard.dealing)
         return CudaSsspSearch(*light_rows(shard), shard.tuples, original_of=original_of)
 
+    def tier_bfs(
+        self,
+        shard: Shard,
+        room: PinnedRoom,
+        held: BfsHold,
+        deep: BfsHold,
+        *,
+        original_of: AnyArray | None = None,
+    ) -> CudaTierBfsSearch:
+        """BFS on a whole graph whose rows are in pinned host memory.
+
+        Parameters
+        ----------
+        shard
+            Hub-first rows, loaded into ``room``.
+        held, deep
+            What is on the device too: see `CudaTierBfsSearch`.
+        original_of
+            As of `bfs`.
+        """
+        require_whole(shard.dealing)
+        out, into = _seen(hub_rows(shard), room)
+        names: dict[str, Any] = {"original_of": original_of}
+        return CudaTierBfsSearch(out, into, held, deep=deep, count_arcs=False, **names)
+
+    def tier_sssp(
+        self,
+        shard: Shard,
+        room: PinnedRoom,
+        least: int,
+        shift: int,
+        *,
+        original_of: AnyArray | None = None,
+    ) -> CudaTierSsspSearch:
+        """SSSP on a whole graph whose rows are in pinned host memory.
+
+        Parameters
+        ----------
+        shard
+            Light-first rows, loaded into ``room``.
+        least, shift
+            What is on the device too: see `SsspHold`.
+        original_of
+            As of `bfs`.
+        """
+        require_whole(shard.dealing)
+        out, into = _seen(light_rows(shard), room)
+        held = SsspHold(least, shift)
+        return CudaTierSsspSearch(out, into, shard.tuples, held, original_of=original_of)
+
     def sssp_rank(self, shard: Shard) -> CudaSsspRank:
         """SSSP steps on one shard (light-first rows)."""
         return CudaSsspRank(shard.dealing, *light_rows(shard), shard.tuples)
@@ -63,21 +117,22 @@ class CudaDevice:
         """Everyone's distances, of ``dtype``, one of it in a process and search."""
         return CudaSsspShared(vertices, dtype)
 
-    def components(self, shard: Shard) -> NoReturn:  # noqa: ARG002 (as other devices)
-        """Refuse: components are found on a CPU."""
-        raise _no_components()
+    def apsp(self, shard: Shard, *, threads: int = 1) -> CudaJohnson:
+        """Distances from many sources on a whole graph (light-first rows, weights of any sign).
 
-    def components_rank(self, shard: Shard) -> NoReturn:  # noqa: ARG002
-        """Refuse: components are found on a CPU."""
-        raise _no_components()
-
-    def components_shared(self, vertices: int) -> NoReturn:  # noqa: ARG002
-        """Refuse: components are found on a CPU."""
-        raise _no_components()
+        Parameters
+        ----------
+        threads
+            Threads of the CPU that copy answers, and find parents.
+        """
+        require_whole(shard.dealing)
+        return CudaJohnson(*light_rows(shard), threads=threads)
 
     def close(self) -> None:
         """Nothing to end: what searches hold goes with them."""
 
 
-def _no_components() -> UsageError:
-    return UsageError("connected components are not found on a CUDA device: use --device cpu")
+def _seen(sides: tuple[Rows, Rows], room: PinnedRoom) -> tuple[Rows, Rows]:
+    """Both sides as the device sees them; one and the same object when undirected."""
+    out = room.on_device(sides[0])
+    return out, out if sides[1] is sides[0] else room.on_device(sides[1])

@@ -13,7 +13,9 @@ from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel
 from ooc_graph.types import AnyArray, Rows
 
 MOST_ROWS = (1 << 32) - 2
-"""Internal ids take 32 bits, and the largest of those means none."""
+"""Rows of one search or rank are numbered in 32 bits, and the largest number means none."""
+NARROW = np.dtype(np.uint32)
+"""Type of ids that searches of whole graphs take."""
 QUAD_ROWS = 128
 """Rows whose bits one thread loads at once; arrays are padded to so many."""
 
@@ -28,7 +30,7 @@ class DeviceRows:
     Parameters
     ----------
     offsets, neighbors, weights
-        As in `Rows`, CuPy arrays; ids of 32 bits.
+        As in `Rows`, CuPy arrays.
     """
 
     offsets: Any
@@ -51,27 +53,47 @@ class DeviceRows:
         return -(-self.rows // QUAD_ROWS)
 
 
-def hold(rows: Rows, *, weighted: bool) -> DeviceRows:
-    """Rows on the current device; copied if they are in host memory.
+def hold(rows: Rows, *, weighted: bool, ids: np.dtype[Any] = NARROW) -> DeviceRows:
+    """Rows on the current device; copied if they are in host memory, or begin at an odd address.
+
+    Parameters
+    ----------
+    ids
+        Type that the neighbours must have.
 
     Raises
     ------
     UsageError
-        Ids of 64 bits, or more than `MOST_ROWS` rows.
+        Neighbours of another type, or more than `MOST_ROWS` rows.
     """
     cupy = cuda()
-    if rows.neighbors.dtype != np.uint32:
+    if rows.neighbors.dtype != ids:
         raise UsageError(
-            f"searches on a CUDA device take neighbours of type uint32, not {rows.neighbors.dtype}"
+            f"this search on a CUDA device takes neighbours of type {ids}, not "
+            f"{rows.neighbors.dtype}"
         )
-    if len(rows.offsets) - 1 > MOST_ROWS:
-        raise UsageError(
-            f"the graph has {len(rows.offsets) - 1:,} vertices; a CUDA device searches "
-            f"{MOST_ROWS:,} at most"
-        )
+    require_rows(len(rows.offsets) - 1)
     weights = cupy.asarray(rows.weights) if weighted else None
     offsets = cupy.asarray(rows.offsets).view(np.uint64)
-    return DeviceRows(offsets, cupy.asarray(rows.neighbors), weights)
+    neighbors = cupy.asarray(rows.neighbors)
+    if neighbors.data.ptr % 16:  # kernels load four at a time
+        neighbors = neighbors.copy()
+    return DeviceRows(offsets, neighbors, weights)
+
+
+def require_rows(rows: int) -> None:
+    """Refuse more rows than are told apart.
+
+    Raises
+    ------
+    UsageError
+        More than `MOST_ROWS`.
+    """
+    if rows > MOST_ROWS:
+        raise UsageError(
+            f"{rows:,} rows in one piece; a CUDA device searches {MOST_ROWS:,} at most: use more "
+            "shards"
+        )
 
 
 def hold_originals(original_of: AnyArray | None, rows: int) -> Any:

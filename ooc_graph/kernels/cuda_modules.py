@@ -149,9 +149,13 @@ def forget_frames(error: BaseException) -> None:
 
 
 def free_unused() -> None:
-    """Give memory that this process's pools keep back to the device; waits for the device."""
+    """Give back what this process's pools keep, of the device's memory and of pinned memory.
+
+    Waits for the device.
+    """
     cupy = cuda()
     cupy.get_default_memory_pool().free_all_blocks()
+    cupy.get_default_pinned_memory_pool().free_all_blocks()
     # The driver's own pool, which RMM uses, gives back when the device is waited for.
     cupy.cuda.Device().synchronize()
 

@@ -14,7 +14,14 @@ import numpy as np
 
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.kernels.cuda_held import MOST_ROWS, NULL
-from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel, within_memory
+from ooc_graph.kernels.cuda_modules import (
+    THREADS,
+    blocks_for,
+    cuda,
+    device_bytes,
+    kernel,
+    within_memory,
+)
 from ooc_graph.types import Rows
 
 _GRID = 2048
@@ -215,8 +222,8 @@ class _Build:
     def _ranges(self, ends: Any, arcs: int) -> Iterator[tuple[int, int, int]]:
         """First and last row of each range, and its arcs; one row at least."""
         cupy, rows = cuda(), len(ends)
-        free = cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
-        most = self._range or max(1, min(RANGE_ARCS, free // ARC_BYTES))
+        free_bytes, _ = device_bytes()
+        most = self._range or max(1, min(RANGE_ARCS, free_bytes // ARC_BYTES))
         low, begin = 0, 0
         while low < rows:
             if arcs - begin <= most:

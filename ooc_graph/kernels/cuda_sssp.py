@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from ooc_graph.kernels.cuda_held import (
     seconds_of,
 )
 from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel, within_memory
+from ooc_graph.kernels.cuda_sssp_method import Method, Weighted
 from ooc_graph.kernels.cuda_sssp_near import NearFar
 from ooc_graph.kernels.cuda_sssp_pull import PushPull
+from ooc_graph.kernels.cuda_sssp_small import OneBlock, suits_one_block
 from ooc_graph.kernels.cuda_sssp_sums import Sums, require_weights, sums_for
 from ooc_graph.kernels.interface import SsspTree
 from ooc_graph.kernels.sssp_search import (
@@ -57,36 +59,14 @@ class DeviceSsspTree:
     phase_arcs: dict[str, int]
 
 
-class Method(Protocol):
-    """A way to search: buffers and one launch.
-
-    Parameters
-    ----------
-    parent
-        uint32 (rows,), as in `DeviceSsspTree`.
-    length
-        uint32 or uint64 (rows,): bits of the distances.
-    """
-
-    parent: Any
-    length: Any
-
-    def launch(self, root: int, original_of: Any) -> Callable[[], None]:
-        """What launches a search, with all arguments ready."""
-        ...
-
-    def counts(self) -> Any:
-        """Rows without a parent, then arcs examined by phase, of the last search: uint64 (5,)."""
-        ...
-
-
 class CudaSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
 
     Takes weights of every type. Lengths of 32 bits are searched by push and pull where that pays,
-    as on the CPU, and all others by near-far. Integers are summed in 32 bits as long as that is
-    enough: the first search that finds a longer distance is repeated with 64 bits, and so are all
-    from then on. Everything happens on the device and the stream that are CuPy's current ones.
+    as on the CPU, and all others by near-far, or by one block where that holds the graph. Integers
+    are summed in 32 bits as long as that is enough: the first search that finds a longer distance
+    is repeated with 64 bits, and so are all from then on. Everything happens on the device and the
+    stream that are CuPy's current ones.
 
     Parameters
     ----------
@@ -132,15 +112,20 @@ class CudaSsspSearch:
             self._into = replace(held, weights=self._sums.bits_of(held.weights))
 
     def _prepare(self) -> None:
+        graph = Weighted(self._out, self._into, self._tuples, self._sums, self._survey.step)
         pulls = not self._sums.wide and may_pull(self._survey)
-        self._method: Method | None = (PushPull if pulls else NearFar)(
-            self._out, self._into, self._tuples, self._sums, self._survey.step
-        )
+        self._method: Method | None = self._method_for(graph, pulls)
         self._may_overflow = self._sums.may_overflow(self._heaviest, self._out.rows)
         self._lost = cuda().empty(1, np.uint32)
         self._distance = None
         if self._sums.integers and not self._sums.wide:
             self._distance = cuda().empty(self._out.rows, np.int64)
+
+    def _method_for(self, graph: Weighted, pulls: bool) -> Method:
+        """What searches a graph, where pulling pays or does not."""
+        if pulls:
+            return PushPull(graph)
+        return OneBlock(graph) if suits_one_block(self._into, self._sums) else NearFar(graph)
 
     @property
     def method(self) -> Method:

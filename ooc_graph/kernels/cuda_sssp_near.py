@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import DeviceError
-from ooc_graph.kernels.cuda_held import NULL, DeviceRows
+from ooc_graph.kernels.cuda_held import NULL
 from ooc_graph.kernels.cuda_modules import (
     SHARED_RESERVE,
     THREADS,
@@ -20,15 +20,15 @@ from ooc_graph.kernels.cuda_modules import (
     limits,
     on_all,
 )
+from ooc_graph.kernels.cuda_sssp_method import Method, Weighted
 from ooc_graph.kernels.cuda_sssp_sums import Sums
 from ooc_graph.kernels.interface import FIXED_ARCS, fixed_rows_pay
 
 # Constants of sssp_near.cu.
 _BLOCK = 512
 _ARCS = 4
-_STATE_WORDS = 128
-_COUNTS = slice(2, 12)  # 64 bits each: unresolved, then arcs by phase
-_ROUNDS = slice(12, 18)  # the same: by one block, by the grid, rises of the bound
+# Words of the state, 64 bits each: by one block, by the grid, rises of the bound.
+_ROUNDS = slice(12, 18)
 _ENTRY_BYTES = 16
 
 MOST_FRONT = 2048
@@ -53,28 +53,15 @@ def constants(shared_bytes: int, sums: Sums) -> dict[str, int | str]:
     return {"BLOCK": _BLOCK, "ARCS": _ARCS, "FRONT": front, **sums.constants}
 
 
-class NearFar:
-    """Searches by near-far, for rows and sums of all kinds.
+class NearFar(Method):
+    """Searches by near-far, for rows and sums of all kinds."""
 
-    Parameters
-    ----------
-    out, into
-        Rows on the device; weights as bits.
-    tuples
-        Input tuples at each row, on the device.
-    sums
-        Types of lengths and weights.
-    step
-        First step of the bound.
-    """
+    _COUNTS = slice(2, 12)
 
-    def __init__(
-        self, out: DeviceRows, into: DeviceRows, tuples: Any, sums: Sums, step: float
-    ) -> None:
-        self._out, self._into = out, into
-        self._step = min(step, sums.longest_step)
-        # Rows fall by tuples.
-        self._giants, self._hubs = (int((tuples > n).sum()) for n in (GIANT_ARCS, HUB_ARCS))
+    def __init__(self, graph: Weighted) -> None:
+        super().__init__(graph)
+        self._giants, self._hubs = (graph.rows_above(n) for n in (GIANT_ARCS, HUB_ARCS))
+        out, sums = graph.out, graph.sums
         _, most = limits(cuda().cuda.Device().id)
         chosen = constants(most, sums)
         front, threads, room = int(chosen["FRONT"]), int(chosen["BLOCK"]), 0
@@ -111,7 +98,6 @@ class NearFar:
         self._near_stride = max(self._near_room, -(-4 * rows // _ENTRY_BYTES))
         self._near = cupy.empty(2 * self._near_stride * _ENTRY_BYTES // 4, np.uint32)
         self._far = cupy.empty(2 * self._far_room * _ENTRY_BYTES // 4, np.uint32)
-        self._state = cupy.zeros(_STATE_WORDS, np.uint32)
 
     @property
     def _lane_bits(self) -> int:
@@ -134,10 +120,6 @@ class NearFar:
             *(self._state, np.float64(self._step), np.uint32(root)),
         )
         return partial(self._search, arguments)
-
-    def counts(self) -> Any:
-        """Rows without a parent, then arcs examined by phase, of the last search: uint64 (5,)."""
-        return self._state[_COUNTS].get().view(np.uint64)
 
     def rounds(self) -> dict[str, int]:
         """Rounds of the last search by one block and by the grid, and how often the bound rose."""

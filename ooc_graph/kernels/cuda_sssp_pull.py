@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import DeviceError
-from ooc_graph.kernels.cuda_held import NULL, QUAD_ROWS, DeviceRows, extents
+from ooc_graph.kernels.cuda_held import NULL, QUAD_ROWS, DeviceRows, Extents, extents
 from ooc_graph.kernels.cuda_modules import (
     SHARED_RESERVE,
     THREADS,
@@ -19,16 +19,17 @@ from ooc_graph.kernels.cuda_modules import (
     limits,
     on_all,
 )
+from ooc_graph.kernels.cuda_sssp_method import Method, Weighted
 from ooc_graph.kernels.cuda_sssp_sums import Sums
 
 # Constants of sssp.cu.
 _BLOCK = 1024
 _UNITS = (4, 2, 1)
-_STATE_WORDS = 128
-_COUNTS = slice(6, 16)  # 64 bits each: unresolved, then arcs by phase
 
 INFINITE_INTEGERS: dict[str, int | str] = {"INFINITE": "0xFFFFFFFFu"}
 """What ``heads.cu`` is compiled with for integers."""
+SHARES: dict[str, int | str] = {"OFFSET": "u32"}
+"""And where it is given shares of rows that begin within 32 bits."""
 STRETCH_ROOM = 1 << 20
 """Stretches of long rows that one round can leave to other warps."""
 LONG_ROW = 1024
@@ -44,32 +45,19 @@ def constants(shared_bytes: int, sums: Sums) -> dict[str, int | str]:
     raise DeviceError(f"SSSP needs more than the device's {shared_bytes} bytes of shared memory")
 
 
-class PushPull:
-    """Searches by push and pull, for graphs whose hubs hold much of them; lengths of 32 bits.
+class PushPull(Method):
+    """Searches by push and pull, for graphs whose hubs hold much of them; lengths of 32 bits."""
 
-    Parameters
-    ----------
-    out, into
-        Rows on the device; weights as bits.
-    tuples
-        Input tuples at each row, on the device.
-    sums
-        Types of lengths and weights.
-    step
-        First step of the bound.
-    """
+    _COUNTS = slice(6, 16)
 
-    def __init__(
-        self, out: DeviceRows, into: DeviceRows, tuples: Any, sums: Sums, step: float
-    ) -> None:
-        self._out, self._into = out, into
-        self._step = min(step, sums.longest_step)
-        self._heads = _Heads(out, into, sums)
-        # Rows fall by tuples, and a warp's share begins at a multiple of what it takes at a time.
-        self._hubs = int((tuples > LONG_ROW).sum()) // (QUAD_ROWS * _UNITS[0]) * QUAD_ROWS
-        self._hubs *= _UNITS[0]
+    def __init__(self, graph: Weighted) -> None:
+        super().__init__(graph)
+        self._heads = self._heads_of(graph)
+        # A warp's share begins at a multiple of what it takes at a time.
+        taken = QUAD_ROWS * _UNITS[0]
+        self._hubs = graph.rows_above(LONG_ROW) // taken * taken
         self._allocate()
-        chosen = constants(limits(cuda().cuda.Device().id)[1], sums)
+        chosen = constants(limits(cuda().cuda.Device().id)[1], graph.sums) | self._constants()
         shared = _BLOCK // 32 * int(chosen["ROOM_BYTES"])
         self._search = on_all("sssp.cu", "sssp_search", chosen, _BLOCK, shared)
 
@@ -82,7 +70,18 @@ class PushPull:
         self._marks, self._resolved = (cupy.empty(4 * quads, np.uint32) for _ in range(2))
         self._queue, self._starts = (cupy.empty(rows, np.uint32) for _ in range(2))
         self._stretches = cupy.empty(STRETCH_ROOM, np.uint64)
-        self._state = cupy.zeros(_STATE_WORDS, np.uint32)
+
+    def _heads_of(self, graph: Weighted) -> Heads:
+        """What of the rows stands apart."""
+        return Heads(graph.out, graph.into, graph.sums)
+
+    def _constants(self) -> dict[str, int | str]:
+        """Constants beside those that all searches have."""
+        return {}
+
+    def _arguments(self) -> tuple[Any, ...]:
+        """Arguments of the kernel behind those that all searches have."""
+        return ()
 
     def launch(self, root: int, original_of: Any) -> Callable[[], None]:
         """What launches a search, with all arguments ready."""
@@ -98,25 +97,37 @@ class PushPull:
             *(self.parent, self._length, self._record, self._marks, self._resolved),
             *(self._queue, self._starts, self._stretches, np.uint32(STRETCH_ROOM), self._state),
             *(np.float32(self._step), np.uint32(root)),
+            *self._arguments(),
         )
         return partial(self._search, arguments)
 
-    def counts(self) -> Any:
-        """Rows without a parent, then arcs examined by phase, of the last search: uint64 (5,)."""
-        return self._state[_COUNTS].get().view(np.uint64)
 
+class Heads:
+    """First arcs of all in-rows in columns, and the lightest weight of each out-row.
 
-class _Heads:
-    """First arcs of all in-rows in columns, and the lightest weight of each out-row."""
+    Parameters
+    ----------
+    out, into
+        Rows, or five arcs of each at least; offsets of 32 or 64 bits.
+    sums
+        Types of the weights.
+    found
+        Extents of the in-rows, where it is not these that tell them.
+    """
 
-    def __init__(self, out: DeviceRows, into: DeviceRows, sums: Sums) -> None:
-        cupy, found = cuda(), extents(into, 0, 1)
+    def __init__(
+        self, out: DeviceRows, into: DeviceRows, sums: Sums, found: Extents | None = None
+    ) -> None:
+        cupy = cuda()
+        found = found or extents(into, 0, 1)
         self.longer1, self.longer3 = found.longer1, found.longer3
         self.head = cupy.empty(2 * into.rows, np.uint32)
         self.second = cupy.empty(self.longer1, np.uint32)
         self.pair = cupy.empty(4 * self.longer1, np.uint32)
         self.pair2 = cupy.empty(4 * self.longer3, np.uint32)
         infinite = INFINITE_INTEGERS if sums.integers else {}
+        if into.offsets.dtype.itemsize == 4:
+            infinite = {**infinite, **SHARES}
         fill = kernel("heads.cu", "light_heads", infinite)
         sizes = (np.uint32(n) for n in (into.rows, self.longer1, self.longer3))
         held = (into.offsets, into.neighbors, into.weights)

@@ -12,9 +12,9 @@ import numpy as np
 
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.bitmap import words_for
-from ooc_graph.kernels.cuda_held import hold
+from ooc_graph.kernels.cuda_held import hold, require_rows
 from ooc_graph.kernels.cuda_modules import cuda, within_memory
-from ooc_graph.kernels.cuda_sssp_shared import C_TYPES, IDS, STEP, CudaSsspShared, steps_for
+from ooc_graph.kernels.cuda_sssp_shared import C_TYPES, STEP, CudaSsspShared, steps_for
 from ooc_graph.kernels.cuda_steps import (
     AGAIN,
     ARCS,
@@ -23,11 +23,12 @@ from ooc_graph.kernels.cuda_steps import (
     KEPT,
     LISTED,
     dealt,
+    ids_of,
     least,
     owned_row,
-    require_few,
     starts_of,
     threads_for,
+    values_at,
 )
 from ooc_graph.kernels.interface import SsspTree
 from ooc_graph.kernels.sssp_search import distance_dtype, overflow_error, survey
@@ -40,8 +41,9 @@ Payload = tuple[AnyArray, AnyArray, AnyArray]
 class CudaSsspRank:
     """SSSP steps on the rows of one shard; buffers for the own rows are allocated once.
 
-    They take 20 bytes a row beside the rows. A push takes as much as the distances of the whole
-    graph while it lasts, and an id and a distance for each vertex that it tells of.
+    They take 12 bytes and two ids a row beside the rows. A push takes as much as the distances of
+    the whole graph while it lasts, and an id for each vertex that it tells of. Ids are of 32 bits,
+    from 2**32 vertices on of 64.
 
     Parameters
     ----------
@@ -49,7 +51,8 @@ class CudaSsspRank:
         Which rows these are.
     out, into
         Light-first rows to push and to pull along (the same object when undirected), in host
-        memory; weights float32, float64, int32 or int64, not negative.
+        memory; weights float32, float64, int32 or int64, not negative; ids as
+        `ooc_graph.layout.names.id_dtype` says.
     tuples
         Input tuples at each own row, in host memory.
 
@@ -58,14 +61,16 @@ class CudaSsspRank:
     DeviceError
         There is no usable device.
     UsageError
-        Weights of another type, 64-bit ids, or too many vertices for 32 bits.
+        Weights of another type, ids of the other type, more than `MOST_VERTICES` vertices, or
+        2**32 - 1 own rows.
     MemoryBudgetError
         The device's memory is too small; so in every step.
     """
 
     def __init__(self, dealing: Dealing, out: Rows, into: Rows, tuples: AnyArray) -> None:
         cupy, rows = cuda(), dealing.rows
-        require_few(dealing.vertices)
+        self._ids = ids = ids_of(dealing.vertices)
+        require_rows(rows)
         weights = _require_weights(out)
         dtype = distance_dtype(weights)
         self.vertices, self.arcs = dealing.vertices, len(out.neighbors)
@@ -74,20 +79,22 @@ class CudaSsspRank:
         self._heaviest = dtype.type(weights.max(initial=0))
         self._pending = self._left = 0
         with within_memory("SSSP on these rows"):
-            self._out = hold(out, weighted=True)
-            self._into = self._out if into is out else hold(into, weighted=True)
-            self._steps = steps_for(weights.dtype, dtype)
-            # Arcs relaxed with the distance that a row has; rows in the queue, as list and set;
-            # rows that wait for a higher bound, or for a parent, and a list that takes turns.
-            self._taken, self._queue, self._parent = (cupy.empty(rows, IDS) for _ in range(3))
-            self._waiting = [cupy.empty(rows, IDS) for _ in range(2)]
+            self._out = hold(out, weighted=True, ids=ids)
+            self._into = self._out if into is out else hold(into, weighted=True, ids=ids)
+            self._steps = steps_for(weights.dtype, dtype, ids)
+            # Arcs relaxed with the distance that a row has, at most as many as there are vertices;
+            # rows in the queue, as list and set; rows that wait for a higher bound, or for a
+            # parent, and a list that takes turns.
+            self._taken, self._parent = (cupy.empty(rows, ids) for _ in range(2))
+            self._queue = cupy.empty(rows, np.uint32)
+            self._waiting = [cupy.empty(rows, np.uint32) for _ in range(2)]
             self._queued = cupy.empty(2 * words_for(rows), np.uint32)
 
     def start(self) -> None:
         """Forget everything."""
         self.drop_pending()
         self._left = 0
-        self._parent.fill(np.iinfo(IDS).max)
+        self._parent.fill(np.iinfo(self._ids).max)
 
     def survey(self) -> tuple[tuple[int, int, int, int], float]:
         """Tuples at the first rows and at all, first rows with spread weights and all; a step."""
@@ -100,14 +107,14 @@ class CudaSsspRank:
         # The first step is a float64; beyond the largest float32 it is as good as infinite.
         with np.errstate(over="ignore"):
             near = np.array([min(self._top, smallest)], dtype)
-        return np.empty(0, IDS), np.empty(0, dtype), near
+        return np.empty(0, self._ids), np.empty(0, dtype), near
 
     def seed(self, root: int) -> Payload:
         """Payload that puts the root at distance 0, if this rank owns it."""
         if owned_row(root, self._dealing) is None:
             return self.nothing(self._top)
         dtype = self._top.dtype
-        return np.array([root], IDS), np.zeros(1, dtype), np.array([self._top], dtype)
+        return np.array([root], self._ids), np.zeros(1, dtype), np.array([self._top], dtype)
 
     def drop_pending(self) -> None:
         """Forget the rows that wait above the bound."""
@@ -139,7 +146,8 @@ class CudaSsspRank:
         if not counts[EXAMINED]:
             return nothing, 0, 0
         listed, examined = counts[LISTED], counts[EXAMINED]
-        target, found, again = self._emit(shared, first, arcs[:listed], examined)
+        with shared.turn:
+            target, found, again = self._emit(shared, first, arcs[:listed], examined)
         return (target, found, nothing[2]), examined, again
 
     def _queue_rows(self, shared: CudaSsspShared, bound: Any) -> None:
@@ -166,7 +174,7 @@ class CudaSsspRank:
     ) -> tuple[AnyArray, AnyArray, int]:
         """Vertices that the queue's arcs improve, their smallest candidates; improved again."""
         cupy, steps = cuda(), self._steps
-        target = cupy.empty(min(examined, self.vertices), IDS)
+        target = cupy.empty(min(examined, self.vertices), self._ids)
         best = cupy.full(self.vertices, self._top, self._top.dtype)
         steps.clear()
         steps.launch(
@@ -178,13 +186,13 @@ class CudaSsspRank:
         )
         counts = steps.fetch()
         target = target[: counts[EMITTED]]
-        return target.get(), best[target].get(), counts[AGAIN]
+        return target.get(), values_at(best, target), counts[AGAIN]
 
     @within_memory(STEP)
     def pull(self, shared: CudaSsspShared, final: float, floor: float) -> tuple[Payload, int, int]:
         """Own rows beyond ``final`` that improve; their out-arcs; arcs examined."""
         cupy, steps, kind = cuda(), self._steps, self._top.dtype.type
-        target = cupy.empty(int(self._rows), IDS)
+        target = cupy.empty(int(self._rows), self._ids)
         found = cupy.empty(int(self._rows), self._top.dtype)
         steps.clear()
         steps.launch(
@@ -209,7 +217,7 @@ class CudaSsspRank:
         steps.launch(
             "measure_rows",
             rows,
-            *(*place, into.offsets, into.weights, shared.distance, np.uint32(root), self._top),
+            *(*place, into.offsets, into.weights, shared.distance, self._ids.type(root), self._top),
             *(arcs, nearest, self._parent, steps.counts),
         )
         examined, starts = steps.fetch()[EXAMINED], starts_of(arcs)
@@ -221,7 +229,8 @@ class CudaSsspRank:
                 *(self._rows, starts, *self._dealt, into.offsets, into.neighbors, into.weights),
                 *(shared.distance, self._top, np.uint32(choose), nearest, self._parent),
             )
-        left, ids = self._waiting[0], self._waiting[1]
+        del starts, nearest
+        left, ids = self._waiting[0], cupy.empty(rows, self._ids)
         found = shared.distance, self._top, self._parent
         steps.launch("list_left", rows, *place, *found, left, ids, steps.counts)
         self._left = steps.fetch()[LISTED]
@@ -231,7 +240,7 @@ class CudaSsspRank:
     def resolve(self, shared: CudaSsspShared) -> AnyArray:
         """Vertices on plateaus that are next to one that has a parent, and take it; any order."""
         steps, into = self._steps, self._into
-        (left, kept), solved = self._waiting, cuda().empty(self._left, IDS)
+        (left, kept), solved = self._waiting, cuda().empty(self._left, self._ids)
         steps.clear()
         steps.launch(
             "resolve_rows",

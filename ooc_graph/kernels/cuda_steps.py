@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda_held import MOST_ROWS
+from ooc_graph.kernels.cuda_held import NARROW
 from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel
-from ooc_graph.types import AnyArray, Dealing, owner_of
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, owner_of
 
 LISTED, KEPT, ARCS, EXAMINED, EMITTED, AGAIN, LEAST = range(7)
 """Words of the counts, as ``rank.cuh`` has them."""
+MOST_VERTICES = DEAL_BLOCK << 32
+"""The kernels number blocks of ids in 32 bits."""
 _WORDS = 8
 _MOST_BLOCKS = 4096
 _SHARE_ARCS = 256
+_PIECE = 1 << 21
 
 
 class Steps:
@@ -79,18 +84,25 @@ def dealt(dealing: Dealing) -> tuple[np.uint32, np.uint32]:
     return np.uint32(dealing.shards), np.uint32(dealing.shard)
 
 
-def require_few(vertices: int) -> None:
-    """Refuse graphs whose ids do not fit.
+def ids_of(vertices: int) -> np.dtype[Any]:
+    """Type of a graph's ids in neighbours, parents and lists: uint32, or uint64 where need be.
 
     Raises
     ------
     UsageError
-        There are more than `MOST_ROWS` vertices.
+        There are more than `MOST_VERTICES` vertices.
     """
-    if vertices > MOST_ROWS:
+    if vertices > MOST_VERTICES:
         raise UsageError(
-            f"the graph has {vertices:,} vertices; a CUDA device searches {MOST_ROWS:,} at most"
+            f"the graph has {vertices:,} vertices; ranks on CUDA devices search "
+            f"{MOST_VERTICES:,} at most"
         )
+    return id_dtype(vertices)
+
+
+def width(ids: np.dtype[Any]) -> dict[str, int | str]:
+    """What sources are compiled with for ids of this type."""
+    return {} if ids == NARROW else {"VERTEX": "u64"}
 
 
 def owned_row(root: int, dealing: Dealing) -> int | None:
@@ -103,6 +115,25 @@ def owned_row(root: int, dealing: Dealing) -> int | None:
 def wait() -> None:
     """Wait for the current stream: other threads, that may have another, go on from here."""
     cuda().cuda.get_current_stream().synchronize()
+
+
+def values_at(values: Any, places: Any) -> AnyArray:
+    """Values at these places of an array on the device, in host memory.
+
+    Taken in pieces, so that the device needs little beside both arrays.
+    """
+    found = np.empty(len(places), values.dtype)
+    for piece in pieces(len(places), _PIECE):
+        # CuPy looks up places as signed numbers, which ids of 64 bits are small enough for.
+        at = places[piece]
+        found[piece] = values[at.view(np.int64) if at.itemsize == 8 else at].get()
+    return found
+
+
+def pieces(count: int, most: int) -> Iterator[slice]:
+    """Slices of at most so many that make up ``count``."""
+    for low in range(0, count, max(most, 1)):
+        yield slice(low, min(low + max(most, 1), count))
 
 
 def uploaded(arrays: list[AnyArray], dtype: np.dtype[Any]) -> Any:

@@ -15,7 +15,6 @@ import numpy as np
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.kernels.cuda_held import NULL
 from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel
-from ooc_graph.types import AnyArray
 
 _GRID = 2048
 _GIVEN = {"float32": "float", "float64": "double", "int64": "i64"}
@@ -337,25 +336,3 @@ def _places(keys: Any) -> Any:
 
 def _or_null(array: Any) -> Any:
     return NULL if array is None else array
-
-
-def pinned_buffer(size_bytes: int) -> AnyArray:
-    """Host memory that the device copies to at full speed, uint8; ordinary where there is none."""
-    cupy = cuda()
-    try:
-        return np.frombuffer(cupy.cuda.alloc_pinned_memory(size_bytes), np.uint8, size_bytes)
-    except (MemoryError, cupy.cuda.runtime.CUDARuntimeError):
-        return np.empty(size_bytes, np.uint8)
-
-
-def free_pinned() -> None:
-    """Give unused pinned memory back to the system."""
-    cuda().get_default_pinned_memory_pool().free_all_blocks()
-
-
-def free_bytes() -> int:
-    """Device memory that can be had now."""
-    cupy = cuda()
-    pool = cupy.get_default_memory_pool()
-    free: int = cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
-    return free

@@ -52,6 +52,11 @@ class CpuManyBfs:
         """Rows of the graph."""
         return len(self._out.offsets) - 1
 
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether batches were given up: each thread has a search of its own."""
+        return self._is_thin
+
     def run(
         self,
         sources: IntArray,

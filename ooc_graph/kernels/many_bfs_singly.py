@@ -8,11 +8,11 @@ search.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from ooc_graph.kernels.bfs_search import CpuBfsSearch
+from ooc_graph.kernels.side_by_side import side_by_side
 from ooc_graph.kernels.team import Team
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
 
@@ -36,14 +36,11 @@ class BfsSideBySide:
 
         ``level`` is int32 (rows,), -1 unreached, and changes with the next search.
         """
-        threads = len(self._searches)
 
-        def work(thread: int) -> None:
-            for place in range(thread, len(sources), threads):
-                take(place, self._searches[thread].run(int(sources[place])).level)
+        def search(thread: int, place: int) -> None:
+            take(place, self._searches[thread].run(int(sources[place])).level)
 
-        with ThreadPoolExecutor(threads) as executor:
-            list(executor.map(work, range(threads)))
+        side_by_side(len(self._searches), len(sources), search)
 
 
 def write_levels(level: AnyArray, most: int, row: AnyArray) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.bellman_ford import Potentials, potentials, restore, reweighted
+from ooc_graph.kernels.many_choice import Chooser
 from ooc_graph.kernels.many_parents import find_parents
 from ooc_graph.kernels.many_search import LANES, CpuManySearch
-from ooc_graph.kernels.many_singly import Chooser
 from ooc_graph.kernels.sssp_push import LightRows
 from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import Team
@@ -55,12 +55,12 @@ class CpuJohnson:
         self.potentials: Potentials | None = None
         longest = None
         if out.weights.min(initial=0) < 0:
-            plain = _plain(out)
+            plain = plain_rows(out)
             self.potentials = potentials(plain)
             by = self.potentials.potential
-            longest = _longest_reweighted(plain, by)
-            out = _as_rows(reweighted(plain, by, into=False))
-            into = _as_rows(reweighted(_plain(into), by, into=True))
+            longest = longest_reweighted(plain, by)
+            out = as_rows(reweighted(plain, by, into=False))
+            into = as_rows(reweighted(plain_rows(into), by, into=True))
         self._team, self._lanes = team, lanes
         self.search = CpuManySearch(out, into, team, lanes, longest)
         self.chooser: Chooser | None = None
@@ -72,10 +72,26 @@ class CpuJohnson:
         """Type of the distances."""
         return self.search.dtype
 
-    def expect(self, sources: int) -> None:
-        """Prepare for so many sources in all runs to come."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether all pairs were found at once, by Floyd-Warshall."""
+        return self.chooser is not None and self.chooser.closed is not None
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether sources are searched from one by one, each on a thread."""
+        return self.chooser is not None and self.chooser.side_by_side is not None
+
+    def expect(self, sources: int, closing: int = 0) -> None:
+        """Prepare for so many sources in all runs to come.
+
+        Parameters
+        ----------
+        closing
+            How many of them are searched from here, if a matrix of all pairs may be kept; else 0.
+        """
         if self.chooser is not None:
-            self.chooser.expect(sources)
+            self.chooser.expect(sources, closing)
         else:
             self.search.expect(sources)
 
@@ -116,23 +132,37 @@ class CpuJohnson:
         return answer
 
 
-def _longest_reweighted(plain: LightRows, potential: AnyArray) -> int | None:
+def longest_reweighted(plain: LightRows, potential: AnyArray) -> int | None:
+    """As `longest_shifted`, of rows in memory."""
+    weights = plain.weights
+    return longest_shifted((weights.min(initial=0), weights.max(initial=0)), potential)
+
+
+def longest_shifted(ends: tuple[Any, Any], potential: AnyArray) -> int | None:
     """Bound of a path's integer length in new weights; None for floats.
 
     Along a path potentials cancel, but for the first and the last: each new weight may be larger
     by all their span, but not the sum.
+
+    Parameters
+    ----------
+    ends
+        Lightest and heaviest weight, and 0 among them or between.
+    potential
+        (rows,).
     """
     if potential.dtype.kind == "f":
         return None
-    ends = plain.weights.min(initial=0), plain.weights.max(initial=0)
     heaviest = max(abs(int(weight)) for weight in ends)
     return heaviest * len(potential) - int(potential.min(initial=0))
 
 
-def _plain(rows: Rows) -> LightRows:
+def plain_rows(rows: Rows) -> LightRows:
+    """Rows as kernels take them; no weight is kept apart."""
     assert rows.weights is not None
     return LightRows(rows.offsets.view(np.int64), rows.neighbors, rows.weights, rows.weights[:0])
 
 
-def _as_rows(rows: LightRows) -> Rows:
+def as_rows(rows: LightRows) -> Rows:
+    """The way back."""
     return Rows(rows.offsets.view(np.uint64), rows.neighbors, rows.weights)

@@ -47,9 +47,9 @@ def mark_needed(rows: Any, to: Any, away: Any, margin: Any, top: Any, needed: An
             v = np.int64(rows.neighbors[position])
             keep = True
             for mark in range(len(to)):
-                # A source that reaches u reaches the landmark over it. Only if that leads back to u
-                # does the span bound the source's way to u, and so the rounding of its sums.
-                found = away[mark, u] < top and to[mark, u] < top and away[mark, v] < top
+                # A source that reaches u reaches v over the landmark, too, and the span bounds that
+                # way: a way to u that is longer than the span is not part of a shortest one to v.
+                found = to[mark, u] < top and away[mark, v] < top
                 if found and rows.weights[position] > to[mark, u] + away[mark, v] + margin:
                     keep = False
                     break

@@ -60,12 +60,18 @@ class CpuManySearch:
         self._lanes = lanes
         self._pruned: tuple[LightRows, LightRows] | None = None
         self.counts: IntArray = np.zeros((team.threads, 4), np.int64)
-        _require_room(self._out, self.dtype, longest)
+        heaviest = self._out.weights.max(initial=0)
+        require_room(heaviest, self.vertices, self.dtype, longest)
 
     @property
     def vertices(self) -> int:
         """Rows of the graph."""
         return len(self._out.offsets) - 1
+
+    @property
+    def team(self) -> Team:
+        """Threads that search."""
+        return self._team
 
     @property
     def rows(self) -> tuple[LightRows, LightRows]:
@@ -81,7 +87,10 @@ class CpuManySearch:
     def expect(self, sources: int) -> None:
         """Drop arcs that nobody needs if so many sources, in all runs to come, pay for it."""
         if sources >= PRUNED_FROM and self._pruned is None and self.vertices:
+            counted = self.counts.copy()
             self._pruned = self._prune()
+            # Of searches that were asked for alone.
+            self.counts = counted
 
     def run(
         self,
@@ -90,6 +99,7 @@ class CpuManySearch:
         *,
         lanes: int | None = None,
         potential: AnyArray | None = None,
+        pruning: bool = True,
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``.
 
@@ -103,6 +113,8 @@ class CpuManySearch:
             Most sources in a batch, by default those of this object.
         potential
             (vertices,): what the weights were shifted by; distances are given without it.
+        pruning
+            Whether arcs that nobody needs are dropped first if so many sources pay for it.
 
         Returns
         -------
@@ -112,7 +124,8 @@ class CpuManySearch:
         """
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
-        self.expect(len(sources))
+        if pruning:
+            self.expect(len(sources))
         out, into = (self._out, self._into) if self._pruned is None else self._pruned
         if len(sources):
             self._search(out, into, sources, answer, lanes or self._lanes, potential)
@@ -232,9 +245,23 @@ def _states(rows: int, dtype: np.dtype[Any], lanes: int, threads: int) -> Batch:
     )
 
 
-def _require_room(rows: LightRows, dtype: np.dtype[Any], longest: int | None) -> None:
-    """Refuse weights whose sums might not fit."""
-    heaviest, vertices = rows.weights.max(initial=0), len(rows.offsets) - 1
+def require_room(heaviest: Any, vertices: int, dtype: np.dtype[Any], longest: int | None) -> None:
+    """Refuse weights whose sums might not fit.
+
+    Parameters
+    ----------
+    heaviest
+        The largest weight.
+    dtype
+        Of the distances.
+    longest
+        As of `CpuManySearch`.
+
+    Raises
+    ------
+    InputError
+        They might not.
+    """
     if dtype.kind == "f":
         if sums_may_overflow(float(heaviest), vertices, dtype):
             raise overflow_error(dtype)

@@ -24,6 +24,44 @@ def bound_above(smallest: Any, step: float, top: Any) -> float:
     return top.dtype.type(raised(scratch, smallest, step, top))  # type: ignore[no-any-return]
 
 
+class SharedBounds:
+    """What the last merge told of all distances; the same wherever those stand.
+
+    Parameters
+    ----------
+    dtype
+        Of the distances: float32, float64 or int64.
+
+    Attributes
+    ----------
+    top
+        Distance of what is not reached, (1,).
+    """
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.top = unreached(dtype)
+        self._smallest = self._low = self.top[0]
+
+    @property
+    def smallest(self) -> float:
+        """Smallest candidate not yet taken, of all ranks in the last merge."""
+        return self._smallest  # type: ignore[no-any-return]
+
+    @property
+    def low(self) -> float:
+        """Smallest distance that the last merge improved."""
+        return self._low  # type: ignore[no-any-return]
+
+    @property
+    def unreached(self) -> float:
+        """Distance of what is not reached."""
+        return self.top[0]  # type: ignore[no-any-return]
+
+    def bound_above(self, step: float) -> float:
+        """Bound that lies ``step`` above the smallest candidate."""
+        return bound_above(self._smallest, step, self.top[0])
+
+
 @kernel
 def _relax(
     distance: Any, marks: Any, improved: Any, count: int, vertices: Any, candidates: Any
@@ -50,7 +88,7 @@ def _unmark(distance: Any, marks: Any, improved: Any, low: Any) -> Any:
     return low
 
 
-class CpuSsspShared:
+class CpuSsspShared(SharedBounds):
     """Replica of all distances and of the set of vertices waiting on plateaus, in host memory.
 
     Parameters
@@ -62,32 +100,12 @@ class CpuSsspShared:
     """
 
     def __init__(self, vertices: int, dtype: np.dtype[Any]) -> None:
-        self.top = unreached(dtype)
+        super().__init__(dtype)
         self.distance = np.full(vertices, self.top[0], dtype)
         self.waiting = np.zeros(words_for(vertices), np.uint64)
         self._marks = np.zeros(vertices, np.uint8)
         self._list = np.empty(vertices, np.int64)
         self.improved = self._list[:0]
-        self._smallest = self._low = self.top[0]
-
-    @property
-    def smallest(self) -> float:
-        """Smallest candidate not yet taken, of all ranks in the last merge."""
-        return self._smallest  # type: ignore[no-any-return]
-
-    @property
-    def low(self) -> float:
-        """Smallest distance that the last merge improved."""
-        return self._low  # type: ignore[no-any-return]
-
-    @property
-    def unreached(self) -> float:
-        """Distance of what is not reached."""
-        return self.top[0]  # type: ignore[no-any-return]
-
-    def bound_above(self, step: float) -> float:
-        """Bound that lies ``step`` above the smallest candidate."""
-        return bound_above(self._smallest, step, self.top[0])
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Relax (three arrays), or toggle the set of those waiting for a parent (one array)."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from numba.core import cgutils
 from numba.np.arrayobj import make_array
 
 from ooc_graph.kernels.compiled import instruction, kernel
+from ooc_graph.threads import Threads
 from ooc_graph.types import IntArray
 
 LINE = 8
@@ -137,7 +138,7 @@ class Team:
         if threads < 1:
             raise ValueError(f"a team needs at least 1 thread, got {threads}")
         self.threads = threads
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Threads | None = None
         # Two launches at once could each hold some of the threads that the other waits for.
         self._one_launch = threading.Lock()
 
@@ -179,7 +180,7 @@ class Team:
         args: tuple[object, ...],
     ) -> None:
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="ooc-graph-team")
+            self._pool = Threads(self.threads - 1, thread_name_prefix="ooc-graph-team")
 
         def run(thread: int) -> None:
             try:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ooc_graph.kernels.bfs_list import choose_direction
 from ooc_graph.kernels.bfs_pull import CHUNK_WORDS, FOUND, FOUND_ARCS, pull_part
+from ooc_graph.kernels.bfs_push import claim
 from ooc_graph.kernels.bitmap import (
     LOW,
     ONE,
@@ -26,7 +27,7 @@ from ooc_graph.kernels.bitmap import (
 from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.interface import PUSH
 from ooc_graph.kernels.team import CHUNK, atomic_add
-from ooc_graph.kernels.tier_rows import keep
+from ooc_graph.kernels.tier_rows import keep_rest
 from ooc_graph.types import IntArray
 
 
@@ -70,8 +71,8 @@ def pull_tails(
             tree.parent[row] = neighbors[place + looked - 1]
             tree.level[row] = depth
             tree.found[row >> 6] |= ONE << (np.uint64(row) & LOW)
-        elif window.cursor[index] + count < lengths[row]:
-            kept = keep(window, kept, row, window.cursor[index] + count)
+        else:
+            kept = keep_rest(window, kept, index, lengths)
     return kept, examined
 
 
@@ -88,43 +89,22 @@ def push_parts(
     neighbors: Any,
 ) -> tuple[int, int]:
     """Push arcs that are at hand; the rows kept, and the end of the new vertices in ``queue``."""
-    none = np.uint64(len(tree.parent))
     for index in range(begin, end):
-        u, count, place = window.row[index], window.asked[index], window.place[0, index]
-        me = np.uint64(u)
-        for position in range(place, place + count):
-            v = np.uint64(neighbors[position])
-            if has(tree.visited, v):
-                continue
-            old = np.uint64(tree.parent[v])
-            if me < old:
-                tree.parent[v] = me
-                if old >= none:
-                    queue[tail] = v
-                    tail += 1
-        if window.cursor[index] + count < lengths[u]:
-            kept = keep(window, kept, u, window.cursor[index] + count)
+        u, first = np.uint64(window.row[index]), window.place[0, index]
+        tail = claim(tree, u, neighbors, first, first + window.asked[index], queue, tail)
+        kept = keep_rest(window, kept, index, lengths)
     return kept, tail
 
 
 @subroutine
 def _push_heads(heads: Any, tree: Any, queue: Any, begin: int, end: int) -> tuple[int, int]:
     """Push the heads of ``queue[begin:end]``; the end of the new vertices, and rows with more."""
-    tail, longer, none = end, 0, np.uint64(len(tree.parent))
+    tail, longer = end, 0
     for index in range(begin, end):
         u = np.uint64(queue[index])
-        first, last = heads.starts[u], heads.starts[u + ONE]
-        longer += last - first < heads.lengths[u]
-        for position in range(first, last):
-            v = np.uint64(heads.neighbors[position])
-            if has(tree.visited, v):
-                continue
-            old = np.uint64(tree.parent[v])
-            if u < old:
-                tree.parent[v] = u
-                if old >= none:
-                    queue[tail] = v
-                    tail += 1
+        first, stop = np.int64(heads.starts[u]), np.int64(heads.starts[u + ONE])
+        longer += stop - first < heads.lengths[u]
+        tail = claim(tree, u, heads.neighbors, first, stop, queue, tail)
     return tail, longer
 
 

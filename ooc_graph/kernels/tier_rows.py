@@ -324,6 +324,13 @@ def keep(window: Any, kept: int, row: Any, cursor: Any) -> int:
     return kept + 1
 
 
+@subroutine
+def keep_rest(window: Any, kept: int, index: int, lengths: Any) -> int:
+    """As `keep`, for the row at a place: behind the arcs that it was given, if it has more."""
+    row, cursor = window.row[index], window.cursor[index] + window.asked[index]
+    return keep(window, kept, row, cursor) if cursor < lengths[row] else kept
+
+
 @kernel
 def copy_heads(
     heads: Any,
@@ -353,8 +360,7 @@ def copy_heads(
                 heads.weights[target + arc] = weights[place + arc]
             if cursor + count == heads.lengths[row]:
                 heaviest[0] = max(heaviest[0], weights[place + count - 1])
-        if cursor + count < limits[row]:
-            kept = keep(window, kept, row, cursor + count)
+        kept = keep_rest(window, kept, index, limits)
     return kept
 
 

@@ -15,7 +15,7 @@ from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.sssp_parents import CHUNK_ROWS, Lane
 from ooc_graph.kernels.sssp_push import path_sum
 from ooc_graph.kernels.team import CHUNK, FIRST_FREE, LINE, atomic_add
-from ooc_graph.kernels.tier_rows import keep
+from ooc_graph.kernels.tier_rows import keep_rest
 
 EXAMINED, REACHED = FIRST_FREE, FIRST_FREE + LINE
 """Words of the control array: arcs looked at, rows reached for the first time."""
@@ -76,8 +76,8 @@ def relax_parts(
                 put(improved, v)
             arc += 1
         examined += arc
-        if arc == count and window.cursor[index] + count < lengths[row]:
-            kept = keep(window, kept, row, window.cursor[index] + count)
+        if arc == count:
+            kept = keep_rest(window, kept, index, lengths)
     return kept, examined
 
 
@@ -197,8 +197,8 @@ def pull_tails(
             put(changed, row)
             low = min(low, best)
             reached += before == top
-        if arc == count and window.cursor[index] + count < lengths[row]:
-            kept = keep(window, kept, row, window.cursor[index] + count)
+        if arc == count:
+            kept = keep_rest(window, kept, index, lengths)
     return kept, examined, reached, low
 
 
@@ -250,9 +250,8 @@ def overflow_parts(
     """Tell whether a neighbour of these rows is unreached; the rows kept, and that."""
     lost = False
     for index in range(begin, end):
-        row, count, there = window.row[index], window.asked[index], window.place[0, index]
-        for arc in range(count):
+        there = window.place[0, index]
+        for arc in range(window.asked[index]):
             lost |= distance[np.int64(neighbors[there + arc])] == top
-        if window.cursor[index] + count < lengths[row]:
-            kept = keep(window, kept, row, window.cursor[index] + count)
+        kept = keep_rest(window, kept, index, lengths)
     return kept, lost

@@ -14,7 +14,7 @@ from ooc_graph.kernels.compiled import kernel, subroutine
 from ooc_graph.kernels.sssp_parents import CHUNK_ROWS
 from ooc_graph.kernels.sssp_push import path_sum
 from ooc_graph.kernels.team import CHUNK, atomic_add
-from ooc_graph.kernels.tier_rows import keep
+from ooc_graph.kernels.tier_rows import keep_rest
 from ooc_graph.kernels.tier_sssp import EXAMINED, beyond_head
 
 
@@ -121,8 +121,8 @@ def parent_tails(
             distance, parent, row, floor, top, neighbors, weights, there, weighs, count
         )
         examined += looked
-        if looked == count and window.cursor[index] + count < lengths[row]:
-            kept = keep(window, kept, row, window.cursor[index] + count)
+        if looked == count:
+            kept = keep_rest(window, kept, index, lengths)
     return kept, examined
 
 
@@ -155,8 +155,7 @@ def offer_parts(
                     continue
             parent[v] = u
         examined += count
-        if window.cursor[index] + count < lengths[u]:
-            kept = keep(window, kept, u, window.cursor[index] + count)
+        kept = keep_rest(window, kept, index, lengths)
     return kept, examined
 
 
@@ -196,8 +195,8 @@ def plateau_parts(
             if distance[u] == at and not has(lacking, u):
                 parent[row] = min(parent[row], neighbors[there + arc])
             arc += 1
-        if arc == count and window.cursor[index] + count < lengths[row]:
-            kept = keep(window, kept, row, window.cursor[index] + count)
+        if arc == count:
+            kept = keep_rest(window, kept, index, lengths)
     return kept
 
 
@@ -345,6 +344,6 @@ def spread_tails(
             weighs,
             count,
         )
-        if on and window.cursor[index] + count < lengths[u]:
-            kept = keep(window, kept, u, window.cursor[index] + count)
+        if on:
+            kept = keep_rest(window, kept, index, lengths)
     return kept, last

@@ -14,10 +14,11 @@ import fcntl
 import mmap
 import os
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, cast
 
+from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray
 
 BLOCK_BYTES = 1 << 20
@@ -30,14 +31,14 @@ _DIRECT = getattr(os, "O_DIRECT", 0)
 # What file systems answer that cannot go past the page cache.
 _REFUSED = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP)
 
-_writers = ThreadPoolExecutor(_MOST_WRITERS, thread_name_prefix="block-writer")
+_writers = Threads(_MOST_WRITERS, thread_name_prefix="block-writer")
 _of_thread = threading.local()
 
 
 def _begin_anew() -> None:
     """In a forked process: threads are not copied, and the blocks are the parent's still."""
     global _writers, _of_thread  # noqa: PLW0603
-    _writers = ThreadPoolExecutor(_MOST_WRITERS, thread_name_prefix="block-writer")
+    _writers = Threads(_MOST_WRITERS, thread_name_prefix="block-writer")
     _of_thread = threading.local()
 
 

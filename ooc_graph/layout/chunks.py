@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,11 @@ from ooc_graph.errors import CorruptStoreError
 from ooc_graph.layout.blocks import BLOCK_BYTES, BlockWriter, byte_view
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
+from ooc_graph.layout.packing import Packing, unit_length
 from ooc_graph.types import AnyArray
+
+UNPACKED_UNITS = 4
+"""Units that are read at a time where numbers are packed."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class FileEntry:
     crc32c
         The four bytes that end a chunk file, as an integer; None for other files.
     sidecar
-        crc32c of each 64 KiB of the chunk's elements; empty for other files.
+        crc32c of each unit of the chunk's elements (`ArraySpec.unit_bytes`); empty for other files.
     """
 
     path: str
@@ -56,7 +60,8 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
         Folder of the (partial) store; it exists.
     parts
         Arrays, of one dimension or of whole rows, whose concatenation is the chunk; the last chunk
-        is padded with zeros to full length, as Zarr's regular grid wants.
+        is padded with zeros (where numbers are packed, with their base) to full length, as Zarr's
+        regular grid wants.
 
     Raises
     ------
@@ -65,10 +70,12 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     """
     path = store / spec.chunk_path(index)
     make_folders(store, path.parent)
-    digest, sidecar = hashlib.sha256(), _Sidecar()
+    unit_bytes = SIDECAR_BYTES if spec.packing is None else spec.unit_bytes
+    digest, sidecar = hashlib.sha256(), _Sidecar(unit_bytes)
     with BlockWriter(path) as writer:
         written = 0
-        for part in _padded(spec, index, parts):
+        elements = _padded(spec, index, parts)
+        for part in elements if spec.packing is None else _packed(spec, elements):
             whole = np.ascontiguousarray(part).reshape(-1).view(np.uint8)
             # By blocks, so that one is on its way to the disk while the next is hashed.
             for start in range(0, len(whole), BLOCK_BYTES):
@@ -114,26 +121,54 @@ def _padded(spec: ArraySpec, index: int, parts: Iterable[AnyArray]) -> Iterable[
     if count != stop - start:
         raise ValueError(f"{spec.path}: chunk {index} was given {count} of {stop - start} elements")
     if count < spec.chunk:
-        yield np.zeros(spec.shape(spec.chunk - count), spec.dtype)
+        base = 0 if spec.packing is None else spec.packing.base
+        yield np.full(spec.shape(spec.chunk - count), base, spec.dtype)
+
+
+def _packed(spec: ArraySpec, parts: Iterable[AnyArray]) -> Iterator[AnyArray]:
+    """Pack consecutive elements unit by unit: a chunk is never held whole for it."""
+    assert spec.packing is not None
+    unit, filled = np.empty(unit_length(spec.dtype), spec.dtype), 0
+    for part in parts:
+        done = 0
+        while done < len(part):
+            count = min(len(unit) - filled, len(part) - done)
+            unit[filled : filled + count] = part[done : done + count]
+            filled, done = filled + count, done + count
+            if filled == len(unit):
+                yield _packed_unit(spec, unit)
+                filled = 0
+    if filled:
+        yield _packed_unit(spec, unit[:filled])
+
+
+def _packed_unit(spec: ArraySpec, unit: AnyArray) -> AnyArray:
+    assert spec.packing is not None
+    try:
+        return spec.packing.pack(unit)
+    except ValueError as error:
+        # How many bits are needed was counted in the pass over the input before this one.
+        raise OSError(f"{spec.path}: {error}; was the input changed while it was read?") from error
 
 
 class _Sidecar:
-    """crc32c of each 64 KiB of a stream."""
+    """crc32c of each unit of a stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit_bytes: int) -> None:
+        self._unit_bytes = unit_bytes
         self._crcs: list[int] = []
         self._crc, self._filled = 0, 0
 
     def add(self, data: memoryview) -> None:
         position = 0
         while position < len(data):
-            take = min(SIDECAR_BYTES - self._filled, len(data) - position)
+            take = min(self._unit_bytes - self._filled, len(data) - position)
             self._crc = google_crc32c.extend(
                 self._crc, np.frombuffer(data[position : position + take], np.uint8)
             )
             self._filled += take
             position += take
-            if self._filled == SIDECAR_BYTES:
+            if self._filled == self._unit_bytes:
                 self._close()
 
     def _close(self) -> None:
@@ -144,7 +179,7 @@ class _Sidecar:
         """The parts' crcs, and that of the whole, which needs no second look at the bytes."""
         crc = 0
         for part in self._crcs:
-            crc = _after(crc, SIDECAR_BYTES) ^ part
+            crc = _after(crc, self._unit_bytes) ^ part
         if self._filled:
             crc = _after(crc, self._filled) ^ self._crc
             self._close()
@@ -198,22 +233,19 @@ def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected
         If the file is missing, has another length, or its content does not have the crc32c.
     """
     path = store / spec.chunk_path(index)
-    padding = np.empty((spec.chunk - len(out)) * spec.item_bytes + CRC_BYTES, np.uint8)
-    whole = out.nbytes + len(padding)
     try:
         with path.open("rb", buffering=0) as file:
-            done = _read_all(file.fileno(), [byte_view(out), byte_view(padding)])
-            extra = os.pread(file.fileno(), 1, whole)
+            if spec.packing is None:
+                crc, stored = _read_plain(file.fileno(), spec, out)
+            else:
+                crc, stored = _read_packed(file.fileno(), spec, spec.packing, out)
     except FileNotFoundError:
         raise CorruptStoreError(f"{path}: chunk {index} of {spec.path} is missing") from None
-    if done != whole or extra:
+    except _LengthError as error:
         raise CorruptStoreError(
-            f"{path}: chunk {index} of {spec.path} has {'more than ' if extra else ''}{done} "
-            f"bytes, expected {whole}; restore the file or build the store again"
-        )
-    crc = google_crc32c.value(out.reshape(-1))
-    crc = google_crc32c.extend(crc, padding[:-CRC_BYTES])
-    stored = struct.unpack("<I", padding[-CRC_BYTES:].tobytes())[0]
+            f"{path}: chunk {index} of {spec.path} has {error}; restore the file or build the "
+            "store again"
+        ) from None
     if crc != stored or stored != expected:
         raise CorruptStoreError(
             f"{path}: chunk {index} of {spec.path} is damaged (its content has crc32c {crc:08x}, "
@@ -222,12 +254,61 @@ def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected
         )
 
 
-def _read_all(descriptor: int, buffers: list[memoryview]) -> int:
+class _LengthError(Exception):
+    """How many bytes a file has, and how many it should have."""
+
+
+def _read_plain(descriptor: int, spec: ArraySpec, out: AnyArray) -> tuple[int, int]:
+    """Fill ``out``; the crc32c of what was read, and the one that the file ends in."""
+    whole = spec.chunk_bytes + CRC_BYTES
+    padding = np.empty(whole - out.nbytes, np.uint8)
+    done = _read_all(descriptor, [byte_view(out), byte_view(padding)])
+    _require_length(descriptor, done, whole)
+    crc = google_crc32c.value(out.reshape(-1))
+    crc = google_crc32c.extend(crc, padding[:-CRC_BYTES])
+    return crc, struct.unpack("<I", padding[-CRC_BYTES:].tobytes())[0]
+
+
+def _read_packed(
+    descriptor: int, spec: ArraySpec, packing: Packing, out: AnyArray
+) -> tuple[int, int]:
+    """As `_read_plain`, a few units at a time, so that no second chunk is held.
+
+    They are unpacked before the chunk's crc32c is known to be right; any bytes are numbers, and
+    nobody uses them if it is not.
+    """
+    whole, crc, done = spec.chunk_bytes + CRC_BYTES, 0, 0
+    step = UNPACKED_UNITS * unit_length(spec.dtype)
+    packed = np.empty(packing.bytes_of(min(step, spec.chunk), spec.dtype), np.uint8)
+    for begin in range(0, spec.chunk, step):
+        length = min(step, spec.chunk - begin)
+        part = packed[: packing.bytes_of(length, spec.dtype)]
+        got = _read_all(descriptor, [byte_view(part)], done)
+        done += got
+        if got < len(part):
+            break
+        crc = google_crc32c.extend(crc, part)
+        if begin < len(out):
+            packing.unpack(part, length, out[begin : begin + length])
+    tail = np.empty(CRC_BYTES, np.uint8)
+    done += _read_all(descriptor, [byte_view(tail)], done)
+    _require_length(descriptor, done, whole)
+    return crc, struct.unpack("<I", tail.tobytes())[0]
+
+
+def _require_length(descriptor: int, done: int, whole: int) -> None:
+    extra = os.pread(descriptor, 1, whole)
+    if done != whole or extra:
+        raise _LengthError(f"{'more than ' if extra else ''}{done} bytes, expected {whole}")
+
+
+def _read_all(descriptor: int, buffers: list[memoryview], offset: int = 0) -> int:
+    """Fill buffers from an offset of a file on; the bytes that there were."""
     done = 0
     for buffer in buffers:
         position = 0
         while position < len(buffer):
-            got = os.preadv(descriptor, [buffer[position:]], done)
+            got = os.preadv(descriptor, [buffer[position:]], offset + done)
             if got == 0:
                 return done
             position += got

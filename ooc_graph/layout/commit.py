@@ -181,7 +181,7 @@ def partial_store(
             yield partial
             is_done = True
         finally:
-            if is_done or partial.units is None or not partial.units.done():
+            if is_done or partial.units is None or not any(partial.units):
                 _remove(partial.folder, final)
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ooc_graph.layout import names
 from ooc_graph.layout.names import ATTRIBUTES_KEY, chunk_length
+from ooc_graph.layout.packing import Packing
 
 CODECS: list[dict[str, Any]] = [
     {"name": "bytes", "configuration": {"endian": "little"}},
@@ -39,6 +41,9 @@ class ArraySpec:
     chunk_rows
         Rows a chunk, for arrays that are to be cut at the same rows as another; None: as many as
         fit `CHUNK_BYTES`.
+    packing
+        In how many bits the numbers of a one-dimensional array are stored; None: as they are.
+        The other parameters are those of the numbers, whatever they are stored in.
     """
 
     path: str
@@ -46,6 +51,7 @@ class ArraySpec:
     dtype: np.dtype[Any]
     width: int | None = None
     chunk_rows: int | None = None
+    packing: Packing | None = None
 
     @property
     def item_bytes(self) -> int:
@@ -74,22 +80,44 @@ class ArraySpec:
         """Elements, or rows, ``start, stop`` that chunk ``index`` holds."""
         return index * self.chunk, min((index + 1) * self.chunk, self.length)
 
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of a chunk as it is stored, without its crc32c."""
+        if self.packing is None:
+            return self.chunk * self.item_bytes
+        return self.packing.bytes_of(self.chunk, self.dtype)
+
+    @property
+    def unit_bytes(self) -> int:
+        """Bytes of a chunk that are checked together: 64 KiB, or what such are packed into."""
+        if self.packing is None:
+            return names.SIDECAR_BYTES
+        return self.packing.unit_bytes(self.dtype)
+
     def document(self) -> bytes:
         """``zarr.json`` of the array."""
+        if self.packing is None:
+            dtype, attributes = self.dtype.name, dict[str, Any]()
+            shape, chunk = self.shape(self.length), self.shape(self.chunk)
+        else:
+            dtype, chunk = "uint8", (self.chunk_bytes,)
+            shape = (self.chunks * self.chunk_bytes,)
+            told = {"dtype": self.dtype.name, "length": self.length, **asdict(self.packing)}
+            attributes = {ATTRIBUTES_KEY: {"packed": told}}
         return _encode(
             {
                 "zarr_format": 3,
                 "node_type": "array",
-                "shape": list(self.shape(self.length)),
-                "data_type": self.dtype.name,
+                "shape": list(shape),
+                "data_type": dtype,
                 "chunk_grid": {
                     "name": "regular",
-                    "configuration": {"chunk_shape": list(self.shape(self.chunk))},
+                    "configuration": {"chunk_shape": list(chunk)},
                 },
                 "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
                 "fill_value": 0,
                 "codecs": CODECS,
-                "attributes": {},
+                "attributes": attributes,
                 "storage_transformers": [],
             }
         )
@@ -104,13 +132,21 @@ class ArraySpec:
             If the array is stored in any other way than this package stores arrays.
         """
         length, *widths = map(int, document["shape"])
-        spec = cls(path, length, np.dtype(document["data_type"]), *widths[:1])
+        if told := document["attributes"].get(ATTRIBUTES_KEY, {}).get("packed"):
+            packing = Packing(int(told["bits"]), int(told["base"]))
+            spec = cls(path, int(told["length"]), np.dtype(told["dtype"]), packing=packing)
+            return spec._checked(document)
+        width = widths[0] if widths else None
+        spec = cls(path, length, np.dtype(document["data_type"]), width)
         rows = int(document["chunk_grid"]["configuration"]["chunk_shape"][0])
         if widths and rows != spec.chunk:
             spec = replace(spec, chunk_rows=rows)
-        if json.loads(spec.document()) != document:
-            raise ValueError(f"{path}: not stored the way this package stores arrays")
-        return spec
+        return spec._checked(document)
+
+    def _checked(self, document: Mapping[str, Any]) -> ArraySpec:
+        if json.loads(self.document()) != document:
+            raise ValueError(f"{self.path}: not stored the way this package stores arrays")
+        return self
 
 
 def group_document(attributes: Mapping[str, Any] | None = None) -> bytes:

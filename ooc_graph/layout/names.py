@@ -9,6 +9,9 @@ import numpy as np
 FORMAT_VERSION = 1
 ATTRIBUTES_KEY = "ooc_graph"
 
+WIDE_VERTICES = 1 << 32
+"""Internal ids take 64 bits in graphs of so many rows and more, else 32."""
+
 CHUNK_BYTES = 16 << 20
 CRC_BYTES = 4
 SIDECAR_BYTES = 64 << 10
@@ -46,8 +49,8 @@ def chunk_length(length: int, itemsize: int) -> int:
 
 
 def id_dtype(vertices: int) -> np.dtype[Any]:
-    """Type of neighbours: 32 bits below 2**32 vertices."""
-    return np.dtype(np.uint32 if vertices < 1 << 32 else np.uint64)
+    """Type of neighbours: 32 bits below `WIDE_VERTICES` vertices."""
+    return np.dtype(np.uint32 if vertices < WIDE_VERTICES else np.uint64)
 
 
 def internal_dtype(vertices: int) -> np.dtype[Any]:

@@ -13,7 +13,7 @@ import os
 import shutil
 import struct
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -64,14 +64,16 @@ class Units:
         (folder / _DONE).mkdir(exist_ok=True)
         _write(folder / _KEY, self.attempt / "key", key.encode())
 
-    def done(self) -> dict[int, Unit]:
-        """Units that are recorded and whose files are there, by number."""
-        found = {}
+    def __iter__(self) -> Iterator[tuple[int, Unit]]:
+        """Units that are recorded and whose files are there, and their numbers; one at a time."""
         for path in sorted((self.folder / _DONE).glob("*.json")):
             unit = _read(path)
             if unit is not None and all(_is_there(self.folder, entry) for entry in unit.entries):
-                found[int(path.stem)] = unit
-        return found
+                yield int(path.stem), unit
+
+    def done(self) -> dict[int, Unit]:
+        """All of them, by number."""
+        return dict(self)
 
 
 def key_of(folder: Path) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +23,9 @@ from ooc_graph.errors import CorruptStoreError
 from ooc_graph.layout import names
 from ooc_graph.layout.blocks import byte_view
 from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.packing import unit_length
 from ooc_graph.layout.stored import Stored
+from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, IntArray
 
 READERS = 4
@@ -75,7 +77,6 @@ class _Part:
     spec: ArraySpec
     crcs: AnyArray
     chunk_units: int
-    chunk_bytes: int
 
 
 class _Column:
@@ -91,11 +92,10 @@ class _Column:
         self.units = int(self.first_units[len(specs) - 1]) + len(last.crcs)
 
     def _part(self, stored: Stored, spec: ArraySpec) -> _Part:
-        chunk_bytes = spec.chunk * spec.dtype.itemsize
-        units = -(-chunk_bytes // names.SIDECAR_BYTES)
-        if spec.chunks > 1 and chunk_bytes % names.SIDECAR_BYTES:
-            raise ValueError(f"{spec.path}: chunks of {chunk_bytes} bytes are no whole units")
-        return _Part(spec, stored.sidecar(spec.path), units, chunk_bytes)
+        units = -(-spec.chunk_bytes // spec.unit_bytes)
+        if spec.chunks > 1 and spec.chunk_bytes % spec.unit_bytes:
+            raise ValueError(f"{spec.path}: chunks of {spec.chunk_bytes} bytes are no whole units")
+        return _Part(spec, stored.sidecar(spec.path), units)
 
     def runs(self, units: IntArray, wanted: AnyArray) -> Iterator[tuple[int, int]]:
         """Stretches of ``units`` that are wanted and follow one another in one chunk file."""
@@ -121,7 +121,10 @@ class _Column:
         return np.searchsorted(self.first_units[: len(self._parts)], units, "right") - 1
 
     def read(self, unit: int, buffer: memoryview) -> int:
-        """Read units of one chunk from ``unit`` on, check them, and give their bytes.
+        """Read units of one chunk from ``unit`` on and check them; the bytes that were read.
+
+        Packed ones are read to the buffer's end and unpacked from its beginning on: what is not
+        unpacked yet is never written over, as a unit takes less packed.
 
         Raises
         ------
@@ -131,32 +134,48 @@ class _Column:
         shard = int(self._shard(unit))
         part = self._parts[shard]
         index, within = divmod(unit - int(self.first_units[shard]), part.chunk_units)
-        offset = within * names.SIDECAR_BYTES
-        size = min(len(buffer), part.chunk_bytes - offset)
-        path = self._folder / part.spec.chunk_path(index)
+        spec, unit_bytes = part.spec, part.spec.unit_bytes
+        offset = within * unit_bytes
+        units = len(buffer) // names.SIDECAR_BYTES
+        size = min(units * unit_bytes, spec.chunk_bytes - offset)
+        data = buffer[:size] if spec.packing is None else buffer[-size:]
+        path = self._folder / spec.chunk_path(index)
         try:
-            got = _read_at(path, offset, buffer[:size])
+            got = _read_at(path, offset, data)
         except FileNotFoundError:
-            raise CorruptStoreError(
-                f"{path}: chunk {index} of {part.spec.path} is missing"
-            ) from None
+            raise CorruptStoreError(f"{path}: chunk {index} of {spec.path} is missing") from None
         first = index * part.chunk_units + within
-        for begin in range(0, size, names.SIDECAR_BYTES):
-            data = buffer[begin : min(begin + names.SIDECAR_BYTES, size)]
-            if got < begin + len(data):
+        for begin in range(0, size, unit_bytes):
+            one = data[begin : min(begin + unit_bytes, size)]
+            if got < begin + len(one):
                 raise CorruptStoreError(
-                    f"{path}: chunk {index} of {part.spec.path} ends at byte {offset + got}, "
+                    f"{path}: chunk {index} of {spec.path} ends at byte {offset + got}, "
                     "too early; restore the file or build the store again"
                 )
-            expected = int(part.crcs[first + begin // names.SIDECAR_BYTES])
-            found = google_crc32c.value(np.frombuffer(data, np.uint8))
+            expected = int(part.crcs[first + begin // unit_bytes])
+            found = google_crc32c.value(np.frombuffer(one, np.uint8))
             if found != expected:
                 raise CorruptStoreError(
-                    f"{path}: chunk {index} of {part.spec.path} is damaged from byte "
+                    f"{path}: chunk {index} of {spec.path} is damaged from byte "
                     f"{offset + begin} on (crc32c {found:08x}, its sidecar says {expected:08x}); "
                     "restore the file or build the store again"
                 )
+        if spec.packing is not None:
+            self._unpack(spec, within, data, buffer)
         return size
+
+    def _unpack(self, spec: ArraySpec, within: int, packed: memoryview, buffer: memoryview) -> None:
+        """Unpack units of a chunk from its ``within``-th on."""
+        assert spec.packing is not None
+        elements, unit_bytes = unit_length(spec.dtype), spec.unit_bytes
+        values = np.frombuffer(buffer, spec.dtype)
+        one = np.empty(unit_bytes, np.uint8)
+        for unit in range(-(-len(packed) // unit_bytes)):
+            part = packed[unit * unit_bytes : (unit + 1) * unit_bytes]
+            byte_view(one)[: len(part)] = part
+            length = min(elements, spec.chunk - (within + unit) * elements)
+            target = values[unit * elements : unit * elements + length]
+            spec.packing.unpack(one[: len(part)], length, target)
 
 
 def _read_at(path: Path, offset: int, buffer: memoryview) -> int:
@@ -221,7 +240,7 @@ class DiskUnits:
         """Whether units that are read are kept; those of a first pass over all are not worth it."""
         self._slots = [np.full(column.units, -1, np.int32) for column in self._columns]
         self._threads = readers
-        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="ooc-graph-reader")
+        self._readers = Threads(readers, thread_name_prefix="ooc-graph-reader")
 
     def _most_units(self, dtype: np.dtype[Any]) -> int:
         return self.batch_units * max(1, dtype.itemsize // self.dtypes[0].itemsize)

@@ -32,6 +32,8 @@ WINDOW_ROWS, WINDOW_ROW_BYTES = 1 << 14, 48
 """Most rows that are looked at together, of one side, and bytes of each in their list."""
 STRETCH_ROWS, STRETCH_ROW_BYTES = 1 << 16, 64
 """Rows whose lengths are made of offsets at a time, and bytes of each meanwhile."""
+UNPACKING_BYTES = 512 << 10
+"""Packed units of a side in memory beside the unpacked ones: one a reader, or a few of a chunk."""
 ALL = 1 << 62
 """Least arcs of a rule that keeps all."""
 
@@ -121,7 +123,7 @@ class Facts:
     Parameters
     ----------
     kernel
-        ``bfs`` or ``sssp``.
+        ``bfs``, ``sssp``, or ``apsp``: batches of sources, whose lanes the plan leaves out.
     vertices, rows, shards
         Of the graph.
     id_bytes, weight_bytes, distance_bytes
@@ -130,6 +132,8 @@ class Facts:
         Id tables.
     sides
         Lengths of rows of out-, and of directed graphs of in-arcs.
+    packed_bits
+        Bits of an arc in the store where they are packed; 0 where it has the same bytes there.
     """
 
     kernel: str
@@ -141,11 +145,16 @@ class Facts:
     distance_bytes: int
     table_bytes: int
     sides: tuple[Lengths, ...]
+    packed_bits: int = 0
 
     @property
     def arcs(self) -> int:
         """Arcs of all sides."""
         return sum(side.arcs for side in self.sides)
+
+    def stored_bytes(self, arcs: int) -> int:
+        """Bytes of so many arcs in the store, about."""
+        return arcs * (self.packed_bits or 8 * self.arc_bytes) // 8
 
     @property
     def arc_bytes(self) -> int:
@@ -199,7 +208,12 @@ class Plan:
             "vertex state": state,
             "row tables": _row_bytes(facts),
             "heads": self.head_arcs * facts.arc_bytes,
-            "staging": sides * (self.batch_units * _staged_bytes(facts) + _window_bytes(facts)),
+            "staging": sides
+            * (
+                self.batch_units * _staged_bytes(facts)
+                + _window_bytes(facts)
+                + _unpacking_bytes(facts)
+            ),
             "kept units": sides * self.kept_bytes,
             "reserve": RESERVE_BYTES + self.slack_bytes,
         }
@@ -256,6 +270,8 @@ def _state_bytes(facts: Facts) -> int:
     if facts.kernel == "bfs":
         # Parent, queue and level; visited, found, never, frontier and what a pull leaves.
         return facts.rows * (2 * facts.id_bytes + facts.distance_bytes) + 5 * _bitmap_bytes(facts)
+    if facts.kernel == names.APSP:
+        return 3 * _bitmap_bytes(facts)
     longest = max(int(side.length.max(initial=0)) for side in facts.sides)
     taken = 4 if longest < 1 << 30 else 8
     return facts.rows * (2 * facts.id_bytes + facts.distance_bytes + taken) + 5 * _bitmap_bytes(
@@ -298,6 +314,10 @@ def _staged_bytes(facts: Facts) -> int:
     return 2 * (1 + wider) * (names.SIDECAR_BYTES + 8)
 
 
+def _unpacking_bytes(facts: Facts) -> int:
+    return UNPACKING_BYTES if facts.packed_bits else 0
+
+
 def describe(plan: Plan) -> dict[str, Any]:
     """A plan as a table of names and numbers, JSON-able."""
     facts, arcs = plan.facts, max(plan.facts.arcs, 1)
@@ -309,5 +329,5 @@ def describe(plan: Plan) -> dict[str, Any]:
         "bytes: in all": plan.bytes,
         "arcs of each row in memory": str(plan.rule),
         "share of arcs in memory": round(plan.head_arcs / arcs, 4),
-        "bytes that stay in the store": (facts.arcs - plan.head_arcs) * facts.arc_bytes,
+        "bytes that stay in the store": facts.stored_bytes(facts.arcs - plan.head_arcs),
     }

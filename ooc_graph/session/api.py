@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,13 +23,14 @@ from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.report.host import host_facts, package_versions
 from ooc_graph.session.building import build as build_store
 from ooc_graph.session.components import components as find_components
-from ooc_graph.session.devices import AUTO
+from ooc_graph.session.devices import AUTO, CudaLimits
 from ooc_graph.session.machine import cores, parse_bytes
 from ooc_graph.session.place import place_for
 from ooc_graph.session.search import search
 from ooc_graph.shards.build import BuildOptions, BuildReport
 from ooc_graph.shards.in_memory import MemoryGraph
 from ooc_graph.shards.load import Graph
+from ooc_graph.threads import Threads
 from ooc_graph.types import EdgeBlock, NoProgress, Progress
 from ooc_graph.validate import (
     BfsAnswer,
@@ -59,6 +59,7 @@ def build(
     weight: Any = None,
     rows: str | None = None,
     shards: int | None = None,
+    compress: bool = False,
     client: Client | None = None,
     device: str = AUTO,
     memory_limit: str | int | None = None,
@@ -84,6 +85,9 @@ def build(
         ``hub``, ``light`` or ``both`` row orders; None: both where there are weights, else hub.
     shards
         Number of virtual shards, a power of two; None: by the size of the graph.
+    compress
+        Store offsets, neighbours and integer weights in the bits that they need: less is read,
+        and answers are the same.
     client
         Dask client whose workers build; None: this process, with all its cores.
     device
@@ -113,7 +117,7 @@ def build(
     >>> g = og.build("edges.txt", "edges.zarr")  # doctest: +SKIP
     """
     edges = open_source(source, format=format, directed=directed, weight=weight, **options)
-    chosen = BuildOptions(rows=rows, shards=shards, overwrite=overwrite)
+    chosen = BuildOptions(rows=rows, shards=shards, overwrite=overwrite, compress=compress)
     graph, _ = build_with_report(
         edges,
         Path(out),
@@ -175,6 +179,8 @@ def bfs(
     device: str = AUTO,
     arrays: str = "numpy",
     memory_limit: str | int | None = None,
+    device_memory: str | int | None = None,
+    host_memory: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> BfsResult:
@@ -203,6 +209,10 @@ def bfs(
         ``numpy``; ``cupy``: the answer stays on this process's CUDA device, as CuPy arrays.
     memory_limit
         Bytes of host memory for all processes of the search together.
+    device_memory, host_memory
+        Bytes (or "16GiB") of a CUDA device that a search may use, and of pinned host memory; None:
+        15/16 of what the device has, and what the process may use. Rows that do not fit the device
+        are in pinned host memory.
     overwrite
         Replace an existing result.
     progress
@@ -234,6 +244,8 @@ def bfs(
         device=device,
         arrays=arrays,
         memory_limit=memory_limit,
+        device_memory=device_memory,
+        host_memory=host_memory,
         overwrite=overwrite,
         progress=progress,
     )
@@ -251,6 +263,8 @@ def sssp(
     device: str = AUTO,
     arrays: str = "numpy",
     memory_limit: str | int | None = None,
+    device_memory: str | int | None = None,
+    host_memory: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> SsspResult:
@@ -272,6 +286,8 @@ def sssp(
         device=device,
         arrays=arrays,
         memory_limit=memory_limit,
+        device_memory=device_memory,
+        host_memory=host_memory,
         overwrite=overwrite,
         progress=progress,
     )
@@ -287,14 +303,17 @@ def _search(
     client: Client | None,
     device: str,
     memory_limit: str | int | None,
+    device_memory: str | int | None,
+    host_memory: str | int | None,
     progress: Progress | None,
     **options: Any,
 ) -> TreeResult:
+    limits = CudaLimits(parse_bytes(device_memory), parse_bytes(host_memory)).require_cuda(device)
     return search(
         opened(graph, client),
         kernel,
         source,
-        place=place_for(client, parse_bytes(memory_limit), device),
+        place=place_for(client, parse_bytes(memory_limit), device, limits),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
         **options,
@@ -410,7 +429,7 @@ def check_edges(validator: Any, source: EdgeSource, threads: int) -> list[Verdic
             for block in _blocks(source, unit):
                 twins[number].block(block)
 
-    with ThreadPoolExecutor(max(1, len(twins))) as executor:
+    with Threads(max(1, len(twins))) as executor:
         list(executor.map(show, range(len(twins))))
     for twin in twins:
         validator.merge(twin)

@@ -69,14 +69,15 @@ def johnson(
         first one those below 0. Integer distances have bins of 1 unless said otherwise.
     parents
         Whether parents are wanted, too. They are those of `sssp` where no weight is negative,
-        and form trees in any case.
+        and form trees in any case; with a ``cutoff`` those of the tree without it, so that where
+        weights are negative a parent may count as unreached itself.
     out
         Folder of the result's store, written batch by batch; a call that is stopped goes on
         where it was when it is made again. None: the answer stays in memory.
     client
         Dask client, over whose workers the sources are spread; None: this process.
     device
-        ``cpu`` or ``auto``; ``cuda`` is refused.
+        ``cpu``, ``cuda`` or ``auto``: a CUDA device where there is one that will do.
     memory_limit
         Bytes of host memory for all processes of the search together.
     overwrite

@@ -5,14 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ooc_graph.errors import UsageError
+from ooc_graph.session.devices import CPU, CUDA, CudaLimits
 from ooc_graph.session.machine import default_limit_bytes, parse_bytes
 from ooc_graph.shards.load import Graph
 
 
 def plan(
-    graph: Graph | str | Path, kernel: str = "bfs", *, memory_limit: str | int | None = None
+    graph: Graph | str | Path,
+    kernel: str = "bfs",
+    *,
+    memory_limit: str | int | None = None,
+    device: str = CPU,
+    device_memory: str | int | None = None,
+    host_memory: str | int | None = None,
 ) -> dict[str, Any]:
-    """What a search on one CPU worker holds in memory, and what stays in the store.
+    """What a search by one worker holds in memory, and what stays elsewhere.
 
     Nothing is searched; of the store the lengths of the rows are read, if they matter. An answer
     that is not written (``out=None``) takes 20 or 24 bytes a vertex besides.
@@ -25,12 +33,17 @@ def plan(
         ``bfs`` or ``sssp``.
     memory_limit
         Bytes (or "4GiB") of the worker; None: 80 % of what is free.
+    device
+        ``cpu`` or ``cuda``.
+    device_memory, host_memory
+        As of `bfs`. Where the device's memory is given, there need not be one.
 
     Returns
     -------
     dict
         As ``ooc-graph plan --json`` prints it: ``tier``, bytes in memory by purpose (``bytes: …``),
-        ``share of arcs in memory``, ``bytes that stay in the store``.
+        ``share of arcs in memory``, ``bytes that stay in the store``; of a CUDA device
+        ``device bytes: …``, ``share of arcs on the device``, ``bytes of pinned host memory``.
 
     Raises
     ------
@@ -41,6 +54,9 @@ def plan(
     """
     from ooc_graph.session.inspect import describe_plan  # noqa: PLC0415 (imports rich)
 
+    if device not in (CPU, CUDA):
+        raise UsageError(f"device {device!r}: choose {CPU} or {CUDA}")
     opened = graph if isinstance(graph, Graph) else Graph.open(graph)
     limit_bytes = parse_bytes(memory_limit) or default_limit_bytes()
-    return describe_plan(opened, kernel, limit_bytes)
+    limits = CudaLimits(parse_bytes(device_memory), parse_bytes(host_memory)).require_cuda(device)
+    return describe_plan(opened, kernel, limit_bytes, device, limits)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
-from ooc_graph.kernels.cuda_held import MOST_ROWS
 from ooc_graph.kernels.interface import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
 from ooc_graph.kernels.sssp_near_far_search import may_pair_rows, paired_bytes
 from ooc_graph.kernels.sssp_search import first_rows
-from ooc_graph.session import edges_method, resident
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.session import cuda_tiers, edges_method, rank_memory, resident
 from ooc_graph.session.devices import AUTO, CPU, CUDA
 from ooc_graph.session.place import Place
 from ooc_graph.session.tiers import has_tiers, least_within
@@ -25,8 +25,9 @@ EXCHANGES = ("auto", "local", "scheduler")
 # Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
 # pieces. Measured peaks are below it.
 _STATE_BYTES = {"bfs": 48, "sssp": 96, "components": 40}
-# Host memory a vertex beside the rows where a CUDA device searches: id tables and the answer.
-_HOST_BYTES = 40
+# Host memory a vertex beside the rows where a CUDA device searches: id tables and the answer; and
+# for each byte of an id.
+_HOST_BYTES, _HOST_IDS = 32, 2
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Way:
     why
         Why it is the CPU where ``auto`` was asked for; else empty.
     budget_bytes
-        Memory for a search whose arcs stay in the store; 0 where all are brought into memory.
+        Memory for a search whose arcs stay in the store, or, on a CUDA device, device memory for
+        one whose rows are in pinned host memory; 0 where all are brought into memory.
     copies
         Whether rows in memory may be kept in another form besides, which some searches gain by.
     """
@@ -53,6 +55,13 @@ class Way:
     budget_bytes: int = 0
     copies: bool = True
 
+    @property
+    def said(self) -> str:
+        """Where it goes, in words."""
+        if self.device == CPU:
+            return f"on the CPU: {self.why}" if self.why else "on the CPU"
+        return "by one rank" if self.exchange == "one" else f"by ranks, exchange {self.exchange}"
+
 
 def choose(
     graph: Graph,
@@ -62,7 +71,9 @@ def choose(
     exchange: str = "auto",
     method: str = edges_method.ROWS,
     tiers: bool = False,
+    pinned: bool = False,
     answer_bytes: int = 0,
+    on_device: bool = False,
 ) -> Way:
     """Choose device and exchange.
 
@@ -70,8 +81,13 @@ def choose(
     ----------
     tiers
         Whether arcs may stay in the store where they fit no worker, nor several together.
+    pinned
+        Whether rows may be in pinned host memory where they do not fit the CUDA device.
     answer_bytes
-        Memory of an answer that is not written, where arcs stay in the store.
+        Host memory of an answer that is not written, where rows are not all where they are
+        searched.
+    on_device
+        Whether the answer stays on the CUDA device.
 
     Raises
     ------
@@ -92,7 +108,8 @@ def choose(
     why = place.device.why
     if place.device.name == CUDA:
         try:
-            return Way(CUDA, _exchange_on_cuda(graph, kernel, exchange, place))
+            answer = _Answer(answer_bytes, on_device) if pinned else None
+            return _on_cuda(graph, kernel, exchange, place, answer)
         except (UsageError, MemoryBudgetError) as error:
             if place.wanted != AUTO:
                 raise
@@ -107,6 +124,28 @@ def choose(
         tiers=tiers,
         answer_bytes=answer_bytes,
     )
+
+
+def ranks_instead(graph: Graph, kernel: str, way: Way, place: Place, exchange: str) -> Way | None:
+    """Ranks on CUDA devices, where one rank was refused memory that its plan reckoned with.
+
+    Parameters
+    ----------
+    way
+        That was refused.
+    exchange
+        That was asked for.
+
+    Returns
+    -------
+    way
+        None where there are no workers that may share the work, or it does not fit them either.
+    """
+    ways = _ways_on_cuda(graph, exchange, place)
+    if way.device != CUDA or way.exchange != "one" or "scheduler" not in ways:
+        return None
+    fits = all(map(_fits, _needed_on_cuda(graph, kernel, "scheduler", place)))
+    return Way(CUDA, "scheduler") if fits else None
 
 
 def carry_out(
@@ -136,7 +175,15 @@ def carry_out(
         except (UsageError, DeviceBusyError, MemoryBudgetError) as error:
             if place.wanted != AUTO:
                 raise
-            way = fall_back(str(error))
+            why = str(error)
+        except MemoryError as error:
+            # Host memory: the CPU's ways may need less of it.
+            why = f"host memory was refused: {error}" if str(error) else "host memory was refused"
+            if place.wanted != AUTO:
+                raise MemoryBudgetError(
+                    f"{what} on a CUDA device: {why}; use --device cpu"
+                ) from error
+        way = fall_back(why)
     if way.why:
         progress.note(f"{what} on the CPU: {way.why}")
     return run(way)
@@ -188,32 +235,94 @@ def _for_cpus_only(kernel: str, method: str) -> str:
     return ""
 
 
-def _exchange_on_cuda(graph: Graph, kernel: str, exchange: str, place: Place) -> str:
-    if graph.rows > MOST_ROWS:
-        raise UsageError(
-            f"{graph.path} has {graph.rows:,} vertices with edges; a CUDA device searches "
-            f"{MOST_ROWS:,} at most: use --device cpu"
-        )
+@dataclass(frozen=True)
+class _Answer:
+    """Host memory of an answer, and whether it stays on the device."""
+
+    bytes: int
+    on_device: bool
+
+
+def _on_cuda(graph: Graph, kernel: str, exchange: str, place: Place, answer: _Answer | None) -> Way:
+    """The first way of those that may be for which there is memory.
+
+    Rows may be in pinned memory where it is known which ``answer`` stands beside them.
+    """
     _require_cluster(exchange, place)
-    if exchange == "local":
-        return exchange
-    rows = graph.resident_bytes(resident.ORDER_OF[kernel])
-    host = rows + graph.rows * _HOST_BYTES, place.process_limit_bytes
-    device = resident.cuda_bytes(graph, kernel), place.device.memory_bytes
-    if exchange == "auto" and _fits(host) and _fits(device):
-        return "one"
-    if place.client is not None:
-        mine = rows * _busiest(graph, place) // graph.shards
-        state = graph.rows * resident.cuda_state_bytes(graph, kernel)
-        host = mine + graph.rows * _HOST_BYTES, place.least_limit_bytes
-        device = mine + state, place.device.memory_bytes
+    if answer and exchange == "auto" and (found := _held_on_cuda(graph, kernel, place, answer)):
+        return found
+    refused: MemoryBudgetError | None = None
+    for way in _ways_on_cuda(graph, exchange, place):
+        host, device = _needed_on_cuda(graph, kernel, way, place)
         if _fits(host) and _fits(device):
-            return "scheduler"
+            return Way(CUDA, way)
+        # Rows that the host has no room for it has no room to pin either.
+        if way == "one" and answer and not _fits(device) and cuda_tiers.may_pin(graph, kernel):
+            beside: Any = {
+                "answer_bytes": answer.bytes,
+                "named": answer.on_device,
+                "is_held": not place.is_limited
+                and resident.held_within(graph, kernel, CUDA) is not None,
+            }
+            try:
+                plan = cuda_tiers.plan_for(graph, kernel, place, **beside)
+            except MemoryBudgetError as error:
+                refused = error
+            else:
+                return Way(CUDA, way, budget_bytes=plan.budget_bytes)
+    if refused is not None:
+        raise refused
     where, (needed, there) = ("host", host) if _fits(device) else ("device", device)
     raise MemoryBudgetError(
         f"{kernel} on {graph.path} needs {needed:,} bytes of {where} memory in one worker, and a "
         f"worker may use {there:,}; add workers, or use --device cpu"
     )
+
+
+def _held_on_cuda(graph: Graph, kernel: str, place: Place, answer: _Answer) -> Way | None:
+    """The way of the search before, where this process still has the rows that it pinned.
+
+    They are no longer free, so that a plan might be refused that needs nothing more.
+    """
+    limits = place.cuda_limits
+    if place.is_limited or (held := resident.held_within(graph, kernel, CUDA)) is None:
+        return None
+    budget_bytes, _ = held
+    # With another limit, what is held is of another size than what is asked for. All rows on the
+    # device was asked for where they are not there since memory was refused.
+    is_whole = not budget_bytes and resident.cuda_bytes(graph, kernel) <= place.device.memory_bytes
+    if not is_whole and budget_bytes != cuda_tiers.budget_for(graph, place, named=answer.on_device):
+        return None
+    most_bytes, needed = limits.pinned_bytes, cuda_tiers.pinned_bytes(graph, kernel)
+    if most_bytes is not None and needed > most_bytes:
+        return None
+    return Way(CUDA, "one", budget_bytes=budget_bytes)
+
+
+def _ways_on_cuda(graph: Graph, exchange: str, place: Place) -> list[str]:
+    """Exchanges that may carry a search out, in the order in which they are tried."""
+    if exchange != "auto":
+        return [exchange]
+    if rank_memory.only_ranks(graph):
+        return ["local" if place.client is None else "scheduler"]
+    return ["one"] if place.client is None else ["one", "scheduler"]
+
+
+def _needed_on_cuda(
+    graph: Graph, kernel: str, exchange: str, place: Place
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Bytes that a worker needs and those that there are: of host and of device memory."""
+    rows, available = graph.resident_bytes(resident.ORDER_OF[kernel]), place.process_limit_bytes
+    if exchange == "one":
+        needed = resident.cuda_bytes(graph, kernel)
+    else:
+        shards = range(graph.shards)
+        if exchange == "scheduler":
+            shards, available = shards[: _busiest(graph, place)], place.least_limit_bytes
+            rows = rows * len(shards) // graph.shards
+        needed = rank_memory.ranks_bytes(graph, kernel, shards)
+    host = rows + graph.rows * (_HOST_BYTES + _HOST_IDS * id_dtype(graph.rows).itemsize)
+    return (host, available), (needed, place.device.memory_bytes)
 
 
 def _fits(needed_and_there: tuple[int, int]) -> bool:

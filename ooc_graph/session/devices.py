@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ooc_graph.errors import DeviceError, UsageError
@@ -32,6 +32,43 @@ class Device:
     name: str
     memory_bytes: int = 0
     why: str = ""
+
+
+@dataclass(frozen=True)
+class CudaLimits:
+    """Memory that searches on a CUDA device may use.
+
+    Parameters
+    ----------
+    device_bytes
+        Of the device; None: what it has.
+    pinned_bytes
+        Of pinned host memory; None: what the process may use.
+    """
+
+    device_bytes: int | None = None
+    pinned_bytes: int | None = None
+
+    def require_cuda(self, wanted: str) -> CudaLimits:
+        """These limits, for a device that is asked for.
+
+        Raises
+        ------
+        UsageError
+            There are limits, and it is the CPU, which heeds none of them.
+        """
+        if wanted == CPU and (self.device_bytes is not None or self.pinned_bytes is not None):
+            raise UsageError(
+                "--device-memory and --host-memory are for CUDA devices: use --device cuda, or "
+                "--memory-limit for the CPU"
+            )
+        return self
+
+    def within(self, device: Device) -> Device:
+        """The device with as much memory as may be used."""
+        if self.device_bytes is None:
+            return device
+        return replace(device, memory_bytes=min(device.memory_bytes, self.device_bytes))
 
 
 def require_name(wanted: str) -> None:

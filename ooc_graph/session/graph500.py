@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.layout.names import HUB
 from ooc_graph.report.data import Stage
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.session.api import build_with_report
@@ -58,7 +59,7 @@ def graph500(
         if place.device.name == CPU:
             parts = parts_of_graph500(source, options.kernels, options.validate)
             place.call(compile_ahead, parts)
-        _warm_up(place, source, folder)
+        _warm_up(place, source, folder, compress=options.compress)
     with MemoryWatch(origin_s=run.begun) as watch:
         graph, built = _build(run, source, overwrite)
         keys = run.timed("search keys", lambda: search_keys(graph, source, options.searches))
@@ -69,13 +70,16 @@ def graph500(
     return leave_report(run, graph, built, searched, watch, command, energy=energy)
 
 
-def _warm_up(place: Place, source: Kronecker, folder: Path) -> None:
+def _warm_up(place: Place, source: Kronecker, folder: Path, *, compress: bool) -> None:
     """Build a tiny graph of the same kind, so that no figure has compilation in it."""
     with TemporaryDirectory(prefix=".warm-up-", dir=folder) as scratch:
         tiny = replace(source, scale=min(source.scale, 8))
-        options = BuildOptions(shards=2)
+        options = BuildOptions(shards=2, compress=compress)
         store = Path(scratch) / "tiny.zarr"
-        build_with_report(tiny, store, options, client=place.client, device=place.wanted)
+        graph, _ = build_with_report(tiny, store, options, client=place.client, device=place.wanted)
+        if compress:
+            # Not before rows are loaded would what unpacks them be compiled.
+            graph.load(HUB)
 
 
 def _build(run: Run, source: Kronecker, overwrite: bool) -> tuple[Graph, BuildReport]:

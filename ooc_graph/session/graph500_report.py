@@ -194,6 +194,7 @@ def _graph_facts(graph: Graph) -> dict[str, Any]:
         "arcs stored": graph.arcs,
         "shards": graph.shards,
         "row orders": ", ".join(graph.attributes["row_orders"]),
+        **({"compressed": "yes"} if graph.attributes.get("compressed") else {}),
         "manifest SHA-256": graph.identity,
     }
 

@@ -38,7 +38,7 @@ class Graph500Options:
         ``bfs``, ``sssp`` or both.
     validate
         Whether every answer is checked (a run counts as Graph500 only if it is).
-    shards
+    shards, compress
         As for a build.
     energy
         Whether searches are repeated for at least 10 s where their energy can be measured.
@@ -52,6 +52,7 @@ class Graph500Options:
     validate: bool = True
     shards: int | None = None
     energy: bool = True
+    compress: bool = False
 
     def __post_init__(self) -> None:
         unknown = [kernel for kernel in self.kernels if kernel not in KERNELS]
@@ -63,7 +64,7 @@ class Graph500Options:
 
     def building(self, *, overwrite: bool = False) -> BuildOptions:
         """Options of the build."""
-        return BuildOptions(shards=self.shards, overwrite=overwrite)
+        return BuildOptions(shards=self.shards, overwrite=overwrite, compress=self.compress)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from ooc_graph.session.ways import Course
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray, NoProgress
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
+from ooc_graph.validate.cuda_validator import MOST_VERTICES
 
 _ANSWER_BYTES = 40
 # Where arcs stay in the store: bytes a vertex of an answer's columns, of tuples and a copy of those
@@ -100,8 +101,10 @@ def check_bytes(graph: Graph) -> int:
 def _search_by(
     way: Way, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
 ) -> tuple[list[Searched], list[EnergyRecord]]:
-    if way.exchange != "one":
-        search = partial(_search_with_ranks, run, graph, source, kernel)
+    if why := _searched_one_by_one(way, graph, validated=run.options.validate):
+        if way.device == CUDA and run.options.validate:
+            run.progress.note(f"{kernel} validated on the CPU: {why}")
+        search = partial(_search_one, run, graph, source, kernel, way.exchange)
         run.timed(f"{kernel} warm-up", lambda: search(keys[:1]))
         return _all_batches(run, kernel, search, keys, 1), []
     batches = _Batches(
@@ -148,7 +151,8 @@ class _Batches:
             try:
                 return place.call(function, self.task, *arguments)
             except MemoryError:
-                if not has_less(self.task):
+                # On a CUDA device nothing stays in the store, and rows are not pinned here.
+                if self.task.device == CUDA or not has_less(self.task):
                     raise
             less, note = place.call(with_less, self.task)
             self.run.progress.note(note)
@@ -166,6 +170,15 @@ def _moved(found: list[Searched]) -> dict[str, int]:
         "units given again from memory": total.kept_units,
         "rows fetched": total.rows,
     }
+
+
+def _searched_one_by_one(way: Way, graph: Graph, *, validated: bool) -> str:
+    """Why answers do not stay where they are found, in batches; empty where they do."""
+    if way.exchange != "one":
+        return "no rank has the whole answer"
+    if validated and way.device == CUDA and graph.vertices > MOST_VERTICES:
+        return f"{graph.vertices:,} vertices, of which a device takes {MOST_VERTICES:,} at most"
+    return ""
 
 
 def _all_batches(
@@ -193,14 +206,13 @@ def _batch(graph: Graph, kernel: str, place: Place) -> int:
     return int(min(_MOST_BATCH, max(1, left // (graph.vertices * _ANSWER_BYTES))))
 
 
-def _search_with_ranks(
-    run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
+def _search_one(
+    run: Run, graph: Graph, source: Kronecker, kernel: str, exchange: str, keys: IntArray
 ) -> list[Searched]:
-    """One search on the ranks of all workers; the answer is validated here."""
+    """One search, by ranks or by one that does not validate; the answer is validated here."""
     (key,) = keys.tolist()
-    result = search(
-        graph, kernel, key, place=run.place, progress=NoProgress(), exchange="scheduler"
-    )
+    exchange = "auto" if exchange == "one" else exchange
+    result = search(graph, kernel, key, place=run.place, progress=NoProgress(), exchange=exchange)
     reached = result.reached
     internal = graph.internal_of()[reached]
     edges = int(graph.tuples()[internal[internal >= 0]].sum(dtype=np.int64)) // 2

@@ -10,10 +10,13 @@ from rich.table import Table
 
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.stored import Stored
+from ooc_graph.memory.device_plan import describe_device
 from ooc_graph.memory.plan import describe
+from ooc_graph.session import cuda_tiers, rank_memory
 from ooc_graph.session.choice import choose, ranks_bytes, resident_bytes
-from ooc_graph.session.place import Planned
-from ooc_graph.session.resident import ORDER_OF
+from ooc_graph.session.devices import CPU, CudaLimits
+from ooc_graph.session.place import NO_LIMITS, Planned, PlannedCuda
+from ooc_graph.session.resident import ORDER_OF, cuda_bytes
 from ooc_graph.session.tiers import KERNELS, plan_within
 from ooc_graph.shards.load import Graph
 
@@ -33,7 +36,13 @@ def describe_store(stored: Stored) -> dict[str, Any]:
     }
 
 
-def describe_plan(graph: Graph, kernel: str, limit_bytes: int) -> dict[str, Any]:
+def describe_plan(
+    graph: Graph,
+    kernel: str,
+    limit_bytes: int,
+    device: str = CPU,
+    cuda_limits: CudaLimits = NO_LIMITS,
+) -> dict[str, Any]:
     """What searches of a graph by one worker hold in memory, JSON-able; reads offsets at most.
 
     Parameters
@@ -41,7 +50,11 @@ def describe_plan(graph: Graph, kernel: str, limit_bytes: int) -> dict[str, Any]
     kernel
         ``bfs`` or ``sssp``.
     limit_bytes
-        Memory of the worker.
+        Host memory of the worker.
+    device
+        ``cpu`` or ``cuda``. A plan for a CUDA device needs none where its memory is given.
+    cuda_limits
+        Memory of the device, and pinned memory.
 
     Raises
     ------
@@ -54,6 +67,8 @@ def describe_plan(graph: Graph, kernel: str, limit_bytes: int) -> dict[str, Any]
         raise UsageError(f"kernel {kernel!r}: choose {' or '.join(KERNELS)}")
     order = ORDER_OF[kernel]
     graph.require(order)
+    if device != CPU:
+        return _describe_on_cuda(graph, kernel, PlannedCuda(limit_bytes, cuda_limits))
     place = Planned(limit_bytes)
     way = choose(graph, kernel, place, tiers=True)
     if way.budget_bytes:
@@ -76,6 +91,27 @@ def describe_plan(graph: Graph, kernel: str, limit_bytes: int) -> dict[str, Any]
         "bytes: in all": needed,
         "share of arcs in memory": 1.0,
         "bytes that stay in the store": 0,
+    }
+
+
+def _describe_on_cuda(graph: Graph, kernel: str, place: PlannedCuda) -> dict[str, Any]:
+    way = choose(graph, kernel, place, pinned=True)
+    if way.budget_bytes:
+        return describe_device(cuda_tiers.plan_for(graph, kernel, place))
+    rows = graph.resident_bytes(ORDER_OF[kernel])
+    tier, needed = "device memory", cuda_bytes(graph, kernel)
+    if way.exchange != "one":
+        tier += ", by ranks"
+        needed = rank_memory.ranks_bytes(graph, kernel, range(graph.shards))
+    return {
+        "kernel": kernel,
+        "tier": tier,
+        "device budget": place.device.memory_bytes,
+        "device bytes: rows": rows,
+        "device bytes: first arcs, vertex state and names, at most": needed - rows,
+        "device bytes: in all": needed,
+        "bytes of pinned host memory": 0,
+        "share of arcs on the device": 1.0,
     }
 
 

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ooc_graph.answers.pairs import Asked, SourceRows, write_rows
+from ooc_graph.answers.columns import SourceColumns
+from ooc_graph.answers.numbers import SourceNumbers
+from ooc_graph.answers.pairs import Asked, SourceRows, largest_reached, own_columns, write_rows
+from ooc_graph.answers.parts import SourceParts
 from ooc_graph.answers.reductions import HISTOGRAM, Reduced
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.answers.tallies import SourceTallies
 from ooc_graph.errors import NegativeCycleError, UsageError
+from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.units import finish_unit
+from ooc_graph.memory.disk import Moved
 from ooc_graph.session import resident
+from ooc_graph.session.devices import CPU, CUDA
+from ooc_graph.session.edges_method import ROWS
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
+Answer = TypeVar("Answer")
+
 LOOP = "negative_loop"
+ON_DEVICE = ("eccentricity", "closeness", "sum")
+"""Reductions that a CUDA device makes itself."""
+SUMMED = ("closeness", "sum")
+"""Those that add distances up."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +56,15 @@ class PairsTask:
         How distances, and parents if wanted, are stored: in chunks of the same whole sources.
     folder, attempt
         The partial store, and the folder of this run in it; None where nothing is written.
+    device
+        ``cpu`` or ``cuda``.
+    budget_bytes
+        Memory beside answers and a batch's lanes, where arcs stay in the store; 0 where all are
+        brought into memory.
+    method
+        How these search, see `ooc_graph.session.source_tiers.methods_of`.
+    closing
+        Sources of one process, if it may keep a matrix of all pairs as well; else 0.
     """
 
     path: str
@@ -52,11 +75,29 @@ class PairsTask:
     specs: tuple[ArraySpec, ...]
     folder: str | None = None
     attempt: str | None = None
+    device: str = CPU
+    budget_bytes: int = 0
+    method: str = ROWS
+    closing: int = 0
 
     @property
     def spec(self) -> ArraySpec:
         """How distances are stored."""
         return self.specs[0]
+
+
+class Done(NamedTuple):
+    """What a task did: its sources, and what it read of the store for arcs that stay there.
+
+    ``found`` is what was asked of them, where nothing is written.
+    """
+
+    sources: int
+    moved: Moved
+    found: Any = None
+
+
+Rows = SourceRows | SourceColumns | SourceTallies | SourceParts | SourceNumbers
 
 
 def prepare(task: PairsTask) -> None:
@@ -67,29 +108,73 @@ def prepare(task: PairsTask) -> None:
     NegativeCycleError
         There are none; the cycle is that of original ids.
     """
-    _search(task, np.empty(0, np.int64))
+    _lightly(_search, task, np.empty(0, np.int64))
 
 
-def solve(task: PairsTask, places: IntArray) -> tuple[AnyArray, ...] | list[Reduced]:
+def _lightly(do: Callable[..., Answer], *arguments: Any) -> Answer:
+    """Call a function; if it is refused memory, say so without the frames that hold memory.
+
+    An error keeps them for as long as somebody keeps the error, on a worker until the client has
+    forgotten the task.
+
+    Raises
+    ------
+    MemoryError
+        Memory was refused.
+    """
+    try:
+        return do(*arguments)
+    except MemoryError as error:
+        said = str(error)
+    raise MemoryError(said)
+
+
+def how_found(task: PairsTask) -> str:
+    """How this process found what was asked for with all arcs in memory; empty: in batches."""
+    held = resident.held(task.path, task.identity, task.asked.kernel, task.device)
+    if held is None:
+        return ""
+    if not task.asked.hops and held.search.is_closed:
+        return "all pairs were found at once, by Floyd-Warshall"
+    if task.device == CPU and held.search.is_one_by_one:
+        return "sources were searched from one by one, by every thread"
+    return ""
+
+
+def solve(task: PairsTask, places: IntArray) -> Done:
     """What is asked of sources, given by their places among all vertices.
 
     Distances, and parents if wanted, (sources, width) each; or what they reduce to.
     """
-    rows = _search(task, places)
+    return _lightly(_solve, task, places)
+
+
+def _solve(task: PairsTask, places: IntArray) -> Done:
+    rows, moved = _search(task, places)
+    return Done(len(places), moved, _found(task, rows, len(places)))
+
+
+def _found(task: PairsTask, rows: Rows, sources: int) -> tuple[AnyArray, ...] | list[Reduced]:
     if task.asked.reduce is not None:
         return rows.reduced(task.asked.reduce)
-    assert isinstance(rows, SourceRows)
+    if isinstance(rows, SourceColumns) and rows.whole is not None:
+        return (rows.whole,)
+    assert isinstance(rows, SourceRows | SourceColumns)
+    found: list[Iterator[AnyArray]] = [iter(rows)]
+    if task.asked.parents:
+        assert isinstance(rows, SourceRows)
+        found.append(rows.parents())
     blocks: list[AnyArray] = []
-    for spec in task.specs:
-        block = np.empty((len(places), rows.width), spec.dtype)
-        for row, found in zip(block, rows.parents() if blocks else rows, strict=True):
-            row[:] = found
+    for spec, each in zip(task.specs, found, strict=True):
+        block = np.empty((sources, rows.width), spec.dtype)
+        for row, one in zip(block, each, strict=True):
+            row[:] = one
         blocks.append(block)
     return tuple(blocks)
 
 
-def write_batch(task: PairsTask, first: int, places: IntArray) -> int:
-    """Search from the sources of some chunks and write these; the number of sources.
+def write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
+    """Search from the sources of some chunks and write these.
 
     Parameters
     ----------
@@ -100,7 +185,7 @@ def write_batch(task: PairsTask, first: int, places: IntArray) -> int:
     """
     assert task.folder is not None
     assert task.attempt is not None
-    rows, length = _search(task, places), task.spec.chunk
+    (rows, moved), length = _search(task, places), task.spec.chunk
     for start in range(0, len(places), length):
         part = rows.part(start, min(start + length, len(places)))
         number = first + start // length
@@ -116,24 +201,77 @@ def write_batch(task: PairsTask, first: int, places: IntArray) -> int:
             return [] if task.asked.reduce else write_rows(part, task.specs, number, folder)
 
         finish_unit(Path(task.folder), Path(task.attempt), number, write, facts)
-    return len(places)
+    return Done(len(places), moved)
 
 
-def _search(task: PairsTask, places: IntArray) -> SourceRows | SourceTallies:
+def _search(task: PairsTask, places: IntArray) -> tuple[Rows, Moved]:
+    """What is asked of sources, and what was read of the store meanwhile."""
+    whom = task.path, task.identity, task.asked.kernel, task.method
     try:
-        with resident.searcher(task.path, task.identity, task.asked.kernel) as held:
-            search, ids = held.search, held.ids
-            internal = ids.internal_of[places]
-            internal = internal[internal >= 0].astype(np.int64)
-            if task.asked.hops:
-                return _levels(task, search, ids, places, internal)
-            search.expect(task.sources)
-            if task.asked.parents:
-                answer, parents = search.run_with_parents(internal, lanes=task.lanes)
-                return SourceRows(answer, places, ids, task.asked, parents)
-            return SourceRows(search.run(internal, lanes=task.lanes), places, ids, task.asked)
+        with resident.searcher(*whom, task.device, task.budget_bytes) as held:
+            # It may have been waited for long.
+            leave_if_given_up()
+            before = held.moved
+            if before is None:
+                return _in_memory(task, held.search, held.ids, places), Moved()
+            rows = _out_of_store(task, held.search.search, held.ids, places)
+            after = held.moved
+            assert after is not None
+            return rows, after.since(before)
     except NegativeCycleError as error:
         raise named(error, resident.open_same(task.path, task.identity)) from None
+
+
+def _internal(ids: Ids, places: IntArray) -> IntArray:
+    """Internal ids of the sources that have arcs."""
+    internal = ids.internal_of[places]
+    found: IntArray = internal[internal >= 0].astype(np.int64)
+    return found
+
+
+def _in_memory(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> Rows:
+    internal = _internal(ids, places)
+    if task.asked.hops:
+        return _levels(task, search, ids, places, internal)
+    search.expect(task.sources, task.closing)
+    if task.asked.parents:
+        answer, parents = search.run_with_parents(internal, lanes=task.lanes)
+        return SourceRows(answer, places, ids, task.asked, parents)
+    if task.device == CUDA:
+        return _on_device(task, search, ids, places, internal)
+    return SourceRows(search.run(internal, lanes=task.lanes), places, ids, task.asked)
+
+
+def _out_of_store(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> Rows:
+    """By a search whose arcs stay in the store; a batch is reduced before the next is begun."""
+    asked, lanes = task.asked, task.lanes
+    if asked.parents:
+        answer, parents = search.run_with_parents(_internal(ids, places), lanes=lanes)
+        return SourceRows(answer, places, ids, asked, parents)
+    if asked.reduce is None:
+        answer = search.run(_internal(ids, places), lanes=lanes)
+        return SourceRows(answer, places, ids, asked)
+    found: list[Reduced] = []
+    for begin in range(0, len(places), lanes):
+        batch = places[begin : begin + lanes]
+        answer = search.run(_internal(ids, batch), lanes=lanes)
+        found += SourceRows(answer, batch, ids, asked).reduced(asked.reduce)
+    return SourceNumbers(found)
+
+
+def _on_device(
+    task: PairsTask, search: Any, ids: Ids, places: IntArray, internal: IntArray
+) -> SourceColumns | SourceParts:
+    """Distances as the device puts them in order, or reduces them."""
+    asked, most = task.asked, None
+    if asked.cutoff is not None:
+        most = largest_reached(asked.cutoff, search.dtype)
+    aimed = ids.internal_of if asked.targets is None else ids.internal_of[asked.targets]
+    own = own_columns(places, asked)[ids.internal_of[places] >= 0]
+    given = internal, aimed.astype(np.int64), own, most
+    if asked.reduce in ON_DEVICE:
+        return SourceParts(search.reduce(*given), places, ids, asked)
+    return SourceColumns(search.run_columns(*given), places, ids, asked)
 
 
 def _levels(

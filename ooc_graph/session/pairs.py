@@ -4,39 +4,42 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ooc_graph import kernel_cache
-from ooc_graph.answers.pairs import Asked, pairs_attributes, pairs_specs
-from ooc_graph.answers.reductions import HISTOGRAM, Reduced, reduced_dtype
+from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.result import LevelsResult, PairsResult
-from ooc_graph.errors import DiskFullError, UsageError
-from ooc_graph.layout.chunks import FileEntry, write_chunk
-from ooc_graph.layout.commit import Partial, partial_store
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import CRC_BYTES, REACHED, SIDECAR_BYTES, SOURCE, VERTEX
-from ooc_graph.layout.units import Unit, Units
+from ooc_graph.memory.disk import Moved
 from ooc_graph.session import resident
-from ooc_graph.session.devices import CUDA
+from ooc_graph.session.choice import Way, carry_out
+from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.pair_tasks import (
+    SUMMED,
     PairsTask,
+    how_found,
     prepare,
     refuse_negative_loop,
-    solve,
-    write_batch,
 )
-from ooc_graph.session.pairs_plan import Plan, plan_of
+from ooc_graph.session.pairs_held import Held
+from ooc_graph.session.pairs_plan import Plan, device_for, plan_of, smaller_plan
+from ooc_graph.session.pairs_refused import reckoned, with_less
+from ooc_graph.session.pairs_written import Writing
 from ooc_graph.session.place import Place
+from ooc_graph.session.source_tiers import note_after, note_before
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.workforce import run_all
-from ooc_graph.types import AnyArray, IntArray, Progress
+from ooc_graph.types import IntArray, Progress
+
+Found = TypeVar("Found")
 
 
 def pairs(
@@ -60,8 +63,7 @@ def pairs(
     """
     resident.require_same(graph.path, graph.identity)
     graph.require(resident.ORDER_OF[asked.kernel], signed=True)
-    if place.wanted == CUDA:
-        raise UsageError("many sources are searched from on the CPU only: use --device cpu")
+    way = device_for(graph, asked, place)
     if not asked.hops:
         refuse_negative_loop(graph)
     width = graph.vertices if asked.targets is None else len(asked.targets)
@@ -69,23 +71,126 @@ def pairs(
     if asked.reduce == HISTOGRAM:
         # Refused now, if it does not suit the distances.
         asked.bins.width_for(specs[0].dtype)
-    plan = plan_of(graph, specs, asked, place, in_memory=out is None)
-    task = PairsTask(str(graph.path), graph.identity, asked, len(sources), plan.lanes, specs)
-    if out is None:
-        _prepare(task, place, progress)
-        start = perf_counter()
-        columns = _in_memory(graph, task, plan, sources, place, progress)
-        kind = LevelsResult if asked.hops else PairsResult
-        return kind(None, perf_counter() - start, columns)
-    key = _key(graph, task, sources)
-    with partial_store(out, "result", overwrite=overwrite, key=key) as store:
-        elapsed_s = _write(graph, task, plan, sources, store, place, progress)
-    return replace(PairsResult.open(out), elapsed_s=elapsed_s)
+
+    search = _Search(graph, sources, asked, specs, place, progress)
+
+    def run(way: Way) -> PairsResult:
+        return search.held(way) if out is None else search.stored(way, out, overwrite=overwrite)
+
+    def on_cpu(why: str) -> Way:
+        place.release()
+        return Way(CPU, "one", why)
+
+    return carry_out(way, asked.kernel, place, progress, run, on_cpu)
 
 
-def _prepare(task: PairsTask, place: Place, progress: Progress) -> None:
-    with progress.stage("preparing"):
-        place.call(prepare, task)
+class _Search:
+    """What `pairs` was asked for, to be carried out one way or another."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        sources: IntArray,
+        asked: Asked,
+        specs: tuple[ArraySpec, ...],
+        place: Place,
+        progress: Progress,
+    ) -> None:
+        self._graph, self._sources, self._asked, self._specs = graph, sources, asked, specs
+        self._place, self._progress = place, progress
+        self._what = f"{asked.kernel} on {graph.path}"
+        self._begun_s: float | None = None
+
+    def held(self, way: Way) -> PairsResult:
+        """Find all answers, which stay in memory."""
+        plan, self._begun_s = self._plan(way, in_memory=True), None
+        given = self._graph, self._sources, self._asked, self._specs
+        try:
+            answers = reckoned(self._what, lambda: Held(*given), self._place)
+        except MemoryBudgetError as error:
+            raise MemoryBudgetError(
+                f"{self._what}: the system refuses the memory of the answer; give out= to write "
+                "it to a store"
+            ) from error
+
+        def find(plan: Plan) -> PairsResult:
+            task = self._prepared(plan, way)
+            moved = answers.find(task, plan.chunks, self._place, self._progress)
+            self._say(task, moved)
+            kind = LevelsResult if self._asked.hops else PairsResult
+            return kind(None, self._elapsed_s, answers.columns)
+
+        return self._with_less(way, plan, find, in_memory=True)
+
+    def stored(self, way: Way, out: Path, *, overwrite: bool) -> PairsResult:
+        """Write all answers; what another run left of them is gone on with."""
+        plan, self._begun_s = self._plan(way, in_memory=False), None
+        key = _key(self._graph, self._task(plan, way), self._sources)
+        with partial_store(out, "result", overwrite=overwrite, key=key) as store:
+            writing = Writing(self._graph, self._sources, self._asked, self._specs, store)
+            writing.require_space(self._progress)
+
+            def write(plan: Plan) -> None:
+                if writing.missing:
+                    # Potentials may take long: what can be refused without them has been by now.
+                    task = self._prepared(plan, way)
+                    moved = writing.find(task, plan.chunks, self._place, self._progress)
+                    self._say(task, moved)
+                writing.commit()
+
+            self._with_less(way, plan, write, in_memory=False)
+        return replace(PairsResult.open(out), elapsed_s=self._elapsed_s)
+
+    def _plan(self, way: Way, *, in_memory: bool) -> Plan:
+        given = self._graph, self._specs, self._asked, self._place, way.device
+        return reckoned(self._what, lambda: plan_of(*given, in_memory=in_memory), self._place)
+
+    def _with_less(
+        self, way: Way, plan: Plan, run: Callable[[Plan], Found], *, in_memory: bool
+    ) -> Found:
+        """Carry out what a plan says; on the CPU by one that holds less if memory is refused."""
+        if way.device == CUDA:
+            return run(plan)
+        given = self._graph, self._specs, self._asked, self._place
+
+        def smaller(refused: Plan) -> Plan | None:
+            return smaller_plan(*given, refused, in_memory=in_memory)
+
+        return with_less(self._what, plan, smaller, run, self._place, self._progress)
+
+    def _task(self, plan: Plan, way: Way) -> PairsTask:
+        whom = str(self._graph.path), self._graph.identity
+        return PairsTask(
+            *(*whom, self._asked, len(self._sources), plan.lanes, self._specs),
+            device=way.device,
+            budget_bytes=plan.budget_bytes,
+            method=plan.method,
+            closing=plan.closing,
+        )
+
+    def _prepared(self, plan: Plan, way: Way) -> PairsTask:
+        """A task that can be done: rows are there, and distances exist."""
+        if plan.budget_bytes:
+            within = plan.method, plan.budget_bytes, plan.lanes
+            self._progress.note(note_before(self._graph, self._asked.kernel, *within))
+        task = self._task(plan, way)
+        with self._progress.stage("preparing"):
+            self._place.call(prepare, task)
+        self._begun_s = self._begun_s or perf_counter()
+        return task
+
+    @property
+    def _elapsed_s(self) -> float:
+        """Seconds since searches began."""
+        return 0.0 if self._begun_s is None else perf_counter() - self._begun_s
+
+    def _say(self, task: PairsTask, moved: Moved) -> None:
+        """Say what was read, or which way was taken where it was not batches."""
+        if task.budget_bytes:
+            self._progress.note(note_after(task.asked.kernel, moved))
+            return
+        if how := self._place.call(how_found, task):
+            self._progress.note(how)
 
 
 def _dtype(graph: Graph, asked: Asked) -> np.dtype[Any]:
@@ -95,173 +200,23 @@ def _dtype(graph: Graph, asked: Asked) -> np.dtype[Any]:
     return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
 
 
-def _ids(graph: Graph, asked: Asked, sources: IntArray) -> dict[str, IntArray]:
-    """Original ids of sources and of columns."""
-    originals = graph.original_ids()
-    targets = originals if asked.targets is None else originals[asked.targets]
-    return {SOURCE: originals[sources], VERTEX: targets}
-
-
-def _in_memory(
-    graph: Graph, task: PairsTask, plan: Plan, sources: IntArray, place: Place, progress: Progress
-) -> dict[str, AnyArray]:
-    length = plan.chunks * task.spec.chunk
-    parts = [sources[start : start + length] for start in range(0, len(sources), length)]
-    ids = _ids(graph, task.asked, sources)
-    blocks: dict[str, AnyArray] = {}
-    if task.asked.reduce is None:
-        blocks = {spec.path: np.empty(spec.shape(len(sources)), spec.dtype) for spec in task.specs}
-    reduced: list[Reduced] = []
-
-    def take(number: int, found: Any) -> None:
-        if task.asked.reduce is not None:
-            reduced.extend(found)
-            return
-        for block, part in zip(blocks.values(), found, strict=True):
-            block[number * length :][: len(part)] = part
-
-    if place.client is not None:
-        with place.workforce() as workforce:
-            items = [(task, part) for part in parts]
-            for number, found in enumerate(
-                run_all(workforce, progress, task.asked.kernel, solve, items)
-            ):
-                take(number, found)
-    else:
-        with progress.stage(task.asked.kernel, len(sources), "sources") as bar:
-            for number, part in enumerate(parts):
-                take(number, solve(task, part))
-                bar.advance(len(part))
-    if task.asked.reduce is not None:
-        return {SOURCE: ids[SOURCE]} | _reduced_columns(task, reduced)
-    return ids | blocks
-
-
-def _reduced_columns(task: PairsTask, found: Sequence[Reduced]) -> dict[str, AnyArray]:
-    assert task.asked.reduce is not None
-    dtype = reduced_dtype(task.asked.reduce, task.spec.dtype)
-    return {
-        REACHED: np.array([one.reached for one in found], np.int64),
-        task.asked.reduce: np.array([one.value for one in found], dtype),
-    }
-
-
-def _write(
-    graph: Graph,
-    task: PairsTask,
-    plan: Plan,
-    sources: IntArray,
-    store: Partial,
-    place: Place,
-    progress: Progress,
-) -> float:
-    """Write what is missing and commit; the seconds that it took, but for preparing."""
-    units = store.units
-    assert units is not None
-    done = units.done()
-    missing = [index for index in range(task.spec.chunks) if index not in done]
-    if done:
-        progress.note(f"going on with {len(done):,} of {task.spec.chunks:,} chunks done before")
-    if task.asked.reduce is None:
-        ids = [
-            ArraySpec(name, length, np.dtype(np.int64))
-            for name, length in ((SOURCE, len(sources)), (VERTEX, task.spec.width or 0))
-        ]
-        _require_space(task.specs, len(missing), ids, store)
-    # Potentials may take long: what can be refused without them has been by now.
-    _prepare(task, place, progress)
-    start = perf_counter()
-    written = replace(task, folder=str(store.folder), attempt=str(units.attempt))
-    items = [
-        (written, first, sources[task.spec.bounds(first)[0] : task.spec.bounds(last)[1]])
-        for first, last in _runs(missing, plan.chunks)
-    ]
-    with place.workforce() as workforce:
-        run_all(
-            workforce,
-            progress,
-            task.asked.kernel,
-            write_batch,
-            items,
-            total=sum(len(item[-1]) for item in items),
-            unit="sources",
-            amount=int,
-        )
-    specs, entries = _collect(graph, task, sources, store, units)
-    attributes = pairs_attributes(task.asked, graph.content_sha256, task.spec.dtype)
-    store.commit("result", attributes, specs, entries)
-    return perf_counter() - start
-
-
-def _runs(missing: Sequence[int], most: int) -> list[tuple[int, int]]:
-    """First and last of stretches of consecutive chunks, ``most`` at a time."""
-    runs: list[tuple[int, int]] = []
-    for index in missing:
-        if runs and runs[-1][1] == index - 1 and index - runs[-1][0] < most:
-            runs[-1] = runs[-1][0], index
-        else:
-            runs.append((index, index))
-    return runs
-
-
-def _require_space(
-    specs: Sequence[ArraySpec], chunks: int, columns: Sequence[ArraySpec], store: Partial
-) -> None:
-    """Refuse what the disk cannot hold: missing chunks, ids, and the crc32c's of all chunks."""
-    needed = chunks * sum(spec.chunk * spec.item_bytes + CRC_BYTES for spec in specs)
-    for spec in columns:
-        needed += spec.chunks * (spec.chunk * spec.item_bytes + CRC_BYTES)
-    for spec in (*specs, *columns):
-        needed += spec.chunks * CRC_BYTES * -(-spec.chunk * spec.item_bytes // SIDECAR_BYTES)
-    free = shutil.disk_usage(store.folder).free
-    if needed > free:
-        raise DiskFullError(
-            f"{store.final}: needs {needed:,} bytes more, and the disk has {free:,} left; free "
-            "some space, give fewer sources or targets, or --reduce"
-        )
-
-
-def _collect(
-    graph: Graph, task: PairsTask, sources: IntArray, store: Partial, units: Units
-) -> tuple[list[ArraySpec], list[FileEntry]]:
-    """All arrays of the store, those of single numbers written here."""
-    found = units.done()
-    done: list[Unit] = [found[index] for index in range(task.spec.chunks)]
-    columns = _ids(graph, task.asked, sources)
-    specs, entries = list(task.specs), [entry for unit in done for entry in unit.entries]
-    if task.asked.reduce is not None:
-        specs, pairs_ = (
-            [],
-            [
-                Reduced(value, reached)
-                for unit in done
-                for value, reached in zip(unit.facts["value"], unit.facts["reached"], strict=True)
-            ],
-        )
-        columns = {SOURCE: columns[SOURCE]} | _reduced_columns(task, pairs_)
-    for name, column in columns.items():
-        spec = ArraySpec(name, len(column), column.dtype, *column.shape[1:])
-        specs.append(spec)
-        entries += [
-            write_chunk(store.folder, spec, index, [column[slice(*spec.bounds(index))]])
-            for index in range(spec.chunks)
-        ]
-    return specs, entries
-
-
 def _key(graph: Graph, task: PairsTask, sources: IntArray) -> str:
     """What the bytes of all units follow from."""
     digest = hashlib.sha256()
     told = {
-        "package": kernel_cache.source_hash(),
+        "package": kernel_cache.whole_hash(),
         "kernel": task.asked.kernel,
         "graph": graph.content_sha256,
         "cutoff": task.asked.cutoff,
         "reduce": task.asked.reduce,
         "parents": task.asked.parents,
         "bins": [task.asked.bins.count, task.asked.bins.width],
+        "sources a chunk": task.spec.chunk,
         "targets": None if task.asked.targets is None else len(task.asked.targets),
     }
+    if task.device == CUDA and task.asked.reduce in SUMMED and task.spec.dtype.kind == "f":
+        # Sums of floats have other last bits there; all else may be gone on with anywhere.
+        told["device"] = task.device
     digest.update(json.dumps(told, sort_keys=True).encode())
     digest.update(sources.data)
     if task.asked.targets is not None:

@@ -2,42 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ooc_graph.answers.pairs import Asked
-from ooc_graph.answers.reductions import HISTOGRAM
-from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.kernels import cuda_floyd, floyd_warshall
+from ooc_graph.kernels.cuda_many import BATCH_BYTES as CUDA_BATCH_BYTES
+from ooc_graph.kernels.cuda_many import CREWS
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import HUB, LIGHT
+from ooc_graph.layout.names import APSP
+from ooc_graph.session import resident
+from ooc_graph.session.choice import Way
+from ooc_graph.session.devices import CPU, CUDA
+from ooc_graph.session.edges_method import ROWS
+from ooc_graph.session.pairs_memory import (
+    answer_bytes,
+    beside_bytes,
+    held_bytes,
+    process_bytes,
+    task_bytes,
+)
+from ooc_graph.session.pairs_stored import in_turn, sizes
 from ooc_graph.session.place import Place
+from ooc_graph.session.rank_memory import only_ranks
+from ooc_graph.session.source_tiers import least_within, may_stay, plan_within
 from ooc_graph.shards.load import Graph
 
 LANES = (64, 32, 16)
 """Most sources in a batch: the first that memory allows."""
 BFS_LANES = 4
 """So many times as many in a batch of BFS."""
+CUDA_SOURCES = (8192, 2048, 512, 128, 32)
+"""Sources of a task on a CUDA device: the first that memory allows."""
+CUDA_TASKS = 4
+"""Tasks of a worker with a CUDA device, where all of them can keep it busy: some take longer."""
+CUDA_WORK = 4 * 10**12
+"""Sources times edges of such a task, about: four seconds at 1,000 GTEPS."""
 BATCHES = 2
 """Batches of every thread in a task, at least: the last ones of a task wait for each other."""
-# A row's lanes are whole vectors.
-_LANE_BYTES = 128
-# Bytes a vertex: id tables, what a thread holds beside its lanes, and what a search of one source
-# holds, where sources are searched from one by one.
-_ID_BYTES, _STATE_BYTES, _SINGLE_BYTES = 24, 32, 64
-# Bytes a vertex that a thread of BFS holds.
-_BFS_BYTES = 100
-# Bytes an arc: neighbour and weight side by side, for searches of one source.
-_PAIRED_BYTES = 8
-# Bytes an arc while negative weights are turned into others.
-_SORTED_BYTES = 40
-# While it is found which arcs are needed, bytes an arc (weights as float64, places of those that
-# stay), and bytes a vertex (distances to 16 landmarks, or from them).
-_PRUNED_ARC_BYTES, _PRUNED_VERTEX_BYTES = 17, 128
-# Of one source where its distances are reduced: what it reaches, and the number; of a bin its
-# count, as Python has it on its way, too.
-_REDUCED_BYTES, _BIN_BYTES = 16, 48
-# Of one source of a task that reduces levels: what was counted, as Python has it, too.
-_TALLY_BYTES = 400
+# More than any plan needs.
+_MOST_BYTES = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -50,21 +55,84 @@ class Plan:
         Most sources of a batch, which one thread searches.
     chunks
         Chunks of a task.
+    budget_bytes
+        Memory for rows and single searches where arcs stay in the store; 0 where all are brought
+        into memory.
+    method
+        How searches go on then, see `ooc_graph.session.source_tiers.methods_of`.
+    closing
+        Sources of one process, if it may keep a matrix of all pairs as well; else 0.
+    needed_bytes
+        Memory of one process, with all that it may keep.
     """
 
     lanes: int
     chunks: int
+    budget_bytes: int = 0
+    method: str = ROWS
+    closing: int = 0
+    needed_bytes: int = 0
+
+
+def device_for(graph: Graph, asked: Asked, place: Place) -> Way:
+    """Which device searches; where it is not the one that ``auto`` prefers, why.
+
+    Raises
+    ------
+    UsageError, DeviceError, MemoryBudgetError
+        CUDA is asked for, and cannot do it.
+    """
+    if asked.hops:
+        if place.wanted == CUDA:
+            raise UsageError("BFS from many sources is done on the CPU only: use --device cpu")
+        return Way(CPU, "one")
+    if place.device.name == CPU:
+        return Way(CPU, "one", place.device.why)
+    if not graph.rows:
+        # Nothing is to be searched, and there are no rows that columns could be taken from.
+        return Way(CPU, "one")
+    try:
+        _require_device(graph, place)
+    except (UsageError, MemoryBudgetError) as error:
+        if place.wanted == CUDA:
+            raise
+        return Way(CPU, "one", str(error))
+    return Way(CUDA, "one")
+
+
+def _require_device(graph: Graph, place: Place) -> None:
+    if only_ranks(graph):
+        raise UsageError(
+            "many sources on a CUDA device need ids of 32 bits, and the graph has "
+            f"{graph.rows:,} vertices with edges: use --device cpu"
+        )
+    needed, there = resident.cuda_bytes(graph, APSP), place.device.memory_bytes
+    if needed > there:
+        raise MemoryBudgetError(
+            f"many sources on {graph.path} need {needed:,} bytes of device memory in one worker, "
+            f"and a worker may use {there:,}; use --device cpu"
+        )
 
 
 def plan_of(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, *, in_memory: bool
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    place: Place,
+    device: str,
+    *,
+    in_memory: bool,
 ) -> Plan:
-    """The most lanes that fit every process.
+    """The most lanes that fit every process; on a CUDA device the most sources of a task.
+
+    Where a CPU has no room for all arcs, those that fit while arcs stay in the store.
 
     Parameters
     ----------
     specs
         How distances, and parents if wanted, are stored.
+    device
+        ``cpu`` or ``cuda``.
     in_memory
         Whether the answer stays in the memory of this process.
 
@@ -73,24 +141,18 @@ def plan_of(
     MemoryBudgetError
         Not even the fewest do, or not beside the answer.
     """
-    answer = _answer_bytes(specs, asked) if in_memory else 0
+    answer = answer_bytes(specs, asked) if in_memory else 0
     if answer > place.limit_bytes:
         raise MemoryBudgetError(
             f"{specs[0].length:,} sources have {answer:,} bytes of distances, and there are "
             f"{place.limit_bytes:,}; give out= to write them to a store"
         )
-    # With a cluster the answer is the client's, not a worker's.
-    beside = answer if place.client is None else 0
-    for lanes in (most * (BFS_LANES if asked.hops else 1) for most in LANES):
-        length = specs[0].chunk
-        chunks = -(-BATCHES * lanes * place.threads // length)
-        sources = min(chunks * length, specs[0].length)
-        needed = beside + _needed_bytes(graph, specs, asked, lanes, place.threads)
-        needed += _task_bytes(graph, specs, asked, sources, place, in_memory)
-        if needed <= place.least_limit_bytes:
-            return Plan(lanes, chunks)
+    limit = place.least_limit_bytes + held_bytes(graph, specs, asked, place, device)
+    plan, needed = _within(graph, specs, asked, place, device, limit, in_memory=in_memory)
+    if plan is not None:
+        return plan
     advice = "raise --memory-limit or add memory to the workers"
-    if beside:
+    if in_memory and (beside := beside_bytes(specs, asked, place, in_memory=True)):
         advice += f", or give out=, as {beside:,} of them are the answer"
     raise MemoryBudgetError(
         f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker may use "
@@ -98,55 +160,120 @@ def plan_of(
     )
 
 
-def _needed_bytes(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, lanes: int, threads: int
-) -> int:
-    """Memory of a process whatever is asked for: rows, their copies, and what threads hold."""
-    if asked.hops:
-        state = graph.rows * threads * _BFS_BYTES + graph.vertices * _ID_BYTES
-        return graph.resident_bytes(HUB) + state
-    rows, size, arcs = graph.resident_bytes(LIGHT), specs[0].dtype.itemsize, graph.arcs
-    # Arcs that somebody needs are copied; so are reweighted ones, in the distances' type.
-    copies, while_sorted = rows, 0
-    if graph.has_negative_weights:
-        copies, while_sorted = 2 * (rows + arcs * size), arcs * _SORTED_BYTES
-    while_pruned = arcs * _PRUNED_ARC_BYTES + 2 * graph.rows * _PRUNED_VERTEX_BYTES
-    lane_bytes = -(-lanes * size // _LANE_BYTES) * _LANE_BYTES
-    state = graph.rows * threads * (lane_bytes + _STATE_BYTES)
-    singly = arcs * _PAIRED_BYTES + graph.rows * threads * _SINGLE_BYTES
-    preparing = max(while_sorted, while_pruned)
-    return rows + copies + preparing + state + singly + graph.vertices * _ID_BYTES
-
-
-def _task_bytes(
+def smaller_plan(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
-    sources: int,
     place: Place,
+    refused: Plan,
+    *,
     in_memory: bool,
-) -> int:
-    """Memory of the answers of the tasks that a process has at once.
+) -> Plan | None:
+    """A plan for the CPU that holds less than one which was refused memory; None: there is none.
 
-    One task searches at a time; meanwhile those of the other threads still write what they found,
-    or have it sent. In this process answers that stay in memory are copied before the next task.
+    With all arcs in memory by a quarter or more, with arcs in the store half as much or the least.
+
+    Parameters
+    ----------
+    graph, specs, asked, place, in_memory
+        As of `plan_of`.
     """
-    if asked.hops and asked.reduce is not None:
-        return sources * (_TALLY_BYTES + _reduced_bytes(asked)) * place.threads
-    found = sources * graph.rows * sum(spec.dtype.itemsize for spec in specs)
-    if in_memory and asked.reduce is None:
-        found += sources * sum(spec.item_bytes for spec in specs)
-    if asked.reduce is not None:
-        found += sources * _reduced_bytes(asked)
-    return found * (1 if in_memory and place.client is None else place.threads)
+    before = refused.needed_bytes
+    limit = before // 2 if refused.budget_bytes else before // 4 * 3
+    given = graph, specs, asked, place, CPU
+    plan, least = _within(*given, limit, in_memory=in_memory)
+    if plan is None and least < before:
+        plan, _ = _within(*given, least, in_memory=in_memory)
+    return plan
 
 
-def _answer_bytes(specs: Sequence[ArraySpec], asked: Asked) -> int:
-    """Memory of all that was asked for."""
-    item = sum(spec.item_bytes for spec in specs)
-    return specs[0].length * (item if asked.reduce is None else _reduced_bytes(asked))
+def _within(
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    place: Place,
+    device: str,
+    limit_bytes: int,
+    *,
+    in_memory: bool,
+) -> tuple[Plan | None, int]:
+    """A plan within so many bytes of every process, or None; and its bytes, or the least."""
+    beside, least = beside_bytes(specs, asked, place, in_memory=in_memory), _MOST_BYTES
+    for lanes, wanted in _sizes(graph, specs[0], asked, place, device):
+        length = specs[0].chunk
+        chunks = -(-wanted // length)
+        sources = min(chunks * length, specs[0].length)
+        needed = beside + process_bytes(graph, specs, asked, place, device, lanes)
+        needed += task_bytes(graph, specs, asked, sources, place, device, in_memory)
+        if needed <= limit_bytes:
+            plan = Plan(lanes, chunks, needed_bytes=needed)
+            plan = _with_closing(plan, graph, specs[0], asked, place, device, limit_bytes)
+            return plan, plan.needed_bytes
+        least = min(least, needed)
+    if device == CPU and graph.rows and may_stay(graph, asked.kernel):
+        # Those that hold all arcs may need less, where there are few of them.
+        ways = list(sizes(graph, specs, asked, place, in_memory=in_memory))
+        ways = in_turn(graph, asked.kernel, specs[0], ways, limit_bytes - beside)
+        for method, lanes, chunks, held in ways:
+            spare = limit_bytes - beside - held
+            needed = beside + held + least_within(graph, asked.kernel, method)
+            if needed <= limit_bytes:
+                used = plan_within(graph, asked.kernel, method, spare).bytes
+                plan = Plan(lanes, chunks, spare, method, needed_bytes=beside + held + used)
+                return plan, plan.needed_bytes
+            least = min(least, needed)
+    return None, least
 
 
-def _reduced_bytes(asked: Asked) -> int:
-    """Memory of what is kept of one source."""
-    return _REDUCED_BYTES + (asked.bins.count * _BIN_BYTES if asked.reduce == HISTOGRAM else 0)
+def _with_closing(
+    plan: Plan,
+    graph: Graph,
+    spec: ArraySpec,
+    asked: Asked,
+    place: Place,
+    device: str,
+    limit_bytes: int,
+) -> Plan:
+    """The plan with a matrix of all pairs as well, where a process may keep one."""
+    if asked.hops or spec.dtype.kind == "f":
+        return plan
+    closing = -(-spec.length // place.processes)
+    if device == CUDA:
+        spare_bytes = place.device.memory_bytes - resident.cuda_bytes(graph, APSP)
+        may_keep = cuda_floyd.closed_bytes(graph.rows) <= spare_bytes
+        return replace(plan, closing=closing) if may_keep else plan
+    needed = plan.needed_bytes + floyd_warshall.closed_bytes(graph.rows)
+    return replace(plan, closing=closing, needed_bytes=needed) if needed <= limit_bytes else plan
+
+
+def _sizes(
+    graph: Graph, spec: ArraySpec, asked: Asked, place: Place, device: str
+) -> Iterator[tuple[int, int]]:
+    """Lanes, and sources of a task, from the most to the fewest."""
+    if device == CUDA:
+        share = min(_share(spec, place.processes), _most_sources(graph, spec))
+        yield from ((LANES[0], min(sources, share)) for sources in CUDA_SOURCES)
+        return
+    for most in LANES:
+        lanes = most * (BFS_LANES if asked.hops else 1)
+        yield lanes, BATCHES * lanes * place.threads
+
+
+def _share(spec: ArraySpec, processes: int) -> int:
+    """Sources of a task, in whole batches, so that every worker's device has some."""
+    if processes == 1:
+        return CUDA_SOURCES[0]
+    lanes = CUDA_BATCH_BYTES // spec.dtype.itemsize
+    batches = max(1, -(-spec.length // lanes))
+    tasks = min(CUDA_TASKS, max(1, batches // (processes * CREWS)))
+    return -(-batches // (processes * tasks)) * lanes
+
+
+def _most_sources(graph: Graph, spec: ArraySpec) -> int:
+    """Sources of a task on a CUDA device, in whole batches, so that it ends after some seconds.
+
+    What it found is recorded when it ends. As many batches as keep the device busy are more.
+    """
+    lanes = CUDA_BATCH_BYTES // spec.dtype.itemsize
+    edges = max(graph.arcs // 2, 1)
+    return max(CREWS, CUDA_WORK // (edges * lanes)) * lanes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
 from time import monotonic, sleep
@@ -14,6 +13,8 @@ from ooc_graph.session import resident
 from ooc_graph.session.devices import (
     AUTO,
     CPU,
+    CUDA,
+    CudaLimits,
     Device,
     choose_here,
     choose_on_workers,
@@ -22,6 +23,7 @@ from ooc_graph.session.devices import (
 from ooc_graph.session.machine import cores, default_limit_bytes, return_freed_memory
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import CHECK_S, POLL_S, Workforce
+from ooc_graph.threads import Threads
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -31,6 +33,7 @@ Done = TypeVar("Done")
 # A search takes its worker's memory for itself; the rest is the interpreter's.
 _WORKER_SHARE = 0.9
 _WORKER_WAIT_S = 60.0
+NO_LIMITS = CudaLimits()
 
 
 class Place(Protocol):
@@ -59,6 +62,10 @@ class Place(Protocol):
     @property
     def device(self) -> Device:
         """Device that all processes have; looked for when it is first asked for."""
+
+    @property
+    def cuda_limits(self) -> CudaLimits:
+        """Memory that searches on CUDA devices may use."""
 
     @property
     def processes(self) -> int:
@@ -93,16 +100,21 @@ class Here:
     has_ranks = False
     processes = 1
 
-    def __init__(self, limit_bytes: int | None = None, wanted: str = AUTO) -> None:
+    def __init__(
+        self,
+        limit_bytes: int | None = None,
+        wanted: str = AUTO,
+        cuda_limits: CudaLimits = NO_LIMITS,
+    ) -> None:
         require_name(wanted)
-        self.wanted = wanted
+        self.wanted, self.cuda_limits = wanted, cuda_limits
         self.is_limited = limit_bytes is not None
         self.limit_bytes = limit_bytes or default_limit_bytes()
 
     @cached_property
     def device(self) -> Device:
         """Device of this process."""
-        return choose_here(self.wanted)
+        return self.cuda_limits.within(choose_here(self.wanted))
 
     @property
     def process_limit_bytes(self) -> int:
@@ -127,7 +139,7 @@ class Here:
     def workforce(self) -> Iterator[Workforce]:
         """Threads, one for each core."""
         return_freed_memory()
-        with ThreadPoolExecutor(cores(), thread_name_prefix="ooc-graph") as executor:
+        with Threads(cores(), thread_name_prefix="ooc-graph") as executor:
             budget = BuildBudget(self.limit_bytes, 1, cores())
             yield Workforce(executor, budget, lambda function: function())
 
@@ -145,6 +157,20 @@ class Planned(Here):
         super().__init__(limit_bytes, CPU)
 
 
+class PlannedCuda(Here):
+    """A process with a CUDA device, to ask what it would do; without one if its memory is given."""
+
+    def __init__(self, limit_bytes: int, cuda_limits: CudaLimits) -> None:
+        super().__init__(limit_bytes, CUDA, cuda_limits)
+
+    @cached_property
+    def device(self) -> Device:
+        """The device that was described, or the one there is."""
+        if self.cuda_limits.device_bytes is None:
+            return choose_here(CUDA)
+        return Device(CUDA, self.cuda_limits.device_bytes)
+
+
 class OnCluster:
     """Workers of a Dask cluster.
 
@@ -156,16 +182,24 @@ class OnCluster:
         For all workers together; None: what the workers bring.
     wanted
         Device that was asked for.
+    cuda_limits
+        Of each worker's device.
     """
 
     is_limited = True
     has_ranks = True
 
-    def __init__(self, client: Client, limit_bytes: int | None = None, wanted: str = AUTO) -> None:
+    def __init__(
+        self,
+        client: Client,
+        limit_bytes: int | None = None,
+        wanted: str = AUTO,
+        cuda_limits: CudaLimits = NO_LIMITS,
+    ) -> None:
         if client.asynchronous:
             raise UsageError("give a synchronous Dask client (asynchronous=False)")
         require_name(wanted)
-        self.wanted = wanted
+        self.wanted, self.cuda_limits = wanted, cuda_limits
         self.client: Client = client
         self._patience_s = 0.0
         workers = self._workers()
@@ -179,13 +213,16 @@ class OnCluster:
     @cached_property
     def device(self) -> Device:
         """CUDA where every worker has a device that can be used."""
-        return choose_on_workers(self.wanted, self.client)
+        return self.cuda_limits.within(choose_on_workers(self.wanted, self.client))
 
     def _workers(self) -> dict[str, Any]:
         """Workers that there are; once there were some, none may mean that one restarts."""
+        # Imported here: a run without a cluster needs no Dask.
+        from ooc_graph.exchange.cluster import workers_of  # noqa: PLC0415
+
         begun = monotonic()
         while True:
-            workers: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+            workers = workers_of(self.client)
             if workers:
                 return workers
             if monotonic() - begun >= self._patience_s:
@@ -236,10 +273,12 @@ class OnCluster:
 
     def _require_workers(self) -> Callable[[], None]:
         """Check that raises after a minute without any worker (they may be restarting)."""
+        from ooc_graph.exchange.cluster import workers_of  # noqa: PLC0415
+
         seen = [monotonic()]
 
         def check() -> None:
-            if self.client.scheduler_info(n_workers=-1)["workers"]:
+            if workers_of(self.client):
                 seen[0] = monotonic()
             elif monotonic() - seen[0] > _WORKER_WAIT_S:
                 raise ClusterLostError("all workers of the Dask cluster are gone; try again")
@@ -291,8 +330,13 @@ def _brought(worker: dict[str, Any]) -> int:
     return int((worker["memory_limit"] or default_limit_bytes()) * _WORKER_SHARE)
 
 
-def place_for(client: Client | None, limit_bytes: int | None, wanted: str = AUTO) -> Place:
+def place_for(
+    client: Client | None,
+    limit_bytes: int | None,
+    wanted: str = AUTO,
+    cuda_limits: CudaLimits = NO_LIMITS,
+) -> Place:
     """Place to work at, a client's cluster or this process, on the device ``wanted``."""
     if client is None:
-        return Here(limit_bytes, wanted)
-    return OnCluster(client, limit_bytes, wanted)
+        return Here(limit_bytes, wanted, cuda_limits)
+    return OnCluster(client, limit_bytes, wanted, cuda_limits)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from ooc_graph.session import resident, tiers
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels import cuda_modules
+from ooc_graph.session import cuda_tiers, resident, tiers
 from ooc_graph.session.choice import resident_bytes
-from ooc_graph.session.devices import CPU
+from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
 from ooc_graph.shards.load import Graph
 
@@ -43,8 +45,20 @@ class Task(Protocol):
         """Whether rows in memory may be kept in another form besides."""
 
 
+def may_go_on(error: Exception, task: Task) -> bool:
+    """Whether an error tells that memory was refused which a plan had reckoned with.
+
+    On a CUDA device that is the device's, of which the kernels tell in words of ours. Host memory
+    that is refused there is no reason to keep more of the graph in host memory.
+    """
+    return isinstance(error, MemoryBudgetError if task.device == CUDA else MemoryError)
+
+
 def has_less(task: Task) -> bool:
     """Whether there is a way that holds less in memory."""
+    if task.device == CUDA:
+        graph = resident.open_same(task.path, task.identity)
+        return not task.budget_bytes and cuda_tiers.may_pin(graph, task.kernel)
     if task.device != CPU or task.method != ROWS:
         return False
     graph = resident.open_same(task.path, task.identity)
@@ -54,7 +68,8 @@ def has_less(task: Task) -> bool:
 def with_less(task: Task) -> tuple[dict[str, Any], str]:
     """What to change of a task, and a line that says so. What the process holds is given up.
 
-    First rows are kept in one form only, then more and more of them stay in the store.
+    First rows are kept in one form only, then more and more of them stay in the store. On a CUDA
+    device rows are in pinned host memory then.
 
     Raises
     ------
@@ -63,6 +78,14 @@ def with_less(task: Task) -> tuple[dict[str, Any], str]:
     """
     resident.release()
     graph = resident.open_same(task.path, task.identity)
+    if task.device == CUDA:
+        whole_bytes = resident.cuda_bytes(graph, task.kernel)
+        within = min(whole_bytes, cuda_modules.device_bytes()[0]) // 8 * 7
+        # The least may be more than that; where it is not free either, loading says so.
+        budget_bytes = max(within, cuda_tiers.least_device_bytes(graph, task.kernel))
+        what = f"keeps its rows in host memory and goes on within {budget_bytes:,} bytes"
+        said = f"device memory was refused: {task.kernel} {what} of the device's"
+        return {"budget_bytes": budget_bytes}, said
     bare = resident_bytes(graph, task.kernel, copies=False)
     if _has_other_form(graph, task):
         what = f"keeps its rows in one form, {bare:,} bytes in all"

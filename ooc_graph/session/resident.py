@@ -10,15 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_held import MOST_ROWS
+from ooc_graph.kernels.cuda_many_host import PART_BYTES
+from ooc_graph.kernels.cuda_pinned import PinnedRoom
+from ooc_graph.kernels.cuda_places import may_place
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
 from ooc_graph.layout.manifest import Manifest
-from ooc_graph.layout.names import APSP, HUB, LIGHT, MULTI_SOURCE_BFS
+from ooc_graph.layout.names import APSP
+from ooc_graph.memory.device_plan import DevicePlan
 from ooc_graph.memory.disk import Moved
+from ooc_graph.session import cuda_tiers, orders, source_tiers
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import EDGES, ROWS, load_search
 from ooc_graph.session.machine import cores
@@ -30,16 +37,12 @@ from ooc_graph.shards.tiers import TierSearch
 
 # Device memory a vertex at most; measured peaks are below it.
 _CUDA_BFS_BYTES, _CUDA_SSSP_BYTES, _CUDA_WIDE_BYTES = 64, 96, 160
-# And whatever the graph.
-_CUDA_FIXED_BYTES = 32 << 20
-
-ORDER_OF = {
-    "bfs": HUB,
-    "sssp": LIGHT,
-    "components": HUB,
-    APSP: LIGHT,
-    MULTI_SOURCE_BFS: HUB,
-}
+# The same of BFS where rows may have places of their own, and levels 32 bits.
+_CUDA_PLACED_BYTES = 116
+# Of many sources bytes an arc, while it is found which are needed; bytes of a row; and bytes of a
+# vertex in answers on their way to host memory, at least so many in all.
+_CUDA_MANY_ARC_BYTES, _CUDA_MANY_BYTES, _ANSWER_BYTES = 64, 1100, 1100
+ORDER_OF, CUDA_FIXED_BYTES = orders.ORDER_OF, orders.CUDA_FIXED_BYTES
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,8 @@ class Searcher:
         The store, its id tables, and tuples by internal id.
     named
         Whether an answer that stays on the device has original ids as parents.
+    pinned
+        What the device holds where rows are in pinned host memory, else None.
     """
 
     kernel: str
@@ -64,6 +69,7 @@ class Searcher:
     ids: Ids
     tuples: Any
     named: bool = False
+    pinned: DevicePlan | None = None
 
     @property
     def moved(self) -> Moved | None:
@@ -73,6 +79,8 @@ class Searcher:
 
 _lock = threading.RLock()
 _held: dict[tuple[Any, ...], Searcher] = {}
+# Where memory was refused, and less is held: what was asked for, by what is held.
+_asked: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 _devices: dict[str, Any] = {}
 
 
@@ -132,49 +140,99 @@ def searcher(
     device_name: str = CPU,
     budget_bytes: int = 0,
     copies: bool = True,
+    named: bool = True,
+    *,
+    less: bool = False,
 ) -> Iterator[Searcher]:
     """Exclusive use of a resident graph; loads it, in place of what was held before.
 
     Parameters
     ----------
     budget_bytes
-        Memory for a search whose arcs stay in the store; 0: all are brought into memory.
+        Memory for a search whose arcs stay in the store, or, on a CUDA device, device memory for
+        one whose rows are in pinned host memory; 0: all are brought into memory.
     copies
         Whether rows in memory may be kept in another form besides.
+    named
+        Whether answers stay on the device, with original ids as parents. It needs no memory for
+        that where not, which matters where rows are in pinned host memory.
+    less
+        Whether that will do which holds less, since this was refused memory before.
     """
     with _lock:
-        number = _number_of(device_name)
-        within = budget_bytes, copies
-        key = (path, identity, kernel, method, device_name, number, within)
+        key = _key(path, identity, kernel, method, device_name, budget_bytes, copies, named)
+        if less:
+            key = next((held for held, asked in _asked.items() if asked == key), key)
         if key not in _held:
             # Ranks first: only then is what they held seen as free.
             release_ranks()
             release()
-            _held[key] = _load(path, identity, kernel, method, device_name, *within)
+            _held[key] = _load(path, identity, kernel, method, device_name, *key[-1])
         yield _held[key]
 
 
-def held_within(graph: Graph, kernel: str) -> tuple[int, bool] | None:
-    """How this process holds a graph for a kernel on the CPU: ``budget_bytes`` and ``copies``.
+def _key(
+    path: str,
+    identity: str,
+    kernel: str,
+    method: str,
+    device_name: str,
+    budget_bytes: int,
+    copies: bool,
+    named: bool,
+) -> tuple[Any, ...]:
+    within = budget_bytes, copies, named or device_name != CUDA or not budget_bytes
+    return (path, identity, kernel, method, device_name, _number_of(device_name), within)
 
-    None where it does not hold it.
+
+def hold_instead(asked: tuple[Any, ...], held: tuple[Any, ...]) -> None:
+    """Let what is held stand for what was asked for, until it is released.
+
+    Parameters
+    ----------
+    asked, held
+        Arguments of `searcher`.
     """
     with _lock:
-        for path, identity, *others, _, within in _held:
-            wanted = str(graph.path), graph.identity, [kernel, ROWS, CPU]
-            if (path, identity, others) == wanted:
-                budget_bytes, copies = within
+        key = _key(*held)
+        if key in _held:
+            _asked[key] = _key(*asked)
+
+
+def held_within(graph: Graph, kernel: str, device_name: str = CPU) -> tuple[int, bool] | None:
+    """How this process holds a graph for a kernel on a device: ``budget_bytes`` and ``copies``.
+
+    Where it holds less than was asked for, as was asked. None where it does not hold it, or on
+    another CUDA device than the current one.
+    """
+    with _lock:
+        for key in _held:
+            path, identity, *others, number, within = _asked.get(key, key)
+            wanted = str(graph.path), graph.identity, [kernel, ROWS, device_name]
+            if (path, identity, others) == wanted and number == _number_of(device_name):
+                budget_bytes, copies, _ = within
                 return budget_bytes, copies
     return None
+
+
+def held(path: str, identity: str, kernel: str, device_name: str = CPU) -> Searcher | None:
+    """What this process holds for a kernel on a device with rows in memory; loads nothing."""
+    with _lock:
+        return _held.get(
+            _key(path, identity, kernel, ROWS, device_name, 0, copies=True, named=True)
+        )
 
 
 def release() -> None:
     """Forget the graph that searches of one rank hold in this process, on whichever device."""
     with _lock:
-        for held in _held.values():
-            if isinstance(held.search, TierSearch):
-                held.search.close()
+        # Forgotten first: an interrupt while one is closed is to leave none that is not usable.
+        given_up = [held.search for held in _held.values()]
         _held.clear()
+        _asked.clear()
+        for search in given_up:
+            if isinstance(search, TierSearch):
+                search.close()
         if CUDA in _devices:
             cuda_modules.free_unused()
 
@@ -265,20 +323,17 @@ def _load(
     device_name: str,
     budget_bytes: int,
     copies: bool,
+    named: bool,
 ) -> Searcher:
     graph = open_same(path, identity)
     if device_name == CUDA:
-        device(CUDA)
-        cuda_modules.require_memory(cuda_bytes(graph, kernel), f"{kernel} on {graph.path}")
-        shard, ids = graph.load(ORDER_OF[kernel]), load_ids(graph)
-        # Ids of 64 bits are put in place of internal ones when an answer leaves the device.
-        is_narrow = int(ids.original_of.max(initial=0)) <= MOST_ROWS
-        named = {"original_of": ids.original_of} if is_narrow else {}
-        search = getattr(device(CUDA), kernel)(shard, **named)
-        return Searcher(kernel, search, graph, ids, shard.tuples, is_narrow)
+        return _load_on_cuda(graph, kernel, budget_bytes, named=named)
     if method == EDGES:
         search = load_search(graph, kernel, device())
         return Searcher(kernel, search, graph, load_ids(graph), graph.tuples())
+    if budget_bytes and kernel in source_tiers.KERNELS:
+        search = source_tiers.load_within(graph, kernel, method, budget_bytes, device())
+        return Searcher(kernel, search, graph, load_ids(graph), None)
     if budget_bytes:
         warm(kernel, graph, device(), variant=TIERS)
         search = load_within(graph, kernel, budget_bytes, device())
@@ -290,16 +345,53 @@ def _load(
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)
 
 
+def _load_on_cuda(graph: Graph, kernel: str, budget_bytes: int, *, named: bool) -> Searcher:
+    found, what, room = device(CUDA), f"{kernel} on {graph.path}", None
+    if budget_bytes:
+        # Others may have some of the budget: what is left will do if the least fits in it.
+        least = cuda_tiers.least_device_bytes(graph, kernel, named=named)
+        beside = cuda_tiers.answer_device_bytes(graph) if named else 0
+        cuda_modules.require_memory(least + beside, what)
+        free = cuda_modules.device_bytes()[0]
+        # Not to the last byte: what is compiled later takes some, too.
+        budget_bytes = min(budget_bytes, max(least, free - free // cuda_tiers.LEFT_SHARE - beside))
+        room = PinnedRoom(threads_here())
+    else:
+        cuda_modules.require_memory(cuda_bytes(graph, kernel), what)
+    shard = graph.load(ORDER_OF[kernel], signed=kernel == APSP, room=room)
+    ids = load_ids(graph)
+    if kernel == APSP:
+        many = found.apsp(shard, threads=threads_here())
+        return Searcher(kernel, many, graph, ids, shard.tuples)
+    # Ids of 64 bits are put in place of internal ones when an answer leaves the device.
+    is_narrow = int(ids.original_of.max(initial=0)) <= MOST_ROWS
+    plan = None
+    if room is None:
+        with_names = {"original_of": ids.original_of} if is_narrow else {}
+        search = getattr(found, kernel)(shard, **with_names)
+    else:
+        is_narrow = is_narrow and named
+        names = ids.original_of.astype(np.uint32) if is_narrow else None
+        held = budget_bytes, found, shard, room, names
+        search, plan = cuda_tiers.search_within(graph, kernel, *held)
+    return Searcher(kernel, search, graph, ids, shard.tuples, is_narrow, plan)
+
+
 def cuda_bytes(graph: Graph, kernel: str) -> int:
     """Device memory of one rank that searches the whole graph on a CUDA device, at most."""
     rows = graph.resident_bytes(ORDER_OF[kernel])
-    return rows + graph.rows * cuda_state_bytes(graph, kernel) + _CUDA_FIXED_BYTES
+    if kernel == APSP:
+        answers = max(2 * PART_BYTES, graph.vertices * _ANSWER_BYTES)
+        state = graph.arcs * _CUDA_MANY_ARC_BYTES + graph.rows * _CUDA_MANY_BYTES
+        return rows + state + answers + CUDA_FIXED_BYTES
+    return rows + graph.rows * cuda_state_bytes(graph, kernel) + CUDA_FIXED_BYTES
 
 
 def cuda_state_bytes(graph: Graph, kernel: str) -> int:
     """Device memory a vertex beside the rows: heads, buffers, answer."""
     if kernel == "bfs":
-        return _CUDA_BFS_BYTES
+        placed = may_place(graph.rows, graph.arcs // (2 if graph.directed else 1))
+        return _CUDA_PLACED_BYTES if placed else _CUDA_BFS_BYTES
     is_narrow = graph.weight_dtype is not None and graph.weight_dtype.itemsize == 4
     return _CUDA_SSSP_BYTES if is_narrow else _CUDA_WIDE_BYTES
 

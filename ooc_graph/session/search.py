@@ -15,16 +15,16 @@ import numpy as np
 
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
-from ooc_graph.errors import UsageError
+from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.session import device_answer, edges_method, resident, tiers
-from ooc_graph.session.choice import Way, carry_out, choose, on_cpu
+from ooc_graph.session import cuda_tiers, device_answer, edges_method, rank_memory, resident, tiers
+from ooc_graph.session.choice import Way, carry_out, choose, on_cpu, ranks_instead
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.session.place import Place
-from ooc_graph.session.refused import has_less, with_less
+from ooc_graph.session.refused import has_less, may_go_on, with_less
 from ooc_graph.session.warmup import RANKS, warm
 from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
 from ooc_graph.shards.load import Graph
@@ -60,13 +60,20 @@ def lonely_tree(graph: Graph, kernel: str, root: int) -> Tree:
 def _measure(graph: Graph, kernel: str) -> np.dtype[Any]:
     if kernel == "bfs":
         return np.dtype(np.int32)
-    weights = graph.weight_dtype
-    return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
+    return rank_memory.distance_dtype(graph)
 
 
-def _answer_bytes(graph: Graph, kernel: str) -> int:
-    """Memory of an answer that is not written: vertices, parents, and levels or distances."""
-    return graph.vertices * (16 + _measure(graph, kernel).itemsize)
+def _answer_bytes(graph: Graph, kernel: str, arrays: str) -> int:
+    """Memory of an answer that is not written: vertices, parents, and levels or distances.
+
+    On a device stands all of it; then it is the vertices alone, on their way there.
+    """
+    return graph.vertices * (8 if arrays == CUPY else 16 + _measure(graph, kernel).itemsize)
+
+
+def _say(progress: Progress, notes: tuple[str, ...]) -> None:
+    for note in notes:
+        progress.note(note)
 
 
 def search(
@@ -97,7 +104,7 @@ def search(
     graph.require(resident.ORDER_OF[kernel])
     root = _as_id(root)
     graph.position_of(root)
-    held_bytes = 0 if out is not None else _answer_bytes(graph, kernel)
+    held_bytes = 0 if out is not None else _answer_bytes(graph, kernel, arrays)
     way = choose(
         graph,
         kernel,
@@ -105,7 +112,9 @@ def search(
         exchange=exchange,
         method=method,
         tiers=True,
+        pinned=True,
         answer_bytes=held_bytes,
+        on_device=arrays == CUPY,
     )
     _require_arrays(arrays, way, place, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
@@ -119,6 +128,7 @@ def search(
             method,
             way.device,
             arrays,
+            pinned_bytes=place.cuda_limits.pinned_bytes,
         )
 
         def run(way: Way) -> Written:
@@ -126,6 +136,16 @@ def search(
                 task, device=way.device, budget_bytes=way.budget_bytes, copies=way.copies
             )
             return _carry_out(graph, chosen, way.exchange, place)
+
+        def run_or_deal(way: Way) -> Written:
+            try:
+                return run(way)
+            except MemoryBudgetError as error:
+                ranks = ranks_instead(graph, kernel, way, place, exchange)
+                if ranks is None:
+                    raise
+                progress.note(f"{kernel} {ranks.said}: {error}")
+            return run(ranks)
 
         def fall_back(why: str) -> Way:
             return on_cpu(
@@ -142,9 +162,8 @@ def search(
         if arrays == CUPY:  # nothing else than the device will do
             written = run(way)
         else:
-            written = carry_out(way, kernel, place, progress, run, fall_back)
-        for note in written.notes:
-            progress.note(note)
+            written = carry_out(way, kernel, place, progress, run_or_deal, fall_back)
+        _say(progress, written.notes)
         if store is not None:
             dtype = _measure(graph, kernel)
             attributes = result_attributes(kernel, root, graph.content_sha256, dtype)
@@ -177,8 +196,7 @@ def _require_arrays(arrays: str, way: Way, place: Place, out: Path | None) -> No
         )
     if way.device != CUDA or way.exchange != "one":
         raise UsageError(
-            "arrays='cupy' needs a search on one CUDA device"
-            + (f", and this one is on the CPU: {way.why}" if way.why else "")
+            f"arrays='cupy' needs a search by one rank on a CUDA device, and this one is {way.said}"
         )
 
 
@@ -196,26 +214,43 @@ def search_whole(task: SearchTask) -> Written:
     Where memory is refused, more of the arcs stay in the store.
     """
     refused: tuple[str, ...] = ()
+    asked = task
     while True:
         try:
             written = _search_held(task)
+            if refused:  # the next search need not be refused first
+                resident.hold_instead(_searched(asked), _searched(task))
             return replace(written, notes=(*refused, *written.notes))
-        except MemoryError:
-            if not has_less(task):
+        except (MemoryError, MemoryBudgetError) as error:
+            if not may_go_on(error, task) or not has_less(task) or _pins_too_much(task):
                 raise
         # Only now: the frames of the error kept what they had of the memory.
         less, note = with_less(task)
         task, refused = replace(task, **less), (*refused, note)
 
 
-def _search_held(task: SearchTask) -> Written:
+def _pins_too_much(task: SearchTask) -> bool:
+    """Whether what holds less of a CUDA device's memory is beyond the limit of pinned memory."""
+    if task.device != CUDA or task.pinned_bytes is None:
+        return False
+    graph = resident.open_same(task.path, task.identity)
+    return cuda_tiers.pinned_bytes(graph, task.kernel) > task.pinned_bytes
+
+
+def _searched(task: SearchTask) -> tuple[Any, ...]:
+    """What `resident.searcher` is asked for."""
     whom = task.path, task.identity, task.kernel, task.method, task.device
-    with resident.searcher(*whom, task.budget_bytes, task.copies) as held:
+    return *whom, task.budget_bytes, task.copies, task.arrays == CUPY
+
+
+def _search_held(task: SearchTask) -> Written:
+    with resident.searcher(*_searched(task), less=not _pins_too_much(task)) as held:
+        notes = () if held.pinned is None else (cuda_tiers.note_of(held.pinned),)
         if task.arrays == CUPY:
-            return device_answer.search(held, task.root)
+            return replace(device_answer.search(held, task.root), notes=notes)
         before = held.moved
         tree, course = run_search(held, task.root)
-        written = _written(task, tree, held.ids, course)
+        written = replace(_written(task, tree, held.ids, course), notes=notes)
         if before is not None and held.moved is not None:
             note = tiers.note_of(held.search.plan, held.moved.since(before))
             written = replace(written, notes=(note,))
@@ -264,7 +299,13 @@ class MakeRanks:
             warm(self.task.kernel, graph, resident.device(), variant=RANKS)
         key = (self.task.path, self.task.identity, self.task.kernel, self.task.device)
         kept.keep_only(key, shards)
-        ranks = {shard: kept.take(key, shard) or self._rank(graph, shard) for shard in shards}
+        ranks = {shard: kept.take(key, shard) for shard in shards}
+        missing = [shard for shard in shards if ranks[shard] is None]
+        if self.task.device == CUDA:
+            there = [shard for shard in shards if shard not in missing]
+            needed = rank_memory.ranks_bytes(graph, self.task.kernel, missing, there)
+            cuda_modules.require_memory(needed, f"{self.task.kernel} on {graph.path}")
+        ranks |= {shard: self._rank(graph, shard) for shard in missing}
         coroutines, shared = self._coroutines(graph, ranks)
         return {
             shard: _timed(coroutine, partial(kept.put_back, key, shard, ranks[shard]))
@@ -272,11 +313,7 @@ class MakeRanks:
         }, shared
 
     def _rank(self, graph: Graph, shard: int) -> Any:
-        order = resident.ORDER_OF[self.task.kernel]
-        if self.task.device == CUDA:
-            what = f"{self.task.kernel} on shard {shard} of {graph.path}"
-            cuda_modules.require_memory(graph.resident_bytes(order, [shard]), what)
-        rows = graph.load(order, shard)
+        rows = graph.load(resident.ORDER_OF[self.task.kernel], shard)
         return getattr(resident.device(self.task.device), f"{self.task.kernel}_rank")(rows)
 
     def _coroutines(self, graph: Graph, ranks: dict[int, Any]) -> tuple[dict[int, Any], Any]:

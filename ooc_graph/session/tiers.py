@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.sssp_search import first_rows
 from ooc_graph.memory.disk import Moved
 from ooc_graph.memory.plan import Facts, Plan, least_bytes, plan_disk
 from ooc_graph.session.machine import give_back_freed_memory
+from ooc_graph.session.remembered import Remembered
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import TierSearch, facts_of, load_tiers, require_stored
 
 KERNELS = ("bfs", "sssp")
 
-_MOST_FACTS = 4
-
-_lock = threading.Lock()
-_facts: dict[tuple[str, str, str], Facts] = {}
+known_facts: Remembered[Facts] = Remembered(facts_of)
+"""Facts of a graph; its offsets are read once, for reading takes memory beside what is held."""
 
 
 def has_tiers(graph: Graph, kernel: str) -> bool:
@@ -44,20 +41,6 @@ def plan_within(graph: Graph, kernel: str, budget_bytes: int) -> Plan:
 def least_within(graph: Graph, kernel: str) -> int:
     """Least memory that searches with arcs in the store do with; reads the graph's offsets."""
     return least_bytes(known_facts(graph, kernel))
-
-
-def known_facts(graph: Graph, kernel: str) -> Facts:
-    """Facts of a graph; its offsets are read once, for reading takes memory beside what is held."""
-    key = str(graph.path), graph.identity, kernel
-    with _lock:
-        if key not in _facts:
-            found = facts_of(graph, kernel)
-            # Arrays came and went; what of them stays would be beyond the plan.
-            give_back_freed_memory()
-            while len(_facts) >= _MOST_FACTS:
-                del _facts[next(iter(_facts))]
-            _facts[key] = found
-        return _facts[key]
 
 
 def load_within(graph: Graph, kernel: str, budget_bytes: int, device: CpuDevice) -> TierSearch:

@@ -43,7 +43,8 @@ def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> 
 def warm_part(part: Part, device: CpuDevice) -> None:
     """Run the search on two vertices that are neighbours of each other."""
     if part.variant == TIERS:
-        ring_search(part.job, part.directed, np.dtype(part.ids), part.weights, device).run(0)
+        ring = ring_search(part.job, part.directed, np.dtype(part.ids), part.weights, device)
+        ring.run(np.zeros(1, np.int64) if part.job == APSP else 0)
         return
     tiny = _pair(part)
     if part.variant != RANKS:

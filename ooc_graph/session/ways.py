@@ -86,6 +86,8 @@ class SearchTask:
         Memory for a search whose arcs stay in the store; 0 where all are brought into memory.
     copies
         Whether rows in memory may be kept in another form besides.
+    pinned_bytes
+        Pinned host memory that rows may go to where a CUDA device's is refused; None: any.
     """
 
     path: str
@@ -98,6 +100,7 @@ class SearchTask:
     arrays: str = "numpy"
     budget_bytes: int = 0
     copies: bool = True
+    pinned_bytes: int | None = None
 
     @property
     def parts(self) -> Path:

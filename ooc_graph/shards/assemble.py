@@ -69,7 +69,8 @@ def write_offsets(
         Arrays to write.
     """
     offsets = _offsets_of(task, side, numbers)
-    specs = tuple(ArraySpec(path, len(offsets), offsets.dtype) for path in paths)
+    packing = task.packings.get("offsets")
+    specs = tuple(ArraySpec(path, len(offsets), offsets.dtype, packing=packing) for path in paths)
     return specs, [
         write_chunk(Path(store), spec, index, [offsets[slice(*spec.bounds(index))]])
         for spec in specs

@@ -22,6 +22,7 @@ def graph_attributes(
     arcs: dict[str, int],
     shards: int,
     orders: Sequence[str],
+    compressed: bool = False,
 ) -> dict[str, Any]:
     """Attributes that `ooc_graph.shards.load.Graph` reads.
 
@@ -41,8 +42,11 @@ def graph_attributes(
         Arcs of each side, in one row order.
     shards, orders
         Number of virtual shards, and the row orders that there are.
+    compressed
+        Whether the columns of rows are packed; said only where they are.
     """
     return {
+        **({"compressed": True} if compressed else {}),
         **({} if weight_dtype is None else _negative_loop(total)),
         "directed": directed,
         "weighted": weight_dtype is not None,

@@ -8,8 +8,9 @@ process does all: if it is lost, the merge begins again in files.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial as bind
@@ -26,6 +27,7 @@ from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import HUB, LIGHT, id_dtype, shards_for
 from ooc_graph.shards import plan
 from ooc_graph.shards.attributes import store_attributes
+from ooc_graph.shards.compress import Packings, packings_of
 from ooc_graph.shards.degrees import Counted, count_ids, count_units
 from ooc_graph.shards.merge import MergeTask
 from ooc_graph.shards.pieces import PieceLostError, Pieces
@@ -36,6 +38,7 @@ from ooc_graph.shards.tables import forget_tables, table_bytes
 from ooc_graph.shards.tally import Tally, stored_weight_dtype
 from ooc_graph.shards.weave import Loom, Woven
 from ooc_graph.shards.workforce import Workforce, run_all
+from ooc_graph.threads import Threads
 from ooc_graph.types import Progress
 
 _STAGE_EDGES = 1 << 22
@@ -94,6 +97,8 @@ class BuildOptions:
         Number of virtual shards (a power of two), or None: by the size of the graph.
     overwrite
         Replace an existing store.
+    compress
+        Pack offsets, neighbours and integer weights into the bits that they need.
 
     Raises
     ------
@@ -104,12 +109,21 @@ class BuildOptions:
     rows: str | None = None
     shards: int | None = None
     overwrite: bool = False
+    compress: bool = False
 
     def __post_init__(self) -> None:
-        if self.shards is not None and (self.shards < 1 or self.shards & (self.shards - 1)):
+        if self.shards is None:
+            return
+        try:
+            shards = operator.index(self.shards)
+        except TypeError:
+            shards = 0
+        if shards < 1 or shards & (shards - 1):
             raise UsageError(f"--shards {self.shards}: give a power of two")
-        if self.shards is not None and self.shards > MOST_SHARDS:
+        if shards > MOST_SHARDS:
             raise UsageError(f"--shards {self.shards}: give at most {MOST_SHARDS}")
+        # Python's own integer, whatever type it had.
+        object.__setattr__(self, "shards", shards)
 
     def orders(self, weighted: bool) -> tuple[str, ...]:
         """Row orders to store."""
@@ -121,6 +135,12 @@ class BuildOptions:
                 f"--rows {wanted}: the input has no weights, only hub rows are possible"
             )
         return (HUB, LIGHT) if wanted == "both" else (wanted,)
+
+    def packings(
+        self, rows: int, arcs: int, weight_dtype: np.dtype[Any] | None, total: Tally
+    ) -> Packings:
+        """How columns are packed; parameters as of `packings_of`."""
+        return packings_of(rows, arcs, weight_dtype, total) if self.compress else {}
 
 
 def build(
@@ -189,7 +209,7 @@ class Build:
         """All stages, from edges to the committed store."""
         local = getattr(source, "in_memory", False)
         try:
-            with ThreadPoolExecutor(1) as here:
+            with Threads(1) as here:
                 description = (here if local else self.executor).submit(source.describe)
                 self._run(self._rereadable(source, local), description)
         finally:
@@ -201,7 +221,7 @@ class Build:
             return self._stage(source, self.workforce)
         if local and self.workforce.remote:
             # Its data would travel with every task: stage it from here instead.
-            with ThreadPoolExecutor(1) as executor:
+            with Threads(1) as executor:
                 return self._stage(source, replace(self.workforce, executor=executor), local)
         return source
 
@@ -300,7 +320,7 @@ class Build:
 
     def _runs(
         self, source: EdgeSource, vertices: Renumbered, total: Tally
-    ) -> tuple[RunTask, int, int]:
+    ) -> tuple[RunTask, int, int, Packings]:
         orders = self.options.orders(source.weighted)
         dtype = stored_weight_dtype(source, total) if LIGHT in orders else None
         ids = id_dtype(vertices.kept)
@@ -333,12 +353,12 @@ class Build:
                 unit="edges",
                 amount=lambda edges: edges,
             )
-        return task, shards, capacity
+        return task, shards, capacity, self.options.packings(vertices.kept, arcs, dtype, total)
 
     def _merge(
-        self, planned: tuple[RunTask, int, int], vertices: Renumbered
+        self, planned: tuple[RunTask, int, int, Packings], vertices: Renumbered
     ) -> tuple[MergeTask, Woven]:
-        runs, shards, capacity = planned
+        runs, shards, capacity, packings = planned
         self.forget()
         orders = self.options.orders(runs.source.weighted)
         folder = str(self._folder("pieces"))
@@ -349,6 +369,7 @@ class Build:
             capacity,
             orders,
             Pieces(folder, self._buffer_bytes(runs, len(orders), capacity, vertices.kept)),
+            packings,
         )
         with self.report.timed("merge and write"):
             try:
@@ -412,4 +433,5 @@ def _attributes(
         arcs=arcs,
         shards=task.shards,
         orders=task.orders,
+        compressed=bool(task.packings),
     )

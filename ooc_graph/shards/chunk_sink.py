@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import chunk_length
+from ooc_graph.layout.packing import Packing
 from ooc_graph.shards.plan import RESERVE_BYTES
 from ooc_graph.shards.workforce import CHECK_S, Workforce, stop_all
 from ooc_graph.types import AnyArray
@@ -58,9 +60,9 @@ class ChunkSink:
         self.specs: list[ArraySpec] = []
         self.entries: list[FileEntry] = []
 
-    def column(self, path: str, dtype: Any) -> Column:
+    def column(self, path: str, dtype: Any, packing: Packing | None = None) -> Column:
         """A new array."""
-        return Column(self, path, np.dtype(dtype))
+        return Column(self, ArraySpec(path, 0, np.dtype(dtype), packing=packing))
 
     def take(self) -> AnyArray:
         """A buffer for one chunk; waits until there is one."""
@@ -104,9 +106,9 @@ class ChunkSink:
 class Column:
     """One array of the store; see `ChunkSink.column`."""
 
-    def __init__(self, sink: ChunkSink, path: str, dtype: np.dtype[Any]) -> None:
-        self._sink, self._path, self._dtype = sink, path, dtype
-        self._full = chunk_length(_ENDLESS, dtype.itemsize)
+    def __init__(self, sink: ChunkSink, empty: ArraySpec) -> None:
+        self._sink, self._empty, self._dtype = sink, empty, empty.dtype
+        self._full = chunk_length(_ENDLESS, empty.dtype.itemsize)
         self._buffer: AnyArray | None = None
         self._written = self._filled = 0
 
@@ -133,7 +135,7 @@ class Column:
 
     def _flush(self, length: int) -> None:
         if self._buffer is not None:
-            spec, index = ArraySpec(self._path, length, self._dtype), self._written // self._full
+            spec, index = self._spec(length), self._written // self._full
             self._sink.write(spec, index, self._buffer, self._filled)
             self._written += self._filled
             self._buffer, self._filled = None, 0
@@ -142,7 +144,10 @@ class Column:
         """The array has all its elements."""
         length = self._written + self._filled
         self._flush(length)
-        self._sink.specs.append(ArraySpec(self._path, length, self._dtype))
+        self._sink.specs.append(self._spec(length))
+
+    def _spec(self, length: int) -> ArraySpec:
+        return replace(self._empty, length=length)
 
 
 def _copy(data: Any, room: AnyArray) -> None:

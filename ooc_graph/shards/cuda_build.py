@@ -18,7 +18,8 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda_modules import cuda, within_memory
+from ooc_graph.kernels.cuda_modules import cuda, device_bytes, within_memory
+from ooc_graph.kernels.cuda_pinned import free_pinned, pinned_buffer
 from ooc_graph.kernels.cuda_store import (
     IN_END,
     MANY_TUPLES,
@@ -26,10 +27,7 @@ from ooc_graph.kernels.cuda_store import (
     Numbering,
     RowMaker,
     TupleCount,
-    free_bytes,
-    free_pinned,
     number_vertices,
-    pinned_buffer,
     ranges_of,
 )
 from ooc_graph.layout.commit import Partial, partial_store
@@ -37,6 +35,7 @@ from ooc_graph.layout.names import IN, LIGHT, OUT, shards_for
 from ooc_graph.shards.attributes import store_attributes
 from ooc_graph.shards.build import Build, BuildOptions, BuildReport
 from ooc_graph.shards.chunk_sink import ChunkSink
+from ooc_graph.shards.compress import Packings
 from ooc_graph.shards.cuda_edges import (
     ID_BYTES,
     MOST_GENERATED,
@@ -122,7 +121,7 @@ def build_into(
 ) -> BuildReport:
     """As `build_on_device`, into a store that is begun, perhaps by another process; commits it."""
     report = BuildReport()
-    limit = usable_bytes(free_bytes()) if device_memory_bytes is None else device_memory_bytes
+    limit = usable_bytes(device_bytes()[0]) if device_memory_bytes is None else device_memory_bytes
     with within_memory("the build of this store"):
         sink = ChunkSink(partial.folder, workforce, pinned_buffer)
         build = DeviceBuild(partial, workforce, progress, report, options, sink, limit)
@@ -146,6 +145,8 @@ class _Layout:
         Row orders, and the type of stored weights, or None.
     starts
         int64 (shards + 1,): first row of each shard in store order, and the number of all rows.
+    packings
+        How columns are packed.
     """
 
     source: EdgeSource
@@ -154,6 +155,7 @@ class _Layout:
     orders: tuple[str, ...]
     weight_dtype: np.dtype[Any] | None
     starts: IntArray
+    packings: Packings
 
     @property
     def shards(self) -> int:
@@ -178,6 +180,7 @@ class _Layout:
             arcs=arcs,
             shards=self.shards,
             orders=self.orders,
+            compressed=bool(self.packings),
         )
 
 
@@ -284,7 +287,8 @@ class DeviceBuild(Build):
         lengths = [rows_of_shard(rows, shards, shard) for shard in range(shards)]
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         dtype = stored_weight_dtype(source, total) if LIGHT in orders else None
-        return _Layout(source, space, total, orders, dtype, starts)
+        packings = self.options.packings(rows, numbering.arcs, dtype, total)
+        return _Layout(source, space, total, orders, dtype, starts, packings)
 
     def _range_arcs(
         self, plan: DevicePlan, edges: DeviceEdges, layout: _Layout, numbering: Numbering
@@ -312,7 +316,12 @@ class DeviceBuild(Build):
         ):
             for side, ends in layout.sides.items():
                 writer = SideWriter(
-                    self.sink, side, layout.orders, layout.starts, layout.weight_dtype
+                    self.sink,
+                    side,
+                    layout.orders,
+                    layout.starts,
+                    layout.weight_dtype,
+                    layout.packings,
                 )
                 for low, high, most in ranges:
                     with closing(edges.blocks()) as blocks:

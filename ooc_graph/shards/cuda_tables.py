@@ -19,6 +19,7 @@ from ooc_graph.layout.names import (
     rows_path,
 )
 from ooc_graph.shards.chunk_sink import ChunkSink, Column
+from ooc_graph.shards.compress import Packings
 from ooc_graph.types import IntArray
 
 _PIECE = 1 << 21
@@ -80,6 +81,8 @@ class SideWriter:
         int64 (shards + 1,): first row of each shard in store order, and all rows.
     weight_dtype
         Type of the stored weights, or None.
+    packings
+        How columns are packed.
 
     Attributes
     ----------
@@ -94,7 +97,9 @@ class SideWriter:
         orders: Sequence[str],
         starts: IntArray,
         weight_dtype: np.dtype[Any] | None,
+        packings: Packings | None = None,
     ) -> None:
+        self._packings = packings or {}
         self._sink, self._side, self._orders = sink, side, orders
         self._starts, self._weight_dtype = starts, weight_dtype
         self._shard, self.arcs = 0, 0
@@ -110,13 +115,16 @@ class SideWriter:
         self._offsets, self._columns = list[Column](), dict[str, Column]()
         for order in self._orders:
             group = rows_path(self._shard, self._side, order)
-            offsets = self._sink.column(f"{group}/offsets", np.uint64)
+            offsets = self._column(group, "offsets", np.uint64)
             offsets.append(np.zeros(1, np.uint64))
             self._offsets.append(offsets)
-            self._columns[order] = self._sink.column(f"{group}/neighbors", np.uint32)
+            self._columns[order] = self._column(group, "neighbors", np.uint32)
         if LIGHT in self._orders and self._weight_dtype is not None:
-            path = f"{rows_path(self._shard, self._side, LIGHT)}/weights"
-            self._columns["weights"] = self._sink.column(path, self._weight_dtype)
+            group = rows_path(self._shard, self._side, LIGHT)
+            self._columns["weights"] = self._column(group, "weights", self._weight_dtype)
+
+    def _column(self, group: str, name: str, dtype: Any) -> Column:
+        return self._sink.column(f"{group}/{name}", dtype, self._packings.get(name))
 
     def _close(self) -> None:
         for column in (*self._offsets, *self._columns.values()):

@@ -6,7 +6,6 @@ import hashlib
 import json
 import uuid
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +33,7 @@ from ooc_graph.shards.memory_rows import Plan, make_rows
 from ooc_graph.shards.memory_vertices import Vertices, number_vertices
 from ooc_graph.shards.plan import plan_buckets
 from ooc_graph.shards.tally import stored_weight_dtype
+from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, Rows
 
 # Queues for all buckets stay in a core's cache, and a bucket in the cache that cores share.
@@ -95,7 +95,7 @@ def find_graph(path: str | Path) -> MemoryGraph | None:
 
 def build_in_memory(source: EdgeSource, orders: tuple[str, ...], threads: int) -> MemoryGraph:
     """Sort edges into rows by threads of this process; nothing is written."""
-    with ThreadPoolExecutor(threads, thread_name_prefix="ooc-graph") as executor:
+    with Threads(threads, thread_name_prefix="ooc-graph") as executor:
         vertices = number_vertices(source, executor, threads)
         plan = _plan(source, vertices, orders, executor, threads)
         sides = (OUT, IN) if source.directed else (OUT,)
@@ -107,7 +107,7 @@ def _plan(
     source: EdgeSource,
     vertices: Vertices,
     orders: tuple[str, ...],
-    executor: ThreadPoolExecutor,
+    executor: Threads,
     threads: int,
 ) -> Plan:
     kept, arcs = len(vertices.tuples), int(vertices.tuples.sum(dtype=np.int64))

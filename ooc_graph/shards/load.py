@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,6 +25,9 @@ from ooc_graph.layout.names import (
 )
 from ooc_graph.layout.stored import Stored
 from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, IntArray, Rows, Shard
+
+Room = Callable[[int, np.dtype[Any]], AnyArray]
+"""Makes an array of so many elements of a type."""
 
 
 class Arrays(Protocol):
@@ -180,7 +183,9 @@ class Graph:
         return self.stored.read(TUPLES)
 
     def head_share(self, rows: int) -> float:
-        """Share of the input tuples at the first rows; reads no others."""
+        """Share of the input tuples at the first rows; reads no others. 0 if there are no rows."""
+        if not self.rows:
+            return 0.0
         spec, held = self.stored.spec(TUPLES), 0
         for index in range(-(-rows // spec.chunk)):
             start, _ = spec.bounds(index)
@@ -281,7 +286,22 @@ class Graph:
     def _sides(self) -> tuple[str, ...]:
         return (OUT, IN) if self.directed else (OUT,)
 
-    def load(self, order: str, shard: int | None = None, *, signed: bool = False) -> Shard:
+    def offset_arrays(self, order: str) -> list[list[str]]:
+        """Names of the arrays that say where rows begin: of each side one of each shard."""
+        kept, shards = self._kept(order), range(self.shards)
+        return [
+            [f"{rows_path(shard, side, kept)}/offsets" for shard in shards]
+            for side in self._sides()
+        ]
+
+    def load(
+        self,
+        order: str,
+        shard: int | None = None,
+        *,
+        room: Room | None = None,
+        signed: bool = False,
+    ) -> Shard:
         """Bring rows into host memory, every chunk checked.
 
         Parameters
@@ -290,6 +310,9 @@ class Graph:
             ``hub`` (BFS) or ``light`` (SSSP).
         shard
             One shard, or None for the whole graph in global order.
+        room
+            Makes the arrays of neighbours and weights, which are filled chunk by chunk; None:
+            ordinary memory.
         signed
             Whether the search takes negative weights.
 
@@ -299,7 +322,7 @@ class Graph:
             Names file and chunk.
         """
         self.require(order, signed=signed)
-        rows = {side: self._side(side, order, shard) for side in self._sides()}
+        rows = {side: self._side(side, order, shard, room) for side in self._sides()}
         out, into = rows[OUT], rows.get(IN, rows[OUT])
         whole = Dealing(self.rows)
         dealing = whole if shard is None else Dealing(self.rows, self.shards, shard)
@@ -314,9 +337,9 @@ class Graph:
         """Order in which there are rows for a search that wants ``order``."""
         return order if order in self.attributes["row_orders"] else LIGHT
 
-    def _side(self, side: str, order: str, shard: int | None) -> Rows:
+    def _side(self, side: str, order: str, shard: int | None, room: Room | None) -> Rows:
         kept = self._kept(order)
-        rows = self._rows(side, kept, order, shard)
+        rows = self._rows(side, kept, order, shard, room)
         return rows if kept == order else self._by_id(rows)
 
     def _by_id(self, rows: Rows) -> Rows:
@@ -324,27 +347,47 @@ class Graph:
         sort_rows(rows.offsets.astype(np.int64), rows.neighbors, np.empty(0, np.uint32))
         return rows
 
-    def _rows(self, side: str, stored_order: str, order: str, shard: int | None) -> Rows:
+    def _rows(
+        self, side: str, stored_order: str, order: str, shard: int | None, room: Room | None
+    ) -> Rows:
         names = ["neighbors", *(["weights"] if order == LIGHT else [])]
         if shard is not None or self.shards == 1:
             group = rows_path(shard or 0, side, stored_order)
-            columns = [self.stored.read(f"{group}/{name}") for name in names]
+            columns = [self._column(f"{group}/{name}", room) for name in names]
             return Rows(self.stored.read(f"{group}/offsets"), *columns)
         groups = [rows_path(number, side, stored_order) for number in range(self.shards)]
-        local = [self.stored.read(f"{group}/offsets").astype(np.int64) for group in groups]
+        local = self._local_offsets(side, stored_order)
         offsets = _global_offsets(local, self.rows)
         columns = [
-            self._interleave([f"{group}/{name}" for group in groups], local, offsets)
+            self._interleave([f"{group}/{name}" for group in groups], local, offsets, room)
             for name in names
         ]
         return Rows(offsets.astype(np.uint64), *columns)
 
+    def _local_offsets(self, side: str, stored_order: str) -> list[IntArray]:
+        groups = (rows_path(number, side, stored_order) for number in range(self.shards))
+        return [self.stored.read(f"{group}/offsets").astype(np.int64) for group in groups]
+
+    def _column(self, array: str, room: Room | None) -> AnyArray:
+        """One column of a shard."""
+        if room is None:
+            return self.stored.read(array)
+        spec = self.stored.spec(array)
+        whole = room(spec.length, spec.dtype)
+        for index in range(spec.chunks):
+            whole[slice(*spec.bounds(index))] = self.stored.chunk(spec, index)
+        return whole
+
     def _interleave(
-        self, arrays: Sequence[str], local: Sequence[IntArray], offsets: IntArray
+        self,
+        arrays: Sequence[str],
+        local: Sequence[IntArray],
+        offsets: IntArray,
+        room: Room | None,
     ) -> AnyArray:
         """One column of all shards in global row order, chunk by chunk."""
         specs = [self.stored.spec(array) for array in arrays]
-        whole = np.empty(int(offsets[-1]), specs[0].dtype)
+        whole = (room or np.empty)(int(offsets[-1]), specs[0].dtype)
         for shard, spec in enumerate(specs):
             starts = local[shard][:-1:DEAL_BLOCK]
             target = offsets[:-1][shard * DEAL_BLOCK :: len(specs) * DEAL_BLOCK]

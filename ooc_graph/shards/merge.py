@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from ooc_graph.kernels.rows import (
     sort_rows,
 )
 from ooc_graph.layout.names import HUB, LIGHT
+from ooc_graph.shards.compress import Packings
 from ooc_graph.shards.pieces import Pieces
 from ooc_graph.shards.runs import RunTask, bucket_parts, read_bucket
 from ooc_graph.shards.scratch import borrow
@@ -47,6 +48,8 @@ class MergeTask:
         Row orders to write: ``hub``, ``light`` or both.
     pieces
         Where merged buckets wait for their chunks.
+    packings
+        How columns of the store are packed.
     """
 
     runs: RunTask
@@ -55,6 +58,7 @@ class MergeTask:
     capacity: int
     orders: tuple[str, ...]
     pieces: Pieces
+    packings: Packings = field(default_factory=dict)
 
     def length_dtype(self, bucket: int) -> np.dtype[Any]:
         """Type of the lengths of a bucket's rows."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -34,12 +33,12 @@ from ooc_graph.layout.names import (
 )
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.disk import DiskUnits, Moved
-from ooc_graph.memory.plan import Facts, Lengths, Plan
+from ooc_graph.memory.plan import Facts, Plan
+from ooc_graph.shards.lengths import count_lengths, stretches
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, IntArray
+from ooc_graph.types import AnyArray, Dealing, IntArray
 
 GROUP = 64
-_STRETCH = 64 * DEAL_BLOCK
 _WHOLE = 1 << 30
 MOST_SURVEYED = 64
 """Rows whose middle weight is read to choose a strategy."""
@@ -57,9 +56,8 @@ def facts_of(graph: Graph, kernel: str) -> Facts:
         Names the chunk.
     """
     stored, order = require_stored(graph, kernel)
-    sides = tuple(
-        _lengths_of(stored, _arrays(graph, side, order, "offsets")) for side in _sides(graph)
-    )
+    offsets = (_arrays(graph, side, order, "offsets") for side in _sides(graph))
+    sides = tuple(count_lengths(stored, arrays, graph.rows)[0] for arrays in offsets)
     weights = graph.weight_dtype if kernel == "sssp" else None
     distance = 4 if weights is None else weights.itemsize if weights.kind == "f" else 8
     tables = stored.spec(INTERNAL_OF), stored.spec(ORIGINAL_OF)
@@ -74,6 +72,18 @@ def facts_of(graph: Graph, kernel: str) -> Facts:
         distance,
         gapped + sum(spec.length * spec.dtype.itemsize for spec in tables),
         sides,
+        _packed_bits(graph, order, weighted=weights is not None),
+    )
+
+
+def _packed_bits(graph: Graph, order: str, *, weighted: bool) -> int:
+    """Bits of an arc where its columns are packed, else 0."""
+    columns = ["neighbors", *(["weights"] if weighted else [])]
+    specs = [graph.stored.spec(f"{rows_path(0, OUT, order)}/{column}") for column in columns]
+    if all(spec.packing is None for spec in specs):
+        return 0
+    return sum(
+        8 * spec.dtype.itemsize if spec.packing is None else spec.packing.bits for spec in specs
     )
 
 
@@ -104,18 +114,6 @@ def _arrays(graph: Graph, side: str, order: str, column: str) -> list[str]:
     return [f"{rows_path(shard, side, order)}/{column}" for shard in range(graph.shards)]
 
 
-def _lengths_of(stored: Stored, arrays: list[str]) -> Lengths:
-    """How many rows have how many arcs."""
-    length, rows = np.empty(0, np.int64), np.empty(0, np.int64)
-    for array in arrays:
-        for _, offsets in _stretches(stored, array):
-            every = np.concatenate([length, np.diff(offsets)])
-            counts = np.concatenate([rows, np.ones(len(offsets) - 1, np.int64)])
-            length, place = np.unique(every, return_inverse=True)
-            rows = np.bincount(place, counts, len(length)).astype(np.int64)
-    return Lengths(length, rows)
-
-
 def read_lengths(
     stored: Stored, arrays: list[str], rows: int, dtype: np.dtype[Any]
 ) -> tuple[AnyArray, IntArray, IntArray]:
@@ -136,7 +134,7 @@ def read_lengths(
     first, begin = np.zeros(shards, np.int64), 0
     for shard, array in enumerate(arrays):
         dealing, first[shard], last = Dealing(rows, shards, shard), begin, 0
-        for at, offsets in _stretches(stored, array):
+        for at, offsets in stretches(stored, array):
             mine = dealing.internal_of(np.arange(at, at + len(offsets) - 1))
             lengths[mine] = np.diff(offsets)
             starts = np.flatnonzero(mine % GROUP == 0)
@@ -144,17 +142,6 @@ def read_lengths(
             last = int(offsets[-1])
         begin += -(-last // ALIGNED_ARCS) * ALIGNED_ARCS
     return lengths, places, first
-
-
-def _stretches(stored: Stored, array: str) -> Iterator[tuple[int, IntArray]]:
-    """Offsets of some rows at a time: the first row, and the offsets around the rows."""
-    row, last = 0, np.empty(0, np.int64)
-    for chunk in stored.blocks(array):
-        data = chunk.view(np.int64)
-        for begin in range(0, len(data), _STRETCH):
-            part = np.concatenate([last, data[begin : begin + _STRETCH]])
-            yield row, part
-            row, last = row + len(part) - 1, part[-1:].copy()
 
 
 @dataclass(frozen=True)

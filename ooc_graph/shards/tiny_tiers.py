@@ -10,13 +10,16 @@ from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.sssp_search import survey
 from ooc_graph.kernels.tier_rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
 from ooc_graph.kernels.tier_sssp_search import Known
+from ooc_graph.layout.names import APSP
 from ooc_graph.memory.plan import HeadRule
 from ooc_graph.memory.ram import RamUnits
-from ooc_graph.types import AnyArray, Rows
+from ooc_graph.types import AnyArray, IntArray, Rows
 
 _UNIT_BYTES = 16
 # So long that a search takes all ways: BFS goes from pushing to pulling, and back.
-_RING = {"bfs": 160, "sssp": 64}
+_RING = {"bfs": 160, "sssp": 64, APSP: 64}
+# Of weights that potentials shift, so that some are negative.
+_HEIGHTS = 5
 _STEPS = np.array([-1, 1, -2, 2, -3, 3])
 
 
@@ -58,6 +61,8 @@ def search_of(
     if kernel == "bfs":
         return device.tier_bfs(out, into)
     assert rows.weights is not None
+    if kernel == APSP:
+        return device.tier_apsp(out, rows.weights.max(initial=0))
     known = Known(survey(rows, tuples), rows.weights.max(initial=0))
     return device.tier_sssp(out, into, known)
 
@@ -74,7 +79,19 @@ def ring_search(
         neighbors.sort(axis=1)
     elif weights is not None:
         weight = np.tile(abs(_STEPS), ring).astype(weights)
+        if kernel == APSP:
+            neighbors, weight = _shifted(neighbors, weight)
     rows = Rows(offsets, neighbors.ravel().astype(ids), weight)
     out = bind_rows(rows, HeadRule(1))
     into = bind_rows(rows, HeadRule(1)) if directed else out
     return search_of(kernel, out, into, rows, np.ones(ring, np.uint32), device)
+
+
+def _shifted(neighbors: IntArray, weight: AnyArray) -> tuple[IntArray, AnyArray]:
+    """Rows of arcs whose weights are shifted by potentials, light first again."""
+    rows, degree = neighbors.shape
+    height = np.arange(rows) % _HEIGHTS
+    moved = weight.reshape(rows, degree) + height[:, None] - height[neighbors]
+    order = np.argsort(moved, axis=1, kind="stable")
+    light = np.take_along_axis(moved, order, axis=1).astype(weight.dtype)
+    return np.take_along_axis(neighbors, order, axis=1), light.ravel()

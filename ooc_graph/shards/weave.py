@@ -22,6 +22,7 @@ import numpy as np
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CHUNK_BYTES, LIGHT, rows_path
+from ooc_graph.layout.packing import Packing
 from ooc_graph.shards.assemble import Strip, write_offsets, write_strips
 from ooc_graph.shards.merge import LENGTHS, MergeTask, merge_buckets, piece_name
 from ooc_graph.shards.plan import GROUP_ARCS, GROUPS_PER_SLOT, WAITING_ARCS
@@ -41,6 +42,7 @@ class _Column:
     path: str
     dtype: np.dtype[Any]
     piece: str
+    packing: Packing | None
     asked: int = 0
     done: set[int] = field(default_factory=set)
     removed: int = 0
@@ -49,6 +51,10 @@ class _Column:
     def full(self) -> int:
         """Elements of a full chunk."""
         return CHUNK_BYTES // self.dtype.itemsize
+
+    def spec(self, length: int) -> ArraySpec:
+        """The array, so many elements long."""
+        return ArraySpec(self.path, length, self.dtype, packing=self.packing)
 
 
 @dataclass
@@ -194,12 +200,14 @@ class Loom:
             yield group
 
     def _side(self, shard: int, side: str, numbers: IntArray) -> _Side:
-        runs, columns = self._task.runs, []
+        runs, columns, packings = self._task.runs, [], self._task.packings
         for order in self._task.orders:
             group = rows_path(shard, side, order)
-            columns.append(_Column(f"{group}/neighbors", runs.id_dtype, order))
+            packing = packings.get("neighbors")
+            columns.append(_Column(f"{group}/neighbors", runs.id_dtype, order, packing))
             if order == LIGHT and runs.weight_dtype is not None:
-                columns.append(_Column(f"{group}/weights", runs.weight_dtype, "weights"))
+                path, packing = f"{group}/weights", packings.get("weights")
+                columns.append(_Column(path, runs.weight_dtype, "weights", packing))
         offsets = tuple(f"{rows_path(shard, side, o)}/offsets" for o in self._task.orders)
         return _Side(side, numbers, columns, offsets)
 
@@ -222,7 +230,7 @@ class Loom:
         """Queue the next chunk of an array that is at least ``length`` elements long."""
         index = column.asked
         column.asked += 1
-        strip = self._strip(side, column, ArraySpec(column.path, length, column.dtype), index)
+        strip = self._strip(side, column, column.spec(length), index)
 
         def then(entry: FileEntry) -> None:
             self._woven.entries.append(entry)
@@ -267,7 +275,7 @@ class Loom:
         length = side.first[-1]
         self._woven.arcs[side.side] += length
         for column in side.columns:
-            spec = ArraySpec(column.path, length, column.dtype)
+            spec = column.spec(length)
             self._woven.specs.append(spec)
             while column.asked < spec.chunks:
                 self._ask(side, column, length)

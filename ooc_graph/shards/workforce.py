@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass
+from threading import Event
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
+from ooc_graph.kernels.given_up import heard_by
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.types import Progress
 
@@ -62,14 +64,21 @@ def run_all(
     """Call ``function(*item)`` for every item on the executor; results in the items' order.
 
     The first error stops the stage: what has not begun is cancelled and what runs is waited for,
-    so that nothing writes any more when the error is raised.
+    so that nothing writes any more when the error is raised. Threads of this process hear of it
+    (`ooc_graph.kernels.given_up`).
     """
-    futures = [workforce.executor.submit(function, *item) for item in items]
-    with progress.stage(stage, len(futures) if total is None else total, unit) as bar:
+    is_over = Event()
+    # What travels to other processes cannot be told.
+    called = function if workforce.remote else heard_by(is_over, function)
+    futures: list[Future[Done]] = []
+    with progress.stage(stage, len(items) if total is None else total, unit) as bar:
         try:
+            for item in items:
+                futures.append(workforce.executor.submit(called, *item))  # noqa: PERF401 -- kept if interrupted
             for future in in_turn(workforce, futures):
                 bar.advance(amount(future.result()))
         except BaseException:
+            is_over.set()
             stop_all(workforce, futures, [function.__name__])
             raise
     return [future.result() for future in futures]

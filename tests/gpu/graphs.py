@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -43,6 +44,17 @@ def valued(arcs: Arcs, values: list[float]) -> Arcs:
     mixed = (low * 2654435761 + high * 40503) % (1 << 32) >> 7
     weight = np.array(values, np.float32)[mixed % len(values)]
     return Arcs(**{**vars(arcs), "weight": weight})
+
+
+def sparse(dtype: str, *, directed: bool) -> Arcs:
+    """Hubs, leaves and pieces apart, over a few dealing blocks."""
+    return skewed(6_000, 20_000, dtype, directed=directed, seed=3)
+
+
+def flat(arcs: Arcs) -> Arcs:
+    """The same arcs with few weights, zero among them, so that there are plateaus."""
+    few = np.floor(arcs.weight * 3 / arcs.weight.max())
+    return replace(arcs, weight=few.astype(arcs.weight.dtype))
 
 
 WEIGHTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {

@@ -25,9 +25,17 @@ from ooc_graph.errors import InputError
 from ooc_graph.kernels import cuda_bfs, cuda_sssp, cuda_sssp_near
 from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
 from ooc_graph.kernels.cuda_device import CudaDevice
+from ooc_graph.kernels.cuda_johnson import CudaJohnson
+from ooc_graph.kernels.cuda_pinned import PinnedRoom
 from ooc_graph.kernels.cuda_rows import DeviceGraph, build_rows
 from ooc_graph.kernels.cuda_scatter import scatter
 from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
+from ooc_graph.kernels.cuda_sssp_near import NearFar
+from ooc_graph.kernels.cuda_sssp_pull import PushPull
+from ooc_graph.kernels.cuda_sssp_small import OneBlock
+from ooc_graph.kernels.cuda_tier_bfs import BfsHold, CudaTierBfsSearch
+from ooc_graph.kernels.cuda_tier_sssp import CudaTierSsspSearch, SsspHold
+from ooc_graph.layout import names
 from ooc_graph.shards.build import BuildOptions
 from ooc_graph.shards.cuda_build import build_on_device
 from ooc_graph.shards.plan import BuildBudget
@@ -48,22 +56,32 @@ EAGER = {
     "PUSH_BELOW": 2,
     "NARROW_ARCS": 8,
     "THIN": 1,
+    "BLOCK": 512,
     "FLOOD_ARCS": 50,
     "FLOOD_ROWS": 1 << 20,
+    "HUB_WORDS": 8,
+    "ROUGH_WORDS": 4,
+    "ROUGH_BELOW": 0,
 }
+# Vertices from which ids have 64 bits, so that all ids are of the type named.
+WIDTHS = {"uint32": names.WIDE_VERTICES, "uint64": 0}
 SHORT = {"FRONT": 32, "FRONT_FAR": 32, "STRETCH": 8}
-# Types and factors of weights, whether to pull, whether near-far has fixed places for rows and
-# keeps lengths in shared memory, and other constants of it.
+# Types and factors of weights, what searches, whether near-far has fixed places for rows and keeps
+# lengths in shared memory, and other constants of it.
 SEARCHES = [
-    ("float32", 1, True, False, {}),
-    ("float32", 0, True, False, {}),
-    ("int32", 1000, True, False, {}),
-    ("float32", 1, False, True, {}),
-    ("float64", 1, False, True, SHORT),
-    ("float64", 0, False, False, {}),
-    ("int32", 1000, False, True, SHORT),
-    ("int64", 1 << 31, False, False, SHORT),
-    ("int64", 1 << 34, False, True, {}),
+    ("float32", 1, PushPull, False, {}),
+    ("float32", 0, PushPull, False, {}),
+    ("int32", 1000, PushPull, False, {}),
+    ("float32", 1, NearFar, True, {}),
+    ("float64", 1, NearFar, True, SHORT),
+    ("float64", 0, NearFar, False, {}),
+    ("int32", 1000, NearFar, True, SHORT),
+    ("int64", 1 << 31, NearFar, False, SHORT),
+    ("int64", 1 << 34, NearFar, True, {}),
+    ("float32", 1, OneBlock, False, {}),
+    ("float64", 0, OneBlock, False, {}),
+    ("int64", 1 << 31, OneBlock, False, {}),
+    ("int64", 1 << 34, OneBlock, False, {}),
 ]
 
 
@@ -96,14 +114,15 @@ def searches(directed: bool) -> None:
 
 
 def paths(directed: bool, part: int) -> None:
-    """SSSP by both methods, with weights of all types; without weights all are on plateaus."""
+    """SSSP by all methods, with weights of all types; without weights all are on plateaus."""
     graph, usual = graph_of(Kronecker(SCALE), directed), cuda_sssp_near.constants
-    for dtype, factor, pulls, placed, changed in SEARCHES[part::PATH_PARTS]:
+    for dtype, factor, method, placed, changed in SEARCHES[part::PATH_PARTS]:
         rows = [
             Rows(r.offsets, r.neighbors, (r.weights * factor).astype(dtype))
             for r in (graph.out_light, graph.into_light)[: 1 + directed]
         ]
-        cuda_sssp.may_pull = lambda _, pulls=pulls: pulls
+        cuda_sssp.may_pull = lambda _, method=method: method is PushPull
+        cuda_sssp.suits_one_block = lambda *_, method=method: method is OneBlock
         cuda_sssp_near.fixed_rows_pay = lambda *_, placed=placed: placed
         cuda_sssp_near.KEEP_SMALL = placed
         cuda_sssp_near.constants = lambda *a, changed=changed: {**usual(*a), **changed}
@@ -113,6 +132,37 @@ def paths(directed: bool, part: int) -> None:
         for root in (100, len(graph.tuples) - 1):
             search.run_on_device(root)
     cuda_sssp_near.constants = usual
+
+
+def tiers(directed: bool) -> None:
+    """Searches of rows in pinned host memory, with little and with much of them on the device."""
+    graph, plain = graph_of(Kronecker(SCALE), directed), cuda_bfs.constants
+    hub = [on_host(r) for r in (graph.out_hub, graph.into_hub)[: 1 + directed]]
+    light = [on_host(r) for r in (graph.out_light, graph.into_light)[: 1 + directed]]
+    wide = {name: value for name, value in EAGER.items() if name not in ("THIN", "BLOCK")}
+    named = {"original_of": graph.original_of}
+    for held in (BfsHold(0), BfsHold(1, 20, 30), BfsHold(3, 40)):
+        for changed in ({}, wide):
+            cuda_bfs.constants = lambda *a, changed=changed, **b: {**plain(*a, **b), **changed}
+            search = CudaTierBfsSearch(hub[0], hub[-1], held, **named)
+            search.run(0)
+            search.run_on_device(len(graph.tuples) - 1)
+    cuda_bfs.constants = plain
+    cuda_sssp.may_pull = lambda _: True
+    for share in (SsspHold(5, 63), SsspHold(6, 1)):
+        shortest = CudaTierSsspSearch(light[0], light[-1], graph.tuples, share, **named)
+        shortest.run(0)
+        shortest.run_on_device(len(graph.tuples) - 1)
+
+
+def on_host(rows: Rows) -> Rows:
+    """Rows in pinned memory, as the device sees them."""
+    room = PinnedRoom(1)
+    columns = [c for c in (rows.neighbors, rows.weights) if c is not None]
+    held = [room(len(column), column.dtype) for column in columns]
+    for array, column in zip(held, columns, strict=True):
+        array[:] = column.get()
+    return room.on_device(Rows(rows.offsets, *held))
 
 
 def deep() -> None:
@@ -128,15 +178,16 @@ def deep() -> None:
     raise AssertionError("an overflow was not found")
 
 
-def ranks(dtype: str) -> None:
+def ranks(dtype: str, ids: str) -> None:
     """All steps of ranks, on one type of weights, some of them zero; two of them have no rows."""
-    device = CudaDevice()
+    device, names.WIDE_VERTICES = CudaDevice(), WIDTHS[ids]
     for directed in (False, True):
         found = skewed(1500, 6000, dtype, directed=directed, seed=3)
         flat = replace(found, weight=np.floor(found.weight * 3 / found.weight.max()).astype(dtype))
         for arcs in (found, flat):
-            RankedSssp(device, arcs.shards(4)).run(5)
-        RankedBfs(device, found.shards(4)).run(5)
+            RankedSssp(device, arcs.shards(4, ids)).run(5)
+        RankedBfs(device, found.shards(4, ids)).run(5)
+    names.WIDE_VERTICES = WIDTHS["uint32"]
 
 
 def stores() -> None:
@@ -191,11 +242,30 @@ def validated() -> None:
         scatter(table, cupy.zeros(3, np.uint32), cupy.zeros(3, measure))
 
 
+def many(dtype: str) -> None:
+    """Many sources: few without landmarks, and more with them; all shapes of answers."""
+    for directed in (False, True):
+        graph = graph_of(Kronecker(SCALE), directed)
+        rows = [
+            Rows(r.offsets.get(), r.neighbors.get(), (r.weights * 1000).astype(dtype).get())
+            for r in (graph.out_light, graph.into_light)[: 1 + directed]
+        ]
+        search = CudaJohnson(rows[0], rows[-1], threads=2)
+        sources = np.arange(len(graph.tuples))
+        for count in (5, len(sources)):
+            some, targets = sources[:count], np.r_[sources[::3], -1]
+            search.run(some)
+            search.reduce(some, sources, some)
+            search.run_columns(some, targets, np.full(count, -1), 500)
+
+
 PATH_PARTS = 3
 PARTS: dict[str, Callable[[], None]] = {
     **{f"searches {d}": partial(searches, d) for d in (False, True)},
     **{f"paths {d} {n}": partial(paths, d, n) for d in (False, True) for n in range(PATH_PARTS)},
-    **{f"ranks {dtype}": partial(ranks, dtype) for dtype in WEIGHTS},
+    **{f"ranks {dtype} {ids}": partial(ranks, dtype, ids) for dtype in WEIGHTS for ids in WIDTHS},
+    **{f"tiers {directed}": partial(tiers, directed) for directed in (False, True)},
+    **{f"many {dtype}": partial(many, dtype) for dtype in ("float32", "float64", "int64")},
     "deep": deep,
     "stores": stores,
     "validated": validated,

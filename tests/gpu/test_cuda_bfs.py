@@ -24,7 +24,16 @@ from tests.strategies import Arcs, arcs_of, small_arcs
 
 WIDE = {"NARROW_ARCS": 1}
 THIN = {"THIN": 1}
+NARROW = {**THIN, "BLOCK": 512, "NARROW_ARCS": 8}
 FLOODED = {"FLOOD_ARCS": 500, "FLOOD_ROWS": 1 << 20}
+IN_TURN = {
+    **FLOODED,
+    "PULL_ABOVE": 8,
+    "PUSH_BELOW": 1,
+    "OPEN_ROWS": 8,
+    "OPEN_BELOW": 1 << 20,
+}
+ROUGH = {"PULL_ABOVE": 100000, "HUB_WORDS": 256, "ROUGH_WORDS": 4, "ROUGH_BELOW": 0}
 VARIANTS = {
     "small shared memory": {"HUB_WORDS": 256},
     "nothing is narrow": WIDE,
@@ -36,6 +45,18 @@ VARIANTS = {
     "pull at once": {**WIDE, "PULL_ABOVE": 100000, "OPEN_ROWS": 64},
     "pull only": {**WIDE, "PULL_ABOVE": 100000, "PUSH_BELOW": 1 << 20, "OPEN_BELOW": 1 << 20},
     "push always": {**WIDE, "PULL_ABOVE": 0, "PUSH_BELOW": 0},
+    "pull and push in turn": {**WIDE, **IN_TURN},
+    "narrow, pull and push in turn": {**NARROW, **IN_TURN},
+    "floods between pulls": {
+        **WIDE,
+        "FLOOD_ARCS": 3,
+        "FLOOD_ROWS": 1 << 20,
+        "PUSH_BELOW": 0,
+        "OPEN_ROWS": 1,
+        "OPEN_BELOW": 1 << 20,
+    },
+    "rough frontiers": {**WIDE, **ROUGH},
+    "narrow, rough frontiers": {**NARROW, **ROUGH},
     "lists of open rows": {**THIN, "OPEN_BELOW": 32, "PUSH_BELOW": 0},
     "lists of open rows, wide": {**WIDE, "OPEN_BELOW": 32, "PUSH_BELOW": 0},
 }
@@ -67,20 +88,39 @@ def test_every_way_through_the_kernel(
 
 
 def test_more_levels_than_there_was_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A path, and an edge apart, for which levels of one byte do.
+    # A path, and a star apart, for which levels of one byte do. Its hub is a long row.
     ends = np.arange(2000), np.arange(1, 2001)
-    ends = np.append(ends[0], 2001), np.append(ends[1], 2002)
-    arcs = arcs_of(*ends, np.ones(2001, np.float32), directed=False)
+    ends = np.append(ends[0], np.full(40, 2001)), np.append(ends[1], np.arange(2002, 2042))
+    arcs = arcs_of(*ends, np.ones(2040, np.float32), directed=False)
     monkeypatch.setitem(cuda_bfs.FIRST_COURSE, cuda_bfs.INT_LEVELS, 300)
     shard = arcs.shards(1)[0]
     search, cpu = CudaBfsSearch(*sides(shard)), CPU.bfs(shard)
-    apart = next(root for root in range(arcs.vertices) if cpu.run(root).level.max() == 1)
-    same(search.run(apart), cpu.run(apart))
-    assert search.run_on_device(apart).level.dtype == np.uint8
-    deepest = int(np.argmax(cpu.run(0).level))
+    assert cpu.run(0).level.max() == 1
+    same(search.run(0), cpu.run(0))
+    assert search.run_on_device(0).level.dtype == np.uint8
+    deepest = int(np.argmax(cpu.run(1).level))
     same(search.run(deepest), cpu.run(deepest))
     assert search.run_on_device(deepest).level.dtype == np.int32
-    same(search.run(0), cpu.run(0))
+    same(search.run(1), cpu.run(1))
+
+
+def test_short_rows_have_wide_levels_from_the_start() -> None:
+    ends = np.arange(600), np.arange(1, 601)
+    shard = arcs_of(*ends, np.ones(600, np.float32), directed=False).shards(1)[0]
+    search = CudaBfsSearch(*sides(shard))
+    assert search.run_on_device(0).level.dtype == np.int32
+    same(search.run(0), CPU.bfs(shard).run(0))
+
+
+@pytest.mark.parametrize("arcs", [4, 5, 8, 9, 28, 29, 32])
+def test_rows_at_the_limits_of_places(arcs: int) -> None:
+    # A chain of stars: their hubs have so many arcs, or fewer at both ends.
+    hubs = np.arange(50)
+    leaves = 50 + np.arange(50 * (arcs - 2))
+    u = np.concatenate([hubs[:-1], np.repeat(hubs, arcs - 2)])
+    v = np.concatenate([hubs[1:], leaves])
+    shard = arcs_of(u, v, np.ones(len(u), np.float32), directed=False).shards(1)[0]
+    compare(shard, [0, 10, len(shard.out_hub.offsets) - 2])
 
 
 def test_course_of_a_search() -> None:

@@ -213,17 +213,73 @@ def test_the_estimate_of_device_memory_is_an_upper_bound(tmp_path: Path) -> None
         assert pool.used_bytes() == 0
 
 
-@pytest.mark.parametrize("error", [MemoryBudgetError, DeviceBusyError])
-def test_too_little_device_memory(
-    plain: Case, error: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Said(NoProgress):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_rows_that_do_not_fit_are_in_pinned_memory(plain: Case, kernel: str) -> None:
+    said, root = Said(), plain.roots[0]
+    limits = {"device_memory": resident.cuda_bytes(plain.graph, kernel) - 1}
+    found = search(kernel)(plain.graph, root, device="cuda", progress=said, **limits)
+    assert columns(found) == columns(search(kernel)(plain.graph, root, device="cpu"))
+    assert ["in pinned host memory" in note for note in said.notes] == [True]
+    on_device = search(kernel)(plain.graph, root, device="cuda", arrays="cupy", **limits)
+    for name in found.names:
+        assert on_device.on_host(name).tobytes() == found.read(name).tobytes(), name
+
+
+@pytest.mark.parametrize("share", [0.5, 0.7, 0.9])
+def test_device_memory_that_is_refused_moves_rows_to_the_host(plain: Case, share: float) -> None:
+    pool = cuda_modules.cuda().get_default_memory_pool()
+    resident.release()
+    pool.free_all_blocks()
+    root, said = plain.roots[0], Said()
+    og.bfs(plain.graph, root, device="cuda")
+    whole = pool.total_bytes()
+    resident.release()
+    pool.free_all_blocks()
+    try:
+        pool.set_limit(size=int(share * whole))
+        found = og.bfs(plain.graph, root, device="cuda", progress=said)
+    finally:
+        pool.set_limit(size=0)
+    assert columns(found) == columns(og.bfs(plain.graph, root, device="cpu"))
+    assert "device memory was refused" in said.notes[0]
+    assert "in pinned host memory" in said.notes[1]
+    resident.release()
+
+
+def test_refused_pinning_leaves_it_to_the_cpu(plain: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = cuda_modules.cuda().cuda.runtime
+
+    def refuse(*_: object) -> None:
+        raise runtime.CUDARuntimeError(2)
+
+    monkeypatch.setattr(runtime, "hostRegister", refuse)
+    resident.release()
+    root, limits = plain.roots[0], {"device_memory": resident.cuda_bytes(plain.graph, "bfs") - 1}
+    with pytest.raises(MemoryBudgetError, match="pinned host memory are refused"):
+        og.bfs(plain.graph, root, device="cuda", **limits)
+    said = Said()
+    found = og.bfs(plain.graph, root, progress=said, **limits)
+    assert columns(found) == columns(og.bfs(plain.graph, root, device="cpu"))
+    assert "bfs on the CPU" in said.notes[0]
+
+
+def test_a_device_that_others_use(plain: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """``cuda`` says so with the bytes, ``auto`` searches on the CPU; nothing stays allocated."""
     needed = resident.cuda_bytes(plain.graph, "bfs")
-    total = needed - 1 if error is MemoryBudgetError else 2 * needed
-    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (needed - 1, total))
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (needed - 1, 2 * needed))
     resident.release()
     root = plain.roots[0]
-    with pytest.raises(error, match=f"needs {needed:,} bytes of device memory"):
+    with pytest.raises(DeviceBusyError, match=f"needs {needed:,} bytes of device memory"):
         og.bfs(plain.graph, root, device="cuda")
     assert cuda_modules.cuda().get_default_memory_pool().used_bytes() == 0
     right = columns(og.bfs(plain.graph, root, device="cpu"))

@@ -10,8 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError, MemoryBudgetError, UsageError
-from ooc_graph.kernels import cuda_sssp, cuda_sssp_near, cuda_sssp_pull
+from ooc_graph.kernels import cuda_sssp, cuda_sssp_near, cuda_sssp_pull, cuda_sssp_small
 from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
+from ooc_graph.kernels.cuda_sssp_method import Method
+from ooc_graph.kernels.cuda_sssp_near import NearFar
+from ooc_graph.kernels.cuda_sssp_pull import PushPull
+from ooc_graph.kernels.cuda_sssp_small import OneBlock
 from ooc_graph.types import Rows
 from tests.gpu.comparison import CPU, compare_sssp, graph, light_sides, same_sssp
 from tests.gpu.graphs import GRAPHS, WEIGHTS, path, roots
@@ -32,6 +36,13 @@ NEAR_VARIANTS = {
     "short steps": {"AGAIN_MOST": 1000, "NARROW": 0},
 }
 TYPES = ["float32", "float64", "int32", "int64"]
+# Rows that one block holds; of weights of 64 bits half as many.
+MOST = 4096
+ONE_BLOCK = [
+    *(f"kronecker {scale}" for scale in (4, 8, 11)),
+    *("path", "path, directed", "one edge", "dense, directed"),
+    *("zero weights", "absorbed weights", "grid of plateaus"),
+]
 SOME = ["kronecker 15", "skewed, directed", "plateaus", "star", "grid"]
 
 
@@ -43,6 +54,16 @@ def changed(module: Any, constants: dict[str, int], monkeypatch: pytest.MonkeyPa
     )
 
 
+def search_by(method: type[Method], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search all graphs by one method, whatever suits them; one block takes small ones only."""
+    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: method is PushPull)
+    if method is OneBlock:
+        monkeypatch.setattr(cuda_sssp_small, "LONGEST_ROW", 1 << 30)
+        monkeypatch.setattr(cuda_sssp_small, "fixed_rows_pay", lambda *_: True)
+    else:
+        monkeypatch.setattr(cuda_sssp, "suits_one_block", lambda *_: False)
+
+
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_same_bytes_as_the_cpu(name: str, weights: str) -> None:
@@ -50,12 +71,44 @@ def test_same_bytes_as_the_cpu(name: str, weights: str) -> None:
 
 
 @pytest.mark.parametrize("weights", TYPES)
-@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize("method", [NearFar, OneBlock])
+@settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_small_graphs(weights: str, data: st.DataObject) -> None:
+def test_small_graphs(method: type[Method], weights: str, data: st.DataObject) -> None:
     arcs = data.draw(small_arcs(weights))
     from_ = [data.draw(st.integers(0, arcs.vertices - 1)) for _ in range(2)]
-    compare_sssp(arcs.shards(1)[0], from_)
+    with pytest.MonkeyPatch.context() as patched:
+        search_by(method, patched)
+        compare_sssp(arcs.shards(1)[0], from_)
+
+
+@pytest.mark.parametrize("weights", [*TYPES, "long paths"])
+@pytest.mark.parametrize("name", ONE_BLOCK)
+def test_every_small_graph_by_one_block(
+    name: str, weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long rows, too, which it would not take by itself."""
+    search_by(OneBlock, monkeypatch)
+    search = compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
+    most = MOST // 2 if weights == "float64" else MOST
+    assert isinstance(search.method, OneBlock) == (len(search.run(0).parent) <= most)
+
+
+@pytest.mark.parametrize(
+    ("vertices", "spokes", "suits"),
+    [(MOST, 0, True), (MOST + 1, 0, False), (MOST, 60, True), (MOST, 70, False)],
+)
+def test_what_suits_one_block(vertices: int, spokes: int, suits: bool) -> None:
+    """Few rows, which have few arcs each."""
+    at = np.arange(vertices - 1)
+    source = np.concatenate([at, np.zeros(spokes, np.int64)])
+    target = np.concatenate([at + 1, 100 + np.arange(spokes)])
+    weight = 1 + np.arange(len(source), dtype=np.int32) % 7
+    arcs = arcs_of(source, target, weight, directed=False)
+    search = compare_sssp(arcs.shards(1)[0], [0, vertices - 1])
+    assert isinstance(search.method, OneBlock) == suits
+    if suits:
+        assert 0 < search.method.rounds()["one_block"] <= vertices
 
 
 @pytest.mark.parametrize("weights", ["float32", "int32"])
@@ -65,7 +118,7 @@ def test_every_way_through_push_and_pull(
     variant: str, name: str, weights: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed(cuda_sssp_pull, PULL_VARIANTS[variant], monkeypatch)
-    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: True)
+    search_by(PushPull, monkeypatch)
     compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
 
 
@@ -77,7 +130,7 @@ def test_every_way_through_near_far(
     variant: str, name: str, weights: str, placed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed(cuda_sssp_near, NEAR_VARIANTS[variant], monkeypatch)
-    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: False)
+    search_by(NearFar, monkeypatch)
     monkeypatch.setattr(cuda_sssp_near, "fixed_rows_pay", lambda *_: placed)
     monkeypatch.setattr(cuda_sssp_near, "KEEP_SMALL", placed)
     compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
@@ -93,25 +146,27 @@ def test_lists_without_room(
     changed(cuda_sssp_near, {"FRONT": 64, "STRETCH": 64}, monkeypatch)
     monkeypatch.setattr(cuda_sssp_near, "NEAR_SHARE", 1 << 40)
     monkeypatch.setattr(cuda_sssp_near, "FAR_SHARE", 1 << 40)
-    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: False)
+    search_by(NearFar, monkeypatch)
     compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
 
 
 def test_more_stretches_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_sssp_pull, "STRETCH_ROOM", 5)
-    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: True)
+    search_by(PushPull, monkeypatch)
     for name in ("star", "dense, directed"):
         compare_sssp(graph(name), roots(GRAPHS[name]()))
 
 
-@pytest.mark.parametrize("pulls", [False, True])
-def test_rows_looked_at_by_many_threads(pulls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("method", [NearFar, PushPull])
+def test_rows_looked_at_by_many_threads(
+    method: type[Method], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cuda_sssp_pull, "LONG_ROW", 4)
     monkeypatch.setattr(cuda_sssp_near, "HUB_ARCS", 3)
     monkeypatch.setattr(cuda_sssp_near, "GIANT_ARCS", 60)
-    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: pulls)
+    search_by(method, monkeypatch)
     for name in ("kronecker 14", "skewed, directed", "plateaus, directed"):
-        for weights in ("float32", "int32") if pulls else TYPES:
+        for weights in ("float32", "int32") if method is PushPull else TYPES:
             compare_sssp(graph(name, weights), roots(GRAPHS[name]()))
 
 
@@ -159,7 +214,7 @@ def line(weights: list[int], dtype: str = "int64") -> Arcs:
 ENDS = 2  # of a path of two arcs: by falling degree its middle comes first, its far end last
 
 
-@pytest.mark.parametrize("pulls", [False, True])
+@pytest.mark.parametrize("method", [NearFar, PushPull, OneBlock])
 @pytest.mark.parametrize(
     ("weights", "wide"),
     [
@@ -175,9 +230,9 @@ ENDS = 2  # of a path of two arcs: by falling degree its middle comes first, its
     ],
 )
 def test_integers_beyond_32_bits_are_summed_in_64(
-    weights: list[int], wide: bool, pulls: bool, monkeypatch: pytest.MonkeyPatch
+    weights: list[int], wide: bool, method: type[Method], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: pulls)
+    search_by(method, monkeypatch)
     shard = line(weights).shards(1)[0]
     search = compare_sssp(shard, [ENDS])
     assert search.wide == wide
@@ -286,7 +341,7 @@ def test_too_little_memory_for_64_bits_is_said_and_can_be_tried_again(
 ) -> None:
     import cupy
 
-    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: False)
+    search_by(NearFar, monkeypatch)
     shard = graph("grid", "long paths")
     search = CudaSsspSearch(*light_sides(shard))
 
@@ -306,13 +361,13 @@ def test_a_long_path(weights: str) -> None:
     compare_sssp(typed.shards(1)[0], [0, 69_999])
 
 
-@pytest.mark.parametrize("pulls", [False, True])
+@pytest.mark.parametrize("method", [NearFar, PushPull, OneBlock])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_lengths_below_the_smallest_normal_number(
-    dtype: str, pulls: bool, monkeypatch: pytest.MonkeyPatch
+    dtype: str, method: type[Method], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Compilers may be told to take such numbers for zero, and CuPy tells them so."""
-    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: pulls)
+    search_by(method, monkeypatch)
     tiny = float(np.finfo(dtype).smallest_subnormal)
     shard = line([tiny, 3 * tiny, 1e5 * tiny, 0.5, 7 * tiny], dtype).shards(1)[0]
     search = compare_sssp(shard, list(range(6)))

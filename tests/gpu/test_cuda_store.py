@@ -195,6 +195,13 @@ def test_any_small_graph(
         assert_same(there, here)
 
 
+@pytest.mark.parametrize("weight", [None, "int64", "float32"])
+def test_columns_of_fewer_bits(weight: str | None, tmp_path: Path) -> None:
+    source = random_source(3, vertices=5000, edges=60_000, weight=weight)
+    mine = build_there(source, tmp_path / "there.zarr", shards=2, compress=True)
+    assert_same(mine, build_here(source, tmp_path / "here.zarr", shards=2, compress=True))
+
+
 def test_wide_internal_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As from 2**31 rows on."""
     for module in (renumber, cuda_tables):

@@ -101,6 +101,7 @@ def test_both_directions_are_taken():
     assert tree.level_arcs.sum() < len(arcs.source) / 2
 
 
+@pytest.mark.slow
 def test_wide_frontiers_pushed_by_all_threads(monkeypatch):
     """A level with many arcs, yet not enough to pull: the push runs on all threads."""
     random = np.random.default_rng(1)

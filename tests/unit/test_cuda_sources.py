@@ -13,12 +13,17 @@ import pytest
 from ooc_graph.errors import DeviceError
 from ooc_graph.kernels import (
     cuda_bfs,
+    cuda_many,
+    cuda_many_prune,
     cuda_modules,
     cuda_sssp_near,
     cuda_sssp_pull,
     cuda_sssp_shared,
+    cuda_sssp_small,
+    cuda_steps,
 )
 from ooc_graph.kernels.cuda_sssp_sums import sums_for
+from ooc_graph.kernels.cuda_tier_bfs import TIERED
 from ooc_graph.validate import cuda_loader
 from tests.gpu import last_run
 from tests.nvrtc import compile_cuda, need_nvrtc
@@ -34,6 +39,8 @@ WEIGHTED = [
         ("int64", "int64"),
     )
 ]
+DISTANCES = [np.dtype(name) for name in ("float32", "float64", "int64")]
+IDS = [np.dtype(np.uint32), np.dtype(np.uint64)]
 SMALL = 99 << 10  # as on 8.6, 8.9 and 12.0
 
 
@@ -57,8 +64,6 @@ SUMS = [
     ]
 ]
 
-PLACED = {"FIXED": 1, "SMALL": 1}
-
 
 def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
     """What the package compiles on a device with so much shared memory."""
@@ -66,21 +71,31 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
     return [
         ("bfs.cu", cuda_bfs.constants(shared_bytes, bytes_, count_arcs=False)),
         ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=True)),
+        ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=False, thin=True)),
+        ("bfs.cu", cuda_bfs.constants(shared_bytes, bytes_, count_arcs=False) | TIERED),
         *(("sssp.cu", cuda_sssp_pull.constants(shared_bytes, s)) for s in SUMS if not s.wide),
+        ("sssp.cu", cuda_sssp_pull.constants(shared_bytes, SUMS[0]) | TIERED),
         *(("sssp_near.cu", cuda_sssp_near.constants(shared_bytes, s)) for s in SUMS),
         *(
-            ("sssp_near.cu", {"FIXED": 1, **cuda_sssp_near.constants(shared_bytes, s)})
+            ("sssp_near.cu", {**held, **cuda_sssp_near.constants(shared_bytes, s)})
             for s in SUMS
+            for held in ({"FIXED": 1}, {"SMALL": 1})
         ),
+        *(("sssp_small.cu", cuda_sssp_small.constants(s)) for s in SUMS),
         *(("sssp_answer.cu", s.constants) for s in SUMS),
         ("rows.cu", {"ID": "u32"}),
         ("rows.cu", {"ID": "u64"}),
         *(("store.cu", {"ID": ids, **kind}) for ids in ("u32", "u64") for kind in STORED),
         ("heads.cu", {}),
         ("heads.cu", cuda_sssp_pull.INFINITE_INTEGERS),
+        ("heads.cu", cuda_sssp_pull.SHARES),
         ("kronecker.cu", {}),
-        ("bfs_rank.cu", {}),
-        *(("sssp_rank.cu", cuda_sssp_shared.constants(*types)) for types in WEIGHTED),
+        *(("many.cu", cuda_many.constants(d)) for d in DISTANCES),
+        ("floyd.cu", {}),
+        ("floyd_answer.cu", cuda_many.constants(np.dtype(np.int64))),
+        *(("many_prune.cu", cuda_many_prune.constants(d)) for d in DISTANCES),
+        *(("bfs_rank.cu", cuda_steps.width(ids)) for ids in IDS),
+        *(("sssp_rank.cu", cuda_sssp_shared.constants(*t, ids)) for t in WEIGHTED for ids in IDS),
         *(("scatter.cu", {"ID": i, "MEASURE": m}) for i, m in (("u32", "u8"), ("u64", "u64"))),
     ]
 
@@ -95,13 +110,12 @@ def test_every_source_has_a_variant() -> None:
     assert names == {name for name, _ in variants(SMALL)}
 
 
+@pytest.mark.timeout(1200)  # many programs: minutes on a busy machine
 @pytest.mark.parametrize("capability", ARCHITECTURES)
 def test_sources_compile_without_a_word(capability: int) -> None:
     need_nvrtc()
     wanted = variants(ARCHITECTURES[capability] << 10)
-    if capability == max(
-        ARCHITECTURES
-    ):  # takes the shared memory of the one before: a look at each
+    if capability != min(ARCHITECTURES):  # a look at each: variants are for the oldest one
         wanted = list({name: (name, constants) for name, constants in wanted}.values())
     if capability == min(ARCHITECTURES):
         wanted += [(name, {"TRACE": 1}) for name in ("bfs.cu", "sssp.cu", "sssp_near.cu")]

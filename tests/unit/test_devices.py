@@ -20,9 +20,10 @@ from ooc_graph.errors import (
     UsageError,
 )
 from ooc_graph.kernels import cuda_modules
-from ooc_graph.session import choice, devices, search
+from ooc_graph.layout import names
+from ooc_graph.session import choice, devices, rank_memory, search
 from ooc_graph.session.place import Here
-from ooc_graph.types import NoProgress
+from ooc_graph.types import Dealing, NoProgress
 
 
 class RuntimeFailure(RuntimeError):
@@ -100,6 +101,13 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     return og.build(ends, tmp_path_factory.mktemp("devices") / "g.zarr")
 
 
+@pytest.fixture(scope="module")
+def weighted(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    ends, folder = np.arange(5000), tmp_path_factory.mktemp("weighted")
+    edges = ends, ends + 1, np.ones(len(ends), np.float32)
+    return og.build(edges, folder / "g.zarr", shards=4, device="cpu")
+
+
 def test_a_device_has_a_name(graph: og.Graph) -> None:
     with pytest.raises(UsageError, match="choose auto, cpu, cuda"):
         og.bfs(graph, 1, device="gpu")
@@ -167,6 +175,74 @@ def test_a_graph_too_large_for_the_device(cupy: Any, graph: og.Graph) -> None:
     assert "device memory" in way.why
 
 
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All graphs have ids of 64 bits."""
+    monkeypatch.setattr(names, "WIDE_VERTICES", 0)
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_ids_of_64_bits_go_to_ranks(cupy: Any, weighted: og.Graph, kernel: str) -> None:
+    """In one process by the local exchange, on a cluster by the scheduler's."""
+    needed = rank_memory.ranks_bytes(weighted, kernel, range(weighted.shards))
+    cupy(total=needed, free=needed)
+    for wanted in ("cuda", "auto"):
+        way = choice.choose(weighted, kernel, Here(wanted=wanted))
+        assert (way.device, way.exchange) == ("cuda", "local")
+    with pytest.raises(UsageError, match="this one is by ranks, exchange local"):
+        getattr(og, kernel)(weighted, 1, arrays="cupy")
+    cupy(total=needed - 1, free=needed - 1)
+    with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of device memory"):
+        choice.choose(weighted, kernel, Here(wanted="cuda"))
+    way = choice.choose(weighted, kernel, Here(wanted="auto"))
+    assert (way.device, way.exchange) == ("cpu", "one")
+    assert f"needs {needed:,} bytes of device memory" in way.why
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_ranks_of_workers_need_less(weighted: og.Graph, kernel: str) -> None:
+    def on(workers: int, memory_bytes: int) -> choice.Way:
+        place: Any = SimpleNamespace(
+            client=object(),
+            wanted="cuda",
+            device=devices.Device("cuda", memory_bytes),
+            processes=workers,
+            process_limit_bytes=1 << 40,
+            least_limit_bytes=1 << 40,
+        )
+        return choice.choose(weighted, kernel, place)
+
+    needed = [rank_memory.ranks_bytes(weighted, kernel, range(n)) for n in (1, 4)]
+    assert weighted.shards == 4
+    assert needed[0] < needed[1]
+    assert on(4, needed[0]) == choice.Way("cuda", "scheduler")
+    assert on(1, needed[1]) == choice.Way("cuda", "scheduler")
+    with pytest.raises(MemoryBudgetError, match=f"needs {needed[1]:,} bytes of device memory"):
+        on(1, needed[1] - 1)
+
+
+def test_device_memory_of_ranks_by_the_width_of_ids(
+    weighted: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `docs/decisions/0012` says a vertex and a row take."""
+    narrow = {k: rank_memory.ranks_bytes(weighted, k, []) for k in ("bfs", "sssp")}
+    monkeypatch.setattr(names, "WIDE_VERTICES", 0)
+    wide = {k: rank_memory.ranks_bytes(weighted, k, []) for k in ("bfs", "sssp")}
+    fixed = choice.resident.CUDA_FIXED_BYTES
+    assert {k: (n - fixed) / weighted.rows for k, n in narrow.items()} == {"bfs": 9, "sssp": 17}
+    assert {k: (n - fixed) / weighted.rows for k, n in wide.items()} == {"bfs": 17, "sssp": 25}
+
+
+@pytest.mark.parametrize(("kernel", "step"), [("bfs", 16), ("sssp", 24)])
+def test_ranks_that_are_kept_need_their_steps(weighted: og.Graph, kernel: str, step: int) -> None:
+    none, two = (rank_memory.ranks_bytes(weighted, kernel, [], kept) for kept in ([], [0, 1]))
+    assert two - none == step * sum(Dealing(weighted.rows, 4, shard).rows for shard in (0, 1))
+    anew = rank_memory.ranks_bytes(weighted, kernel, [0, 1])
+    assert anew > two + weighted.resident_bytes("hub" if kernel == "bfs" else "light", [0, 1])
+
+
 @pytest.mark.parametrize(
     ("kernel", "method", "why"),
     [("components", "rows", "components are found on the CPU"), ("bfs", "edges", "method 'edges'")],
@@ -219,6 +295,25 @@ def test_a_device_that_is_full_when_it_is_used(
     assert og.bfs(graph, 1, progress=said).level.tolist() == [0, 1, 2, 3]
     assert said.notes == ["bfs on the CPU: too full"]
     with pytest.raises(kind, match="too full"):
+        og.bfs(graph, 1, device="cuda")
+
+
+def test_host_memory_that_a_device_search_is_refused(
+    cupy: Any, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cupy(total=1 << 30, free=1 << 30)
+    plain = search._carry_out
+
+    def full(graph: Any, task: Any, chosen: str, place: Any) -> Any:
+        if task.device == "cuda":
+            raise MemoryError
+        return plain(graph, task, chosen, place)
+
+    monkeypatch.setattr(search, "_carry_out", full)
+    said = Said()
+    assert og.bfs(graph, 1, progress=said).level.tolist() == [0, 1, 2, 3]
+    assert said.notes == ["bfs on the CPU: host memory was refused"]
+    with pytest.raises(MemoryBudgetError, match="host memory was refused; use --device cpu"):
         og.bfs(graph, 1, device="cuda")
 
 

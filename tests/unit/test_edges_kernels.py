@@ -135,6 +135,7 @@ def test_graphs_of_many_segments(dtype, directed):
         same_bfs(arcs, plain, root, threads)
 
 
+@pytest.mark.slow
 def test_64_bit_ids():
     arcs = skewed(3000, 9000, "float32", directed=False, seed=4)
     wide = np.dtype(np.uint64)

@@ -24,7 +24,7 @@ from ooc_graph.session.first_use import Part, can_be_kept, is_compiled, turn
 ROOT = Path(__file__).parents[2]
 PART = Part("bfs")
 CHECKS = [Part("check-bfs"), Part("check-sssp", weights="float32")]
-WITHIN_S = 60.0
+WITHIN_S = 120.0
 
 
 @pytest.fixture(autouse=True)
@@ -192,10 +192,10 @@ def test_no_process_outlives_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> No
             return super().wait()
 
     monkeypatch.setattr(ahead.subprocess, "Popen", Interrupted)
-    before = psutil.Process().children()
+    before = set(psutil.Process().children())
     with pytest.raises(KeyboardInterrupt):
         ahead.compile_ahead(CHECKS, processes=2)
-    assert psutil.Process().children() == before
+    assert not set(psutil.Process().children()) - before
 
 
 def test_no_process_outlives_its_starter(cache: Path) -> None:
@@ -217,9 +217,9 @@ def test_no_process_outlives_its_starter(cache: Path) -> None:
 
 
 def test_processes_fill_the_cache(cache: Path) -> None:
-    before = psutil.Process().children()
+    before = set(psutil.Process().children())
     ahead.compile_ahead(CHECKS, processes=2)
-    assert psutil.Process().children() == before
+    assert not set(psutil.Process().children()) - before
     assert all(map(is_compiled, CHECKS))
     text = (
         "from ooc_graph.session.compile_parts import check_pair\n"

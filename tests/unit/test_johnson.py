@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import johnson
 
 from ooc_graph.errors import InputError, NegativeCycleError
-from ooc_graph.kernels import many_singly
+from ooc_graph.kernels import many_choice
 from ooc_graph.kernels.many_johnson import CpuJohnson
 from ooc_graph.kernels.team import Team
 from ooc_graph.types import INT64_UNREACHED
@@ -266,12 +266,12 @@ def test_one_by_one_gives_the_same_bytes(monkeypatch, dtype, negative, way):
     arcs = grid(9, dtype)
     if negative:
         arcs = shifted(replace(arcs, directed=True))
-    monkeypatch.setattr(many_singly, "CACHED_BYTES", 0 if way == "thin" else 1 << 60)
-    monkeypatch.setattr(many_singly, "MANY_RELAXED", 0.0 if way == "timed" else 1e9)
+    monkeypatch.setattr(many_choice, "CACHED_BYTES", 0 if way == "thin" else 1 << 60)
+    monkeypatch.setattr(many_choice, "MANY_RELAXED", 0.0 if way == "timed" else 1e9)
     if way == "timed":
         # The clock says that batches took a second, and single searches nothing.
         ticks = iter([0.0, 1e6, 1e6, 1e6])
-        monkeypatch.setattr(many_singly, "perf_counter", lambda: next(ticks))
+        monkeypatch.setattr(many_choice, "perf_counter", lambda: next(ticks))
     search = chooser_of(arcs, 16)
     sources = np.arange(arcs.vertices)
     answer = search.run(sources)
@@ -279,3 +279,23 @@ def test_one_by_one_gives_the_same_bytes(monkeypatch, dtype, negative, way):
     assert search.chooser is not None
     assert (search.chooser.side_by_side is None) == (way == "batches")
     assert search.run(sources[:3]).tobytes() == answer[:3].tobytes()
+
+
+def test_a_trial_that_was_interrupted_has_chosen_nothing(monkeypatch):
+    arcs = grid(9, "int64")
+    monkeypatch.setattr(many_choice, "CACHED_BYTES", 1 << 60)
+    monkeypatch.setattr(many_choice, "MANY_RELAXED", 0.0)
+    search, sources = chooser_of(arcs, 16), np.arange(arcs.vertices)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(many_choice.SideBySide, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            search.run(sources)
+    ticks = iter([0.0, 1e6, 1e6, 1e6])
+    monkeypatch.setattr(many_choice, "perf_counter", lambda: next(ticks))
+    search.run(sources)
+    assert search.chooser is not None
+    assert search.chooser.side_by_side is not None

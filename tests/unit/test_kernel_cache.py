@@ -13,14 +13,14 @@ import ooc_graph
 PACKAGE = Path(ooc_graph.__file__).parent
 
 
-def hash_of(package: Path) -> str:
-    """What the package's copy would name its folder by."""
+def hash_of(package: Path, function: str = "source_hash") -> str:
+    """What the package's copy would name its folder by, or what answers follow from."""
     spec = importlib.util.spec_from_file_location("copied_cache", package / "kernel_cache.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    found: str = module.source_hash()
+    found: str = getattr(module, function)()
     return found
 
 
@@ -43,3 +43,17 @@ def test_what_is_compiled_in_changes_the_folder(tmp_path, name, before, after):
     assert hash_of(tmp_path / "p") != first
     changed.write_text(text)
     assert hash_of(tmp_path / "p") == first
+
+
+@pytest.mark.parametrize(
+    "name", ["kernels/cuda/many_answer.cuh", "kernels/cuda/many.cu", "types.py"]
+)
+def test_what_answers_follow_from_includes_kernels_of_devices(tmp_path, name):
+    shutil.copytree(PACKAGE, tmp_path / "p", ignore=shutil.ignore_patterns("__pycache__"))
+    first = hash_of(tmp_path / "p", "whole_hash")
+    folder = hash_of(tmp_path / "p")
+    changed = tmp_path / "p" / name
+    changed.write_text(changed.read_text() + "\n")
+    assert hash_of(tmp_path / "p", "whole_hash") != first
+    # numba compiles nothing again because of a device's kernels.
+    assert (hash_of(tmp_path / "p") == folder) == name.startswith("kernels/cuda")

@@ -112,12 +112,12 @@ def test_an_interrupt_reuses_neither_block_nor_descriptor_that_is_written(
 
     def slow(descriptor: int, data: memoryview) -> int:
         begun.set()
-        assert go_on.wait(30)
+        assert go_on.wait(120)
         closed_while_written.append(os.fstat(descriptor).st_ino != inode)
         return real(descriptor, data)
 
     def interrupted(future: Future[None], timeout: float | None = None) -> None:
-        assert begun.wait(30)
+        assert begun.wait(120)
         threading.Timer(0.2, go_on.set).start()
         raise KeyboardInterrupt
 
@@ -143,7 +143,7 @@ def test_a_forked_process_writes_with_threads_and_blocks_of_its_own(tmp_path: Pa
     before = bytes(held)
     child = os.fork()
     if child == 0:
-        threading.Timer(30, os._exit, (2,)).start()
+        threading.Timer(120, os._exit, (2,)).start()
         try:
             write(tmp_path / "child", content(3 * BLOCK_BYTES))
         except BaseException:  # noqa: BLE001 - must not come back into the tests

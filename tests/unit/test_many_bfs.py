@@ -73,7 +73,9 @@ def check_tallies(
 
 
 @settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(small_arcs(), st.sampled_from([1, 2]), st.booleans(), st.data())
 def test_small_graphs(arcs, threads, singly, data):

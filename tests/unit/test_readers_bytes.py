@@ -15,7 +15,7 @@ from ooc_graph.kernels import decimals
 from ooc_graph.kernels.tokenize import tokenize_lines
 from ooc_graph.kernels.tokenize_rows import S_LINE, S_NEIGHBOR, S_VERTEX, STATES, tokenize_rows
 
-LIMIT_S = 60
+LIMIT_S = 240
 DONE = 42
 BLANKS = " \t"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,8 @@ from ooc_graph.edges import open_source
 from ooc_graph.edges.bytestream import ByteReader
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import InputError, UsageError
+from tests.memory_limits import traced_peak
+from tests.own_process import in_own_process
 from tests.unit.test_readers_text import read_all, write
 
 NAMED = [
@@ -168,18 +169,21 @@ def test_zstd_frames(tmp_path: Path, kind: int, length: int) -> None:
 def test_zstd_output_is_bounded(tmp_path: Path) -> None:
     path = write(tmp_path, "g.zst", zstandard.compress(bytes(256 << 20)))
     assert path.stat().st_size < 16_000
-    view = memoryview(bytearray(1 << 20))
-    tracemalloc.start()
-    try:
-        with ByteReader(str(path)) as reader:
-            total = 0
-            while got := reader.fill(view):
-                total += got
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    total, most = in_own_process(unpacked, path)
     assert total == 256 << 20
     assert most < 2 << 20
+
+
+def unpacked(path: Path) -> tuple[int, int]:
+    """Bytes that a file holds, and bytes of memory that reading them takes at once."""
+    view, got = memoryview(bytearray(1 << 20)), []
+
+    def read() -> None:
+        with ByteReader(str(path)) as reader:
+            got.append(sum(iter(lambda: reader.fill(view), 0)))
+
+    most = traced_peak(read, 2 << 20)
+    return got[0], most
 
 
 def test_zstd_faults_inside(tmp_path: Path) -> None:

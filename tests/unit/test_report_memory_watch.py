@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 import time
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ooc_graph.report.data import MemorySample
 from ooc_graph.report.memory_watch import MemoryWatch, process_tree, resident_bytes, thinned
+from tests.own_process import in_own_process
 
 SIZE_BYTES = 200_000_000
 SLACK_BYTES = 40_000_000
@@ -21,38 +23,68 @@ CHILD = (
 )
 
 
+def let_sample(watch: MemoryWatch) -> None:
+    """Wait until several more samples are taken: all but the first are of what there is now."""
+    wanted, begun_s = len(watch.samples) + 5, time.monotonic()
+    while len(watch.samples) < wanted:
+        assert time.monotonic() - begun_s < 120
+        time.sleep(0.01)
+
+
 def test_sees_an_allocation():
-    with MemoryWatch([os.getpid()], interval_s=0.01) as watch:
-        held = np.ones(SIZE_BYTES, np.uint8)
-        time.sleep(0.1)
-        del held
-    grown = watch.peak_bytes - watch.baseline_bytes
-    assert abs(grown - SIZE_BYTES) < SLACK_BYTES
-    assert watch.samples[-1].bytes < watch.baseline_bytes + SLACK_BYTES
-    times_s = [sample.time_s for sample in watch.samples]
+    before, peak, samples = in_own_process(allocate_and_watch)
+    assert abs(peak - before - SIZE_BYTES) < SLACK_BYTES
+    assert samples[0].bytes == before
+    assert samples[-1].bytes < before + SLACK_BYTES
+    times_s = [sample.time_s for sample in samples]
     assert times_s == sorted(times_s)
     assert len(times_s) >= 5
 
 
+def allocate_and_watch() -> tuple[int, int, tuple[MemorySample, ...]]:
+    """Memory at first, the peak, and all samples."""
+    with MemoryWatch([os.getpid()], interval_s=0.01) as watch:
+        held = np.ones(SIZE_BYTES, np.uint8)
+        let_sample(watch)
+        del held
+    return watch.baseline_bytes, watch.peak_bytes, watch.samples
+
+
 def test_sees_another_process_and_its_end():
+    found = in_own_process(watch_a_child)
+    assert found["listed"] == [True, False]
+    assert abs(found["peak"] - found["before"] - SIZE_BYTES) < SLACK_BYTES
+    assert found["after"] < found["before"] + SLACK_BYTES
+    assert found["left"] == 0
+
+
+def watch_a_child() -> dict[str, Any]:
+    """Memory before a child allocates, at the peak, and when it has ended; whether it is listed."""
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
+    found: dict[str, Any] = {}
     with child, MemoryWatch(interval_s=0.01, refresh_s=0.02) as watch:
         child.stdout.readline()
-        assert child.pid in process_tree()
-        time.sleep(0.1)
-        before = watch.samples[-1].bytes
+        found["listed"] = [child.pid in process_tree()]
+        let_list(watch)
+        found["before"] = watch.samples[-1].bytes
         child.stdin.write(b"\n")
         child.stdin.flush()
         child.stdout.readline()
-        time.sleep(0.1)
-        assert abs(watch.peak_bytes - before - SIZE_BYTES) < SLACK_BYTES
-        child.communicate(b"\n", timeout=20)
-        time.sleep(0.1)
-        assert watch.samples[-1].bytes < before + SLACK_BYTES
-    assert child.pid not in process_tree()
-    assert resident_bytes([child.pid]) == 0
+        let_list(watch)
+        found["peak"] = watch.peak_bytes
+        child.communicate(b"\n", timeout=120)
+        let_list(watch)
+        found["after"] = watch.samples[-1].bytes
+    found["listed"].append(child.pid in process_tree())
+    return found | {"left": resident_bytes([child.pid])}
+
+
+def let_list(watch: MemoryWatch) -> None:
+    """Wait until samples are taken of the processes that there are now."""
+    time.sleep(0.03)
+    let_sample(watch)
 
 
 def test_shared_libraries_count_once():
@@ -63,7 +95,7 @@ def test_shared_libraries_count_once():
 def test_times_count_from_the_origin():
     with MemoryWatch([os.getpid()], origin_s=time.perf_counter() - 100) as watch:
         pass
-    assert 100 <= watch.samples[0].time_s < 110
+    assert 100 <= watch.samples[0].time_s < 220
 
 
 def test_watches_once():

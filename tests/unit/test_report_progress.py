@@ -24,6 +24,23 @@ def fast(monkeypatch):
     monkeypatch.setattr(module, "LINE_EVERY_S", 0.0)
 
 
+class Clock:
+    """Stands in for the clock, which runs when it is told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(module, "time", made)
+    return made
+
+
 def lines_of(stream: io.StringIO) -> list[str]:
     return [re.sub(r"\d+(\.\d+)?(?= s\b)", "T", line) for line in stream.getvalue().splitlines()]
 
@@ -46,12 +63,18 @@ def test_plain_lines(fast):
     assert len(found) == 6
 
 
-def test_quarters_do_not_come_thick_and_fast():
+def test_quarters_do_not_come_thick_and_fast(clock):
     stream = io.StringIO()
     with Progress(stream=stream) as progress, progress.stage("load", 4) as stage:
         for _ in range(4):
+            clock.now_s += module.LINE_EVERY_S / 5
             stage.advance()
     assert len(lines_of(stream)) == 2
+    with Progress(stream=stream) as progress, progress.stage("load", 4) as stage:
+        for _ in range(4):
+            clock.now_s += module.LINE_EVERY_S
+            stage.advance()
+    assert len(lines_of(stream)) == 2 + 5
 
 
 def test_work_reported_after_the_end_is_ignored(fast):
@@ -63,11 +86,11 @@ def test_work_reported_after_the_end_is_ignored(fast):
     assert [line.split(":")[0] for line in lines_of(stream)] == ["load ...", "load"]
 
 
-def test_rate_in_its_unit(monkeypatch):
+def test_rate_in_its_unit(clock):
     stream = io.StringIO()
     with Progress(stream=stream) as progress, progress.stage("generate", unit="edges") as stage:
         stage.advance(25_000_000)
-        stage.started_s = time.monotonic() - 10
+        clock.now_s += 10
     assert stream.getvalue().splitlines()[1] == "generate: done in 10.0 s (2.5 M edges/s)"
 
 
@@ -91,6 +114,8 @@ def test_quiet_says_nothing_and_stdout_is_never_written(capsys):
 
 def test_terminal_shows_no_bar_for_a_short_stage(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
+    # However long the machine takes.
+    monkeypatch.setattr(module, "BAR_AFTER_S", 60.0)
     stream = Terminal()
     with Progress(stream=stream) as progress:
         with progress.stage("short", 5) as stage:
@@ -106,7 +131,7 @@ def test_terminal_shows_a_bar_after_a_while(monkeypatch, capsys):
     stream = Terminal()
     with Progress(stream=stream) as progress, progress.stage("long", 10, "edges") as stage:
         stage.advance(3)
-        deadline_s = time.monotonic() + 20
+        deadline_s = time.monotonic() + 120
         while "30 %" not in stream.getvalue() and time.monotonic() < deadline_s:
             time.sleep(0.02)
         sys.stdout.write("result\n")

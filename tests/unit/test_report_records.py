@@ -83,7 +83,7 @@ def test_several_processes_append(tmp_path):
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(60)
+        writer.join(240)
     assert [writer.exitcode for writer in writers] == [0] * WRITERS
     found = [(record["writer"], record["number"]) for record in read_records(path)]
     assert sorted(found) == [(w, n) for w in range(WRITERS) for n in range(RECORDS)]
@@ -122,7 +122,7 @@ def test_waits_for_another_process_that_appends(tmp_path):
         fcntl.flock(held, fcntl.LOCK_EX)
         writer.start()
         assert not done.wait(0.3)
-    writer.join(10)
+    writer.join(120)
     assert [record["n"] for record in read_records(path)] == [2]
 
 

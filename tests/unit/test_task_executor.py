@@ -15,7 +15,7 @@ from distributed.comm import CommClosedError
 
 from ooc_graph.session.task_executor import TaskExecutor
 
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 @pytest.fixture(scope="module")

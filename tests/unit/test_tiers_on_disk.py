@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import re
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,8 @@ from ooc_graph.session.warmup import TIERS, warm
 from ooc_graph.shards import tiers
 from ooc_graph.shards.load import Graph
 from tests.command_line import call
+from tests.memory_limits import traced_peak
+from tests.own_process import in_own_process
 from tests.unit.test_build_oracle import small_steps
 
 DEVICE = CpuDevice(2)
@@ -413,28 +414,34 @@ def test_a_harmed_chunk_leaves_no_result(kernel, kronecker, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_memory_stays_within_the_plan(kernel, kronecker):
-    graph = og.open(kronecker)
+    for plan, peak in in_own_process(plans_and_peaks, kernel, kronecker):
+        assert peak <= plan.bytes - RESERVE_BYTES
+        # And the plan is no empty promise.
+        assert peak >= plan.parts["heads"] + plan.parts["row tables"] + plan.parts["kept units"]
+
+
+def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:
+    """For two budgets what is planned, and what loading and searching hold at once."""
+    graph, found = og.open(path), []
     source = int(graph.original_of()[9])
     getattr(og, kernel)(graph, source, device="cpu")
     # What compiles kernels takes memory of its own.
     warm(kernel, graph, resident.device(), variant=TIERS)
     least, whole = least_of(graph, kernel), graph.resident_bytes(resident.ORDER_OF[kernel])
     for budget in (least, (least + whole) // 2):
-        session_tiers._facts.clear()
+        session_tiers.known_facts.forget()
         plan = plan_disk(tiers.facts_of(graph, kernel), budget)
         assert plan.bytes <= budget
-        resident.release()
-        tracemalloc.start()
-        try:
-            key = (str(graph.path), graph.identity, kernel, "rows", "cpu", budget)
+        key = (str(graph.path), graph.identity, kernel, "rows", "cpu", budget)
+
+        def search(key: Any = key) -> None:
             with resident.searcher(*key) as held:
                 held.search.run(0)
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-        assert peak <= plan.bytes - RESERVE_BYTES
-        # And the plan is no empty promise.
-        assert peak >= plan.parts["heads"] + plan.parts["row tables"] + plan.parts["kept units"]
+
+        most = plan.bytes - RESERVE_BYTES
+        found.append((plan, traced_peak(search, most, before=resident.release)))
+    resident.release()
+    return found
 
 
 def test_what_is_held_serves_again_though_less_is_free(kronecker, monkeypatch):
@@ -456,7 +463,7 @@ def test_what_is_held_serves_again_though_less_is_free(kronecker, monkeypatch):
         assert found.parent.tobytes() == wanted
     answer = 20 * graph.vertices
     given_limit = limit - answer
-    assert [given[-2] for given in loads] == [0, given_limit, whole - 1 - answer, given_limit]
+    assert [given[5] for given in loads] == [0, given_limit, whole - 1 - answer, given_limit]
 
 
 def test_a_graph_that_memory_does_not_hold_whole_after_all(kronecker, monkeypatch):
@@ -475,6 +482,26 @@ def test_a_graph_that_memory_does_not_hold_whole_after_all(kronecker, monkeypatc
     resident.release()
     with pytest.raises(MemoryBudgetError, match="the system refuses them"):
         og.bfs(graph, source, device="cpu")
+
+
+def test_an_interrupt_while_a_search_is_given_up_leaves_none_that_is_closed(kronecker, monkeypatch):
+    graph = og.open(kronecker)
+    source = int(graph.original_of()[9])
+    limit = (least_of(graph, "bfs") + choice.resident_bytes(graph, "bfs")) // 2
+    limit += 20 * graph.vertices
+    wanted = og.bfs(graph, source, device="cpu", memory_limit=limit).parent.tobytes()
+    close = tiers.TierSearch.close
+
+    def interrupted(search: Any) -> None:
+        close(search)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tiers.TierSearch, "close", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            resident.release()
+    found = og.bfs(graph, source, device="cpu", memory_limit=limit)
+    assert found.parent.tobytes() == wanted
 
 
 def facts(kernel: str = "bfs", sides: int = 1) -> Facts:

@@ -6,11 +6,15 @@
 //
 // Parents are canonical: the smallest internal id one level up. Pull meets it first in the row.
 // Push takes whoever comes first, then goes over the same arcs again with an atomic minimum, so
-// that no array has to be cleared beforehand; frontiers of very many arcs clear it and flood.
+// that no array has to be cleared beforehand; frontiers of very many arcs clear it and flood. Narrow
+// levels leave levels only, and parents follow from those.
 #include "bfs_flood.cuh"
 #include "bfs_narrow.cuh"
 #include "bfs_open.cuh"
 #include "bfs_pull.cuh"
+
+// Stretches stand at the queue's end, which pulls that list what they find would come to meet.
+static_assert(!(TIERED && THIN), "tiers have no narrow levels");
 
 // Course of a search, the same in all threads.
 struct Plan {
@@ -20,16 +24,22 @@ struct Plan {
     u32 head, tail; // the frontier in the queue
     u32 converted;  // entries of the queue whose parents are original ids
     u32 open;       // rows in the list of those not visited yet, when that is used
-    u32 maps;       // bitmaps of rows that are not named yet
+    u32 maps;       // bitmaps of rows whose levels are not entered yet
     u32 dirty;      // bitmaps that are not all zeros, a bit each
     u64 found, arcs, unvisited, unvisited_arcs;
     bool listed; // the frontier stands in the queue
     bool bits;   // the frontier stands in its bitmap
     bool few;    // the list of rows not visited yet is made
+    bool broad;  // the frontier is not narrow, though it has few arcs
+    bool rough;  // the rough bits are the frontier's
+    bool roughed; // they have been written already
+    bool named;  // rows not visited yet have their first neighbour's name as parent
 };
 
 // All blocks go on from where block 0 has arrived in narrow levels.
-__device__ __forceinline__ void arrive(const Search& s, Plan& p, const Place* arrived) {
+__device__ __forceinline__ void arrive(const Graph& g, const Search& s, Plan& p, State* state, u32& goal) {
+    const Place* const arrived = &state->place;
+    const u32 from = p.level - 1, tail = p.tail;
     Place place;
     place.found = __ldcg(&arrived->found);
     place.arcs = __ldcg(&arrived->arcs);
@@ -38,14 +48,19 @@ __device__ __forceinline__ void arrive(const Search& s, Plan& p, const Place* ar
     place.level = __ldcg(&arrived->level);
     place.head = __ldcg(&arrived->head);
     place.tail = __ldcg(&arrived->tail);
-    level_queue(s, p.tail, place);
-    p.found = place.found;
-    p.arcs = place.arcs;
-    p.unvisited = place.unvisited;
-    p.unvisited_arcs = place.unvisited_arcs;
     p.level = place.level;
+    p.broad = place.found; // what was left is not narrow
+    if (place.level == from) return;
+    convert_queue(g, s, p.converted, tail);
+    settle_narrow(g, s, from, place, tail, place.found, &state->own);
+    // What follows reads it, or writes whole lines of the answer; once all rows are found nothing does.
+    if (place.found || place.unvisited) grid_barrier(&state->barrier, goal);
+    p.found = place.found;
+    p.arcs = __ldcg(&state->own.queued) & ARC_MASK;
+    p.unvisited = place.unvisited;
+    p.unvisited_arcs = place.unvisited_arcs - min(p.arcs, place.unvisited_arcs);
     p.head = place.head;
-    p.tail = place.tail;
+    p.converted = p.tail = place.tail;
     p.listed = true;
     p.bits = false;
 }
@@ -55,17 +70,30 @@ __device__ __forceinline__ bool floods(const Plan& p, u32 rows) {
     return p.arcs > FLOOD_ARCS && p.arcs > rows / FLOOD_ROWS && rows - p.unvisited == p.tail && p.tail <= rows / 2;
 }
 
-extern "C" __global__ void __launch_bounds__(1024, 1)
+extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     bfs_search(u32 rows, u32 quads, u64 arcs, const u64* out_offsets, const u32* out_neighbors, const u64* in_offsets,
                const u32* in_neighbors, const u32* head, const uint4* heads, const u32* head_original, u32 longer1,
-               u32 longer5, const u32* original_of, u32* parent, LEVEL* level, u32* visited, u32* maps, u32* fronts,
-               u32* queue, u32* starts, u64* stretches, u32* open, State* state, Course* course, u32 course_levels,
-               u32 thin, u32 root) {
+               u32 longer5, const uint4* places, const u32* plane_starts, const u32* original_of, u32* parent,
+               LEVEL* level, u32* visited, u32* maps, u32* fronts, u32* rough, u32* queue, u32* starts, u64* stretches,
+               u32* open, State* state, Course* course, u32 course_levels, u32 root
+#if TIERED
+               , const u32* out_held, const u32* in_held, u32 out_held_rows, u32 in_held_rows, u32 columns,
+               const uint2* column, u32 queue_room
+#endif
+    ) {
     __shared__ u64 scratch[32];
     __shared__ u32 map_levels[MAPS];
     const Graph g = {rows, quads, out_offsets, out_neighbors, in_offsets, in_neighbors, head, heads, head_original,
-                     longer1, longer5, original_of};
-    const Search s = {parent, level, visited, maps, {queue, starts}, stretches};
+                     longer1, longer5, original_of
+#if TIERED
+                     , out_held, in_held, out_held_rows, in_held_rows, columns, column
+#endif
+    };
+    const Search s = {parent, level, visited, maps, {queue, starts}, stretches
+#if TIERED
+                      , queue_room
+#endif
+    };
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     const bool chief = thread == 0;
 #ifdef TRACE
@@ -73,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
 #else
     const u64 started = 0;
 #endif
-    const u32 narrow_arcs = thin || THIN ? NARROW_ARCS : 0;
+    const u32 narrow_arcs = THIN ? NARROW_ARCS : 0;
     u32 goal = 0;
 
     for (u32 q = thread; q < quads; q += threads) { // rows that do not exist count as visited
@@ -86,6 +114,10 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         ((uint4*)visited)[q] = make_uint4(words[0], words[1], words[2], words[3]);
     }
     clear(fronts, quads);
+    clear(rough, ROUGH_WORDS / 4);
+    if (THIN) // parents follow from levels
+        for (u64 q = thread; q < quads * 8ull * sizeof(LEVEL); q += threads)
+            ((uint4*)level)[q] = make_uint4(FULL, FULL, FULL, FULL);
 #ifdef COUNT
     for (u32 k = thread; k < course_levels; k += threads) course[k].examined = 0;
 #endif
@@ -94,10 +126,10 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         state->overflow = 0;
         queue[0] = root;
         starts[0] = 0;
-        set_found(s, root, 0, name_of(g, root));
         course[0].found = 1;
     }
     grid_barrier(&state->barrier, goal);
+    if (chief) set_found(s, root, 0, name_of(g, root));
 
     Plan p = {};
     p.found = p.tail = p.converted = 1;
@@ -111,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             if (chief) state->overflow = 1;
             break;
         }
-        const bool narrow = p.direction == PUSH && p.arcs <= narrow_arcs;
+        const bool narrow = THIN && p.direction == PUSH && p.arcs <= narrow_arcs && !p.broad;
         p.level++;
         if (!narrow) p.turn++;
         Slot* slot = state->slot + (p.turn & 3);
@@ -123,10 +155,11 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         if (narrow) {
             if (blockIdx.x == 0) {
                 const Place here = {p.found, p.arcs, p.unvisited, p.unvisited_arcs, p.level - 1, p.head, p.tail};
-                narrow_levels(g, s, here, &state->place, &state->own, course, course_levels, started);
+                narrow_levels(g, s, {places, plane_starts}, here, &state->place, &state->own, course, course_levels,
+                              started);
             }
             grid_barrier(&state->barrier, goal);
-            arrive(s, p, &state->place);
+            arrive(g, s, p, state, goal);
         } else if (p.direction == PUSH) {
             pushed = p.arcs;
             if (floods(p, rows)) {
@@ -142,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 p.cur = (p.cur + 1) % 3;
                 p.dirty |= 1u << p.cur;
                 p.bits = true;
-                p.listed = false;
+                p.listed = p.named = false;
             } else {
                 const u64 found = push_level(g, s, slot, p.head, p.tail, (u32)p.arcs, p.level), before = p.found;
                 add_from_block(found, &slot->found, scratch);
@@ -156,10 +189,14 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 p.tail += (u32)p.found;
             }
         } else {
-            const Front look = {front, p.few ? 0u : HUB_QUADS * 4};
+            const bool rough_front = p.rough && !p.few;
+            const Front look = {front, p.few ? 0u : HUB_QUADS * 4, rough_shift(g), rough_front};
             if (!p.few)
                 for (u32 i = threadIdx.x; i < min(HUB_QUADS, quads); i += blockDim.x)
                     shared[i] = __ldcg((const uint4*)front + i);
+            if (rough_front)
+                for (u32 i = threadIdx.x; i < ROUGH_WORDS; i += blockDim.x) rough_words()[i] = __ldcg(rough + i);
+            p.rough = false;
             __syncthreads();
             // At the end of a search few rows are found, and going on from them is narrow.
             const bool lists = narrow_arcs && p.few && p.unvisited <= LIST_ROWS;
@@ -171,13 +208,18 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             } else {
                 if (p.maps == MAPS) {
                     grid_barrier(&state->barrier, goal); // the only ones to write answers now
-                    name_maps(g, s, p.maps, map_levels, false);
+                    enter_levels(g, s, p.maps, map_levels, false);
                     grid_barrier(&state->barrier, goal);
                     p.maps = 0;
                 }
                 if (threadIdx.x == 0) map_levels[p.maps] = p.level;
-                tally = pull_all(g, s, look, next, maps + p.maps * 4ull * quads, slot, p.level);
+                u32* const map = maps + p.maps * 4ull * quads;
+                // Each way is compiled for itself: look-ups without rough bits are shorter.
+                const Front with = {front, HUB_QUADS * 4, look.shift, true}, without = {front, HUB_QUADS * 4, 0, false};
+                if (rough_front) tally = pull_all(g, s, with, next, map, slot, !p.named);
+                else tally = pull_all(g, s, without, next, map, slot, !p.named);
                 p.maps++;
+                p.named = true;
                 p.dirty |= 1u << (p.cur + 1) % 3;
             }
             add_from_block(tally.found, &slot->found, scratch);
@@ -201,7 +243,10 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 p.converted = p.tail += (u32)p.found;
             }
         }
-        if (!narrow) p.unvisited -= p.found;
+        if (!narrow) {
+            p.unvisited -= p.found;
+            p.broad = false;
+        }
 #ifdef COUNT
         add_from_block(tally.examined, &course[min(p.level, course_levels - 1)].examined, scratch);
 #endif
@@ -226,7 +271,9 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             p.converted = p.tail += (u32)p.found;
             p.listed = true;
         }
-        const bool light = p.arcs <= narrow_arcs || (!p.few && p.arcs * PULL_ABOVE <= p.unvisited_arcs);
+        // Where rows are in host memory, there may be more arcs than a level that is pushed can count.
+        const bool counted = !TIERED || p.arcs < 1ull << 32;
+        const bool light = p.arcs <= narrow_arcs || (!p.few && counted && p.arcs * PULL_ABOVE <= p.unvisited_arcs);
         p.direction = p.listed && light ? PUSH : PULL;
         bool wait = false;
         const bool make_few = p.direction == PULL && !p.few && p.unvisited * OPEN_BELOW < rows;
@@ -234,6 +281,11 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         if (p.direction == PULL && (p.few || make_few) && p.dirty >> other & 1) {
             clear(fronts + other * 4ull * quads, quads);
             p.dirty &= ~(1u << other);
+            wait = true;
+        }
+        if (p.direction == PUSH && p.maps) { // a push tells by their levels which rows are its own
+            enter_levels(g, s, p.maps, map_levels, false);
+            p.maps = 0;
             wait = true;
         }
         if (make_few) {
@@ -246,9 +298,13 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 clear(front, quads);
                 grid_barrier(&state->barrier, goal);
             }
+            p.rough = !p.roughed && p.found * ROUGH_BELOW < ROUGH_BITS;
+            p.roughed |= p.rough;
+            const u32 shift = rough_shift(g);
             for (u32 i = p.head + thread; i < p.tail; i += threads) {
-                u32 v = __ldcg(queue + i);
+                const u32 v = __ldcg(queue + i), group = v >> 7 >> shift;
                 atomicOr(front + word_at(v), bit_at(v));
+                if (p.rough && v >= HUB_QUADS * 128) atomicOr(rough + (group >> 5), 1u << (group & 31));
             }
             p.dirty |= 1u << p.cur;
             p.bits = wait = true;
@@ -259,7 +315,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         convert_queue(g, s, p.converted, p.tail);
         grid_barrier(&state->barrier, goal);
     }
-    name_maps(g, s, p.maps, map_levels, true);
+    if (!THIN || p.maps || p.unvisited) enter_levels(g, s, p.maps, map_levels, true);
     if (chief) {
         state->levels = p.level;
 #ifdef TRACE

@@ -42,7 +42,7 @@ __device__ __noinline__ void flood(const Graph g, const Search s, u32 head, u32 
         const u32 end = min(__shfl_sync(FULL, next, 0), stop);
         if (end >= a + 64) { // one row
             const u32 from = __ldcg(s.queue.rows + head + i), start = __ldcg(starts + i);
-            const u32* const row = g.out_neighbors + __ldg(g.out_offsets + from) - start;
+            const u32* const row = OUT_ARCS(g, from) + __ldg(g.out_offsets + from) - start;
             for (; a < end; a += 32 * FLOOD_TURNS) {
                 u32 to[FLOOD_TURNS], parent[FLOOD_TURNS];
 #pragma unroll
@@ -69,7 +69,7 @@ __device__ __noinline__ void flood(const Graph g, const Search s, u32 head, u32 
             const u32 from = __ldcg(s.queue.rows + head + entry);
             const u64 at = __ldg(g.out_offsets + from) + (mine - __ldcg(starts + entry));
             if (at < __ldg(g.out_offsets + from + 1)) {
-                const u32 to = __ldg(g.out_neighbors + at);
+                const u32 to = __ldg(OUT_ARCS(g, from) + at);
                 if (__ldcg(s.parent + to) > from) atomicMin(s.parent + to, from);
             }
         }

@@ -2,6 +2,10 @@
 #pragma once
 #include "queue.cuh"
 
+// Threads of a block.
+#ifndef BLOCK
+#define BLOCK 1024
+#endif
 #ifndef HUB_WORDS
 #define HUB_WORDS 32768
 #endif
@@ -9,6 +13,19 @@
 #define LEVEL u8
 #endif
 #define HUB_QUADS ((u32)HUB_WORDS / 4)
+// Whether rows stand in host memory, and only what searches read most of them on the device too.
+#ifndef TIERED
+#define TIERED 0
+#endif
+// Words of bits that tell which quads of the frontier behind the hubs' may be other than zero.
+#ifndef ROUGH_WORDS
+#define ROUGH_WORDS 4096
+#endif
+#define ROUGH_BITS ((u32)ROUGH_WORDS * 32)
+// They pay where a frontier has fewer vertices than one in so many of them.
+#ifndef ROUGH_BELOW
+#define ROUGH_BELOW 6
+#endif
 #define UNREACHED ((LEVEL)~(LEVEL)0)
 #define LAST_LEVEL ((u32)((sizeof(LEVEL) == 1) ? 253u : 0x7FFFFFFEu))
 
@@ -53,7 +70,7 @@
 #define STRETCH 1024u
 // Quads of rows that a warp takes at a time.
 #define UNIT 8u
-// Levels of full pulls whose rows are kept as bits until they are named.
+// Full pulls whose rows are kept as bits until their levels are entered.
 #define MAPS 4u
 
 struct Slot {
@@ -95,25 +112,70 @@ struct Graph {
     const u32* head_original; // original ids of `head`
     u32 longer1, longer5;     // rows from these on have no second, no sixth neighbour
     const u32* original_of;   // null: parents are given as internal ids, and `head_original` is `head`
+#if TIERED
+    // Neighbours are in host memory. The rows below these are on the device as well;
+    const u32* out_held;
+    const u32* in_held;
+    u32 out_held_rows, in_held_rows;
+    // so is the first neighbour of every in-row, and behind it so many columns of four: where each
+    // begins in `heads`, and how many rows it has.
+    u32 columns;
+    const uint2* column;
+#endif
 };
 
 struct Search {
-    u32* parent;  // this and `level` have room for whole quads
+    u32* parent;  // this and `level` have room for whole quads; open rows' is scratch for pulls
     LEVEL* level;
     u32* visited;
-    u32* maps; // MAPS bitmaps of rows found by their first neighbour: their names are to be entered
+    u32* maps; // MAPS bitmaps of rows found by full pulls: their levels are to be entered
     Queue queue;
     u64* stretches; // row << 32 | number of the stretch
+#if TIERED
+    u32 room; // of the queue, from the end of which on stretches stand instead
+#endif
 };
 
-// Dynamic shared memory: the frontier's bits as far as hubs go, or a narrow frontier; then the room
-// of every warp.
+#if !TIERED // the same words as if there were no tiers, so that the compiler makes the same of them
+#define OUT_ARCS(g, row) (g.out_neighbors)
+#define ROWS_OF_FOUR(g) (g.longer1)
+#define GOES_ON(g, v, four, last) (last.w != NONE)
+#define STRETCH_AT(s, at) __ldcg(s.stretches + (at))
+#endif
+
+// Dynamic shared memory: the frontier's bits as far as hubs go; then the rooms of 32 warps, though a
+// block may have fewer; then the rough bits of the frontier. In narrow levels the frontiers and the
+// bits of visited rows take the place of the first two.
 extern __shared__ uint4 shared[];
 
-// The frontier in shared memory as far as hubs go, and all of it in global memory.
+// A warp's room in shared memory: rows of a unit, by quad and row, and words of bits.
+struct Room {
+    union {
+        u16 rows[UNIT * 128];
+        u32 words[(MAPS + 1) * UNIT * 4];
+    };
+    u32 got[UNIT * 4];
+};
+static_assert(UNIT == 8, "a unit's words of a bitmap are one a lane");
+#ifdef ROOM_BYTES
+static_assert(sizeof(Room) == ROOM_BYTES, "the caller sizes shared memory by it");
+#endif
+
+__device__ __forceinline__ Room& own_room() { return ((Room*)(shared + HUB_QUADS))[threadIdx.x / 32]; }
+
+__device__ __forceinline__ u32* rough_words() { return (u32*)(shared + HUB_QUADS + 32 * (u32)sizeof(Room) / 16); }
+
+// How many quads share a rough bit, as a power of two.
+__device__ __forceinline__ u32 rough_shift(const Graph& g) { return 32 - __clz((int)((g.quads - 1) / ROUGH_BITS)); }
+
+// The frontier in shared memory as far as hubs go, and all of it in global memory. Of a small
+// frontier most words are zero: where it is `rough`, bits of 1 << shift quads each, in shared memory,
+// tell which need not be read.
 struct Front {
     const u32* words;
     u32 hub_words;
+    u32 shift;
+    bool rough;
 };
 
 // What one thread has counted since the level began.
@@ -138,11 +200,18 @@ __device__ __forceinline__ u32 vertex_at(u32 word, u32 bit) { return word >> 2 <
 
 __device__ __forceinline__ bool lane_of(u32 word) { return word >> threadIdx.x % 32 & 1; }
 
-// The word that holds a vertex's bit. Both loads are predicated, so that several look-ups overlap.
+// The word that holds a vertex's bit. All loads are predicated, so that several look-ups overlap.
 __device__ __forceinline__ u32 word_of(const Front& front, u32 vertex) {
     u32 word = word_at(vertex), bits = 0;
+    bool far = word >= front.hub_words && vertex != NONE;
     if (word < front.hub_words) bits = ((const u32*)shared)[word];
-    if (word >= front.hub_words && vertex != NONE) bits = __ldcg(front.words + word);
+    if (front.rough) {
+        const u32 group = vertex >> 7 >> front.shift;
+        u32 rough = 0;
+        if (far) rough = rough_words()[group >> 5];
+        far = rough >> (group & 31) & 1;
+    }
+    if (far) bits = __ldcg(front.words + word);
     return bits;
 }
 
@@ -171,20 +240,31 @@ __device__ __forceinline__ void set_four(const Search& s, u32 quad, u32 mask, co
     if (mask & 8) set_found(s, at * 4 + 3, level[3], parent.w);
 }
 
-// Levels of a lane's four rows.
-__device__ __forceinline__ void load_four(const Search& s, u32 quad, u32 (&level)[4]) {
-    const u32 at = quad * 32 + threadIdx.x % 32;
-    if (sizeof(LEVEL) == 1) {
-        const u32 four = __ldcg((const u32*)s.level + at);
-        for (u32 j = 0; j < 4; j++) level[j] = four >> 8 * j & 255;
-    } else {
-        const uint4 four = __ldcg((const uint4*)s.level + at);
-        level[0] = four.x;
-        level[1] = four.y;
-        level[2] = four.z;
-        level[3] = four.w;
+// Levels of some of a lane's four rows; those of bytes lie in one word.
+struct Levels {
+    u32 mask, bytes;
+    u32 level[4];
+
+    __device__ __forceinline__ Levels(u32 mask, u32 value) : mask(0), bytes(0), level{0, 0, 0, 0} { add(mask, value); }
+
+    // Rows that had none before.
+    __device__ __forceinline__ void add(u32 rows, u32 value) {
+        mask |= rows;
+        if (sizeof(LEVEL) == 1) bytes |= (rows * 0x00204081u & 0x01010101u) * (value & 255);
+        else
+            for (u32 j = 0; j < 4; j++) level[j] = rows >> j & 1 ? value : level[j];
     }
-}
+
+    __device__ __forceinline__ void enter(const Search& s, u32 at) const {
+        if (mask == 15) {
+            if (sizeof(LEVEL) == 1) ((u32*)s.level)[at] = bytes;
+            else ((uint4*)s.level)[at] = make_uint4(level[0], level[1], level[2], level[3]);
+        } else if (mask) {
+            for (u32 j = 0; j < 4; j++)
+                if (mask >> j & 1) s.level[at * 4 + j] = (LEVEL)(sizeof(LEVEL) == 1 ? bytes >> 8 * j & 255 : level[j]);
+        }
+    }
+};
 
 __device__ __forceinline__ void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 
@@ -201,13 +281,16 @@ __device__ __forceinline__ uint4 both(uint4 a, uint4 b) {
     return make_uint4(a.x | b.x, a.y | b.y, a.z | b.z, a.w | b.w);
 }
 
-// A warp's room in shared memory: rows of a unit, by quad and row, and words of bits.
-struct Room {
-    u16 rows[UNIT * 128];
-    u32 got[UNIT * 4];
-};
-#ifdef ROOM_BYTES
-static_assert(sizeof(Room) == ROOM_BYTES, "the caller sizes shared memory by it");
+// Looks at four neighbours in their order; the first member of the frontier, or NONE.
+__device__ __forceinline__ u32 first_of(const Front& front, uint4 u, Tally& tally) {
+    u32 x = word_of(front, u.x), y = word_of(front, u.y), z = word_of(front, u.z), w = word_of(front, u.w);
+    u32 member = w & bit_at(u.w) ? u.w : NONE;
+    if (z & bit_at(u.z)) member = u.z;
+    if (y & bit_at(u.y)) member = u.y;
+    if (x & bit_at(u.x)) member = u.x;
+#ifdef COUNT
+    tally.examined += (u.x != NONE) + (u.y != NONE && u.y <= member) + (u.z != NONE && u.z <= member) +
+                      (u.w != NONE && u.w <= member);
 #endif
-
-__device__ __forceinline__ Room& own_room() { return ((Room*)(shared + HUB_QUADS))[threadIdx.x / 32]; }
+    return member;
+}

@@ -1,189 +1,251 @@
 // BFS top-down while levels are narrow: one block goes from level to level by itself, and the
-// others wait at one barrier. A level then takes a few accesses to memory, one after another.
+// others wait at one barrier. What a level costs is the chain of accesses that wait for each other,
+// so that chain is kept short: the frontier stands in shared memory as the arcs of its rows, four to
+// an entry; the bits of visited rows are there too where there is room; an arc says how many entries
+// its row has; and whoever claims a row loads these at once, while places are being given out. Only
+// levels are written. Parents follow from them in one pass of the whole grid, when narrow levels end.
 #pragma once
 #include "bfs_graph.cuh"
+#include "shared.cuh"
 
-// Whether levels may be narrow on any graph, and not only where the caller says that rows are short.
+// Whether levels may be narrow: the caller says so where rows are short, and brings places.
 #ifndef THIN
 #define THIN 0
 #endif
-// Frontiers with at most so many arcs are narrow; they stand in shared memory, an arc a slot.
+// Entries of a narrow frontier, and the most arcs of one to begin with.
 #ifndef NARROW_ARCS
-#define NARROW_ARCS (HUB_WORDS / 8 < 4096 ? HUB_WORDS / 8 : 4096)
+#define NARROW_ARCS (HUB_WORDS / 8 < 3072 ? HUB_WORDS / 8 : 3072)
 #endif
-#define NARROW_TURNS ((NARROW_ARCS + 1023) / 1024)
-// After so many levels the bits of visited rows come into shared memory too, if there is room.
-#define HOLD_AFTER 4u
-#define HELD_QUADS (HUB_QUADS + 32 * (u32)sizeof(Room) / 16 - (NARROW_ARCS * 24 + 15) / 16)
-// Sums of arcs stay below 2**32, and one row of so many is not narrow.
-#define WIDE_ROW (1u << 18)
+#define HELD_QUADS (HUB_QUADS + 32 * (u32)sizeof(Room) / 16 - 2 * NARROW_ARCS - 3)
+// An arc of `places`: the neighbour, and how many entries beyond its first its row has.
+#define PLACE_BITS 29
+#define PLACE_MASK ((1u << PLACE_BITS) - 1)
+// So many, or more: too many for narrow levels. As entries they end them.
+#define MOST_PLACES 7u // as the caller's planes
+#define TOO_WIDE (1u << 16)
 
-// A frontier's arcs: each slot knows the arc and the row that it leaves.
-struct Slots {
-    u64* at;
-    u32* from; // NONE: no arc
+// Four arcs of each row; of the longer rows four more in a plane behind, and so on.
+struct Places {
+    const uint4* arcs;
+    const u32* planes; // where each begins
 };
 
-// Gives the arcs of `from` to the slots from `first` on, as far as there are any; whole warps call
-// it, lanes without a row with no arcs.
-__device__ __forceinline__ void fill_slots(const Slots& slots, u32 first, u32 from, u64 at, u32 arcs) {
-    const u32 lane = threadIdx.x % 32, stop = min(first + arcs, (u32)NARROW_ARCS);
-    u32 rows = __ballot_sync(FULL, arcs > 8);
-    if (arcs <= 8)
-        for (u32 k = first; k < stop; k++) {
-            slots.at[k] = at + (k - first);
-            slots.from[k] = from;
-        }
-    for (; rows; rows &= rows - 1) {
-        const u32 owner = __ffs(rows) - 1;
-        const u32 begin = __shfl_sync(FULL, first, owner), end = __shfl_sync(FULL, stop, owner);
-        const u32 row = __shfl_sync(FULL, from, owner);
-        const u64 arc = __shfl_sync(FULL, at, owner);
-        for (u32 k = begin + lane; k < end; k += 32) {
-            slots.at[k] = arc + (k - begin);
-            slots.from[k] = row;
-        }
+// What a level has found: entries of the next one and rows; and the arcs that it went through.
+struct Narrow {
+    u32 entries, rows, arcs, unused; // as wide as an entry
+};
+
+// Where things are in shared memory, as addresses: the counts of three levels, in turn, behind two
+// frontiers; then the bits of visited rows, if there is room.
+struct Board {
+    u32 now, next, count, held;
+};
+
+// Entries beyond the first of the rows that lanes have won; all lanes of a warp call it.
+__device__ __noinline__ void more_places(const Places places, uint4 arcs, u32 won, u32 next, u32 count) {
+    const u32 arc[4] = {arcs.x, arcs.y, arcs.z, arcs.w};
+    u32 mine = 0;
+#pragma unroll
+    for (u32 j = 0; j < 4; j++)
+        if (won >> j & 1) mine += arc[j] >> PLACE_BITS < MOST_PLACES ? arc[j] >> PLACE_BITS : TOO_WIDE;
+    const u32 sum = sum_to_lane(mine);
+    u32 at = 0;
+    if (threadIdx.x % 32 == 31) at = add_shared(count, sum);
+    at = __shfl_sync(FULL, at, 31) + sum - mine;
+#pragma unroll
+    for (u32 j = 0; j < 4; j++) {
+        const u32 to = arc[j] & PLACE_MASK, more = won >> j & 1 ? arc[j] >> PLACE_BITS : 0;
+        if (more >= MOST_PLACES) continue;
+        for (u32 k = 1; k <= more; k++, at++)
+            if (at < NARROW_ARCS) store_shared(next + at * 16, __ldg(places.arcs + __ldg(places.planes + k) + to));
     }
 }
 
-// Goes on for as many levels as are narrow, and writes down the course and where it has arrived.
-// The frontier is queue[head:tail), with its entries' starts. What is found is entered behind it,
-// and its levels stand where starts do, until `level_queue`.
-__device__ __noinline__ void narrow_levels(const Graph g, const Search s, Place here, Place* arrived, Slot* own,
-                                           Course* course, u32 course_levels, u64 started) {
-    __shared__ u32 counts[3], sums[3]; // of three levels, in turn: rows found, and their arcs
-    u64* const ats = (u64*)shared;
-    u32* const froms = (u32*)(ats + 2 * NARROW_ARCS);
-    const u32 lane = threadIdx.x % 32;
-    if (threadIdx.x < 3) counts[threadIdx.x] = sums[threadIdx.x] = 0;
-    for (u32 i = here.head + threadIdx.x; i - lane < here.tail; i += blockDim.x) {
-        u32 row = NONE, first = 0, arcs = 0;
-        u64 at = 0;
-        if (i < here.tail) {
-            row = __ldcg(s.queue.rows + i);
-            first = __ldcg(s.queue.starts + i);
-            at = __ldg(g.out_offsets + row);
-            arcs = (u32)(__ldg(g.out_offsets + row + 1) - at);
-            if (!arcs) froms[first] = NONE; // a place of its own all the same
-        }
-        fill_slots({ats, froms}, first, row, at, arcs);
+// Claims the rows that four arcs of each lane lead to (NONE: no arc), and puts their own arcs into
+// the next frontier. All lanes of a warp call it.
+template <bool HELD>
+__device__ __forceinline__ void claim_four(const Places& places, LEVEL* levels, u32* visited, const Board& board,
+                                           uint4 four, u32 level) {
+    const u32 lane = threadIdx.x % 32, below = (1u << lane) - 1;
+    const u32 arc[4] = {four.x, four.y, four.z, four.w};
+    u32 taken[4], more = 0, arcs = 0, total = 0, at[4];
+    uint4 place[4];
+#pragma unroll
+    for (u32 j = 0; j < 4; j++) {
+        const u32 to = arc[j] & PLACE_MASK;
+        if (HELD) taken[j] = or_shared(arc[j], board.held + word_at(to) * 4, bit_at(to));
+        else taken[j] = arc[j] != NONE ? atomicOr(visited + word_at(to), bit_at(to)) : FULL;
+        arcs += arc[j] != NONE;
     }
-    u32 turn = 0, side = 0, arcs = (u32)here.arcs, levels = 0;
-    uint4* const held_quads = shared + (NARROW_ARCS * 24 + 15) / 16;
-    u32* const held_words = (u32*)held_quads;
-    bool held = false;
-    __syncthreads();
-    while (true) {
-        const u32 level = here.level + 1;
-        const Slots from_slots = {ats + side * NARROW_ARCS, froms + side * NARROW_ARCS};
-        const Slots to_slots = {ats + (side ^ 1) * NARROW_ARCS, froms + (side ^ 1) * NARROW_ARCS};
-        if (levels++ == HOLD_AFTER && g.quads <= HELD_QUADS) {
-            for (u32 q = threadIdx.x; q < g.quads; q += blockDim.x) held_quads[q] = __ldcg((const uint4*)s.visited + q);
-            held = true;
-            __syncthreads();
-        }
-        u32 to[NARROW_TURNS], from[NARROW_TURNS], mine[NARROW_TURNS];
-        u64 begin[NARROW_TURNS];
-        bool open[NARROW_TURNS], won[NARROW_TURNS];
 #pragma unroll
-        for (u32 j = 0; j < NARROW_TURNS; j++) {
-            const u32 a = j * blockDim.x + threadIdx.x;
-            from[j] = a < arcs ? from_slots.from[a] : NONE;
-            to[j] = from[j] != NONE ? __ldg(g.out_neighbors + from_slots.at[a]) : NONE;
-        }
+    for (u32 j = 0; j < 4; j++) {
+        const u32 to = arc[j] & PLACE_MASK;
+        taken[j] &= bit_at(to);
+        place[j] = load_if_zero(taken[j], places.arcs + to); // not waited for before there is a place for it
+    }
 #pragma unroll
-        for (u32 j = 0; j < NARROW_TURNS; j++) {
-            u32 word = FULL;
-            if (to[j] != NONE) word = held ? held_words[word_at(to[j])] : __ldcg(s.visited + word_at(to[j]));
-            open[j] = !(word & bit_at(to[j]));
-        }
-        __syncthreads(); // all have looked before anyone claims: who comes late does so in this level
+    for (u32 j = 0; j < 4; j++) {
+        const u32 winners = __ballot_sync(FULL, !taken[j]);
+        at[j] = total + __popc(winners & below);
+        total += __popc(winners);
+    }
+    const u32 looked = __reduce_add_sync(FULL, arcs);
+    u32 base = 0; // three sums at once, by three lanes
+    if (lane < 3) base = add_shared(board.count + lane * 4, lane == 2 ? looked : total);
 #pragma unroll
-        for (u32 j = 0; j < NARROW_TURNS; j++) {
-            won[j] = false;
-            mine[j] = 0;
-            begin[j] = 0;
-            if (open[j]) {
-                u32* const word = held ? held_words + word_at(to[j]) : s.visited + word_at(to[j]);
-                won[j] = !(atomicOr(word, bit_at(to[j])) & bit_at(to[j]));
-            }
-            if (won[j]) {
-                begin[j] = __ldg(g.out_offsets + to[j]);
-                mine[j] = (u32)min(__ldg(g.out_offsets + to[j] + 1) - begin[j], (u64)WIDE_ROW);
-                s.parent[to[j]] = from[j];
-            }
-        }
+    for (u32 j = 0; j < 4; j++) {
+        if (!taken[j]) levels[arc[j] & PLACE_MASK] = (LEVEL)level;
+        more |= taken[j] ? 0 : arc[j] >> PLACE_BITS;
+    }
+    base = __shfl_sync(FULL, base, 0);
 #pragma unroll
-        for (u32 j = 0; j < NARROW_TURNS; j++) {
-            const u32 winners = __ballot_sync(FULL, won[j]);
-            if (!winners) continue;
-            const u32 sum = sum_to_lane(mine[j]);
-            u32 first = 0, entry = 0;
-            if (lane == 31) {
-                first = atomicAdd(sums + turn, sum);
-                entry = atomicAdd(counts + turn, __popc(winners));
-            }
-            first = __shfl_sync(FULL, first, 31) + sum - mine[j];
-            entry = here.tail + __shfl_sync(FULL, entry, 31) + __popc(winners & ((1u << lane) - 1));
-            if (won[j]) {
-                s.queue.rows[entry] = to[j];
-                s.queue.starts[entry] = level;
-            }
-            fill_slots(to_slots, min(first, (u32)NARROW_ARCS), to[j], begin[j], mine[j]);
+    for (u32 j = 0; j < 4; j++)
+        if (!taken[j] && base + at[j] < NARROW_ARCS) store_shared(board.next + (base + at[j]) * 16, place[j]);
+    if (!__any_sync(FULL, more)) return;
+    const u32 won = !taken[0] | !taken[1] << 1 | !taken[2] << 2 | !taken[3] << 3;
+    more_places(places, four, won, board.next, board.count);
+}
+
+// The frontier queue[head:tail) as entries.
+__device__ __forceinline__ void narrow_front(const Graph& g, const Search& s, const Places& places, const Place& here,
+                                             uint4* next, Narrow* count) {
+    for (u32 i = here.head + threadIdx.x; i < here.tail; i += blockDim.x) {
+        const u32 row = __ldcg(s.queue.rows + i);
+        const u64 arcs = out_degree(g, row);
+        const u32 entries = arcs ? (u32)min((arcs + 3) / 4, (u64)MOST_PLACES + 1) : 1;
+        const u32 at = atomicAdd(&count->entries, entries > MOST_PLACES ? TOO_WIDE : entries);
+        for (u32 k = 0; k < entries && entries <= MOST_PLACES; k++)
+            if (at + k < NARROW_ARCS) next[at + k] = __ldg(places.arcs + __ldg(places.planes + k) + row);
+    }
+}
+
+// What narrow levels have passed: the last of them, rows found in all and in the last, arcs gone through.
+struct Passed {
+    u32 level, rows, last;
+    u64 arcs;
+};
+
+// Levels behind `level`, from the first frontier on, which has so many entries.
+template <bool HELD>
+__device__ __forceinline__ Passed narrow_rounds(const Places places, LEVEL* levels, u32* visited, u32 entries,
+                                                u32 level, Course* course, u32 course_levels, u64 started) {
+    const u32 lane = threadIdx.x % 32, begin = shared_address(shared);
+    const u32 counts = begin + 2 * NARROW_ARCS * 16;
+    Board board = {begin, begin + NARROW_ARCS * 16, counts, counts + 48};
+    Passed passed = {level, 0, 0, 0};
+    while (entries <= NARROW_ARCS) {
+        level++;
+        for (u32 i = threadIdx.x; i - lane < entries; i += blockDim.x) {
+            uint4 four = make_uint4(NONE, NONE, NONE, NONE);
+            if (i < entries) four = load_shared(board.now + i * 16);
+            claim_four<HELD>(places, levels, visited, board, four, level);
         }
-        __syncthreads();
-#pragma unroll
-        for (u32 j = 0; j < NARROW_TURNS; j++)
-            if (open[j] && !won[j]) atomicMin(s.parent + to[j], from[j]); // the smaller parent counts
-        const u32 found = counts[turn], sum = sums[turn];
-        if (threadIdx.x == 0) {
-            counts[(turn + 2) % 3] = sums[(turn + 2) % 3] = 0;
+        __syncthreads(); // the only one of a level
+        const uint4 found = load_shared(board.count);
+        if (threadIdx.x == 0) { // all have read what is cleared, and none adds to it before the next barrier
+            store_shared(board.count == counts ? counts + 32 : board.count - 16, make_uint4(0, 0, 0, 0));
             if (level < course_levels) {
                 Course* c = course + level;
-                c->found = found;
-                c->pushed = arcs;
+                c->found = found.y;
+                c->pushed = found.z;
                 c->direction = PUSH;
 #ifdef TRACE
                 c->elapsed = nanoseconds() - started;
 #endif
             }
         }
-        here.level = level;
-        here.head = here.tail;
-        here.tail += found;
-        here.found = found;
-        here.arcs = arcs = sum;
-        here.unvisited -= found;
-        if (!found || sum > NARROW_ARCS || level == LAST_LEVEL) break;
-        here.unvisited_arcs -= min((u64)sum, here.unvisited_arcs);
-        turn = (turn + 1) % 3;
-        side ^= 1;
+        passed = {level, passed.rows + found.y, found.y, passed.arcs + found.z};
+        if (!found.y || level == LAST_LEVEL) break;
+        entries = found.x;
+        board.count = board.count == counts + 32 ? counts : board.count + 16;
+        const u32 front = board.now;
+        board.now = board.next;
+        board.next = front;
     }
-    if (held)
-        for (u32 q = threadIdx.x; q < g.quads; q += blockDim.x) ((uint4*)s.visited)[q] = held_quads[q];
-    if (threadIdx.x == 0) *own = Slot{};
-    u32 rows[NARROW_TURNS]; // at most as many as the last level's arcs
-#pragma unroll
-    for (u32 j = 0; j < NARROW_TURNS; j++) {
-        const u32 i = j * blockDim.x + threadIdx.x;
-        rows[j] = i < here.found ? __ldcg(s.queue.rows + here.head + i) : NONE;
-    }
-    __syncthreads();
-    if (here.arcs > NARROW_ARCS) { // wide levels want to know where each row's arcs begin
-#pragma unroll
-        for (u32 j = 0; j < NARROW_TURNS; j++)
-            enter(s.queue, &own->queued, here.head, rows[j] != NONE, [&](u32) { return rows[j]; },
-                  [&](u32) { return out_degree(g, rows[j]); });
-        __syncthreads();
-        here.arcs = __ldcg(&own->queued) & ARC_MASK;
-        here.unvisited_arcs -= min(here.arcs, here.unvisited_arcs);
-    }
-    if (threadIdx.x == 0) *arrived = here;
+    return passed;
 }
 
-// Enters the levels of what narrow levels have found: queue[begin:head), and the last in [head:tail).
-__device__ __forceinline__ void level_queue(const Search& s, u32 begin, const Place& place) {
+// Goes on for as many levels as are narrow, and writes down the course and where it has arrived:
+// nowhere where a row of the frontier is too wide. The frontier is queue[head:tail). Of what is found
+// only levels are written.
+__device__ __noinline__ void narrow_levels(const Graph g, const Search s, const Places places, Place here,
+                                           Place* arrived, Slot* own, Course* course, u32 course_levels, u64 started) {
+    Narrow* const counts = (Narrow*)(shared + 2 * NARROW_ARCS);
+    uint4* const held = shared + 2 * NARROW_ARCS + 3;
+    const bool holds = g.quads <= HELD_QUADS;
+    if (threadIdx.x < 3) counts[threadIdx.x] = Narrow{};
+    if (holds)
+        for (u32 q = threadIdx.x; q < g.quads; q += blockDim.x) held[q] = __ldcg((const uint4*)s.visited + q);
+    __syncthreads();
+    narrow_front(g, s, places, here, shared, counts + 2);
+    __syncthreads();
+    const u32 entries = counts[2].entries;
+    const Passed passed =
+        holds ? narrow_rounds<true>(places, s.level, s.visited, entries, here.level, course, course_levels, started)
+              : narrow_rounds<false>(places, s.level, s.visited, entries, here.level, course, course_levels, started);
+    if (holds)
+        for (u32 q = threadIdx.x; q < g.quads; q += blockDim.x) ((uint4*)s.visited)[q] = held[q];
+    if (passed.level != here.level) {
+        here.level = passed.level;
+        here.tail += passed.rows;
+        here.head = here.tail - passed.last;
+        here.found = passed.last;
+        here.unvisited -= passed.rows;
+        // Arcs are taken off when they are gone through; those of the first level were off already.
+        here.unvisited_arcs += here.arcs;
+        here.unvisited_arcs -= min(passed.arcs, here.unvisited_arcs);
+    }
+    if (threadIdx.x == 0) {
+        *own = Slot{};
+        *arrived = here;
+    }
+}
+
+// Enters rows of a level that is through in the queue; whole warps call it.
+__device__ __forceinline__ void enter_passed(const Queue& queue, u32* taken, u32 tail, bool passed, u32 row) {
+    const u32 lane = threadIdx.x % 32, rows = __ballot_sync(FULL, passed);
+    u32 base = 0;
+    if (lane == 0 && rows) base = atomicAdd(taken, __popc(rows));
+    base = __shfl_sync(FULL, base, 0);
+    if (passed) queue.rows[tail + base + __popc(rows & ((1u << lane) - 1))] = row;
+}
+
+// The smallest neighbour one level up.
+__device__ __forceinline__ u32 parent_by_level(const Graph& g, const Search& s, u32 v, u32 level) {
+    const u32 head = __ldg(g.head + v);
+    uint4 more = make_uint4(NONE, NONE, NONE, NONE);
+    if (v < g.longer1) more = __ldg(g.heads + v);
+    const u32 of[5] = {head, more.x, more.y, more.z, more.w};
+    u32 parent = NONE;
+    LEVEL up[5];
+#pragma unroll
+    for (u32 j = 0; j < 5; j++) up[j] = of[j] != NONE ? __ldcg(s.level + of[j]) : UNREACHED;
+#pragma unroll
+    for (u32 j = 5; j-- > 0;)
+        if (of[j] != NONE && up[j] == (LEVEL)(level - 1)) parent = of[j];
+    if (parent == NONE && v < g.longer5) {
+        const u64 end = __ldg(g.in_offsets + v + 1);
+        for (u64 at = __ldg(g.in_offsets + v) + 5; parent == NONE && at < end; at++) {
+            const u32 u = __ldg(g.in_neighbors + at);
+            if (__ldcg(s.level + u) == (LEVEL)(level - 1)) parent = u;
+        }
+    }
+    return parent;
+}
+
+// Enters the parents, by name, of all rows that narrow levels behind level `from` have found; and the
+// rows in the queue behind `tail`, the last level's in the end, where they are wanted. All levels but
+// those of the rows that are found are UNREACHED.
+__device__ __noinline__ void settle_narrow(const Graph g, const Search s, u32 from, const Place place, u32 tail,
+                                           bool wanted, Slot* own) {
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
-    for (u32 i = begin + thread; i < place.tail; i += threads)
-        s.level[__ldcg(s.queue.rows + i)] = (LEVEL)(i < place.head ? __ldcg(s.queue.starts + i) : place.level);
+    for (u32 v = thread; v - threadIdx.x % 32 < g.rows; v += threads) {
+        const LEVEL level = v < g.rows ? __ldcg(s.level + v) : UNREACHED;
+        const bool found = level != UNREACHED && (u32)level > from && (u32)level <= place.level;
+        if (found) s.parent[v] = name_of(g, parent_by_level(g, s, v, level));
+        if (!wanted) continue;
+        const bool last = found && (u32)level == place.level;
+        enter_passed(s.queue, &own->open, tail, found && !last, v);
+        enter(s.queue, &own->queued, place.head, last, [&](u32) { return v; }, [&](u32) { return out_degree(g, v); });
+    }
 }

@@ -31,14 +31,19 @@ __device__ __noinline__ Tally pull_open(const Graph g, const Search s, const Fro
         if (v != NONE && !(__ldcg(s.visited + word_at(v)) & bit_at(v))) {
             uint4 none = make_uint4(NONE, NONE, NONE, NONE);
             u32 h = __ldg(g.head + v);
-            uint4 four = v < g.longer1 ? __ldg(g.heads + v) : none;
+            uint4 four = v < ROWS_OF_FOUR(g) ? __ldg(g.heads + v) : none;
             uint4 last = v < g.longer5 ? __ldg(g.heads + g.longer1 + v) : none;
             if (holds(front, h)) member = h;
             else member = first_of(front, four, tally);
+#if TIERED
+            if (member == NONE && last.x != NONE) member = first_of(front, last, tally);
+            if (member == NONE && GOES_ON(g, v, four, last)) rest = v;
+#else
             if (member == NONE && last.x != NONE) {
                 member = first_of(front, last, tally);
                 if (member == NONE && last.w != NONE) rest = v;
             }
+#endif
 #ifdef COUNT
             tally.examined += h != NONE;
 #endif

@@ -48,47 +48,52 @@ __device__ __forceinline__ u32 pull_quad(const Graph& g, const Front& front, uin
         }
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            if (waits[j]) {
-                room.rows[at++] = which * 128 + 4 * lane + j;
-                prefetch(g.heads + row + j);
-            }
+            if (waits[j]) room.rows[at++] = which * 128 + 4 * lane + j;
+        // Two rows' heads to a sector of memory.
+#if TIERED
+        if (!g.columns) return kept;
+#endif
+        if (waits[0] || waits[1]) prefetch(g.heads + row);
+        if (waits[2] || waits[3]) prefetch(g.heads + row + 2);
     }
     return kept;
 }
 
 // Enters a row of a unit that has found its parent.
-__device__ __forceinline__ void claim_kept(const Search& s, Room& room, u32 v, u32 which, u32 level, u32 parent) {
-    set_found(s, v, level, parent);
+__device__ __forceinline__ void claim_kept(const Search& s, Room& room, u32 v, u32 which, u32 parent) {
+    s.parent[v] = parent;
     atomicOr(room.got + which * 4 + (v & 3), bit_at(v));
 }
 
 // The heads behind the first for `kept` rows of the room, and then the tails of those that go on,
 // which take their places there. Loads for the next 32 rows are under way while these are looked
-// at; so are the parents' original ids.
+// at, and the rows behind those are known by then; so are the parents' original ids under way.
 __device__ __forceinline__ void pull_kept(const Graph& g, const Search& s, const Front& front, Slot* slot, u32 first,
-                                          u32 warps, u32 level, Room& room, u32 kept, Tally& tally) {
+                                          u32 warps, Room& room, u32 kept, Tally& tally) {
     const u32 lane = threadIdx.x % 32;
     const uint4 none = make_uint4(NONE, NONE, NONE, NONE);
     auto vertex_of = [&](u32 row) { return row == NONE ? NONE : (first + row / 128 * warps) * 128 + row % 128; };
     u32 row = lane < kept ? room.rows[lane] : NONE, v = vertex_of(row);
-    uint4 four = v < g.longer1 ? __ldcs(g.heads + v) : none;
+    u32 next_row = lane + 32 < kept ? room.rows[lane + 32] : NONE;
+    uint4 four = v < ROWS_OF_FOUR(g) ? __ldcs(g.heads + v) : none;
     uint4 last = v < g.longer5 ? __ldcs(g.heads + g.longer1 + v) : none;
     u32 claimed = NONE, claimed_in = 0, parent = 0, rests = 0;
     __syncwarp();
     for (u32 k = lane; k - lane < kept; k += 32) {
-        const u32 next_row = k + 32 < kept ? room.rows[k + 32] : NONE, next_v = vertex_of(next_row);
-        const uint4 next_four = next_v < g.longer1 ? __ldcs(g.heads + next_v) : none;
+        const u32 next_v = vertex_of(next_row);
+        const uint4 next_four = next_v < ROWS_OF_FOUR(g) ? __ldcs(g.heads + next_v) : none;
         const uint4 next_last = next_v < g.longer5 ? __ldcs(g.heads + g.longer1 + next_v) : none;
+        const u32 after_row = k + 64 < kept ? room.rows[k + 64] : NONE;
         u32 member = first_of(front, four, tally);
         if (member == NONE && last.x != NONE) member = first_of(front, last, tally);
-        const bool rest = member == NONE && last.w != NONE;
+        const bool rest = member == NONE && GOES_ON(g, v, four, last);
         const u32 going = __ballot_sync(FULL, rest);
         if (rest) {
             room.rows[rests + __popc(going & ((1u << lane) - 1))] = row;
             prefetch(g.in_offsets + v);
         }
         rests += __popc(going);
-        if (claimed != NONE) claim_kept(s, room, claimed, claimed_in, level, parent);
+        if (claimed != NONE) claim_kept(s, room, claimed, claimed_in, parent);
         claimed = NONE;
         if (member != NONE) {
             claimed = v;
@@ -96,26 +101,28 @@ __device__ __forceinline__ void pull_kept(const Graph& g, const Search& s, const
             parent = name_of(g, member);
         }
         row = next_row;
+        next_row = after_row;
         v = next_v;
         four = next_four;
         last = next_last;
         __syncwarp(); // the next rows have been read before their places are taken
     }
-    if (claimed != NONE) claim_kept(s, room, claimed, claimed_in, level, parent);
+    if (claimed != NONE) claim_kept(s, room, claimed, claimed_in, parent);
     for (u32 k = lane; k - lane < rests; k += 32) {
         row = k < rests ? room.rows[k] : NONE;
         v = vertex_of(row);
         const u32 member = scan_tails(g, s, front, slot, v, tally);
-        if (member != NONE) claim_kept(s, room, v, row / 128, level, name_of(g, member));
+        if (member != NONE) claim_kept(s, room, v, row / 128, name_of(g, member));
     }
 }
 
-// Asks for the first neighbours of a unit's open rows, a line of 32 a lane.
-__device__ __forceinline__ void prefetch_unit(const Graph& g, u32 first, u32 warps, uint4 seen) {
+// Asks for the first neighbours of a unit's open rows, a line of 32 a lane, and for their names.
+__device__ __forceinline__ void prefetch_unit(const Graph& g, u32 first, u32 warps, uint4 seen, bool names) {
     const u32 lane = threadIdx.x % 32, all = seen.x & seen.y & seen.z & seen.w;
     const u32 lines = __shfl_sync(FULL, all, lane / 4) >> lane % 4 * 8 & 255;
     const u32 row = (first + lane / 4 * warps) * 128 + lane % 4 * 32;
     if (lines != 255) prefetch(g.head + row);
+    if (lines != 255 && names) prefetch(g.head_original + row);
 }
 
 __device__ __forceinline__ uint4 load_seen(const Graph& g, const Search& s, u32 first, u32 warps) {
@@ -124,11 +131,42 @@ __device__ __forceinline__ uint4 load_seen(const Graph& g, const Search& s, u32 
     return real ? __ldcg((const uint4*)s.visited + own) : make_uint4(FULL, FULL, FULL, FULL);
 }
 
+// Enters their first neighbours' names as parents of a unit's open rows, whole lines at a time.
+__device__ __forceinline__ void name_unit(const Graph& g, const Search& s, u32 first, u32 warps, uint4 seen) {
+    const u32 lane = threadIdx.x % 32;
+#pragma unroll
+    for (u32 part = 0; part < UNIT; part += 4) {
+        u32 open[4];
+        uint4 names[4];
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            open[i] = 15 & ~four_from(seen, part + i);
+            names[i] = make_uint4(NONE, NONE, NONE, NONE);
+            if (open[i])
+                names[i] = __ldcs((const uint4*)g.head_original + (first + (part + i) * warps) * 32 + lane);
+        }
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            const u32 at = (first + (part + i) * warps) * 32 + lane;
+            if (open[i] == 15) ((uint4*)s.parent)[at] = names[i];
+            else if (open[i]) {
+                if (open[i] & 1) s.parent[at * 4] = names[i].x;
+                if (open[i] & 2) s.parent[at * 4 + 1] = names[i].y;
+                if (open[i] & 4) s.parent[at * 4 + 2] = names[i].z;
+                if (open[i] & 8) s.parent[at * 4 + 3] = names[i].w;
+            }
+        }
+    }
+    __syncwarp(); // before other lanes enter other parents
+}
+
 // All rows not visited yet. A warp's quads lie apart from each other, so that every warp has of
-// all kinds of rows; it takes them a unit at a time. Rows found by their first neighbour become
-// bits of `map`: what there is to say of them is known beforehand, and written in order later.
+// all kinds of rows; it takes them a unit at a time. The first time (`name`) all rows get their first
+// neighbour as parent, in order, before it is known whether they are found by it: from then on only
+// rows that are found by another one enter a parent, and levels are bits of `map` until they are
+// entered in order.
 __device__ __forceinline__ Tally pull_all(const Graph& g, const Search& s, const Front& front, u32* next, u32* map,
-                                          Slot* slot, u32 level) {
+                                          Slot* slot, bool name) {
     Room& room = own_room();
     Tally tally = {};
     const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
@@ -141,7 +179,8 @@ __device__ __forceinline__ Tally pull_all(const Graph& g, const Search& s, const
         u32 which = __ffs(todo) - 1;
         uint4 heads = hits;
         if (todo) heads = load_heads(g, first + which * warps, four_from(seen, which));
-        prefetch_unit(g, first + UNIT * warps, warps, coming);
+        prefetch_unit(g, first + UNIT * warps, warps, coming, name);
+        if (name) name_unit(g, s, first, warps, seen);
         while (todo) {
             todo &= todo - 1;
             const u32 quad = first + which * warps, after = todo ? __ffs(todo) - 1 : which;
@@ -154,7 +193,7 @@ __device__ __forceinline__ Tally pull_all(const Graph& g, const Search& s, const
         if (kept) {
             room.got[lane] = 0;
             __syncwarp();
-            pull_kept(g, s, front, slot, first, warps, level, room, kept, tally);
+            pull_kept(g, s, front, slot, first, warps, room, kept, tally);
             __syncwarp();
             if (lane < UNIT) got = ((uint4*)room.got)[lane];
         }
@@ -162,7 +201,7 @@ __device__ __forceinline__ Tally pull_all(const Graph& g, const Search& s, const
         if (lane < UNIT && own < g.quads) {
             got = both(got, hits);
             ((uint4*)next)[own] = got;
-            ((uint4*)map)[own] = hits;
+            ((uint4*)map)[own] = got;
             if (got.x | got.y | got.z | got.w) {
                 ((uint4*)s.visited)[own] = both(seen, got);
                 tally.found += count_of(got);
@@ -174,52 +213,37 @@ __device__ __forceinline__ Tally pull_all(const Graph& g, const Search& s, const
     return tally;
 }
 
-// Enters parents and levels of the rows in the first `count` maps, and at last of those that no
-// level has claimed: all in order, for what the search has found in any.
-__device__ __forceinline__ void name_maps(const Graph& g, const Search& s, u32 count, const u32* levels, bool last) {
+// Enters the levels of the rows in the first `count` maps; at last also what there is to say of rows
+// that no level has claimed. A warp takes a unit of quads in a row, so that a map's words for it are
+// one line; the lines of its next unit are under way meanwhile.
+__device__ __noinline__ void enter_levels(const Graph g, const Search s, u32 count, const u32* levels, bool last) {
+    Room& room = own_room();
     const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
-    const u32 lane = threadIdx.x % 32;
-    for (u32 first = warp; first < g.quads; first += 2 * warps) {
-        u32 mask[2], level[2][4], old_level[2][4];
-        uint4 parent[2], old[2];
-        const u32 ahead = first + (2 + lane / 4) * warps; // a line of 32 rows a lane
-        if (count && lane < 8 && ahead < g.quads) prefetch(g.head_original + ahead * 128 + lane % 4 * 32);
+    const u32 lane = threadIdx.x % 32, words = g.quads * 4;
+    u32 coming[MAPS + 1];
+    auto load = [&](u32 first) {
+        const u32 at = first * 4 + lane;
 #pragma unroll
-        for (u32 i = 0; i < 2; i++) {
-            const u32 quad = first + i * warps;
-            u32 found = 0;
-            mask[i] = 0;
-            parent[i] = make_uint4(NONE, NONE, NONE, NONE);
-            if (quad >= g.quads) continue;
-            if (last) mask[i] = 15 & ~four_of(__ldcg((const uint4*)s.visited + quad));
+        for (u32 k = 0; k < MAPS; k++)
+            coming[k] = k < count && at < words ? __ldcg(s.maps + (u64)k * words + at) : 0;
+        coming[MAPS] = last && at < words ? ~__ldcg(s.visited + at) : 0;
+    };
+    load(warp * UNIT);
+    for (u32 first = warp * UNIT; first < g.quads; first += warps * UNIT) {
 #pragma unroll
-            for (u32 j = 0; j < 4; j++) level[i][j] = UNREACHED;
-            for (u32 k = 0; k < count; k++) {
-                const u32 four = four_of(__ldcg((const uint4*)s.maps + k * g.quads + quad));
-                found |= four;
-#pragma unroll
+        for (u32 k = 0; k <= MAPS; k++) room.words[k * 32 + lane] = coming[k];
+        __syncwarp();
+        load(first + warps * UNIT);
+        for (u32 i = 0; i < UNIT && first + i < g.quads; i++) {
+            const u32 at = (first + i) * 32 + lane, open = four_of(((const uint4*)room.words)[MAPS * UNIT + i]);
+            Levels four(open, UNREACHED);
+            for (u32 k = 0; k < count; k++) four.add(four_of(((const uint4*)room.words)[k * UNIT + i]), levels[k]);
+            four.enter(s, at);
+            if (open == 15) ((uint4*)s.parent)[at] = make_uint4(NONE, NONE, NONE, NONE);
+            else if (open)
                 for (u32 j = 0; j < 4; j++)
-                    if (four >> j & 1) level[i][j] = levels[k];
-            }
-            mask[i] |= found;
-            if (mask[i] && mask[i] != 15) { // whole lanes are written; nobody else writes there now
-                old[i] = __ldcg((const uint4*)s.parent + quad * 32 + lane);
-                load_four(s, quad, old_level[i]);
-            }
-            if (found) {
-                const uint4 names = __ldcs((const uint4*)g.head_original + quad * 32 + lane);
-                parent[i] = make_uint4(found & 1 ? names.x : NONE, found & 2 ? names.y : NONE,
-                                       found & 4 ? names.z : NONE, found & 8 ? names.w : NONE);
-            }
+                    if (open >> j & 1) s.parent[at * 4 + j] = NONE;
         }
-#pragma unroll
-        for (u32 i = 0; i < 2; i++) {
-            if (!mask[i]) continue;
-            if (!(mask[i] & 1)) parent[i].x = old[i].x, level[i][0] = old_level[i][0];
-            if (!(mask[i] & 2)) parent[i].y = old[i].y, level[i][1] = old_level[i][1];
-            if (!(mask[i] & 4)) parent[i].z = old[i].z, level[i][2] = old_level[i][2];
-            if (!(mask[i] & 8)) parent[i].w = old[i].w, level[i][3] = old_level[i][3];
-            set_four(s, first + i * warps, 15, level[i], parent[i]);
-        }
+        __syncwarp();
     }
 }

@@ -1,6 +1,6 @@
 // BFS top-down: frontiers as queues, parents by an atomic minimum.
 #pragma once
-#include "bfs_graph.cuh"
+#include "bfs_tiers.cuh"
 
 // Arcs that a lane looks at together.
 #define PUSH_TURNS 4
@@ -44,7 +44,7 @@ __device__ __forceinline__ void over_frontier(const Graph& g, const Search& s, u
             end[j] = entry[j] != NONE ? __ldg(g.out_offsets + from[j] + 1) : 0;
         }
 #pragma unroll
-        for (u32 j = 0; j < PUSH_TURNS; j++) to[j] = at[j] < end[j] ? __ldg(g.out_neighbors + at[j]) : NONE;
+        for (u32 j = 0; j < PUSH_TURNS; j++) to[j] = at[j] < end[j] ? __ldg(OUT_ARCS(g, from[j]) + at[j]) : NONE;
         step(from, to);
     }
 }

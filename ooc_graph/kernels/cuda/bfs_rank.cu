@@ -18,7 +18,7 @@ extern "C" __global__ void add_visited(u64 words, const u32* frontier, u32* visi
 }
 
 // The root is a list of one row.
-extern "C" __global__ void claim_root(u32 row, u32 root, u32* parent, u32* queue, u64* counts) {
+extern "C" __global__ void claim_root(u32 row, VERTEX root, VERTEX* parent, u32* queue, u64* counts) {
     if (blockIdx.x || threadIdx.x) return;
     parent[row] = root;
     queue[0] = row;
@@ -26,12 +26,12 @@ extern "C" __global__ void claim_root(u32 row, u32 root, u32* parent, u32* queue
 }
 
 // Lists rows that are new, each once; the smallest parent counts.
-extern "C" __global__ void claim_rows(u64 count, const u32* target, const u32* from, u32 shards, const u32* visited,
-                                      u32* parent, u32* queue, u64* counts) {
+extern "C" __global__ void claim_rows(u64 count, const VERTEX* target, const VERTEX* from, u32 shards,
+                                      const u32* visited, VERTEX* parent, u32* queue, u64* counts) {
     over_lanes(count, [&](u64 i, bool real) {
         const u32 row = real ? local_of(target[i], shards) : 0;
-        const bool fresh = real && !has(visited, row) && atomicMin(parent + row, from[i]) == NONE;
-        const u32 place = place_in(counts + LISTED, fresh);
+        const bool fresh = real && !has(visited, row) && atomicMin(parent + row, from[i]) == NO_VERTEX;
+        const VERTEX place = place_in(counts + LISTED, fresh);
         if (fresh) queue[place] = row;
     });
 }
@@ -56,7 +56,7 @@ extern "C" __global__ void list_found(u32 words, const u32* found, const u64* ou
                                       u64* counts) {
     over_lanes((u64)words * 32, [&](u64 row, bool) {
         const bool there = has(found, (u32)row);
-        const u32 place = place_in(counts + LISTED, there);
+        const VERTEX place = place_in(counts + LISTED, there);
         if (!there) return;
         queue[place] = (u32)row;
         arcs[place] = out_offsets[row + 1] - out_offsets[row];
@@ -66,26 +66,26 @@ extern "C" __global__ void list_found(u32 words, const u32* found, const u64* ou
 // Lists neighbours of the frontier that were not visited, each once; best[v], all ones before, is
 // the smallest parent of v.
 extern "C" __global__ void push_rows(u32 count, const u64* starts, const u32* queue, const u64* out_offsets,
-                                     const u32* neighbors, u32 shards, u32 shard, const u32* visited, u32* best,
-                                     u32* target, u64* counts) {
+                                     const VERTEX* neighbors, u32 shards, u32 shard, const u32* visited,
+                                     VERTEX* best, VERTEX* target, u64* counts) {
     over_shares(count, starts, [&](u32 entry, u64 k) {
-        u32 v = 0;
+        VERTEX v = 0;
         bool fresh = false;
         if (entry != NONE) {
             const u32 row = queue[entry];
             v = neighbors[out_offsets[row] + k];
-            fresh = !has(visited, v) && atomicMin(best + v, internal_of(row, shards, shard)) == NONE;
+            fresh = !has(visited, v) && atomicMin(best + v, internal_of(row, shards, shard)) == NO_VERTEX;
         }
-        const u32 place = place_in(counts + EMITTED, fresh);
+        const VERTEX place = place_in(counts + EMITTED, fresh);
         if (fresh) target[place] = v;
     });
 }
 
 // Rows not visited take their first neighbour in the frontier as parent: rows ascend, so it is the
 // smallest. A warp has the rows of one word; rows that go on are looked at by all of its lanes.
-extern "C" __global__ void pull_rows(u32 rows, u32 words, const u64* offsets, const u32* neighbors,
+extern "C" __global__ void pull_rows(u32 rows, u32 words, const u64* offsets, const VERTEX* neighbors,
                                      const u64* out_offsets, const u32* frontier, int depth, u32* visited, u32* found,
-                                     u32* parent, int* level, u64* counts) {
+                                     VERTEX* parent, int* level, u64* counts) {
     const u32 lane = threadIdx.x % 32;
     u64 count = 0, arcs = 0, examined = 0;
     over_lanes((u64)words * 32, [&](u64 row, bool) {
@@ -93,19 +93,19 @@ extern "C" __global__ void pull_rows(u32 rows, u32 words, const u64* offsets, co
         const bool open = row < rows && !(before >> lane & 1);
         u64 at = open ? offsets[row] : 0;
         const u64 end = open ? offsets[row + 1] : 0;
-        u32 by = NONE;
-        for (u32 k = 0; k < LANE_ARCS && at < end && by == NONE; k++) {
-            const u32 u = neighbors[at++];
+        VERTEX by = NO_VERTEX;
+        for (u32 k = 0; k < LANE_ARCS && at < end && by == NO_VERTEX; k++) {
+            const VERTEX u = neighbors[at++];
             examined++;
             if (has(frontier, u)) by = u;
         }
-        for (u32 rest = __ballot_sync(FULL, by == NONE && at < end); rest; rest &= rest - 1) {
+        for (u32 rest = __ballot_sync(FULL, by == NO_VERTEX && at < end); rest; rest &= rest - 1) {
             const u32 who = __ffs(rest) - 1;
             const u64 stop = __shfl_sync(FULL, end, who);
             for (u64 a = __shfl_sync(FULL, at, who); a < stop; a += 32) {
-                const u32 u = a + lane < stop ? neighbors[a + lane] : NONE;
-                const u32 hits = __ballot_sync(FULL, u != NONE && has(frontier, u));
-                const u32 hit = __shfl_sync(FULL, u, hits ? __ffs(hits) - 1 : 0);
+                const VERTEX u = a + lane < stop ? neighbors[a + lane] : NO_VERTEX;
+                const u32 hits = __ballot_sync(FULL, u != NO_VERTEX && has(frontier, u));
+                const VERTEX hit = __shfl_sync(FULL, u, hits ? __ffs(hits) - 1 : 0);
                 if (lane == who) {
                     examined += hits ? (u64)__ffs(hits) : min((u64)32, stop - a);
                     if (hits) by = hit;
@@ -113,7 +113,7 @@ extern "C" __global__ void pull_rows(u32 rows, u32 words, const u64* offsets, co
                 if (hits) break;
             }
         }
-        const bool taken = by != NONE;
+        const bool taken = by != NO_VERTEX;
         const u32 bits = __ballot_sync(FULL, taken);
         if (taken) {
             parent[row] = by;

@@ -1,21 +1,8 @@
 // BFS bottom-up: neighbours in their order, and the ends of long rows.
 #pragma once
-#include "bfs_graph.cuh"
+#include "bfs_tiers.cuh"
 
-// Looks at four neighbours in their order; the first member of the frontier, or NONE.
-__device__ __forceinline__ u32 first_of(const Front& front, uint4 u, Tally& tally) {
-    u32 x = word_of(front, u.x), y = word_of(front, u.y), z = word_of(front, u.z), w = word_of(front, u.w);
-    u32 member = w & bit_at(u.w) ? u.w : NONE;
-    if (z & bit_at(u.z)) member = u.z;
-    if (y & bit_at(u.y)) member = u.y;
-    if (x & bit_at(u.x)) member = u.x;
-#ifdef COUNT
-    tally.examined += (u.x != NONE) + (u.y != NONE && u.y <= member) + (u.z != NONE && u.z <= member) +
-                      (u.w != NONE && u.w <= member);
-#endif
-    return member;
-}
-
+#if !TIERED
 // What stands behind a row's heads: each thread looks at some arcs of a row of its own (NONE: no
 // row); the rest of a long row is left for later, with `parent` ready to take the smallest.
 // Returns the first member of the frontier, or NONE.
@@ -23,22 +10,36 @@ __device__ __forceinline__ u32 scan_tails(const Graph& g, const Search& s, const
                                           Tally& tally) {
     u32 lane = threadIdx.x % 32, member = NONE, count = 0;
     if (v != NONE) {
-        u64 at = __ldg(g.in_offsets + v) + HEADS, last = __ldg(g.in_offsets + v + 1), stop = min(last, at + LANE_ARCS);
-        auto four_at = [&](u64 k) {
-            return make_uint4(k < last ? __ldg(g.in_neighbors + k) : NONE,
-                              k + 1 < last ? __ldg(g.in_neighbors + k + 1) : NONE,
-                              k + 2 < last ? __ldg(g.in_neighbors + k + 2) : NONE,
-                              k + 3 < last ? __ldg(g.in_neighbors + k + 3) : NONE);
+        const u64 begin = __ldg(g.in_offsets + v) + HEADS, last = __ldg(g.in_offsets + v + 1);
+        const u64 arcs = __ldg(g.in_offsets + g.rows);
+        const int own = (int)min(last - begin, (u64)LANE_ARCS);
+        int k = -(int)(begin & 3); // aligned, so that one load takes four
+        auto four_at = [&](int i) {
+            uint4 four = make_uint4(NONE, NONE, NONE, NONE);
+            if (i < own) {
+                const u32* const from = g.in_neighbors + begin + i;
+                if (begin + i + 4 <= arcs) four = __ldg((const uint4*)from);
+                else {
+                    four.x = i >= 0 ? __ldg(from) : NONE;
+                    if (begin + i + 1 < arcs && i + 1 >= 0) four.y = __ldg(from + 1);
+                    if (begin + i + 2 < arcs && i + 2 >= 0) four.z = __ldg(from + 2);
+                }
+                if ((u32)i >= (u32)own) four.x = NONE;
+                if ((u32)(i + 1) >= (u32)own) four.y = NONE;
+                if ((u32)(i + 2) >= (u32)own) four.z = NONE;
+                if ((u32)(i + 3) >= (u32)own) four.w = NONE;
+            }
+            return four;
         };
-        uint4 u = four_at(at);
-        while (at < stop && member == NONE) {
-            at += 4;
-            const uint4 ahead = four_at(min(at, stop)); // under way while these are looked at
+        uint4 u = four_at(k);
+        while (k < own && member == NONE) {
+            k += 4;
+            const uint4 ahead = four_at(k); // under way while these are looked at
             member = first_of(front, u, tally);
             u = ahead;
         }
-        if (member == NONE && at < last) {
-            count = (u32)((last - at + STRETCH - 1) / STRETCH);
+        if (member == NONE && begin + own < last) {
+            count = (u32)((last - begin - own + STRETCH - 1) / STRETCH);
             s.parent[v] = NONE;
         }
     }
@@ -84,6 +85,8 @@ __device__ __noinline__ Tally pull_stretches(const Graph g, const Search s, cons
     return tally;
 }
 
+#endif
+
 // Claims rows that have met the frontier (`member`, else NONE) for a level that stands in bits, and
 // in the queue too if it has a `tail`; called by whole warps.
 __device__ __forceinline__ void claim_open(const Graph& g, const Search& s, u32* next, Slot* slot, u32 v, u32 member,
@@ -99,16 +102,19 @@ __device__ __forceinline__ void claim_open(const Graph& g, const Search& s, u32*
               [&](u32) { return out_degree(g, v); });
 }
 
-// Claims the long rows that have met the frontier.
+// Claims the long rows that have met the frontier; the others get back the parent that stands in
+// rows not found yet.
 __device__ __noinline__ Tally claim_long(const Graph g, const Search s, u32* next, Slot* slot, u32 count, u32 tail,
                                          u32 level) {
     Tally tally = {};
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     for (u32 i = thread; i - threadIdx.x % 32 < count; i += threads) {
-        const u64 item = i < count ? __ldcg(s.stretches + i) : NONE;
+        const u64 item = i < count ? STRETCH_AT(s, i) : NONE;
         const u32 v = (u32)(item >> 32);
         const bool first = i < count && !(item & NONE); // one claim a row
-        claim_open(g, s, next, slot, v, first ? __ldcg(s.parent + v) : NONE, tail, level, tally);
+        const u32 member = first ? __ldcg(s.parent + v) : NONE;
+        if (first && member == NONE) s.parent[v] = __ldg(g.head_original + v);
+        claim_open(g, s, next, slot, v, member, tail, level, tally);
     }
     return tally;
 }

@@ -1,4 +1,4 @@
-// What one cooperative grid needs: words, a barrier over all blocks, sums over a block.
+// What kernels share: words, a barrier over all blocks of a cooperative grid, sums over warps and blocks.
 #pragma once
 
 typedef unsigned char u8;
@@ -53,6 +53,26 @@ __device__ __forceinline__ void leave_grid(Barrier* barrier) {
 __device__ __forceinline__ u64 warp_sum(u64 value) {
     for (int step = 16; step; step >>= 1) value += __shfl_xor_sync(FULL, value, step);
     return value;
+}
+
+// Sum of the lanes up to and with this one.
+template <typename Number>
+__device__ __forceinline__ Number sum_to_lane(Number value) {
+#pragma unroll
+    for (int step = 1; step < 32; step <<= 1) {
+        Number below = __shfl_up_sync(FULL, value, step);
+        if (threadIdx.x % 32 >= step) value += below;
+    }
+    return value;
+}
+
+// The first of `mine` places for this lane, behind all that `taken` counts; the lanes' places follow
+// each other. All lanes of a warp call it.
+__device__ __forceinline__ u64 take_places(u64* taken, u32 mine) {
+    const u32 sum = sum_to_lane(mine);
+    u64 base = 0;
+    if (threadIdx.x % 32 == 31 && sum) base = atomicAdd(taken, (u64)sum);
+    return __shfl_sync(FULL, base, 31) + sum - mine;
 }
 
 // Adds every thread's value to a sum in global memory, one atomic a block.

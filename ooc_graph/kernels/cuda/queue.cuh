@@ -3,21 +3,12 @@
 #pragma once
 #include "grid.cuh"
 
-#define ARC_BITS 36 // more arcs than a device can hold; one level's queue has fewer than 2**28 entries
+// More arcs than a device can hold; of rows in host memory a plan refuses as many of a side. One
+// level's queue has fewer than 2**28 entries.
+#define ARC_BITS 36
 #define ARC_MASK ((1ull << ARC_BITS) - 1)
 
 __device__ __forceinline__ u32 bit_of(u32 vertex) { return 1u << (vertex & 31); }
-
-// Sum of the lanes up to and with this one.
-template <typename Number>
-__device__ __forceinline__ Number sum_to_lane(Number value) {
-#pragma unroll
-    for (int step = 1; step < 32; step <<= 1) {
-        Number below = __shfl_up_sync(FULL, value, step);
-        if (threadIdx.x % 32 >= step) value += below;
-    }
-    return value;
-}
 
 struct Queue {
     u32* rows;

@@ -1,8 +1,14 @@
 // What the steps of one rank of many share: rows dealt to shards, lists, arcs shared out evenly.
+// Compiled for one width of ids. Rows of one shard are numbered in 32 bits whatever the width.
 #pragma once
 #include "grid.cuh"
 
-// Blocks of 1,024 ids are dealt to the shards in turn.
+#ifndef VERTEX
+#define VERTEX u32
+#endif
+#define NO_VERTEX ((VERTEX)~(VERTEX)0)
+
+// Blocks of 1,024 ids are dealt to the shards in turn. There are fewer than 2**32 of them.
 #define DEAL_BITS 10
 #define DEAL_MASK ((1u << DEAL_BITS) - 1)
 // Arcs that a warp takes at a time.
@@ -13,22 +19,36 @@
 // Words of `counts`.
 enum Count { LISTED, KEPT, ARCS, EXAMINED, EMITTED, AGAIN, LEAST };
 
-__device__ __forceinline__ u32 internal_of(u32 row, u32 shards, u32 shard) {
-    return ((row >> DEAL_BITS) * shards + shard) << DEAL_BITS | (row & DEAL_MASK);
+__device__ __forceinline__ u32 block_of(VERTEX vertex) { return (u32)(vertex >> DEAL_BITS); }
+
+__device__ __forceinline__ VERTEX internal_of(u32 row, u32 shards, u32 shard) {
+    return (VERTEX)((row >> DEAL_BITS) * shards + shard) << DEAL_BITS | (row & DEAL_MASK);
 }
 
-__device__ __forceinline__ u32 local_of(u32 vertex, u32 shards) {
-    return (vertex >> DEAL_BITS) / shards << DEAL_BITS | (vertex & DEAL_MASK);
+__device__ __forceinline__ u32 local_of(VERTEX vertex, u32 shards) {
+    return block_of(vertex) / shards << DEAL_BITS | ((u32)vertex & DEAL_MASK);
 }
 
-__device__ __forceinline__ bool is_mine(u32 vertex, u32 shards, u32 shard) {
-    return (vertex >> DEAL_BITS) % shards == shard;
+__device__ __forceinline__ bool is_mine(VERTEX vertex, u32 shards, u32 shard) {
+    return block_of(vertex) % shards == shard;
 }
 
-__device__ __forceinline__ u32 bit_in_word(u32 vertex) { return 1u << (vertex & 31); }
+// Sets of rows or of vertices, one bit each.
+template <typename Member>
+__device__ __forceinline__ u32 bit_in_word(Member member) {
+    return 1u << ((u32)member & 31);
+}
 
-__device__ __forceinline__ bool has(const u32* words, u32 vertex) {
-    return words[vertex >> 5] & bit_in_word(vertex);
+template <typename Member>
+__device__ __forceinline__ bool has(const u32* words, Member member) {
+    return words[member >> 5] & bit_in_word(member);
+}
+
+// Smallest value of all lanes; whole warps call it.
+__device__ __forceinline__ u32 warp_least(u32 value) { return __reduce_min_sync(FULL, value); }
+__device__ __forceinline__ u64 warp_least(u64 value) {
+    for (int step = 16; step; step >>= 1) value = min(value, __shfl_xor_sync(FULL, value, step));
+    return value;
 }
 
 // Goes through [0, count), a number for each lane of the grid at a time; whole warps call
@@ -40,10 +60,11 @@ __device__ __forceinline__ void over_lanes(u64 count, Visit visit) {
 }
 
 // Place in a list for each lane that `takes` one, `length` being its length; whole warps call it.
-__device__ __forceinline__ u32 place_in(u64* length, bool takes) {
+// A list has each vertex once at most, so that their type numbers its places.
+__device__ __forceinline__ VERTEX place_in(u64* length, bool takes) {
     const u32 lane = threadIdx.x % 32, takers = __ballot_sync(FULL, takes);
-    u32 base = 0;
-    if (lane == 0 && takers) base = (u32)atomicAdd(length, (u64)__popc(takers));
+    VERTEX base = 0;
+    if (lane == 0 && takers) base = (VERTEX)atomicAdd(length, (u64)__popc(takers));
     return __shfl_sync(FULL, base, 0) + __popc(takers & ((1u << lane) - 1));
 }
 

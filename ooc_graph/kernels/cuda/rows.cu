@@ -47,20 +47,12 @@ extern "C" __global__ void rename_ends(u64 edges, const ID* source, const ID* ta
 // an edge is an arc from its either end.
 extern "C" __global__ void take_arcs(u64 edges, const u32* from, const u32* to, const float* weight, u32 both, u32 low,
                                      u32 high, u64* taken, u64* keys, u32* weights) {
-    const u32 lane = threadIdx.x % 32;
     for (u64 first = (u64)blockIdx.x * blockDim.x; first < edges; first += (u64)gridDim.x * blockDim.x) {
         const u64 i = first + threadIdx.x;
         const u32 a = i < edges ? from[i] : NONE, b = i < edges ? to[i] : NONE;
         const bool there = a >= low && a < high, back = both && b >= low && b < high; // NONE is above `high`
         const u32 mine = there + back;
-        u32 sum = mine;
-        for (int step = 1; step < 32; step <<= 1) {
-            const u32 below = __shfl_up_sync(FULL, sum, step);
-            if (lane >= step) sum += below;
-        }
-        u64 base = 0;
-        if (lane == 31 && sum) base = atomicAdd(taken, (u64)sum);
-        u64 at = __shfl_sync(FULL, base, 31) + sum - mine;
+        u64 at = take_places(taken, mine);
         // Adding zero makes minus zero plus zero: equal weights get equal bits.
         const u32 bits = weights && mine ? __float_as_uint(__fadd_rn(weight[i], 0.0f)) : 0;
         if (there) {

@@ -16,6 +16,11 @@
 #define STRETCH 64u
 #endif
 
+// Whether rows stand in host memory, and only a share of each on the device too.
+#ifndef TIERED
+#define TIERED 0
+#endif
+
 struct Slot {
     u64 examined;
     u64 again;   // vertices improved that had been reached before
@@ -37,6 +42,15 @@ struct State {
     Slot slot[4];
 };
 
+#if TIERED
+// The first arcs of each row, on the device.
+struct Held {
+    const u32* starts; // (rows + 1,)
+    const u32* neighbors;
+    const u32* weights;
+};
+#endif
+
 struct Graph {
     u32 rows, quads;
     const u64* out_offsets;
@@ -54,6 +68,9 @@ struct Graph {
     u32 longer1, longer3; // rows from these on have no second, no fourth arc
     u32 hubs;             // rows below are long: a warp each looks at them (a multiple of a unit)
     const u32* original_of; // null: parents are given as internal ids
+#if TIERED
+    Held out_held, in_held;
+#endif
 };
 
 struct Search {

@@ -205,7 +205,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
 #pragma unroll
                 for (u32 k = 0; k < sizeof(Plan) / 4; k++) mine[k] = __ldcg(theirs + k);
             }
-            wait();
+            if (!plan.settled) wait(); // before there is another
             continue;
         }
         next_slot();

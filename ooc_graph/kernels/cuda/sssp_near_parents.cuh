@@ -7,17 +7,6 @@ __device__ __forceinline__ u32 name_of(const Graph& g, u32 vertex) {
     return g.original_of ? __ldg(g.original_of + vertex) : vertex;
 }
 
-struct Best {
-    Length away;
-    u32 parent;
-    __device__ __forceinline__ void take(Length length, u32 row) {
-        if (length < away || (length == away && row < parent)) {
-            away = length;
-            parent = row;
-        }
-    }
-};
-
 // The best among every `team`-th in-arc of a row from number `k` on.
 __device__ __forceinline__ Best best_of(const Graph& g, const Search& s, u32 v, Length at, u32 k, u32 team,
                                         u64& examined) {

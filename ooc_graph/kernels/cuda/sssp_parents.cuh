@@ -9,9 +9,10 @@ __device__ __noinline__ void offer_inner(const Graph g, const Search s, u32 coun
         if (entry == NONE) return;
         const u32 u = __ldcg(s.queue.rows + entry), d = __ldcg(s.distance + u);
         const u64 at = __ldg(g.out_offsets + u) + k, key = (u64)d << 32 | u;
+        OUT_NEAR(g, u)
         if (at >= __ldg(g.out_offsets + u + 1)) return;
-        const u32 v = __ldg(g.out_neighbors + at), away = __ldcg(s.distance + v);
-        if (d >= away || sum_of(d, __ldg(g.out_weights + at)) != away) return;
+        const u32 v = OUT_NEIGHBOR(g, at), away = __ldcg(s.distance + v);
+        if (d >= away || sum_of(d, OUT_WEIGHT(g, at)) != away) return;
         if (step == 0) s.record[v] = ~0ull;
         if (step == 1) atomicMin(s.record + v, key);
         if (step == 2 && __ldcg(s.record + v) == key) {
@@ -50,12 +51,13 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
         const u32 at = __ldcg(s.distance + v);
         if (__ldcg(s.resolved + (v >> 5)) & bit_of(v)) continue;
         u64 best = ~0ull;
+        IN_NEAR(g, v)
         const u64 end = at < UNREACHED ? __ldg(g.in_offsets + v + 1) : 0;
         for (u64 a = __ldg(g.in_offsets + v) + lane; a - lane < end; a += 32) {
-            const u32 w = a < end ? __ldg(g.in_weights + a) : UNREACHED;
+            const u32 w = a < end ? IN_WEIGHT(g, a) : UNREACHED;
             const bool goes = sum_of(floor, w) <= at;
             if (goes) {
-                const u32 u = __ldg(g.in_neighbors + a), away = __ldcg(s.distance + u);
+                const u32 u = IN_NEIGHBOR(g, a), away = __ldcg(s.distance + u);
                 if (away < at && sum_of(away, w) == at) best = min(best, (u64)away << 32 | u);
                 examined++;
             }
@@ -130,11 +132,12 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
                 bool goes = offer_pair(s, pair, floor, at, near, parent, examined) && v < g.longer3;
                 if (goes) goes = offer_pair(s, __ldcs(g.pair2 + v), floor, at, near, parent, examined);
                 if (goes) {
+                    IN_NEAR(g, v)
                     const u64 end = __ldg(g.in_offsets + v + 1);
                     for (u64 a = __ldg(g.in_offsets + v) + 5; a < end; a++) {
-                        const u32 w = __ldg(g.in_weights + a);
+                        const u32 w = IN_WEIGHT(g, a);
                         if (sum_of(floor, w) > at) break;
-                        const u32 u = __ldg(g.in_neighbors + a);
+                        const u32 u = IN_NEIGHBOR(g, a);
                         offer(at, u, __ldcg(s.distance + u), w, near, parent);
                         examined++;
                     }
@@ -166,10 +169,11 @@ __device__ __noinline__ u32 plateau_step(const Graph g, const Search s, u32 coun
             continue;
         }
         u32 parent = NONE;
+        IN_NEAR(g, v)
         const u64 end = __ldg(g.in_offsets + v + 1);
         for (u64 a = __ldg(g.in_offsets + v); a < end; a++) {
-            if (sum_of(d, __ldg(g.in_weights + a)) > d) break;
-            const u32 u = __ldg(g.in_neighbors + a);
+            if (sum_of(d, IN_WEIGHT(g, a)) > d) break;
+            const u32 u = IN_NEIGHBOR(g, a);
             if (__ldcg(s.distance + u) == d && !(__ldcg(s.marks + (u >> 5)) & bit_of(u))) parent = min(parent, u);
         }
         s.record[v] = parent == NONE ? ~0ull : parent;

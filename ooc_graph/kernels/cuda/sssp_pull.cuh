@@ -1,6 +1,6 @@
 // SSSP by pulling: passes over all rows that may still come nearer.
 #pragma once
-#include "sssp_graph.cuh"
+#include "sssp_tiers.cuh"
 
 // A warp's room in shared memory: rows of a unit that go on, counted from its first, what they have
 // so far, and words of bits.
@@ -46,12 +46,13 @@ __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 f
         if (before != UNREACHED) sum.most = max(sum.most, before);
         if (lane == 0) atomicAnd(s.marks + (v >> 5), ~bit_of(v));
         if (before <= final) continue;
+        IN_NEAR(g, v)
         u32 best = before;
         const u64 end = __ldg(g.in_offsets + v + 1);
         for (u64 at = __ldg(g.in_offsets + v) + lane; at - lane < end; at += 32) {
-            const u32 w = at < end ? __ldg(g.in_weights + at) : UNREACHED;
+            const u32 w = at < end ? IN_WEIGHT(g, at) : UNREACHED;
             const bool goes = sum_of(floor, w) < best;
-            const u32 candidate = goes ? sum_of(__ldcg(s.distance + __ldg(g.in_neighbors + at)), w) : UNREACHED;
+            const u32 candidate = goes ? sum_of(__ldcg(s.distance + IN_NEIGHBOR(g, at)), w) : UNREACHED;
             sum.examined += goes;
             best = min(best, __reduce_min_sync(FULL, candidate));
             if (!__all_sync(FULL, goes)) break;
@@ -122,12 +123,13 @@ __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 f
                 bool goes = pull_pair(s, pair, floor, best, sum.examined) && v < g.longer3;
                 if (goes) goes = pull_pair(s, __ldcs(g.pair2 + v), floor, best, sum.examined);
                 if (goes) {
+                    IN_NEAR(g, v)
                     u64 at = __ldg(g.in_offsets + v) + 5;
                     const u64 end = __ldg(g.in_offsets + v + 1);
                     for (; at < end; at++) {
-                        const u32 w = __ldg(g.in_weights + at);
+                        const u32 w = IN_WEIGHT(g, at);
                         if (sum_of(floor, w) >= best) break;
-                        best = min(best, sum_of(__ldcg(s.distance + __ldg(g.in_neighbors + at)), w));
+                        best = min(best, sum_of(__ldcg(s.distance + IN_NEIGHBOR(g, at)), w));
                         sum.examined++;
                     }
                 }

@@ -1,6 +1,6 @@
 // SSSP by pushing: rounds below a bound, and what they leave above it.
 #pragma once
-#include "sssp_graph.cuh"
+#include "sssp_tiers.cuh"
 
 // Relaxes an arc to `to` (NONE: none); what can go on below the bound enters the next queue, and
 // what is reached for the first time is noted. All lanes of a warp call it.
@@ -27,10 +27,11 @@ __device__ __forceinline__ u64 relax_arcs(const Graph& g, const Search& s, Slot*
                                           u32 distance, u64 at, u64 end, Tally& tally) {
     const u32 lane = threadIdx.x % 32;
     const u64 first = __ldg(g.out_offsets + from);
+    OUT_NEAR(g, from)
     for (; at < end; at += 32) {
         const bool real = at + lane < end;
-        const u32 to = real ? __ldg(g.out_neighbors + first + at + lane) : NONE;
-        const u32 candidate = real ? sum_of(distance, __ldg(g.out_weights + first + at + lane)) : NONE;
+        const u32 to = real ? OUT_NEIGHBOR(g, first + at + lane) : NONE;
+        const u32 candidate = real ? sum_of(distance, OUT_WEIGHT(g, first + at + lane)) : NONE;
         const bool takes = candidate <= wave.bound;
         const u32 below = __ballot_sync(FULL, takes);
         tally.examined += takes;
@@ -41,11 +42,13 @@ __device__ __forceinline__ u64 relax_arcs(const Graph& g, const Search& s, Slot*
 }
 
 // First arc of a row from `low` on whose candidate is above the bound, by bisection on 32 places.
-__device__ __forceinline__ u64 end_below(const Graph& g, u64 first, u64 low, u64 high, u32 distance, u32 bound) {
+__device__ __forceinline__ u64 end_below(const Graph& g, u32 row, u64 low, u64 high, u32 distance, u32 bound) {
     const u32 lane = threadIdx.x % 32;
+    const u64 first = __ldg(g.out_offsets + row);
+    OUT_NEAR(g, row)
     while (low < high) {
         const u64 step = (high - low + 31) / 32, place = low + step * lane;
-        const bool takes = place < high && sum_of(distance, __ldg(g.out_weights + first + place)) <= bound;
+        const bool takes = place < high && sum_of(distance, OUT_WEIGHT(g, first + place)) <= bound;
         const u32 below = __popc(__ballot_sync(FULL, takes));
         if (below == 0) return low;
         if (step == 1) return low + below;
@@ -70,7 +73,7 @@ __device__ __noinline__ Tally relax_queue(const Graph g, const Search s, Slot* s
         const u64 stop = min(degree, (at / STRETCH + 1) * STRETCH);
         at = relax_arcs(g, s, slot, wave, u, d, at, stop, tally);
         if (at == stop && stop < degree) {
-            at = end_below(g, __ldg(g.out_offsets + u), stop, degree, d, wave.bound);
+            at = end_below(g, u, stop, degree, d, wave.bound);
             const u32 wanted = (u32)((at - stop + STRETCH - 1) / STRETCH);
             u32 base = 0;
             if (lane == 0 && wanted) base = atomicAdd(&slot->stretches, wanted);
@@ -104,7 +107,8 @@ __device__ __noinline__ Tally relax_stretches(const Graph g, const Search s, Slo
 __device__ __forceinline__ u32 next_candidate(const Graph& g, const Search& s, u32 u) {
     const u32 d = __ldcg(s.distance + u);
     const u64 at = __ldg(g.out_offsets + u) + relaxed_arcs(s, u, d);
-    return at < __ldg(g.out_offsets + u + 1) ? sum_of(d, __ldg(g.out_weights + at)) : UNREACHED;
+    OUT_NEAR(g, u)
+    return at < __ldg(g.out_offsets + u + 1) ? sum_of(d, OUT_WEIGHT(g, at)) : UNREACHED;
 }
 
 __device__ __noinline__ u32 smallest_candidate(const Graph g, const Search s, u32 reached) {
@@ -143,8 +147,9 @@ __device__ __noinline__ void push_inner(const Graph g, const Search s, u32 count
         if (entry == NONE) return;
         const u32 u = __ldcg(s.queue.rows + entry), d = __ldcg(s.distance + u);
         const u64 at = __ldg(g.out_offsets + u) + relaxed_arcs(s, u, d) + k;
+        OUT_NEAR(g, u)
         if (at >= __ldg(g.out_offsets + u + 1)) return;
-        const u32 v = __ldg(g.out_neighbors + at), candidate = sum_of(d, __ldg(g.out_weights + at));
+        const u32 v = OUT_NEIGHBOR(g, at), candidate = sum_of(d, OUT_WEIGHT(g, at));
         if (__ldcg(s.distance + v) > candidate) atomicMin(s.distance + v, candidate);
     });
 }

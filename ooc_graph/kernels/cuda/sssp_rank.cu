@@ -1,5 +1,5 @@
 // SSSP steps on the rows of one shard of many, and the distances of all vertices that the ranks of
-// a process share. Compiled for one type of distances and one of weights.
+// a process share. Compiled for one type of distances, one of weights and one of ids.
 #include "rank.cuh"
 
 typedef long long i64;
@@ -50,43 +50,44 @@ __device__ __forceinline__ u64 first_above(const WEIGHT* weights, u64 low, u64 h
 }
 
 // Takes the smaller distances; lists improved vertices once each (marked).
-extern "C" __global__ void relax(u64 count, const u32* vertices, const DIST* candidates, DIST* distance, u32* marks,
-                                 u32* improved, u64* counts) {
+extern "C" __global__ void relax(u64 count, const VERTEX* vertices, const DIST* candidates, DIST* distance,
+                                 u32* marks, VERTEX* improved, u64* counts) {
     over_lanes(count, [&](u64 i, bool real) {
-        const u32 v = real ? vertices[i] : 0;
+        const VERTEX v = real ? vertices[i] : 0;
         bool fresh = false;
         if (real && candidates[i] < take_least(distance + v, candidates[i]))
             fresh = !(atomicOr(marks + (v >> 5), bit_in_word(v)) & bit_in_word(v));
-        const u32 place = place_in(counts + LISTED, fresh);
+        const VERTEX place = place_in(counts + LISTED, fresh);
         if (fresh) improved[place] = v;
     });
 }
 
 // Clears the marks, and finds the smallest improved distance.
-extern "C" __global__ void unmark(const u32* improved, const DIST* distance, u32* marks, DIST top, u64* counts) {
+extern "C" __global__ void unmark(const VERTEX* improved, const DIST* distance, u32* marks, DIST top, u64* counts) {
     DIST low = top;
     over_lanes(counts[LISTED], [&](u64 i, bool real) {
         if (!real) return;
-        const u32 v = improved[i];
+        const VERTEX v = improved[i];
         marks[v >> 5] = 0; // all bits of the word are to go
         low = min(low, distance[v]);
     });
     keep_least(counts + LEAST, low);
 }
 
-extern "C" __global__ void toggle(u64 count, const u32* vertices, u32* waiting) {
+extern "C" __global__ void toggle(u64 count, const VERTEX* vertices, u32* waiting) {
     over_lanes(count, [&](u64 i, bool real) {
         if (real) atomicXor(waiting + (vertices[i] >> 5), bit_in_word(vertices[i]));
     });
 }
 
 // Queues the own rows among those improved; they begin with their first arc again.
-extern "C" __global__ void queue_improved(u64 count, const u32* improved, u32 shards, u32 shard, u32* taken,
-                                          u32* queued, u32* queue, u64* counts) {
+extern "C" __global__ void queue_improved(u64 count, const VERTEX* improved, u32 shards, u32 shard,
+                                          VERTEX* taken, u32* queued, u32* queue, u64* counts) {
     over_lanes(count, [&](u64 i, bool real) {
-        const u32 v = real ? improved[i] : 0, row = local_of(v, shards);
+        const VERTEX v = real ? improved[i] : 0;
+        const u32 row = local_of(v, shards);
         const bool mine = real && is_mine(v, shards, shard);
-        const u32 place = place_in(counts + LISTED, mine);
+        const VERTEX place = place_in(counts + LISTED, mine);
         if (!mine) return;
         taken[row] = 0;
         atomicOr(queued + (row >> 5), bit_in_word(row));
@@ -98,7 +99,7 @@ extern "C" __global__ void queue_improved(u64 count, const u32* improved, u32 sh
 // which those that are queued already are dropped.
 extern "C" __global__ void queue_waiting(u64 count, const u32* waiting, u32 shards, u32 shard, const u64* offsets,
                                          const WEIGHT* weights, const DIST* distance, DIST bound, DIST top,
-                                         const u32* taken, const u32* queued, u32* queue, u32* kept, u64* counts) {
+                                         const VERTEX* taken, const u32* queued, u32* queue, u32* kept, u64* counts) {
     DIST low = top;
     over_lanes(count, [&](u64 i, bool real) {
         bool goes = false, stays = false;
@@ -110,7 +111,7 @@ extern "C" __global__ void queue_waiting(u64 count, const u32* waiting, u32 shar
             stays = !goes;
             if (stays) low = min(low, candidate);
         }
-        const u32 place = place_in(counts + LISTED, goes), behind = place_in(counts + KEPT, stays);
+        const VERTEX place = place_in(counts + LISTED, goes), behind = place_in(counts + KEPT, stays);
         if (goes) queue[place] = row;
         if (stays) kept[behind] = row;
     });
@@ -120,8 +121,8 @@ extern "C" __global__ void queue_waiting(u64 count, const u32* waiting, u32 shar
 // Measures how many arcs of each queued row have candidates up to the bound: arcs[i], from position
 // first[i] on. Rows with arcs beyond wait.
 extern "C" __global__ void measure_queue(const u32* queue, u32 shards, u32 shard, const u64* offsets,
-                                         const WEIGHT* weights, const DIST* distance, DIST bound, DIST top, u32* taken,
-                                         u32* queued, u32* kept, u64* first, u64* arcs, u64* counts) {
+                                         const WEIGHT* weights, const DIST* distance, DIST bound, DIST top,
+                                         VERTEX* taken, u32* queued, u32* kept, u64* first, u64* arcs, u64* counts) {
     DIST low = top;
     u64 examined = 0;
     over_lanes(counts[LISTED], [&](u64 i, bool real) {
@@ -136,11 +137,11 @@ extern "C" __global__ void measure_queue(const u32* queue, u32 shards, u32 shard
             first[i] = from;
             arcs[i] = stop - from;
             examined += stop - from;
-            taken[row] = (u32)(stop - begin);
+            taken[row] = (VERTEX)(stop - begin);
             stays = stop < end;
             if (stays) low = min(low, path_sum(at, (DIST)weights[stop], top));
         }
-        const u32 place = place_in(counts + KEPT, stays);
+        const VERTEX place = place_in(counts + KEPT, stays);
         if (stays) kept[place] = row;
     });
     add_to(counts + EXAMINED, examined);
@@ -150,11 +151,11 @@ extern "C" __global__ void measure_queue(const u32* queue, u32 shards, u32 shard
 // Lists vertices that candidates of the queue improve, each once; best[v], `top` before, is the
 // smallest candidate of v.
 extern "C" __global__ void push_arcs(u32 count, const u64* starts, const u32* queue, const u64* first,
-                                     const u32* neighbors, const WEIGHT* weights, u32 shards, u32 shard,
-                                     const DIST* distance, DIST top, DIST* best, u32* target, u64* counts) {
+                                     const VERTEX* neighbors, const WEIGHT* weights, u32 shards, u32 shard,
+                                     const DIST* distance, DIST top, DIST* best, VERTEX* target, u64* counts) {
     u64 again = 0;
     over_shares(count, starts, [&](u32 entry, u64 k) {
-        u32 v = 0;
+        VERTEX v = 0;
         bool fresh = false;
         if (entry != NONE) {
             const u64 arc = first[entry] + k;
@@ -167,7 +168,7 @@ extern "C" __global__ void push_arcs(u32 count, const u64* starts, const u32* qu
                 fresh = take_least(best + v, candidate) == top;
             }
         }
-        const u32 place = place_in(counts + EMITTED, fresh);
+        const VERTEX place = place_in(counts + EMITTED, fresh);
         if (fresh) target[place] = v;
     });
     add_to(counts + AGAIN, again);
@@ -177,12 +178,12 @@ extern "C" __global__ void push_arcs(u32 count, const u64* starts, const u32* qu
 // are below what they have; a lane begins, and the whole warp goes on with rows that are not done.
 // Counts the arcs that a look at one after the other examines.
 extern "C" __global__ void pull_rows(u32 rows, u32 shards, u32 shard, const u64* out_offsets, const u64* offsets,
-                                     const u32* neighbors, const WEIGHT* weights, const DIST* distance, DIST final,
-                                     DIST floor, DIST top, u32* target, DIST* found, u64* counts) {
+                                     const VERTEX* neighbors, const WEIGHT* weights, const DIST* distance, DIST final,
+                                     DIST floor, DIST top, VERTEX* target, DIST* found, u64* counts) {
     const u32 lane = threadIdx.x % 32;
     u64 out_arcs = 0, examined = 0;
     over_lanes(rows, [&](u64 row, bool real) {
-        const u32 v = real ? internal_of((u32)row, shards, shard) : 0;
+        const VERTEX v = real ? internal_of((u32)row, shards, shard) : 0;
         const DIST before = real ? distance[v] : top;
         DIST best = before;
         bool open = real && before > final;
@@ -221,7 +222,7 @@ extern "C" __global__ void pull_rows(u32 rows, u32 shards, u32 shard, const u64*
             if (lane == who) best = least;
         }
         const bool better = real && best < before;
-        const u32 place = place_in(counts + EMITTED, better);
+        const VERTEX place = place_in(counts + EMITTED, better);
         if (!better) return;
         target[place] = v;
         found[place] = best;
@@ -233,18 +234,18 @@ extern "C" __global__ void pull_rows(u32 rows, u32 shards, u32 shard, const u64*
 
 // How many arcs of each row may lead to its parent: those not heavier than its distance.
 extern "C" __global__ void measure_rows(u32 rows, u32 shards, u32 shard, const u64* offsets, const WEIGHT* weights,
-                                        const DIST* distance, u32 root, DIST top, u64* arcs, DIST* nearest, u32* parent,
-                                        u64* counts) {
+                                        const DIST* distance, VERTEX root, DIST top, u64* arcs, DIST* nearest,
+                                        VERTEX* parent, u64* counts) {
     u64 examined = 0;
     over_lanes(rows, [&](u64 row, bool real) {
         if (!real) return;
-        const u32 v = internal_of((u32)row, shards, shard);
+        const VERTEX v = internal_of((u32)row, shards, shard);
         const DIST at = distance[v];
         const u64 begin = offsets[row];
         const bool looks = v != root && at < top;
         arcs[row] = looks ? first_above(weights, begin, offsets[row + 1], (DIST)0, at, top) - begin : 0;
         nearest[row] = at;
-        parent[row] = v == root ? v : NONE;
+        parent[row] = v == root ? v : NO_VERTEX;
         examined += arcs[row];
     });
     add_to(counts + EXAMINED, examined);
@@ -253,12 +254,12 @@ extern "C" __global__ void measure_rows(u32 rows, u32 shards, u32 shard, const u
 // Two steps over all arcs that may lead to a parent: how near the nearest neighbour on a shortest
 // path is to the root; the smallest id of those that near.
 extern "C" __global__ void offer_parents(u32 rows, const u64* starts, u32 shards, u32 shard, const u64* offsets,
-                                         const u32* neighbors, const WEIGHT* weights, const DIST* distance, DIST top,
-                                         u32 choose, DIST* nearest, u32* parent) {
+                                         const VERTEX* neighbors, const WEIGHT* weights, const DIST* distance, DIST top,
+                                         u32 choose, DIST* nearest, VERTEX* parent) {
     over_shares(rows, starts, [&](u32 row, u64 k) {
         if (row == NONE) return;
         const u64 arc = offsets[row] + k;
-        const u32 u = neighbors[arc];
+        const VERTEX u = neighbors[arc];
         const DIST at = distance[internal_of(row, shards, shard)], away = distance[u];
         if (away >= at || path_sum(away, (DIST)weights[arc], top) != at) return;
         if (!choose) take_least(nearest + row, away);
@@ -267,12 +268,12 @@ extern "C" __global__ void offer_parents(u32 rows, const u64* starts, u32 shards
 }
 
 // Lists reached rows that have no parent, and what they are called.
-extern "C" __global__ void list_left(u32 rows, u32 shards, u32 shard, const DIST* distance, DIST top, const u32* parent,
-                                     u32* left, u32* ids, u64* counts) {
+extern "C" __global__ void list_left(u32 rows, u32 shards, u32 shard, const DIST* distance, DIST top,
+                                     const VERTEX* parent, u32* left, VERTEX* ids, u64* counts) {
     over_lanes(rows, [&](u64 row, bool real) {
-        const u32 v = real ? internal_of((u32)row, shards, shard) : 0;
-        const bool lacks = real && distance[v] < top && parent[row] == NONE;
-        const u32 place = place_in(counts + LISTED, lacks);
+        const VERTEX v = real ? internal_of((u32)row, shards, shard) : 0;
+        const bool lacks = real && distance[v] < top && parent[row] == NO_VERTEX;
+        const VERTEX place = place_in(counts + LISTED, lacks);
         if (!lacks) return;
         left[place] = (u32)row;
         ids[place] = v;
@@ -282,24 +283,25 @@ extern "C" __global__ void list_left(u32 rows, u32 shards, u32 shard, const DIST
 // Rows on plateaus take the smallest neighbour at the same distance that does not wait for a
 // parent; a warp a row. Lists those that had one, and those that had none.
 extern "C" __global__ void resolve_rows(u64 count, const u32* left, u32 shards, u32 shard, const u64* offsets,
-                                        const u32* neighbors, const WEIGHT* weights, const DIST* distance, DIST top,
-                                        const u32* waiting, u32* parent, u32* kept, u32* solved, u64* counts) {
+                                        const VERTEX* neighbors, const WEIGHT* weights, const DIST* distance, DIST top,
+                                        const u32* waiting, VERTEX* parent, u32* kept, VERTEX* solved, u64* counts) {
     const u32 lane = threadIdx.x % 32;
     over_lanes(count * 32, [&](u64 thread, bool) {
-        const u32 row = left[thread / 32], v = internal_of(row, shards, shard);
+        const u32 row = left[thread / 32];
+        const VERTEX v = internal_of(row, shards, shard);
         const DIST at = distance[v];
         const u64 end = offsets[row + 1];
-        u32 by = NONE;
+        VERTEX by = NO_VERTEX;
         bool goes = true;
         for (u64 a = offsets[row] + lane; a - lane < end && __all_sync(FULL, goes); a += 32) {
             goes = a < end && path_sum(at, (DIST)weights[a], top) <= at;
-            const u32 u = goes ? neighbors[a] : NONE;
+            const VERTEX u = goes ? neighbors[a] : NO_VERTEX;
             if (goes && distance[u] == at && !has(waiting, u)) by = min(by, u);
         }
-        by = __reduce_min_sync(FULL, by);
-        const bool there = by != NONE;
-        const u32 place = place_in(counts + EMITTED, lane == 0 && there);
-        const u32 behind = place_in(counts + KEPT, lane == 0 && !there);
+        by = warp_least(by);
+        const bool there = by != NO_VERTEX;
+        const VERTEX place = place_in(counts + EMITTED, lane == 0 && there);
+        const VERTEX behind = place_in(counts + KEPT, lane == 0 && !there);
         if (lane) return;
         if (there) {
             parent[row] = by;
@@ -312,7 +314,7 @@ extern "C" __global__ void resolve_rows(u64 count, const u32* left, u32 shards, 
 
 // Counts reached rows that have an out-neighbour out of reach: only a sum that overflows does that.
 // A warp a row.
-extern "C" __global__ void find_overflow(u32 rows, u32 shards, u32 shard, const u64* offsets, const u32* neighbors,
+extern "C" __global__ void find_overflow(u32 rows, u32 shards, u32 shard, const u64* offsets, const VERTEX* neighbors,
                                          const DIST* distance, DIST heaviest, DIST top, u64* counts) {
     const u32 lane = threadIdx.x % 32;
     u64 lost = 0;

@@ -62,3 +62,15 @@ __device__ __forceinline__ Length bound_above(Length length, Step step) {
 #endif
     return min(max(length, bound), UNREACHED - 1);
 }
+
+// The nearest of the neighbours that attain a row's length, ties by the smallest id.
+struct Best {
+    Length away;
+    u32 parent;
+    __device__ __forceinline__ void take(Length length, u32 row) {
+        if (length < away || (length == away && row < parent)) {
+            away = length;
+            parent = row;
+        }
+    }
+};

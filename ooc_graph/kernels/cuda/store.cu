@@ -84,7 +84,6 @@ __device__ __forceinline__ u32 internal_id(u64 id, u64 vertices, const u32* inte
 extern "C" __global__ void take_dealt(u64 edges, const ID* source, const ID* target, const GIVEN* weight, u64 vertices,
                                       const u32* internal_of, const u64* originals, u32 shift, const u32* starts,
                                       u32 ends, u32 low, u32 high, u64 most, u64* totals, u64* keys, WORD* words) {
-    const u32 lane = threadIdx.x % 32;
     for (u64 first = (u64)blockIdx.x * blockDim.x; first < edges; first += (u64)gridDim.x * blockDim.x) {
         const u64 i = first + threadIdx.x;
         bool there = false, back = false;
@@ -101,14 +100,7 @@ extern "C" __global__ void take_dealt(u64 edges, const ID* source, const ID* tar
             }
         }
         const u32 mine = there + back;
-        u32 sum = mine;
-        for (int step = 1; step < 32; step <<= 1) {
-            const u32 below = __shfl_up_sync(FULL, sum, step);
-            if (lane >= step) sum += below;
-        }
-        u64 base = 0;
-        if (lane == 31 && sum) base = atomicAdd(totals, (u64)sum);
-        u64 at = __shfl_sync(FULL, base, 31) + sum - mine;
+        u64 at = take_places(totals, mine);
         const WORD word = words && mine ? word_of(weight[i]) : 0;
         if (there && at < most) {
             keys[at] = (u64)(from - low) << 32 | b;

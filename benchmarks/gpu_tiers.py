@@ -1,0 +1,205 @@
+"""BFS and SSSP on one CUDA device, of graphs whose rows stand in pinned host memory.
+
+    python benchmarks/gpu_tiers.py --kernel bfs --scale 28 --budget-gib 8 [--searches 64]
+                                   [--columns 7] [--range-arcs N] [--records PATH]
+
+Graph500's edges become rows by parts, on the device, with all of its memory, and are copied to
+pinned host memory. A plan says what a search with a budget of device memory has of them on the
+device. All that it allocates comes from a pool that is limited to that budget; offsets, names and
+tuples are copied into it. The device also keeps all rows for validation, which the search is not
+given: every row of every answer is checked against them, and between any two searches all of them
+are read.
+
+Time is by events on the stream, from before all initialisation until parents (original ids) and
+levels or distances stand in device memory. TEPS counts input tuples between reached vertices.
+Appends to records/gpu_tiers.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import cupy
+import gpu_graphs
+import gpu_tier_graphs
+import numpy as np
+from gpu_checks import Checks
+
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.cuda_held import DeviceRows, extents
+from ooc_graph.kernels.cuda_tier_bfs import BfsHold, CudaTierBfsSearch, column_rows
+from ooc_graph.kernels.cuda_tier_sssp import CudaTierSsspSearch, SsspHold
+from ooc_graph.memory.device_plan import (
+    COLUMNS,
+    BfsPlan,
+    DeviceFacts,
+    SsspPlan,
+    describe_device,
+    fill,
+    plan_bfs,
+    rows_within,
+)
+from ooc_graph.memory.plan import Lengths
+from ooc_graph.report.records import append_record
+from ooc_graph.report.statistics import teps_statistics
+from ooc_graph.types import Rows
+
+RECORDS = Path(__file__).parent / "records" / "gpu_tiers.jsonl"
+GIB = 1 << 30
+
+
+class Capped:
+    """A pool of device memory with a limit."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.pool = cupy.cuda.MemoryPool()
+        self.pool.set_limit(size=limit_bytes)
+
+    def make(self, work: Any) -> Any:
+        """What some work makes, all its memory from the pool."""
+        with cupy.cuda.using_allocator(self.pool.malloc):
+            return work()
+
+
+def facts_of(graph: gpu_tier_graphs.PinnedGraph) -> DeviceFacts:
+    offsets = graph.rows.offsets
+    counts = cupy.bincount(cupy.diff(offsets.view(np.int64))).get()
+    lengths = Lengths(np.flatnonzero(counts), counts[counts > 0])
+    longer3 = extents(DeviceRows(offsets, graph.rows.neighbors), 0, 1).longer3
+    return DeviceFacts(len(offsets) - 1, (lengths,), tuple(column_rows(offsets)), longer3, True)
+
+
+def plan_of(facts: DeviceFacts, kernel: str, budget: int, columns: int) -> BfsPlan | SsspPlan:
+    # Graph500's graphs have few levels: BFS needs no room for those of four bytes.
+    plan = plan_bfs(facts, budget, columns) if kernel == "bfs" else fill(kernel, facts, budget)
+    if plan.bytes > budget:
+        raise SystemExit(f"{kernel} needs at least {plan.bytes:,} bytes of device memory")
+    return plan
+
+
+def new_search(
+    graph: gpu_tier_graphs.PinnedGraph, plan: BfsPlan | SsspPlan, **options: bool
+) -> Any:
+    """Made with the pool's memory only; called within it."""
+    rows = graph.rows
+    own = Rows(rows.offsets.copy(), rows.neighbors, rows.weights)
+    names = graph.whole.original_of.astype(np.uint32)
+    if isinstance(plan, SsspPlan):
+        held = SsspHold(plan.share.least, plan.share.shift)
+        return CudaTierSsspSearch(own, own, graph.whole.tuples.copy(), held, original_of=names)
+    hubs = rows_within(rows.offsets, plan.hub_arcs)
+    wanted = {"count_arcs": False, **options}
+    return CudaTierBfsSearch(
+        own, own, BfsHold(plan.columns, hubs, hubs), original_of=names, **wanted
+    )
+
+
+def measured(
+    graph: gpu_tier_graphs.PinnedGraph, kernel: str, roots: list[int], search: Any, validate: bool
+) -> dict[str, Any]:
+    """Time, and validate, one search a root."""
+    checks, whole = Checks(), graph.whole
+    check = checks.bfs if kernel == "bfs" else checks.sssp
+    times, tuples, wrong, flat = [], [], 0, 0
+    search.run_on_device(roots[0])
+    for root in roots:
+        tree = search.run_on_device(root)
+        times.append(tree.elapsed_s)
+        reached = gpu_graphs.reached_of(tree, kernel)
+        tuples.append(int(whole.tuples[reached].sum(dtype="uint64")) // 2)
+        if validate:
+            found = check(whole, root, tree)
+            wrong, flat = wrong + found[0], flat + found[1]
+        else:
+            int(gpu_graphs.rows_of(whole, kernel).neighbors.max())
+    if wrong:
+        raise SystemExit(f"{kernel}: {wrong} rows of the answers are wrong")
+    return {
+        "times_s": times,
+        "edges": tuples,
+        "teps": teps_statistics(times, tuples).to_dict(),
+        "rows_checked": validate * len(roots) * len(whole.original_of),
+        "plateau_rows": flat,
+    }
+
+
+def figures(
+    graph: gpu_tier_graphs.PinnedGraph,
+    kernel: str,
+    roots: list[int],
+    plan: BfsPlan | SsspPlan,
+    validate: bool,
+) -> dict[str, Any]:
+    """Searches by a plan, within its budget."""
+    capped = Capped(plan.budget_bytes)
+    gpu_graphs.free_memory()
+    begun = perf_counter()
+    search = capped.make(partial(new_search, graph, plan))
+    cupy.cuda.Device().synchronize()
+    made_s, peak = perf_counter() - begun, capped.pool.total_bytes()
+    found = measured(graph, kernel, roots, search, validate)
+    assert capped.pool.total_bytes() == peak <= plan.bytes <= plan.budget_bytes
+    return {"plan": describe_device(plan), "peak_bytes": peak, "hold_s": made_s, **found}
+
+
+def line(record: dict[str, Any]) -> str:
+    teps = record["teps"]
+    spread = ("harmonic_mean", "minimum", "first_quartile", "median", "third_quartile", "maximum")
+    plan = record["plan"]
+    return (
+        f"{record['kernel']} {record['scale']} {record['budget_bytes'] / GIB:5.2f} GiB | "
+        + " ".join(f"{teps[name] / 1e9:7.1f}" for name in spread)
+        + f" | {plan['arcs of each row on the device']} of a row, "
+        + f"{100 * plan['share of arcs on the device']:.1f} % | checked "
+        + f"{record['rows_checked']:,} | peak {record['peak_bytes'] / 1e9:.2f} GB, "
+        + f"held in {record['hold_s']:.1f} s"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kernel", choices=("bfs", "sssp"), default="bfs")
+    parser.add_argument("--scale", type=int, required=True)
+    parser.add_argument("--budget-gib", type=float, nargs="+", required=True)
+    parser.add_argument("--columns", type=int, default=COLUMNS)
+    parser.add_argument("--searches", type=int, default=64)
+    parser.add_argument("--range-arcs", type=int, default=3 << 29)
+    parser.add_argument("--unchecked", action="store_true", help="for trials")
+    parser.add_argument("--records", type=Path, default=RECORDS)
+    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
+    options = parser.parse_args()
+    kronecker = Kronecker(options.scale)
+    begun = perf_counter()
+    graph = gpu_tier_graphs.build(kronecker, options.kernel == "sssp", options.range_arcs)
+    gpu_graphs.free_memory()
+    build_s = perf_counter() - begun
+    print(f"scale {options.scale} in pinned memory after {build_s:.1f} s", flush=True)
+    keys = kronecker.search_keys(options.searches, degree=(graph.whole.internal_of >= 0).get())
+    roots = graph.whole.internal_of[cupy.asarray(keys)].get().tolist()
+    facts = facts_of(graph)
+    for gib in options.budget_gib:
+        budget = int(gib * GIB)
+        plan = plan_of(facts, options.kernel, budget, options.columns)
+        found = figures(graph, options.kernel, roots, plan, not options.unchecked)
+        record = {
+            "benchmark": "gpu_tiers",
+            "kernel": options.kernel,
+            "scale": options.scale,
+            "budget_bytes": budget,
+            "rows": len(graph.whole.original_of),
+            "arcs": len(graph.rows.neighbors),
+            "device": gpu_graphs.device_facts(),
+            "source_commit": options.commit,
+            "build_s": build_s,
+            "roots": keys,
+            **found,
+        }
+        print(line(append_record(options.records, record)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Table and picture of searches within budgets of device memory.
+
+    python benchmarks/gpu_tiers_picture.py [--records PATH] [--out PATH]
+
+Takes the newest record of gpu_tiers.py of each kernel, scale and budget. The table has all of them.
+The picture has the scales that were searched within several budgets: the harmonic mean, and from
+the slowest search to the best, by the share of the arcs that is on the device.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from ooc_graph.report.records import read_records
+
+FOLDER = Path(__file__).resolve().parent / "records"
+# Okabe and Ito's colours, told apart by colour-blind readers.
+COLOURS = {"bfs": "#0072B2", "sssp": "#D55E00"}
+INK, GRID = "#333333", "#d9d9d9"
+RATES = ("harmonic_mean", "minimum", "first_quartile", "median", "third_quartile", "maximum")
+HEAD = (
+    "| kernel | scale | rows, GB | budget, GiB | measured peak, GB | arcs on the device "
+    "| GTEPS: harmonic mean | slowest | first quartile | median | third quartile | best |\n"
+    f"|{'---|' * 12}"
+)
+
+
+def chosen(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The newest record of each kernel, scale and budget, in that order."""
+    newest = {
+        (r["kernel"], r["scale"], r["budget_bytes"]): r
+        for r in records
+        if r["benchmark"] == "gpu_tiers"
+    }
+    if not newest:
+        raise SystemExit("no record to draw")
+    return [newest[key] for key in sorted(newest)]
+
+
+def share(record: dict[str, Any]) -> float:
+    return float(record["plan"]["share of arcs on the device"])
+
+
+def line(record: dict[str, Any]) -> str:
+    rates = (f"{record['teps'][name] / 1e9:,.0f}" for name in RATES)
+    cells = (
+        *(record["kernel"].upper(), record["scale"]),
+        f"{record['plan']['bytes of pinned host memory'] / 1e9:.1f}",
+        f"{record['budget_bytes'] / (1 << 30):g}",
+        f"{record['peak_bytes'] / 1e9:.2f}",
+        f"{100 * share(record):.1f} %",
+        *rates,
+    )
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
+    """Write the picture; the ending of the name says what kind of file."""
+    settings: Any = {"svg.hashsalt": "gpu tiers", "svg.fonttype": "none", "font.size": 8}
+    with mpl.rc_context(settings):
+        figure = Figure(figsize=(5.6, 3.4), layout="constrained")
+        axis = figure.subplots()
+        for (kernel, scale), group in groupby(records, lambda r: (r["kernel"], r["scale"])):
+            found = list(group)
+            if len(found) > 2:
+                _line(axis, kernel, scale, found)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xlabel("arcs on the device, per cent of all", color=INK)
+        axis.set_ylabel("GTEPS (input tuples)", color=INK)
+        for ticks in (axis.xaxis, axis.yaxis):
+            ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            ticks.set_minor_locator(NullLocator())
+        axis.set_xticks([2, 5, 10, 20, 50, 100])
+        axis.set_yticks([10, 20, 50, 100, 200, 500, 1000, 2000])
+        axis.grid(color=GRID, linewidth=0.6)
+        if axis.lines:
+            axis.legend(frameon=False, loc="lower right")
+        name = records[0]["device"]["name"]
+        axis.set_title(f"{name}: harmonic mean; slowest to best", loc="left")
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        figure.savefig(path, metadata=metadata, dpi=130, facecolor="white")
+
+
+def _line(axis: Axes, kernel: str, scale: int, records: Sequence[dict[str, Any]]) -> None:
+    ordered = sorted(records, key=share)
+    at = [100 * share(r) for r in ordered]
+    mean, low, high = (
+        [r["teps"][name] / 1e9 for r in ordered] for name in ("harmonic_mean", "minimum", "maximum")
+    )
+    axis.fill_between(at, low, high, color=COLOURS[kernel], alpha=0.15, linewidth=0)
+    label = f"{kernel.upper()}, scale {scale}"
+    axis.plot(at, mean, color=COLOURS[kernel], marker="o", markersize=4, label=label)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--records", type=Path, default=FOLDER / "gpu_tiers.jsonl")
+    parser.add_argument("--out", type=Path, default=FOLDER / "gpu_tiers.svg")
+    options = parser.parse_args()
+    records = chosen(read_records(options.records))
+    print(HEAD)
+    for record in records:
+        print(line(record))
+    draw(records, options.out)
+
+
+if __name__ == "__main__":
+    main()

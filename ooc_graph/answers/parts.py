@@ -1,0 +1,72 @@
+"""Reductions of distances that a CUDA device has made, without the distances."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.answers.pairs import Asked, own_columns
+from ooc_graph.answers.reductions import Reduced, closeness, exact_sum, fits, sum_error
+from ooc_graph.answers.scatter import Ids
+from ooc_graph.types import AnyArray, IntArray
+
+
+class SourceParts:
+    """What the device tells of each source.
+
+    Parameters
+    ----------
+    parts
+        (sources with a row,), with the fields ``reached``, ``largest``, ``sum`` and, of integers,
+        ``exact``.
+    sources
+        int64 (sources,): their places among all vertices.
+    ids
+        Id tables of the graph.
+    asked
+        What is asked of every source.
+    """
+
+    def __init__(self, parts: AnyArray, sources: IntArray, ids: Ids, asked: Asked) -> None:
+        is_own = own_columns(sources, asked) >= 0
+        found = np.zeros(len(sources), parts.dtype)
+        # A source without arcs reaches itself, too.
+        found["reached"] = is_own
+        found[ids.internal_of[sources] >= 0] = parts
+        self._found, self._is_own = found, is_own
+        self._sources, self._ids = sources, ids
+        self._all_vertices = len(ids.internal_of)
+
+    def part(self, start: int, stop: int) -> SourceParts:
+        """Some of the sources."""
+        part = copy(self)
+        part._found, part._is_own = self._found[start:stop], self._is_own[start:stop]
+        part._sources = self._sources[start:stop]
+        return part
+
+    def reduced(self, reduce: str) -> list[Reduced]:
+        """Each source's distances reduced.
+
+        Raises
+        ------
+        InputError
+            A sum does not fit its column; where closeness is asked for, float64.
+        """
+        rows = zip(self._found, self._is_own.tolist(), self._sources.tolist(), strict=True)
+        return [self._reduced(reduce, *row) for row in rows]
+
+    def _reduced(self, reduce: str, part: Any, is_own: bool, source: int) -> Reduced:
+        reached = int(part["reached"])
+        if reduce == "eccentricity":
+            return Reduced(part["largest"].item() if reached else 0, reached)
+        total = part["sum"].item()
+        if "exact" in (self._found.dtype.names or ()):
+            total = exact_sum(part["exact"].item(), total)
+        # Of what float64 does not hold there is no closeness without the distances.
+        if not fits(total) and (reduce == "sum" or isinstance(total, float)):
+            raise sum_error(total, self._ids.original_at(source))
+        if reduce == "sum":
+            return Reduced(total, reached)
+        return Reduced(closeness(total, reached - is_own, self._all_vertices), reached)

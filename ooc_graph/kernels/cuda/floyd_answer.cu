@@ -1,0 +1,58 @@
+// Rows of the answer, or reductions of them, from a matrix that holds all distances already.
+#include "floyd.cuh"
+#include "many_answer.cuh"
+
+// Distances of a batch of sources, as `many_search` would leave them.
+__device__ __forceinline__ void take_batch(const Crew& crew, const Sources& s, u32 first, u32 rows, const int* matrix,
+                                           u64 side, Lane* distance) {
+    const u32 lane = threadIdx.x % 32;
+    u32 from[VEC];
+    Length add[VEC];
+#pragma unroll
+    for (int k = 0; k < VEC; k++) {
+        const u32 source = first + lane * VEC + k;
+        from[k] = source < s.count ? s.row[source] : NONE;
+        add[k] = source < s.count ? s.add[source] : 0;
+    }
+    for (u32 row = crew.warp; row < rows; row += crew.warps) {
+        Lane found;
+#pragma unroll
+        for (int k = 0; k < VEC; k++) {
+            const int length = from[k] == NONE ? CLOSED_TOP : __ldg(matrix + row * side + from[k]);
+            found.at[k] = length == CLOSED_TOP ? TOP : length + add[k];
+        }
+        distance[(u64)row * 32 + lane] = found;
+    }
+}
+
+// As `many_search` of `many.cu`, from a matrix that holds the distances already.
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_A_PROCESSOR)
+    floyd_answers(u32 rows, const int* matrix, u64 side, u32 sources, const u32* source_row, const Length* source_add,
+                  const u32* source_own, const Length* source_potential, u32 columns, const u32* column_row,
+                  const Length* column_add, const Length* column_potential, Length most, u32 crew_blocks, Barrier* state,
+                  Length* distances, u64 parts_room, u8* parts, u64 pitch, u8* out) {
+    const u32 group = blockIdx.x / crew_blocks, groups = gridDim.x / crew_blocks;
+    const Sources s = {sources, source_row, source_add, source_own, source_potential};
+    const Columns c = {columns, column_row, column_add, column_potential, most};
+    Crew crew;
+    crew.barrier = state + group;
+    crew.blocks = crew_blocks;
+    crew.block = blockIdx.x % crew_blocks;
+    crew.warps = crew_blocks * (BLOCK / 32);
+    crew.warp = threadIdx.x / 32 * crew_blocks + crew.block;
+    crew.goal = 0;
+    Lane* distance = (Lane*)distances + (u64)group * rows * 32;
+    Part* stretches = (Part*)parts + group * parts_room;
+    for (u64 first = (u64)group * LANES; first < sources; first += (u64)groups * LANES) {
+        take_batch(crew, s, (u32)first, rows, matrix, side, distance);
+        wait(crew);
+        if (parts) {
+            reduce_stretches(crew, c, s, (u32)first, distance, stretches);
+            wait(crew);
+            join_stretches(crew, c, s, (u32)first, stretches, (Part*)out);
+        } else {
+            publish(crew, c, s, (u32)first, distance, (Length*)out, pitch);
+        }
+        wait(crew);
+    }
+}

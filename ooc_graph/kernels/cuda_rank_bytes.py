@@ -1,0 +1,52 @@
+"""Device memory that the ranks of one process take, known before anything is allocated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class RankBytes:
+    """Device memory beside the rows, at most.
+
+    Parameters
+    ----------
+    vertex
+        For each vertex of the whole graph: what the ranks of a process share, and what one of
+        them takes for a push, or all of them for a merge.
+    state
+        For each row that the process has, as long as it has it.
+    step
+        For each such row, what the largest step takes.
+    """
+
+    vertex: int
+    state: int
+    step: int
+
+
+def bfs_bytes(ids: np.dtype[Any]) -> RankBytes:
+    """Memory of BFS with ids of this type.
+
+    A vertex: two bits; while a rank pushes, its best parent and its place in the list of targets.
+    A row: parent, level, place in the queue and three bits; while it pushes, its arcs and where
+    they begin, or while it is claimed, an id and a parent.
+    """
+    state, step = ids.itemsize + 4 + 4 + 1, max(8 + 8, 2 * ids.itemsize)
+    return RankBytes(1 + 2 * ids.itemsize, state, step)
+
+
+def sssp_bytes(ids: np.dtype[Any], distance: np.dtype[Any]) -> RankBytes:
+    """Memory of SSSP with ids and distances of these types.
+
+    A vertex: distance, place in the list of what improved and two bits; while a rank pushes, its
+    best candidate and its place in the list of targets, or in a merge, its id and a candidate.
+    A row: arcs taken, parent, three lists of rows and a bit; while it pushes, where it goes on, its
+    arcs and where they begin, or while parents are sought, arcs and where they begin, a distance
+    and an id.
+    """
+    state, step = 2 * ids.itemsize + 3 * 4 + 1, 8 + 8 + max(8, distance.itemsize + ids.itemsize)
+    return RankBytes(1 + 2 * (distance.itemsize + ids.itemsize), state, step)

@@ -1,0 +1,94 @@
+"""The loops of `ooc_graph.layout.packing`, compiled; imported where packed numbers first turn up.
+
+They stand here and not among the kernels of searches because reading a chunk is the layout's. No
+loop allocates. The inner ones go along lanes that lie side by side, so that they become vector
+instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+
+from ooc_graph import kernel_cache
+
+__all__ = ["kernel_cache", "pack", "unpack"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _compiled(function: Function) -> Function:
+    jit: Any = njit
+    return cast(Function, jit(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True)(function))
+
+
+@_compiled
+def pack(values: Any, base: Any, mask: Any, words: Any) -> Any:
+    """Put the low bits of numbers less ``base`` into words.
+
+    Parameters
+    ----------
+    values
+        uint32 or uint64 (units, 64, lanes).
+    base
+        uint64; subtracted modulo 2**64.
+    mask
+        uint64: as many ones as the type of the numbers has bits, as negative ones come in it.
+    words
+        uint64 (units, bits, lanes), filled.
+
+    Returns
+    -------
+    uint64
+        All the packed numbers, or-ed: wider than ``bits`` where one of them does not fit.
+    """
+    units, bits, lanes = words.shape
+    every = np.uint64(0)
+    for unit in range(units):
+        for word in range(bits):
+            for lane in range(lanes):
+                words[unit, word, lane] = np.uint64(0)
+        for slot in range(64):
+            word, shift = slot * bits >> 6, np.uint64(slot * bits & 63)
+            for lane in range(lanes):
+                value = np.uint64(values[unit, slot, lane]) - base & mask
+                every |= value
+                words[unit, word, lane] |= value << shift
+            if shift + np.uint64(bits) > np.uint64(64):
+                back = np.uint64(64) - shift
+                for lane in range(lanes):
+                    value = np.uint64(values[unit, slot, lane]) - base & mask
+                    words[unit, word + 1, lane] |= value >> back
+    return every
+
+
+@_compiled
+def unpack(words: Any, base: Any, mask: Any, values: Any) -> None:
+    """Undo `pack`; any words give numbers of ``bits`` bits.
+
+    Parameters
+    ----------
+    words
+        uint64 (units, bits, lanes).
+    base
+        uint64; added modulo 2**64, of which ``values`` keeps what it has room for.
+    mask
+        uint64: as many ones as a number has bits.
+    values
+        uint32 or uint64 (units, 64, lanes), filled.
+    """
+    units, bits, lanes = words.shape
+    for unit in range(units):
+        for slot in range(64):
+            word, shift = slot * bits >> 6, np.uint64(slot * bits & 63)
+            if shift + np.uint64(bits) > np.uint64(64):
+                back = np.uint64(64) - shift
+                for lane in range(lanes):
+                    low, high = words[unit, word, lane], words[unit, word + 1, lane]
+                    values[unit, slot, lane] = ((low >> shift | high << back) & mask) + base
+            else:
+                for lane in range(lanes):
+                    values[unit, slot, lane] = (words[unit, word, lane] >> shift & mask) + base

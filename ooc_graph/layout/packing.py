@@ -1,0 +1,148 @@
+"""Numbers in as many bits as they need: how they lie, and what becomes of them.
+
+Numbers are packed by units of as many as take 64 KiB unpacked, so that each unit lies where its
+number says and can be read, checked and unpacked alone. Within a unit they are cut into 64 *slots*
+of equally many lanes; the bits of each lane's 64 numbers follow one another, the first number's
+lowest, over as many words of 64 bits as a number has bits. The words of one place of all lanes lie
+side by side: whoever unpacks works on whole slots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.layout import names
+from ooc_graph.types import AnyArray
+
+SLOTS = 64
+"""Numbers of a lane: as many as a word has bits, so that whole words come out."""
+_WORD = np.dtype("<u8")
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How the numbers of an array are packed.
+
+    Parameters
+    ----------
+    bits
+        Bits of each, 1 to 64.
+    base
+        What is taken off each of them before, the least of them.
+    """
+
+    bits: int
+    base: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.bits <= 64:
+            raise ValueError(f"numbers of {self.bits} bits are not packed")
+
+    @classmethod
+    def of_range(cls, least: int, most: int, dtype: np.dtype[Any]) -> Packing | None:
+        """Fewest bits for integers between two, None where that saves nothing."""
+        bits = max(1, (most - least).bit_length())
+        return cls(bits, least) if bits < 8 * dtype.itemsize else None
+
+    def unit_bytes(self, dtype: np.dtype[Any]) -> int:
+        """Bytes of a packed unit."""
+        return self._bytes_of_part(unit_length(dtype))
+
+    def bytes_of(self, length: int, dtype: np.dtype[Any]) -> int:
+        """Bytes of so many packed numbers from a unit's beginning on."""
+        units, rest = divmod(length, unit_length(dtype))
+        return units * self.unit_bytes(dtype) + self._bytes_of_part(rest)
+
+    def _bytes_of_part(self, length: int) -> int:
+        return self.bits * _WORD.itemsize * _lanes(length)
+
+    def pack(self, values: AnyArray) -> AnyArray:
+        """Pack numbers of one unit: integers, one-dimensional and contiguous.
+
+        Returns
+        -------
+        uint8
+            `bytes_of` the length.
+
+        Raises
+        ------
+        ValueError
+            One of them does not fit, or they are more than a unit.
+        """
+        from ooc_graph.layout.packed_loops import pack  # noqa: PLC0415 - imports numba
+
+        if len(values) > unit_length(values.dtype):
+            raise ValueError(f"{len(values)} numbers are more than a unit")
+        lanes = _lanes(len(values))
+        slots = np.full(SLOTS * lanes, self.base, values.dtype)
+        slots[: len(values)] = values
+        words = np.empty((1, self.bits, lanes), np.uint64)
+        mask = np.uint64((1 << 8 * slots.itemsize) - 1)
+        every = int(pack(_unsigned(slots).reshape(1, SLOTS, lanes), self._base, mask, words))
+        if every >> self.bits:
+            raise ValueError(f"a number takes more than {self.bits} bits above {self.base}")
+        return words.astype(_WORD, copy=False).reshape(-1).view(np.uint8)
+
+    def unpack(self, packed: AnyArray, length: int, out: AnyArray) -> None:
+        """Undo `pack` for units that follow one another, from the beginning of one on.
+
+        Any bytes give numbers of so many bits: whether they are the right ones is for whoever read
+        them to check.
+
+        Parameters
+        ----------
+        packed
+            uint8, contiguous, beginning at a multiple of 8 bytes.
+        length
+            Numbers that were packed.
+        out
+            Contiguous integers, filled; the first ones of those.
+
+        Raises
+        ------
+        ValueError
+            ``packed`` is not `bytes_of` them.
+        """
+        if len(packed) != self.bytes_of(length, out.dtype):
+            raise ValueError(f"{len(packed)} bytes are not {length} numbers of {self.bits} bits")
+        unit = unit_length(out.dtype)
+        units = len(out) // unit
+        whole, at = units * self.unit_bytes(out.dtype), units * unit
+        self._unpack(packed[:whole], units, _unsigned(out[:at]))
+        if at < len(out):
+            # The last unit wanted: all of its lanes, whatever is wanted of it.
+            rest = np.empty(SLOTS * _lanes(min(unit, length - at)), out.dtype)
+            last = packed[whole : whole + self._bytes_of_part(min(unit, length - at))]
+            self._unpack(last, 1, _unsigned(rest))
+            out[at:] = rest[: len(out) - at]
+
+    def _unpack(self, packed: AnyArray, units: int, values: AnyArray) -> None:
+        from ooc_graph.layout.packed_loops import unpack  # noqa: PLC0415 - imports numba
+
+        if not units:
+            return
+        lanes = len(values) // (units * SLOTS)
+        words = packed.view(_WORD).astype(np.uint64, copy=False)
+        mask = np.uint64((1 << self.bits) - 1)
+        shape = units, self.bits, lanes
+        unpack(words.reshape(shape), self._base, mask, values.reshape(units, SLOTS, lanes))
+
+    @property
+    def _base(self) -> np.uint64:
+        return np.uint64(self.base % (1 << 64))
+
+
+def unit_length(dtype: np.dtype[Any]) -> int:
+    """Numbers of a unit."""
+    return names.SIDECAR_BYTES // dtype.itemsize
+
+
+def _lanes(length: int) -> int:
+    return -(-length // SLOTS)
+
+
+def _unsigned(values: AnyArray) -> AnyArray:
+    return values.view(f"u{values.dtype.itemsize}")

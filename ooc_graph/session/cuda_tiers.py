@@ -1,0 +1,217 @@
+"""Searches on a CUDA device of graphs that do not fit it: their rows are in pinned host memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.cuda_held import MOST_ROWS
+from ooc_graph.kernels.cuda_tier_bfs import BfsHold
+from ooc_graph.kernels.interface import hubs_hold_much, pull_pays
+from ooc_graph.kernels.sides import hub_rows
+from ooc_graph.kernels.sssp_search import first_rows
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.memory.device_plan import (
+    COLUMNS,
+    BfsPlan,
+    DeviceFacts,
+    DevicePlan,
+    SsspPlan,
+    fill,
+    least_plan,
+    plan_device,
+    rows_within,
+)
+from ooc_graph.session import rank_memory
+from ooc_graph.session.orders import ORDER_OF
+from ooc_graph.session.remembered import Remembered
+from ooc_graph.shards.lengths import count_lengths
+from ooc_graph.shards.survey import spread_share
+
+if TYPE_CHECKING:
+    from ooc_graph.session.place import Place
+    from ooc_graph.shards.load import Graph
+    from ooc_graph.types import Shard
+
+_KERNELS = "bfs", "sssp"
+# Of a device's memory without a limit: what is left to the driver, and to others.
+LEFT_SHARE = 16
+# Host memory a row beside its arcs: names, offsets, tuples, and the tree by internal id.
+_HOST_ROW_BYTES = 48
+# Of a vertex in an answer on the device, while it is made: columns, and parents of those reached.
+# And of a row where names do not fit 32 bits, and are put in place there.
+_ANSWER_BYTES, _WIDE_NAME_BYTES = 32, 16
+
+
+def may_pin(graph: Graph, kernel: str) -> bool:
+    """Whether a CUDA device may search a graph where it is: whether there are kernels for that."""
+    if kernel not in _KERNELS or rank_memory.only_ranks(graph):
+        return False
+    if kernel == "bfs":
+        return True
+    return graph.weight_dtype == np.float32 and _pulling_pays(graph, kernel)
+
+
+@Remembered
+def _pulling_pays(graph: Graph, _: str) -> bool:
+    """Whether hubs hold much, and their weights spread: of a few rows, for it decides speed alone.
+
+    Chunks of the store are read for that.
+    """
+    share = graph.head_share(first_rows(graph.rows))
+    return hubs_hold_much(share) and pull_pays(share, spread_share(graph))
+
+
+def budget_of(place: Place) -> int:
+    """Device memory that a search in a process may use."""
+    memory = place.device.memory_bytes
+    return memory if place.cuda_limits.device_bytes is not None else memory - memory // LEFT_SHARE
+
+
+def pinned_bytes(graph: Graph, kernel: str) -> int:
+    """Pinned host memory that a graph's rows take."""
+    return graph.arcs * (BfsPlan if kernel == "bfs" else SsspPlan).arc_bytes
+
+
+def least_device_bytes(graph: Graph, kernel: str, *, named: bool = False) -> int:
+    """Least device memory of a search with rows in pinned memory; reads the graph's offsets."""
+    return least_plan(kernel, known_facts(graph, kernel, named)).bytes
+
+
+def answer_device_bytes(graph: Graph) -> int:
+    """Device memory that an answer takes which stays there, at most, while it is made."""
+    narrow = graph.first_id is not None and graph.first_id + graph.vertices <= MOST_ROWS
+    return graph.vertices * _ANSWER_BYTES + (0 if narrow else graph.rows * _WIDE_NAME_BYTES)
+
+
+def _host_bytes(graph: Graph) -> int:
+    """Host memory of a search beside rows and answer: id tables, and what is of rows."""
+    table = id_dtype(graph.rows).itemsize + (8 if graph.first_id is None else 0)
+    return graph.vertices * table + graph.rows * _HOST_ROW_BYTES
+
+
+def plan_for(
+    graph: Graph,
+    kernel: str,
+    place: Place,
+    *,
+    answer_bytes: int = 0,
+    named: bool = False,
+    is_held: bool = False,
+) -> BfsPlan | SsspPlan:
+    """Plan for a process that searches; reads the graph's offsets.
+
+    Parameters
+    ----------
+    answer_bytes
+        Host memory of an answer that is not written.
+    named
+        Whether the answer stays on the device.
+    is_held
+        Whether the process has the rows in memory now, which it gives up for those of the plan.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Says the least that would do.
+    """
+    host_bytes = place.process_limit_bytes - _host_bytes(graph) - answer_bytes
+    if is_held:
+        host_bytes = max(host_bytes, pinned_bytes(graph, kernel))
+    more = "raise --memory-limit" if place.is_limited else "that is what is free"
+    limit = place.cuda_limits.pinned_bytes
+    if limit is not None and limit <= host_bytes:
+        host_bytes, more = limit, "raise --host-memory"
+    budget_bytes = budget_for(graph, place, named=named)
+    facts = known_facts(graph, kernel, named)
+    return plan_device(kernel, facts, max(budget_bytes, 0), max(host_bytes, 0), more)
+
+
+def budget_for(graph: Graph, place: Place, *, named: bool) -> int:
+    """As `budget_of`, less an answer that stays on the device."""
+    return budget_of(place) - (answer_device_bytes(graph) if named else 0)
+
+
+def known_facts(graph: Graph, kernel: str, named: bool = False) -> DeviceFacts:
+    """Facts of a graph, with ``named`` for searches whose answers stay on the device.
+
+    Its offsets are read once.
+    """
+    return replace(_facts(graph, kernel), named=named)
+
+
+def facts_of(graph: Graph, kernel: str) -> DeviceFacts:
+    """What a plan for searches of a graph depends on."""
+    beyond = 3, *(1 + 4 * column for column in range(COLUMNS))
+    found = [
+        count_lengths(graph.stored, arrays, graph.rows, beyond)
+        for arrays in graph.offset_arrays(ORDER_OF[kernel])
+    ]
+    # Those of the last side, the in-rows.
+    longer3, *longer = found[-1][1]
+    return DeviceFacts(graph.rows, tuple(side for side, _ in found), tuple(longer), longer3, False)
+
+
+_facts = Remembered(facts_of)
+
+
+def search_within(
+    graph: Graph, kernel: str, budget_bytes: int, device: Any, shard: Shard, room: Any, names: Any
+) -> tuple[Any, DevicePlan]:
+    """A search within a budget of device memory; with less and less where that is refused.
+
+    Parameters
+    ----------
+    device
+        `ooc_graph.kernels.cuda_device.CudaDevice`.
+    shard, room
+        The rows, loaded into the room.
+    names
+        Original ids, or None.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The least was refused.
+    """
+    facts = known_facts(graph, kernel, names is not None)
+    plan = plan_device(kernel, facts, budget_bytes, 1 << 62)
+    # BFS may have to do without the room for levels of four bytes.
+    least = type(plan)(facts, 0).bytes
+    while True:
+        try:
+            return _made(plan, device, shard, room, names), plan
+        except MemoryBudgetError:
+            if plan.bytes <= least:
+                raise
+        # Only now: the frames of the error kept what they had of the memory.
+        # A plan may be far below its budget, and would be the same with a little less.
+        plan = fill(kernel, facts, max(least, min(plan.budget_bytes, plan.bytes) // 4 * 3))
+
+
+def _made(plan: BfsPlan | SsspPlan, device: Any, shard: Shard, room: Any, names: Any) -> Any:
+    if isinstance(plan, BfsPlan):
+        held, deep = (_hold_of(one, shard) for one in (plan, plan.deep))
+        return device.tier_bfs(shard, room, held, deep, original_of=names)
+    share = plan.share.least, plan.share.shift
+    return device.tier_sssp(shard, room, *share, original_of=names)
+
+
+def _hold_of(plan: BfsPlan, shard: Shard) -> BfsHold:
+    """Columns, and whole rows of each side."""
+    return BfsHold(
+        plan.columns, *(rows_within(rows.offsets, plan.hub_arcs) for rows in hub_rows(shard))
+    )
+
+
+def note_of(plan: DevicePlan) -> str:
+    """What is said of a search with rows in pinned memory."""
+    share = 100 * min(1, plan.held_arcs / max(plan.facts.arcs, 1))
+    return (
+        f"{plan.kernel} had {plan.pinned_bytes:,} bytes of rows in pinned host memory, and "
+        f"{plan.bytes:,} bytes on the device with {share:.1f} % of the arcs "
+        f"(of each row {plan.rule})"
+    )

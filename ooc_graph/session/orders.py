@@ -1,0 +1,16 @@
+"""What the ways to search a graph have in common: orders of rows, and a reserve of devices."""
+
+from __future__ import annotations
+
+from ooc_graph.layout.names import APSP, HUB, LIGHT, MULTI_SOURCE_BFS
+
+ORDER_OF = {
+    "bfs": HUB,
+    "sssp": LIGHT,
+    "components": HUB,
+    APSP: LIGHT,
+    MULTI_SOURCE_BFS: HUB,
+}
+"""Order of the rows that a kernel searches."""
+CUDA_FIXED_BYTES = 32 << 20
+"""Device memory that a search takes whatever the graph."""

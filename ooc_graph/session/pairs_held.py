@@ -1,0 +1,104 @@
+"""Answers for many sources that stay in the memory of the process that asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.reductions import Reduced, reduced_dtype
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import REACHED, SOURCE, VERTEX
+from ooc_graph.memory.disk import Moved
+from ooc_graph.session.pair_tasks import Done, PairsTask, solve
+from ooc_graph.session.place import Place
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.workforce import run_all
+from ooc_graph.types import AnyArray, IntArray, Progress
+
+
+class Held:
+    """Answers in memory, complete from the first source to some source.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    sources
+        int64: places of all sources among all vertices.
+    asked
+        What is asked of each.
+    specs
+        Distances, and parents if wanted, as a store would have them.
+
+    Raises
+    ------
+    MemoryError
+        There is no room for all of them.
+    """
+
+    def __init__(
+        self, graph: Graph, sources: IntArray, asked: Asked, specs: Sequence[ArraySpec]
+    ) -> None:
+        self._sources, self._asked, self._specs = sources, asked, specs
+        self._ids = ids_of(graph, asked, sources)
+        self._blocks: dict[str, AnyArray] = {}
+        if asked.reduce is None:
+            self._blocks = {
+                spec.path: np.empty(spec.shape(len(sources)), spec.dtype) for spec in specs
+            }
+        self._reduced: list[Reduced] = []
+        self._done = 0
+
+    def find(self, task: PairsTask, chunks: int, place: Place, progress: Progress) -> Moved:
+        """Search from all sources that are left, so many chunks at a time; what was read.
+
+        What one process finds stays if it is refused memory later.
+        """
+        length = chunks * task.spec.chunk
+        left = range(self._done, len(self._sources), length)
+        parts = [self._sources[start : start + length] for start in left]
+        moved = Moved()
+        if place.client is not None:
+            items = [(task, part) for part in parts]
+            with place.workforce() as workforce:
+                for done in run_all(workforce, progress, task.asked.kernel, solve, items):
+                    moved = moved.plus(self._take(done))
+            return moved
+        with progress.stage(task.asked.kernel, len(self._sources), "sources") as bar:
+            bar.advance(self._done)
+            for part in parts:
+                moved = moved.plus(self._take(solve(task, part)))
+                bar.advance(len(part))
+        return moved
+
+    def _take(self, done: Done) -> Moved:
+        """Keep what was found of the next sources; what was read for them."""
+        if self._asked.reduce is not None:
+            self._reduced.extend(done.found)
+        else:
+            for block, part in zip(self._blocks.values(), done.found, strict=True):
+                block[self._done :][: len(part)] = part
+        self._done += done.sources
+        return done.moved
+
+    @property
+    def columns(self) -> dict[str, AnyArray]:
+        """All columns of the answer."""
+        reduce = self._asked.reduce
+        if reduce is None:
+            return self._ids | self._blocks
+        dtype = reduced_dtype(reduce, self._specs[0].dtype)
+        return {
+            SOURCE: self._ids[SOURCE],
+            REACHED: np.array([one.reached for one in self._reduced], np.int64),
+            reduce: np.array([one.value for one in self._reduced], dtype),
+        }
+
+
+def ids_of(graph: Graph, asked: Asked, sources: IntArray) -> dict[str, IntArray]:
+    """Original ids of sources and of columns."""
+    originals = graph.original_ids()
+    targets = originals if asked.targets is None else originals[asked.targets]
+    return {SOURCE: originals[sources], VERTEX: targets}

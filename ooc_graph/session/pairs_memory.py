@@ -1,0 +1,161 @@
+"""Memory of many sources: of a process that searches from them, of its tasks, and of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.reductions import HISTOGRAM
+from ooc_graph.kernels import floyd_warshall
+from ooc_graph.kernels.cuda_many import BATCH_BYTES as CUDA_BATCH_BYTES
+from ooc_graph.kernels.cuda_many import part_dtype
+from ooc_graph.kernels.cuda_many_host import PART_BYTES
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import HUB, LIGHT
+from ooc_graph.session import resident
+from ooc_graph.session.devices import CUDA
+from ooc_graph.session.pair_tasks import ON_DEVICE
+from ooc_graph.session.place import Place
+from ooc_graph.shards.load import Graph
+
+# A row's lanes are whole vectors.
+_LANE_BYTES = 128
+# Bytes a vertex: id tables, what a thread holds beside its lanes, and what a search of one source
+# holds, where sources are searched from one by one.
+_ID_BYTES, _STATE_BYTES, _SINGLE_BYTES = 24, 32, 64
+# Bytes a vertex that a thread of BFS holds.
+_BFS_BYTES = 100
+# Bytes an arc: neighbour and weight side by side, for searches of one source.
+_PAIRED_BYTES = 8
+# Bytes an arc while negative weights are turned into others.
+_SORTED_BYTES = 40
+# While it is found which arcs are needed, bytes an arc (weights as float64, places of those that
+# stay), and bytes a vertex (distances to 16 landmarks, or from them).
+_PRUNED_ARC_BYTES, _PRUNED_VERTEX_BYTES = 17, 128
+# Of one source where its distances are reduced: what it reaches, and the number; of a bin its
+# count, as Python has it on its way, too.
+_REDUCED_BYTES, _BIN_BYTES = 16, 48
+# Of a number, or of a bin's count, in a column.
+_COUNT_BYTES = 8
+# A parent by internal id; and while parents are found bytes a vertex and thread, two ids and bits.
+_PARENT_BYTES, _SCRATCH_BYTES = 4, 9
+# Of one source of a task that reduces levels: what was counted, as Python has it, too.
+_TALLY_BYTES = 400
+
+
+def beside_bytes(specs: Sequence[ArraySpec], asked: Asked, place: Place, *, in_memory: bool) -> int:
+    """Memory of the answer in the process that searches; with a cluster it is the client's."""
+    if place.client is not None:
+        return 0
+    if in_memory:
+        return answer_bytes(specs, asked)
+    # Numbers become columns of the store when all are found.
+    counts = asked.bins.count if asked.reduce == HISTOGRAM else 1
+    return 0 if asked.reduce is None else specs[0].length * _COUNT_BYTES * (1 + counts)
+
+
+def held_bytes(
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, device: str
+) -> int:
+    """Memory of what this process keeps for such searches: it is not free, and need not be."""
+    if device == CUDA or place.is_limited or place.client is not None:
+        return 0
+    held = resident.held(str(graph.path), graph.identity, asked.kernel)
+    if held is None:
+        return 0
+    is_closed = not asked.hops and held.search.is_closed
+    closed = floyd_warshall.closed_bytes(graph.rows) if is_closed else 0
+    return _kept_bytes(graph, specs, asked) + closed
+
+
+def process_bytes(
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, device: str, lanes: int
+) -> int:
+    """Memory of a process beside the answers."""
+    if device == CUDA:
+        # Rows stay in host memory, too: parents are found there.
+        rows, size = graph.resident_bytes(LIGHT), specs[0].dtype.itemsize
+        shifted = graph.arcs * (_SORTED_BYTES + 4 + size) if graph.has_negative_weights else 0
+        # Page-locked, twice: a part of the answers, or a batch where that is more. Parents are
+        # found from distances to all rows.
+        width = max(specs[0].item_bytes // size, graph.rows if asked.parents else 0)
+        locked = 2 * max(PART_BYTES, width * CUDA_BATCH_BYTES)
+        scratch = graph.rows * place.threads * _SCRATCH_BYTES if asked.parents else 0
+        return rows + shifted + graph.vertices * _ID_BYTES + locked + scratch
+    return _needed_bytes(graph, specs, asked, lanes, place.threads)
+
+
+def _needed_bytes(
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, lanes: int, threads: int
+) -> int:
+    """Memory of a process whatever is asked for: rows, their copies, and what threads hold."""
+    kept = _kept_bytes(graph, specs, asked)
+    if asked.hops:
+        return kept + graph.rows * threads * _BFS_BYTES
+    size, arcs = specs[0].dtype.itemsize, graph.arcs
+    while_sorted = arcs * _SORTED_BYTES if graph.has_negative_weights else 0
+    while_pruned = arcs * _PRUNED_ARC_BYTES + 2 * graph.rows * _PRUNED_VERTEX_BYTES
+    lane_bytes = -(-lanes * size // _LANE_BYTES) * _LANE_BYTES
+    state = graph.rows * threads * (lane_bytes + _STATE_BYTES + _SINGLE_BYTES)
+    return kept + max(while_sorted, while_pruned) + state
+
+
+def _kept_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
+    """Memory of what a process keeps from task to task, at most: rows, their copies, ids."""
+    ids = graph.vertices * _ID_BYTES
+    if asked.hops:
+        return graph.resident_bytes(HUB) + ids
+    # Arcs that somebody needs are copied; so are reweighted ones, in the distances' type.
+    rows = copies = graph.resident_bytes(LIGHT)
+    if graph.has_negative_weights:
+        copies = 2 * (rows + graph.arcs * specs[0].dtype.itemsize)
+    return rows + copies + graph.arcs * _PAIRED_BYTES + ids
+
+
+def task_bytes(
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    sources: int,
+    place: Place,
+    device: str,
+    in_memory: bool,
+) -> int:
+    """Memory of the answers of the tasks that a process has at once.
+
+    One task searches at a time; meanwhile those of the other threads still write what they found,
+    or have it sent. In this process answers that stay in memory are copied before the next task.
+    """
+    if asked.hops and asked.reduce is not None:
+        return sources * (_TALLY_BYTES + _reduced_bytes(asked)) * place.threads
+    if device == CUDA:
+        source_bytes = _source_bytes(graph, specs[0], asked)
+    else:
+        source_bytes = graph.rows * sum(spec.dtype.itemsize for spec in specs)
+    if in_memory and asked.reduce is None:
+        source_bytes += sum(spec.item_bytes for spec in specs)
+    if asked.reduce is not None:
+        source_bytes += _reduced_bytes(asked)
+    tasks = 1 if in_memory and place.client is None else place.threads
+    return sources * source_bytes * tasks
+
+
+def _source_bytes(graph: Graph, spec: ArraySpec, asked: Asked) -> int:
+    """Memory of what a CUDA device gives of one source."""
+    if asked.reduce in ON_DEVICE:
+        return part_dtype(spec.dtype).itemsize
+    if asked.parents:
+        return graph.rows * (spec.dtype.itemsize + _PARENT_BYTES)
+    # In the order of the columns, whatever rows the graph has.
+    return spec.item_bytes
+
+
+def answer_bytes(specs: Sequence[ArraySpec], asked: Asked) -> int:
+    """Memory of all that was asked for."""
+    item = sum(spec.item_bytes for spec in specs)
+    return specs[0].length * (item if asked.reduce is None else _reduced_bytes(asked))
+
+
+def _reduced_bytes(asked: Asked) -> int:
+    """Memory of what is kept of one source."""
+    return _REDUCED_BYTES + (asked.bins.count * _BIN_BYTES if asked.reduce == HISTOGRAM else 0)

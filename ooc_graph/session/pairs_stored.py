@@ -1,0 +1,99 @@
+"""How many sources are searched from at once where a graph's arcs stay in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.reductions import HISTOGRAM
+from ooc_graph.kernels.many_search import LANES
+from ooc_graph.kernels.tier_johnson import lane_bytes
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.session.place import Place
+from ooc_graph.session.source_tiers import BATCHES, ONE_BY_ONE, methods_of, takes_one_by_one
+from ooc_graph.shards.load import Graph
+
+LANES_STORED = (LANES, LANES // 2, LANES // 4)
+"""Most sources of a batch: the first that memory allows."""
+Way = tuple[str, int, int, int]
+# Bytes a column while rows of the answer are made: its place, whether it is none, a distance, and
+# what is made of a row: parents and who has them, or a copy of what is reached, or its bins.
+_COLUMN_BYTES, _PARENTS_BYTES, _REDUCING_BYTES = 17, 33, 42
+# Of one source where its distances are reduced: as Python has the numbers.
+_REDUCED_BYTES, _BIN_BYTES = 200, 48
+
+
+def sizes(
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, *, in_memory: bool
+) -> Iterator[Way]:
+    """Ways to divide the sources, those that hold more first.
+
+    Yields
+    ------
+    method
+        One of `ooc_graph.session.source_tiers.methods_of`.
+    lanes, chunks
+        Sources searched from at once, and chunks of a task.
+    beside_bytes
+        Memory of a process beside the rows and what searches of one source hold.
+    """
+    ways: list[tuple[str, int]] = []
+    for method in methods_of(graph, asked.kernel):
+        ways += [(method, lanes) for lanes in (LANES_STORED if method == BATCHES else (1,))]
+    for method, lanes in ways:
+        length = specs[0].chunk
+        chunks = -(-lanes // length)
+        sources = min(chunks * length, specs[0].length)
+        state = 0
+        if method == BATCHES:
+            ids = id_dtype(graph.rows).itemsize if asked.parents else 0
+            state = graph.rows * lane_bytes(specs[0].dtype, lanes, ids)
+        answers = _task_bytes(graph, specs, asked, sources, lanes, in_memory)
+        tasks = 1 if in_memory and place.client is None else place.threads
+        yield method, lanes, chunks, state + tasks * answers
+
+
+def in_turn(
+    graph: Graph, kernel: str, spec: ArraySpec, ways: Sequence[Way], room_bytes: int
+) -> list[Way]:
+    """Ways as they are to be tried: those first that hold more, unless one by one is faster.
+
+    Parameters
+    ----------
+    spec
+        Of the distances.
+    ways
+        As `sizes` yields them.
+    room_bytes
+        Memory of a process for what they hold and for rows.
+    """
+    lane_bytes = LANES * spec.dtype.itemsize
+    singly = [
+        way
+        for way in ways
+        if way[0] == ONE_BY_ONE and takes_one_by_one(graph, kernel, lane_bytes, room_bytes - way[3])
+    ]
+    return singly + [way for way in ways if way not in singly]
+
+
+def _task_bytes(
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    sources: int,
+    lanes: int,
+    in_memory: bool,
+) -> int:
+    """Memory of the answers of one task, and of what they are turned into."""
+    row = graph.rows * sum(spec.dtype.itemsize for spec in specs)
+    width = specs[0].width or 0
+    columns = width * _COLUMN_BYTES
+    if asked.reduce is not None:
+        bins = asked.bins.count * _BIN_BYTES if asked.reduce == HISTOGRAM else 0
+        reduced = sources * (_REDUCED_BYTES + bins)
+        return min(lanes, sources) * row + columns + width * _REDUCING_BYTES + reduced
+    if asked.parents:
+        columns += width * _PARENTS_BYTES
+    block = sum(spec.item_bytes for spec in specs) if in_memory else 0
+    return sources * (row + block) + columns

@@ -1,0 +1,161 @@
+"""Searches from many sources of graphs whose arcs do not fit memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.interface import hubs_hold_much
+from ooc_graph.kernels.many_choice import is_long_and_thin
+from ooc_graph.kernels.many_search import require_room
+from ooc_graph.kernels.sssp_search import first_rows
+from ooc_graph.layout.names import APSP, LIGHT, MULTI_SOURCE_BFS, OUT
+from ooc_graph.memory.disk import Moved
+from ooc_graph.memory.plan import Facts, Plan, least_bytes, plan_disk
+from ooc_graph.session import tiers
+from ooc_graph.session.machine import give_back_freed_memory
+from ooc_graph.session.warmup import TIERS, warm
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tiers import TierSearch, load_side
+
+KERNELS = (APSP, MULTI_SOURCE_BFS)
+
+
+ONE_BY_ONE, BATCHES = "one by one", "batches"
+"""Methods: single searches one after another, and passes over arcs that serve many sources."""
+
+
+def methods_of(graph: Graph, kernel: str) -> tuple[str, ...]:
+    """Methods that will do, the faster one first.
+
+    A single search needs weights of 0 or more. It reads few arcs where hubs hold much of a graph,
+    and takes 16 bytes of a row's state, where the least batch takes 144.
+    """
+    if kernel == MULTI_SOURCE_BFS:
+        return (ONE_BY_ONE,)
+    if graph.has_negative_weights:
+        return (BATCHES,)
+    if hubs_hold_much(graph.head_share(first_rows(graph.rows))):
+        return (ONE_BY_ONE,)
+    return BATCHES, ONE_BY_ONE
+
+
+def takes_one_by_one(graph: Graph, kernel: str, lane_bytes: int, budget_bytes: int) -> bool:
+    """Whether searches one by one beat batches that would have room.
+
+    They do in a long thin graph, if all of its arcs have. With few of them missing they read the
+    store again and again, each source for itself, and batches win by far.
+
+    Parameters
+    ----------
+    lane_bytes
+        Of a row's distances in the largest batch.
+    budget_bytes
+        Memory that there would be for searches one by one, beside the answers.
+    """
+    if ONE_BY_ONE not in methods_of(graph, kernel):
+        return False
+    facts = known_facts(graph, kernel, ONE_BY_ONE)
+    if not is_long_and_thin(graph.rows, facts.sides[0].arcs, lane_bytes):
+        return False
+    if budget_bytes < least_bytes(facts):
+        return False
+    return plan_disk(facts, budget_bytes).head_arcs == facts.arcs
+
+
+def _single(kernel: str) -> str:
+    return "bfs" if kernel == MULTI_SOURCE_BFS else "sssp"
+
+
+def may_stay(graph: Graph, kernel: str) -> bool:
+    """Whether a graph's arcs can stay in a store while many sources are searched from."""
+    return tiers.has_tiers(graph, _single(kernel))
+
+
+def known_facts(graph: Graph, kernel: str, method: str) -> Facts:
+    """What a plan depends on; reads the graph's offsets once."""
+    facts = tiers.known_facts(graph, _single(kernel))
+    if method != BATCHES:
+        return facts
+    # Distances are pushed: in-arcs are not looked at.
+    return replace(facts, kernel=APSP, sides=facts.sides[:1])
+
+
+def plan_within(graph: Graph, kernel: str, method: str, budget_bytes: int) -> Plan:
+    """Plan of what is in memory, beside a batch's lanes and the answers.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Says the least that would do.
+    """
+    return plan_disk(known_facts(graph, kernel, method), budget_bytes)
+
+
+def least_within(graph: Graph, kernel: str, method: str) -> int:
+    """Least memory beside a batch's lanes and the answers."""
+    return least_bytes(known_facts(graph, kernel, method))
+
+
+def note_before(graph: Graph, kernel: str, method: str, budget_bytes: int, lanes: int) -> str:
+    """What is said before many sources are searched from with arcs in the store."""
+    plan = plan_within(graph, kernel, method, budget_bytes)
+    how = f"in batches of {lanes} sources" if method == BATCHES else ONE_BY_ONE
+    share = 100 * plan.head_arcs / max(plan.facts.arcs, 1)
+    return (
+        f"{kernel} leaves arcs in the store, holds {share:.1f} % of those that it looks at in "
+        f"memory ({plan.rule} of each row), and searches {how}"
+    )
+
+
+def note_after(kernel: str, moved: Moved) -> str:
+    """What is said when that is done."""
+    return f"{kernel} read {moved.bytes:,} bytes of the store for {moved.rows:,} rows"
+
+
+def load_within(
+    graph: Graph, kernel: str, method: str, budget_bytes: int, device: CpuDevice
+) -> TierSearch:
+    """Bring what a budget has room for into memory; where weights are negative, find potentials.
+
+    Parameters
+    ----------
+    method
+        One of `methods_of`.
+    budget_bytes
+        Memory beside a batch's lanes and the answers.
+
+    Raises
+    ------
+    NegativeCycleError, InputError
+        As `ooc_graph.kernels.many_johnson.CpuJohnson`.
+    MemoryBudgetError
+        Says the least that would do.
+    CorruptStoreError
+        Names the chunk.
+    """
+    if method == BATCHES:
+        warm(APSP, graph, device, variant=TIERS)
+        return _load_batches(graph, plan_within(graph, kernel, method, budget_bytes), device)
+    single = _single(kernel)
+    warm(single, graph, device, variant=TIERS)
+    loaded = tiers.load_within(graph, single, budget_bytes, device)
+    rows = loaded.sides[0].rows
+    search = device.tier_singly(loaded.search, rows)
+    if single == "sssp":
+        # The bounds are those of searches in memory.
+        heaviest = max(side.heaviest for side in loaded.sides)
+        require_room(heaviest, graph.rows, search.dtype, None)
+    return replace(loaded, search=search)
+
+
+def _load_batches(graph: Graph, plan: Plan, device: CpuDevice) -> TierSearch:
+    side = load_side(graph, OUT, LIGHT, plan)
+    try:
+        side.units.keeping = True
+        search = device.tier_apsp(side.rows, side.heaviest)
+    except BaseException:
+        side.units.close()
+        raise
+    give_back_freed_memory()
+    return TierSearch(search, (side,), plan)

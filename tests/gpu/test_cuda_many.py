@@ -1,0 +1,408 @@
+"""Many sources at once on a CUDA device: the bytes of the CPU, on every way to ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.errors import InputError, MemoryBudgetError, NegativeCycleError, UsageError
+from ooc_graph.kernels import cuda_many, cuda_many_host, cuda_many_prune
+from ooc_graph.kernels.cuda_johnson import CudaJohnson
+from ooc_graph.kernels.cuda_many import Crews, CudaManySearch
+from ooc_graph.kernels.cuda_modules import cuda, free_unused
+from ooc_graph.kernels.cuda_pinned import pinned_buffer
+from ooc_graph.kernels.many_johnson import CpuJohnson
+from ooc_graph.kernels.team import Team
+from ooc_graph.layout import metadata
+from ooc_graph.session import resident
+from ooc_graph.types import AnyArray, IntArray, Rows
+from tests.gpu.comparison import graph, light_sides
+from tests.gpu.graphs import GRAPHS
+from tests.gpu.memory import assert_refused_without_memory, refuse_each_allocation
+from tests.test_pairs import stopped_after
+
+TEAM = Team(4)
+SHAPES = [
+    *(f"kronecker {scale}" for scale in (4, 9, 13)),
+    *("skewed", "skewed, directed", "sparse, directed", "path", "path, directed", "star"),
+    *("pieces", "grid", "one edge", "zero weights", "equal weights", "plateaus, directed"),
+    *("absorbed weights", "grid of plateaus"),
+]
+MANY, FEW = 300, 5
+
+
+def sides(name: str, weights: str) -> tuple[Rows, Rows]:
+    out, into, _ = light_sides(graph(name, weights))
+    return out, into
+
+
+def shifted(rows: Rows, by: AnyArray, *, into: bool) -> Rows:
+    """Rows whose weights ``by`` has made negative, in part; light first again."""
+    assert rows.weights is not None
+    row = np.repeat(np.arange(len(by)), np.diff(rows.offsets.astype(np.int64)))
+    source, target = (rows.neighbors, row) if into else (row, rows.neighbors)
+    weights = ((rows.weights + by[source]) - by[target]).astype(rows.weights.dtype)
+    order = np.lexsort((rows.neighbors, weights, row))
+    return Rows(rows.offsets, rows.neighbors[order], weights[order])
+
+
+def negative_sides(name: str, weights: str) -> tuple[Rows, Rows]:
+    out, into = sides(name, weights)
+    random = np.random.default_rng(2)
+    by = random.integers(0, 64, len(out.offsets) - 1)
+    if weights.startswith("float"):
+        # Exact in both types, so that no cycle becomes negative.
+        by = by / 64
+    return shifted(out, by, into=False), shifted(into, by, into=True)
+
+
+def some(rows: Rows, count: int) -> IntArray:
+    vertices = len(rows.offsets) - 1
+    chosen = np.random.default_rng(3).permutation(vertices)[: count - 2]
+    return np.concatenate([[0, vertices - 1], chosen]).astype(np.int64)
+
+
+@cache
+def right(name: str, weights: str, count: int) -> tuple[IntArray, AnyArray]:
+    out, into = sides(name, weights)
+    sources = some(out, count)
+    return sources, CpuJohnson(out, into, TEAM).run(sources)
+
+
+@pytest.mark.parametrize("weights", ["float32", "float64", "int32", "long paths"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_same_bytes_as_the_cpu(name: str, weights: str) -> None:
+    out, into = sides(name, weights)
+    for count in (FEW, MANY):
+        sources, expected = right(name, weights, count)
+        found = CudaJohnson(out, into, threads=2).run(sources)
+        assert found.dtype == expected.dtype
+        assert found.tobytes() == expected.tobytes(), count
+
+
+@pytest.mark.parametrize("crews", [1, 3, 1000])
+@pytest.mark.parametrize("weights", ["float32", "float64"])
+def test_however_blocks_are_divided(
+    crews: int, weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def divided(self: CudaManySearch, lanes: int, batches: int) -> Crews:
+        blocks = 2 * int(cuda().cuda.Device().attributes["MultiProcessorCount"])
+        size = max(1, blocks // crews)
+        return Crews(size, min(blocks // size, batches))
+
+    names = "kronecker 13", "skewed, directed"
+    reduced = {}
+    for name in names:
+        plain = CudaJohnson(*sides(name, weights)).search
+        reduced[name] = plain.reduce(right(name, weights, MANY)[0]).tobytes()
+    monkeypatch.setattr(CudaManySearch, "_crews", divided)
+    monkeypatch.setattr(CudaManySearch, "_shared_bytes", lambda *_: (1 << 15, False))
+    for name in names:
+        sources, expected = right(name, weights, MANY)
+        search = CudaJohnson(*sides(name, weights))
+        assert search.run(sources).tobytes() == expected.tobytes(), name
+        # Sums are added up in one order, whoever does it.
+        assert search.search.reduce(sources).tobytes() == reduced[name], name
+
+
+def test_later_launches_have_as_many_crews(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources, expected = right("kronecker 13", "float32", MANY)
+    search = CudaJohnson(*sides("kronecker 13", "float32"))
+    search.expect(len(sources))
+    # Half of the memory is for batches: two crews fit that.
+    crew_bytes = search.search.core.rows * search.search.lanes * 4
+    given: list[Crews] = []
+    plain = CudaManySearch._crews
+
+    def left() -> tuple[int, int]:
+        most = 5 * crew_bytes
+        return most - sum(buffer.nbytes for buffer in search.search._buffers.values()), most
+
+    def divided(self: CudaManySearch, lanes: int, batches: int) -> Crews:
+        given.append(plain(self, lanes, batches))
+        return given[-1]
+
+    monkeypatch.setattr(cuda_many, "device_bytes", left)
+    monkeypatch.setattr(CudaManySearch, "_crews", divided)
+    for _ in range(3):
+        assert search.run(sources).tobytes() == expected.tobytes()
+    assert given[0].crews == 2
+    assert given == given[:1] * len(given)
+
+
+def test_arcs_that_nobody_needs_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, into = sides("kronecker 13", "float32")
+    search = CudaJohnson(out, into).search
+    arcs = len(search.core.row)
+    search.expect(MANY)
+    assert len(search.core.row) < arcs / 2
+    # Where landmarks do not reach everything in time, all arcs stay.
+    monkeypatch.setattr(cuda_many_prune, "MOST_PASSES", 3)
+    long = CudaJohnson(*sides("path", "float32"))
+    sources, expected = right("path", "float32", MANY)
+    assert long.run(sources).tobytes() == expected.tobytes()
+    assert len(long.search.core.row) == len(sides("path", "float32")[0].neighbors) - 4
+
+
+@pytest.mark.parametrize("scale", [2.0**120, 2.0**200])
+def test_no_arcs_are_dropped_where_lengths_may_exceed_floats(scale: float) -> None:
+    rows, _ = sides("kronecker 13", "float64")
+    assert rows.weights is not None
+    heavy = Rows(rows.offsets, rows.neighbors, rows.weights * scale)
+    sources, plain = right("kronecker 13", "float64", MANY)
+    search = CudaJohnson(heavy, heavy)
+    arcs = len(search.search.core.row)
+    # A power of two: the same bits but for the exponent.
+    assert search.run(sources).tobytes() == (plain * scale).tobytes()
+    assert len(search.search.core.row) == arcs
+
+
+@pytest.mark.parametrize("weights", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("name", ["skewed, directed", "sparse, directed", "path, directed"])
+def test_negative_weights_and_parents(name: str, weights: str) -> None:
+    out, into = negative_sides(name, weights)
+    assert out.weights is not None
+    assert out.weights.min() < 0
+    cpu, device = CpuJohnson(out, into, TEAM), CudaJohnson(out, into, threads=2)
+    for count in (FEW, MANY):
+        sources = some(out, count)
+        assert device.run(sources).tobytes() == cpu.run(sources).tobytes()
+    for found, expected in zip(
+        device.run_with_parents(sources[:20]), cpu.run_with_parents(sources[:20]), strict=True
+    ):
+        assert found.tobytes() == expected.tobytes()
+
+
+def test_a_negative_cycle_is_shown() -> None:
+    weights = np.array([1.0, -3.0, 1.0])
+    out = Rows(np.array([0, 1, 2, 3], np.uint64), np.array([1, 2, 0], np.uint32), weights)
+    into = Rows(out.offsets, np.array([2, 0, 1], np.uint32), weights[[2, 0, 1]])
+    with pytest.raises(NegativeCycleError) as caught:
+        CudaJohnson(out, into)
+    assert sorted(caught.value.cycle) == [0, 1, 2]
+    assert caught.value.weight == -1
+
+
+def test_sums_that_may_not_fit_are_refused() -> None:
+    out, into = sides("one edge", "float32")
+    for heaviest in (np.float32(3e38), np.int64(1 << 60)):
+        weights = np.full(2, heaviest)
+        rows = [Rows(side.offsets, side.neighbors, weights) for side in (out, into)]
+        with pytest.raises(InputError):
+            CudaJohnson(rows[0], rows[0])
+
+
+@pytest.mark.parametrize("part_bytes", [1, 1 << 20])
+def test_answers_in_parts(part_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_many_host, "PART_BYTES", part_bytes)
+    sources, expected = right("skewed", "float32", MANY)
+    search = CudaJohnson(*sides("skewed", "float32"), threads=3)
+    memory = cuda().cuda.alloc_pinned_memory(expected.nbytes)
+    pinned = np.frombuffer(memory, np.float32, expected.size).reshape(expected.shape)
+    for answer in (np.empty_like(expected), pinned):
+        answer.fill(-1)
+        assert search.run(sources, answer) is answer
+        assert answer.tobytes() == expected.tobytes()
+    assert search.run(sources[:0]).shape == (0, expected.shape[1])
+
+
+def test_answers_where_no_memory_may_be_locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: list[int] = []
+
+    def refuse(size_bytes: int) -> Any:
+        refused.append(size_bytes)
+        # cudaErrorMemoryAllocation
+        raise cuda().cuda.runtime.CUDARuntimeError(2)
+
+    monkeypatch.setattr(cuda_many_host, "PART_BYTES", 1)
+    sources, expected = right("skewed", "float32", MANY)
+    search = CudaJohnson(*sides("skewed", "float32"), threads=3)
+    monkeypatch.setattr(cuda().cuda, "alloc_pinned_memory", refuse)
+    assert search.run(sources).tobytes() == expected.tobytes()
+    assert len(refused) == 2
+
+
+def test_locked_memory_is_given_back() -> None:
+    pool = cuda().get_default_pinned_memory_pool()
+    buffer = pinned_buffer(1 << 20)
+    del buffer
+    assert pool.n_free_blocks()
+    free_unused()
+    assert not pool.n_free_blocks()
+
+
+@pytest.mark.parametrize("weights", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("name", ["kronecker 9", "sparse, directed"])
+def test_reductions(name: str, weights: str) -> None:
+    sources, expected = right(name, weights, MANY)
+    search = CudaJohnson(*sides(name, weights))
+    vertices = expected.shape[1]
+    targets = np.random.default_rng(4).permutation(vertices)[: vertices // 3].astype(np.int64)
+    targets[::7] = -1
+    far = expected == (np.inf if expected.dtype.kind == "f" else np.iinfo(np.int64).max)
+    middle = np.median(expected[~far]).astype(expected.dtype)
+    for aimed in (np.arange(vertices), targets):
+        own = np.where(np.isin(sources, aimed), np.argmax(sources[:, None] == aimed, axis=1), -1)
+        for most in (None, middle):
+            columns = aimed[aimed >= 0]
+            reached = ~far[:, columns] & (most is None or expected[:, columns] <= most)
+            values = np.where(reached, expected[:, columns], 0)
+            rows = search.run_columns(sources, aimed, own, most)
+            top = np.array(np.inf if rows.dtype.kind == "f" else np.iinfo(np.int64).max)
+            assert (rows[:, aimed < 0] == top).all()
+            kept = np.where(reached, expected[:, columns], top.astype(rows.dtype))
+            assert rows[:, aimed >= 0].tobytes() == kept.tobytes()
+            found = search.reduce(sources, aimed, own, most)
+            assert found["reached"].tolist() == reached.sum(axis=1).tolist()
+            assert found["largest"].tobytes() == values.max(axis=1).tobytes()
+            np.testing.assert_allclose(found["sum"], values.sum(axis=1, dtype=float), rtol=1e-12)
+            if weights == "int64":
+                assert found["exact"].tolist() == values.sum(axis=1).tolist()
+            again = search.reduce(sources, aimed, own, most)
+            assert again.tobytes() == found.tobytes()
+
+
+def test_too_little_memory_is_said() -> None:
+    out, into = sides("kronecker 13", "float32")
+    sources, _ = right("kronecker 13", "float32", MANY)
+
+    def search() -> object:
+        return CudaJohnson(out, into).run(sources)
+
+    search()
+    words = "does not fit the device"
+    assert_refused_without_memory(search, 1 << 20, words)
+    refuse_each_allocation(search, 20, every=5)
+
+
+EDGES = 30_000
+
+
+@pytest.fixture(scope="module", params=["float32", "int64", "negative"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    random = np.random.default_rng(5)
+    source = (4_000 * random.random(EDGES) ** 3).astype(np.int64) * 3 + 1
+    target = random.integers(0, 4_500, EDGES) * 3 + 1
+    weight = random.integers(0, 50, EDGES)
+    keep = source != target
+    if request.param == "negative":
+        weight = weight + (source % 40) - (target % 40)
+    edges = (
+        source[keep],
+        target[keep],
+        weight[keep].astype("int64" if request.param == "negative" else request.param),
+    )
+    folder = tmp_path_factory.mktemp("stores") / f"{request.param}.zarr"
+    return og.build(edges, folder, directed=True, device="cpu")
+
+
+def columns(result: Any) -> dict[str, bytes]:
+    return {name: np.asarray(result.read(name)).tobytes() for name in result.names}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Devices that searches ask for."""
+    found: list[str] = []
+    plain = resident.device
+    monkeypatch.setattr(resident, "device", lambda name="cpu": found.append(name) or plain(name))
+    resident.release()
+    yield found
+    resident.release()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"parents": True},
+        {"targets": 40, "cutoff": 60},
+        {"reduce": "eccentricity"},
+        {"reduce": "eccentricity", "cutoff": -1},
+        {"reduce": "histogram", "bins": 5, "bin_width": 20},
+    ],
+    ids=str,
+)
+def test_the_api_gives_the_bytes_of_the_cpu(
+    store: og.Graph, options: dict[str, Any], asked: list[str], tmp_path: Path
+) -> None:
+    originals = store.original_ids()
+    given = dict(options)
+    if "targets" in given:
+        given["targets"] = originals[::9][: given["targets"]]
+    sources = originals[::13]
+    expected = columns(og.johnson(store, sources, device="cpu", **given))
+    assert "cuda" not in asked
+    found = og.johnson(store, sources, device="auto", **given)
+    assert "cuda" in asked
+    assert columns(found) == expected
+    kept = og.johnson(store, sources, device="cuda", out=tmp_path / "d.zarr", **given)
+    assert columns(kept) == expected
+
+
+@pytest.mark.parametrize("reduce", ["sum", "closeness"])
+def test_sums_are_those_of_the_cpu_but_for_rounding(store: og.Graph, reduce: str) -> None:
+    sources = store.original_ids()[::13]
+    results = [
+        og.johnson(store, sources, reduce=reduce, device=device) for device in ("cpu", "cuda")
+    ]
+    expected, found = (result.read(reduce) for result in results)
+    assert found.dtype == expected.dtype
+    if found.dtype.kind == "i":
+        assert found.tolist() == expected.tolist()
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    reached = [result.read("reached").tolist() for result in results]
+    assert reached[0] == reached[1]
+
+
+@pytest.mark.parametrize("reduce", [None, "eccentricity", "sum"])
+def test_a_stopped_run_goes_on_on_the_device(
+    store: og.Graph, reduce: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def length(elements: int, itemsize: int) -> int:
+        return max(1, min(elements, (1 << 18) // itemsize))
+
+    # A few sources a chunk; arrays of single numbers stay whole.
+    monkeypatch.setattr(metadata, "chunk_length", length)
+    sources, out = store.original_ids()[::13], tmp_path / "d.zarr"
+    with stopped_after(2) as first, pytest.raises(RuntimeError, match="stopped"):
+        og.johnson(store, sources, out=out, reduce=reduce, device="cpu")
+    with stopped_after(1000) as again:
+        found = og.johnson(store, sources, out=out, reduce=reduce, device="cuda")
+    # What has other last bits there is not gone on with.
+    is_rounded = reduce == "sum" and found.read("sum").dtype.kind == "f"
+    units = again if is_rounded else [*first, *again]
+    assert sorted(units) == list(range(max(again) + 1))
+    if not is_rounded:
+        expected = og.johnson(store, sources, reduce=reduce, device="cpu")
+        assert columns(found) == columns(expected)
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+def test_a_graph_without_arcs(device: str) -> None:
+    loops = og.from_edges([0, 1], [0, 1], [1.0, 2.0])
+    assert og.johnson(loops, device=device).distance.tolist() == [[0, np.inf], [np.inf, 0]]
+    reduced = og.johnson(loops, reduce="sum", device=device)
+    assert reduced.read("sum").tolist() == [0, 0]
+    assert reduced.read("reached").tolist() == [1, 1]
+
+
+def test_what_the_device_does_not_do(store: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resident, "_CUDA_MANY_BYTES", 1 << 40)
+    with pytest.raises(MemoryBudgetError, match="bytes of device memory"):
+        og.johnson(store, [1], device="cuda")
+    on_cpu = og.johnson(store, [1], device="cpu").distance
+    assert og.johnson(store, [1]).distance.tobytes() == on_cpu.tobytes()
+    with pytest.raises(UsageError, match="use --device cpu"):
+        og.multi_source_bfs(store, [1], device="cuda")
+
+
+def test_every_shape_is_there() -> None:
+    assert set(SHAPES) <= set(GRAPHS)

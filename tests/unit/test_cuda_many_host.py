@@ -1,0 +1,338 @@
+"""What of many sources on CUDA devices runs without one: tiles, reductions, and who does it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.answers.columns import SourceColumns
+from ooc_graph.answers.pairs import Asked, SourceRows, own_columns, pairs_specs
+from ooc_graph.answers.parts import SourceParts
+from ooc_graph.answers.reductions import Bins
+from ooc_graph.errors import InputError, MemoryBudgetError, UsageError
+from ooc_graph.kernels import cuda_many
+from ooc_graph.kernels.cuda_many import part_dtype
+from ooc_graph.kernels.cuda_many_core import SHARED_ROW, TILE_ARCS, tiles_of
+from ooc_graph.kernels.cuda_many_prune import fit_floats
+from ooc_graph.session import pairs, resident
+from ooc_graph.session.devices import AUTO, CUDA, Device
+from ooc_graph.session.pair_tasks import PairsTask
+from ooc_graph.session.pairs_plan import device_for, plan_of
+from ooc_graph.types import INT64_UNREACHED
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tiles_hold_whole_rows_or_share_one(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    longest = int(random.choice([1, 5, 33, 200]))
+    counts = random.integers(0, longest + 1, int(random.integers(0, 300))).astype(np.int64)
+    tile = tiles_of(counts)
+    first = (tile & ~SHARED_ROW).astype(np.int64)
+    arcs = int(counts.sum())
+    assert first[0] == 0
+    assert first[-1] == arcs
+    assert not tile[-1] & SHARED_ROW
+    lengths = np.diff(first)
+    assert ((lengths > 0) & (lengths <= TILE_ARCS)).all()
+    row = np.repeat(np.arange(len(counts)), counts)
+    tiles_of_row = [set() for _ in counts]
+    for number, (begin, end) in enumerate(pairwise(first.tolist())):
+        for at in row[begin:end]:
+            tiles_of_row[at].add(number)
+    for at, numbers in enumerate(tiles_of_row):
+        shared = [bool(tile[number] & SHARED_ROW) for number in numbers]
+        # A row of several tiles has them for itself, and only such tiles are marked.
+        assert all(shared) if counts[at] > TILE_ARCS else not any(shared)
+        if counts[at] <= TILE_ARCS:
+            assert len(numbers) <= 1
+
+
+def _parts(answer: np.ndarray, far: Any) -> np.ndarray:
+    """What the device would tell of these distances."""
+    reached = answer < far
+    values = np.where(reached, answer, 0)
+    parts = np.zeros(len(answer), part_dtype(answer.dtype))
+    parts["reached"], parts["largest"] = reached.sum(axis=1), values.max(axis=1)
+    parts["sum"] = values.sum(axis=1, dtype=np.float64)
+    if answer.dtype.kind == "i":
+        parts["exact"] = values.sum(axis=1)
+    return parts
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("aimed", [False, True])
+@pytest.mark.parametrize("reduce", ["eccentricity", "sum", "closeness"])
+def test_reductions_of_the_device_are_those_of_distances(
+    dtype: str, aimed: bool, reduce: str
+) -> None:
+    random = np.random.default_rng(3)
+    # Vertices 4 and 9 have no row.
+    internal_of = np.array([3, 0, 1, 2, -1, 4, 5, 6, 7, -1])
+    ids = SimpleNamespace(internal_of=internal_of)
+    far = INT64_UNREACHED if dtype == "int64" else np.inf
+    sources = np.array([0, 4, 5, 9, 2])
+    answer = random.integers(1, 9, (3, 8)).astype(dtype)
+    answer[random.random(answer.shape) < 0.3] = far
+    answer[np.arange(3), internal_of[sources[[0, 2, 4]]]] = 0
+    targets = np.array([9, 2, 7, 0]) if aimed else None
+    asked = Asked(targets, None, reduce)
+    columns = internal_of if targets is None else internal_of[targets]
+    counted = answer[:, columns[columns >= 0]]
+    expected = SourceRows(answer, sources, ids, asked)  # type: ignore[arg-type]
+    found = SourceParts(_parts(counted, far), sources, ids, asked)  # type: ignore[arg-type]
+    assert found.reduced(reduce) == expected.reduced(reduce)
+    assert found.part(1, 4).reduced(reduce) == expected.part(1, 4).reduced(reduce)
+
+
+@pytest.mark.parametrize("cutoff", [None, 5, -1])
+@pytest.mark.parametrize("aimed", [False, True])
+def test_columns_of_the_device_are_those_of_rows(aimed: bool, cutoff: int | None) -> None:
+    random = np.random.default_rng(4)
+    internal_of = np.array([3, 0, 1, 2, -1, 4, 5, 6, 7, -1])
+    ids: Any = SimpleNamespace(internal_of=internal_of)
+    sources, far = np.array([0, 4, 5, 9, 2]), INT64_UNREACHED
+    answer = random.integers(1, 9, (3, 8))
+    answer[random.random(answer.shape) < 0.3] = far
+    rows = internal_of[sources[[0, 2, 4]]]
+    answer[np.arange(3), rows] = 0
+    targets = np.array([9, 2, 7, 0]) if aimed else None
+    bins = Bins(4, 2)
+    asked = Asked(targets, cutoff, "histogram", bins=bins)
+    expected = SourceRows(answer, sources, ids, asked)
+    # What the device does: columns in order, the cutoff, and the sources' own.
+    places = internal_of if targets is None else internal_of[targets]
+    given = np.where(places < 0, far, answer[:, places])
+    given[given > (far if cutoff is None else cutoff)] = far
+    own = own_columns(sources, asked)
+    assert (own >= 0).tolist() == [
+        cutoff != -1 and (targets is None or source in targets) for source in sources
+    ]
+    for row, column in zip(given, own[internal_of[sources] >= 0], strict=True):
+        if column >= 0:
+            row[column] = 0
+    found = SourceColumns(given, sources, ids, asked)
+    assert found.width == expected.width
+    assert found.whole is None
+    for first, last in ((0, 5), (1, 3)):
+        parts = found.part(first, last), expected.part(first, last)
+        assert [row.tolist() for row in parts[0]] == [row.tolist() for row in parts[1]]
+        assert parts[0].reduced("histogram") == parts[1].reduced("histogram")
+    assert SourceColumns(given, sources[::2][:2], ids, asked).whole is None
+    assert SourceColumns(given, sources[[0, 2, 4]], ids, asked).whole is given
+
+
+def test_a_batch_has_as_many_bytes_in_each_row() -> None:
+    for kind, sources in cuda_many.VEC.items():
+        assert 32 * sources * int(kind[1]) == cuda_many.BATCH_BYTES
+
+
+def test_lengths_to_landmarks_are_known_to_be_finite() -> None:
+    assert fit_floats(1 << 20, 1.0)
+    assert fit_floats(1 << 10, 1e35)
+    assert not fit_floats(1 << 10, 1e36)
+    assert not fit_floats(1, float(np.finfo(np.float32).max))
+    assert not fit_floats(2, 1e300)
+    # The worst that rounding up does, in every sum: the bound must be above.
+    rows, heaviest = 1 << 16, np.float32(5.1e33)
+    length = np.float32(0)
+    for _ in range(rows - 1):
+        length = np.nextafter(np.float32(length + heaviest), np.float32(np.inf))
+    assert 0.9 * np.finfo(np.float32).max < length < np.inf
+    assert fit_floats(rows, float(heaviest))
+    assert not fit_floats(rows, 1.02 * float(heaviest))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "total", "fits"),
+    [
+        ("int64", 2**63 - 1, True),
+        ("int64", -(2**62) - 7, True),
+        ("int64", 2**63, False),
+        ("int64", 2**64, False),
+        ("int64", 3 * 2**64 + 5, False),
+        ("float64", np.inf, False),
+        ("float64", np.nan, False),
+    ],
+)
+def test_sums_of_the_device_that_do_not_fit_are_refused(
+    dtype: str, total: float, fits: bool
+) -> None:
+    ids: Any = SimpleNamespace(internal_of=np.array([-1, 0]), original_at=lambda place: 10 + place)
+    parts = np.zeros(1, part_dtype(np.dtype(dtype)))
+    parts["reached"], parts["sum"] = 8, total
+    if dtype == "int64":
+        parts["exact"] = (int(total) + 2**63) % 2**64 - 2**63
+    found = SourceParts(parts, np.arange(2), ids, Asked(reduce="sum"))
+    if fits:
+        assert [one.value for one in found.reduced("sum")] == [0, total]
+        return
+    with pytest.raises(InputError, match=r"the distances from vertex 11 sum up to .* bound of"):
+        found.part(1, 2).reduced("sum")
+    if dtype == "int64":
+        (one,) = found.part(1, 2).reduced("closeness")
+        assert one.value == 7 / int(total) * 7
+    else:
+        with pytest.raises(InputError):
+            found.reduced("closeness")
+
+
+class _Place:
+    """A process with a device of so much memory."""
+
+    client, threads, processes = None, 4, 1
+    limit_bytes = least_limit_bytes = process_limit_bytes = 1 << 30
+
+    def __init__(self, wanted: str, device: Device) -> None:
+        self.wanted, self.device = wanted, device
+
+
+@pytest.fixture
+def graph() -> og.Graph:
+    at = np.arange(50)
+    return og.from_edges(at, at + 1, np.ones(50, np.float32))
+
+
+def test_the_device_is_taken_where_it_will_do(graph: og.Graph) -> None:
+    asked, needed = Asked(), resident.cuda_bytes(graph, "apsp")
+    for wanted in (AUTO, CUDA):
+        way = device_for(graph, asked, _Place(wanted, Device(CUDA, needed)))  # type: ignore[arg-type]
+        assert way.device == CUDA
+    small = Device(CUDA, needed - 1)
+    way = device_for(graph, asked, _Place(AUTO, small))  # type: ignore[arg-type]
+    assert way.device == "cpu"
+    assert f"{needed:,} bytes of device memory" in way.why
+    with pytest.raises(MemoryBudgetError, match=f"{needed - 1:,}"):
+        device_for(graph, asked, _Place(CUDA, small))  # type: ignore[arg-type]
+    none = Device("cpu", why="no CUDA device is there")
+    assert device_for(graph, asked, _Place(AUTO, none)).why == none.why  # type: ignore[arg-type]
+
+
+def test_a_graph_without_arcs_needs_no_device() -> None:
+    loops = og.from_edges([0, 1], [0, 1], [1.0, 2.0])
+    assert not loops.rows
+    for wanted in (AUTO, CUDA):
+        place: Any = _Place(wanted, Device(CUDA, 1 << 40))
+        assert device_for(loops, Asked(), place).device == "cpu"
+
+
+def test_levels_are_found_on_the_cpu(graph: og.Graph) -> None:
+    there = Device(CUDA, 1 << 40)
+    assert device_for(graph, Asked(hops=True), _Place(AUTO, there)).device == "cpu"  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="use --device cpu"):
+        device_for(graph, Asked(hops=True), _Place(CUDA, there))  # type: ignore[arg-type]
+
+
+def test_tasks_of_a_device_fit_host_memory(graph: og.Graph) -> None:
+    place: Any = _Place(CUDA, Device(CUDA, 1 << 40))
+    specs = pairs_specs(Asked(), 1 << 14, 1 << 12, np.dtype(np.float32))
+    plans = []
+    for place.least_limit_bytes in (1 << 30, 455 << 20, 420 << 20):
+        plans.append(plan_of(graph, specs, Asked(), place, CUDA, in_memory=True).chunks)
+    # Chunks of 1,024 sources.
+    assert plans == [8, 2, 1]
+    place.least_limit_bytes = 1 << 20
+    with pytest.raises(MemoryBudgetError):
+        plan_of(graph, specs, Asked(), place, CUDA, in_memory=True)
+
+
+@pytest.mark.parametrize("sources", [4_096, 8_000, 20_000, 1_000_000])
+@pytest.mark.parametrize("processes", [1, 2, 8])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_device_has_sources(
+    graph: og.Graph, sources: int, processes: int, dtype: str
+) -> None:
+    place: Any = _Place(CUDA, Device(CUDA, 1 << 40))
+    place.processes, place.least_limit_bytes = processes, 1 << 50
+    # Chunks of 16 sources, or 8.
+    specs = pairs_specs(Asked(), sources, 1 << 18, np.dtype(dtype))
+    plan = plan_of(graph, specs, Asked(), place, CUDA, in_memory=False)
+    of_a_task = plan.chunks * specs[0].chunk
+    tasks = -(-sources // of_a_task)
+    assert of_a_task <= 8_192
+    if processes == 1:
+        assert tasks == -(-sources // 8_192)
+        return
+    assert tasks >= processes
+    # Whole batches, and where there are many of them, enough for the last ones to be dealt evenly.
+    assert of_a_task % (512 // specs[0].dtype.itemsize) == 0
+    if sources == 1_000_000:
+        assert tasks >= 4 * processes
+
+
+@pytest.mark.parametrize("processes", [1, 4])
+@pytest.mark.parametrize(
+    ("dtype", "edges", "sources"),
+    [
+        ("float32", 1 << 24, 8192),
+        # Whole batches of 128 or 64 sources that four seconds do for at 1,000 GTEPS.
+        ("float32", 10**9, 31 * 128),
+        ("float64", 10**9, 62 * 64),
+        # Eight crews of blocks have a batch each.
+        ("float32", 10**11, 8 * 128),
+        ("int64", 10**11, 8 * 64),
+    ],
+)
+def test_tasks_of_a_device_end_after_some_seconds(
+    dtype: str, edges: int, sources: int, processes: int
+) -> None:
+    held: Any = SimpleNamespace(
+        path="g", rows=1 << 20, vertices=1 << 20, arcs=2 * edges, has_negative_weights=False
+    )
+    held.resident_bytes = lambda _: 0
+    place: Any = _Place(CUDA, Device(CUDA, 1 << 50))
+    place.processes, place.least_limit_bytes = processes, 1 << 50
+    asked = Asked(reduce="sum")
+    specs = pairs_specs(asked, 1 << 20, 1 << 20, np.dtype(dtype))
+    plan = plan_of(held, specs, asked, place, CUDA, in_memory=False)
+    assert plan.chunks * specs[0].chunk == sources
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("reduce", [None, "eccentricity", "histogram", "closeness", "sum"])
+def test_what_has_the_same_bytes_is_gone_on_with_on_either_device(
+    dtype: str, reduce: str | None
+) -> None:
+    asked, sources = Asked(reduce=reduce, bins=Bins(4, 2)), np.arange(10)
+    specs = pairs_specs(asked, len(sources), 10, np.dtype(dtype))
+    graph: Any = SimpleNamespace(content_sha256="")
+    keys = {
+        pairs._key(graph, PairsTask("", "", asked, 10, 16, specs, device=device), sources)
+        for device in ("cpu", CUDA)
+    }
+    is_rounded = dtype != "int64" and reduce in ("closeness", "sum")
+    assert len(keys) == (2 if is_rounded else 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "rows", "limit_gib", "sources"),
+    [
+        # What the device reduces needs a few bytes a source.
+        (Asked(reduce="sum"), 1 << 20, 4, 8192),
+        (Asked(reduce="closeness"), 1 << 20, 4, 8192),
+        (Asked(reduce="eccentricity"), 1 << 20, 4, 8192),
+        # Columns are there for vertices without rows, too; nothing else is.
+        (Asked(reduce="histogram", bins=Bins(64, 1)), 1000, 40, 2048),
+        (Asked(), 1000, 40, 2048),
+        (Asked(), 1 << 20, 40, 2048),
+        # Distances and parents by internal id.
+        (Asked(parents=True), 1 << 20, 72, 2048),
+    ],
+)
+def test_memory_of_tasks_is_what_the_device_gives(
+    asked: Asked, rows: int, limit_gib: int, sources: int
+) -> None:
+    held: Any = SimpleNamespace(
+        path="g", rows=rows, vertices=1 << 20, arcs=1 << 24, has_negative_weights=False
+    )
+    held.resident_bytes = lambda _: 8 << 24
+    place: Any = _Place(CUDA, Device(CUDA, 1 << 40))
+    # Four threads; of float32 distances a source has 4 MiB.
+    place.least_limit_bytes = limit_gib << 30
+    specs = pairs_specs(asked, 1 << 20, 1 << 20, np.dtype(np.float32))
+    plan = plan_of(held, specs, asked, place, CUDA, in_memory=False)
+    assert plan.chunks * specs[0].chunk == sources

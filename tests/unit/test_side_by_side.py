@@ -1,0 +1,58 @@
+"""Work that threads do side by side."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+
+from ooc_graph.kernels.side_by_side import side_by_side
+
+WAIT_S = 120.0
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_place_is_done_once(threads):
+    done = []
+    side_by_side(threads, 20, lambda thread, place: done.append((place % threads == thread, place)))
+    assert sorted(done) == [(True, place) for place in range(20)]
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_an_error_ends_all_threads_after_the_calls_that_they_are_in(error, failing):
+    done, is_begun = [], threading.Event()
+
+    def do(thread, place):
+        if thread == failing:
+            assert is_begun.wait(WAIT_S)
+            raise error("at the first place")
+        is_begun.set()
+        done.append(place)
+        # Slow, so that the other thread's error arrives meanwhile.
+        threading.Event().wait(0.02)
+
+    with pytest.raises(error, match="at the first place"):
+        side_by_side(2, 2000, do)
+    assert 1 <= len(done) < 900
+
+
+def test_an_interrupt_of_the_thread_that_waits_ends_all():
+    done, is_begun = [], threading.Event()
+
+    def interrupt():
+        assert is_begun.wait(WAIT_S)
+        signal.raise_signal(signal.SIGINT)
+
+    def do(_, place):
+        is_begun.set()
+        done.append(place)
+        threading.Event().wait(0.02)
+
+    timer = threading.Thread(target=interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(2, 2000, do)
+    timer.join()
+    assert len(done) < 1800
