@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from ooc_graph.kernels.given_up import event_here, leave_if_given_up
-from ooc_graph.threads import Threads
+from ooc_graph.threads import Members, raise_first
 
 
 def side_by_side(threads: int, count: int, do: Callable[[int, int], None]) -> None:
@@ -17,23 +18,29 @@ def side_by_side(threads: int, count: int, do: Callable[[int, int], None]) -> No
     own work is given up.
     """
     is_over, given_up = threading.Event(), event_here()
+    errors: list[BaseException] = []
 
     def work(thread: int) -> None:
-        for place in range(thread, count, threads):
-            if is_over.is_set() or (given_up is not None and given_up.is_set()):
-                return
-            try:
-                do(thread, place)
-            except BaseException:
-                is_over.set()
-                raise
-
-    with Threads(threads) as executor:
         try:
-            for future in [executor.submit(work, thread) for thread in range(threads)]:
-                future.result()
-        except BaseException:
+            for place in range(thread, count, threads):
+                if is_over.is_set() or (given_up is not None and given_up.is_set()):
+                    return
+                do(thread, place)
+        except BaseException as error:  # noqa: BLE001 -- raised by the thread that waits
             is_over.set()
-            raise
+            errors.append(error)
+
+    members = Members(threads, "ooc-graph-side-by-side")
+    try:
+        for thread in range(threads):
+            members.give(thread, partial(work, thread))
+    except BaseException:
+        is_over.set()
+        raise
+    finally:
+        # What the calls use is the caller's again.
+        members.wait(is_over.set)
+        members.close()
+    raise_first(errors)
     # What was left out is not to be taken for done.
     leave_if_given_up()

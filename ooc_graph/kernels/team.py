@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from numba.core import cgutils
 from numba.np.arrayobj import make_array
 
 from ooc_graph.kernels.compiled import instruction, kernel
-from ooc_graph.threads import Threads
+from ooc_graph.threads import Members, raise_first
 from ooc_graph.types import IntArray
 
 LINE = 8
@@ -138,7 +138,7 @@ class Team:
         if threads < 1:
             raise ValueError(f"a team needs at least 1 thread, got {threads}")
         self.threads = threads
-        self._pool: Threads | None = None
+        self._members: Members | None = None
         # Two launches at once could each hold some of the threads that the other waits for.
         self._one_launch = threading.Lock()
 
@@ -147,6 +147,11 @@ class Team:
 
         Whatever one thread raises (KeyboardInterrupt in the caller's included) makes the others
         leave at their next barrier, and is raised here.
+
+        Raises
+        ------
+        MemoryError
+            The system starts no further thread.
         """
         if self.threads == 1:
             kernel(0, 1, control, *args)
@@ -157,56 +162,38 @@ class Team:
     def _launch(
         self, kernel: Callable[..., None], control: IntArray, args: tuple[object, ...]
     ) -> None:
-        futures: list[Future[None]] = []
-        try:
-            self._start(futures, kernel, control, args)
-            kernel(0, self.threads, control, *args)
-        except BaseException:
-            control[ABORT] = 1
-            raise
-        finally:
-            self._wait(futures, control)
-            if len(futures) < self.threads - 1:
-                # An interrupt may have lost the future of a thread that is at work.
-                self.close()
-        for future in futures:
-            future.result()
+        if self._members is None:
+            self._members = Members(self.threads - 1, "ooc-graph-team")
+        errors: list[BaseException] = []
 
-    def _start(
-        self,
-        futures: list[Future[None]],
-        kernel: Callable[..., None],
-        control: IntArray,
-        args: tuple[object, ...],
-    ) -> None:
-        if self._pool is None:
-            self._pool = Threads(self.threads - 1, thread_name_prefix="ooc-graph-team")
+        def give_up() -> None:
+            control[ABORT] = 1
 
         def run(thread: int) -> None:
             try:
                 kernel(thread, self.threads, control, *args)
-            except BaseException:
-                control[ABORT] = 1
-                raise
+            except BaseException as error:  # noqa: BLE001 -- raised by the caller's thread
+                give_up()
+                errors.append(error)
 
+        try:
+            self._start(run)
+            kernel(0, self.threads, control, *args)
+        except BaseException:
+            give_up()
+            raise
+        finally:
+            # No thread is to use the arrays any more.
+            self._members.wait(give_up)
+        raise_first(errors)
+
+    def _start(self, run: Callable[[int], None]) -> None:
+        assert self._members is not None
         for thread in range(1, self.threads):
-            futures.append(self._pool.submit(run, thread))  # noqa: PERF401 -- kept if interrupted
-
-    @staticmethod
-    def _wait(futures: list[Future[None]], control: IntArray) -> None:
-        """Wait until no thread uses the arrays any more; the first interrupt is raised then."""
-        interrupt: BaseException | None = None
-        while not all(future.done() for future in futures):
-            try:
-                wait(futures)
-            except BaseException as error:  # noqa: BLE001 -- raised below
-                control[ABORT] = 1
-                interrupt = interrupt or error
-        if interrupt is not None:
-            raise interrupt
+            self._members.give(thread - 1, partial(run, thread))
 
     def close(self) -> None:
         """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        members, self._members = self._members, None
+        if members is not None:
+            members.close()

@@ -8,13 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from ooc_graph.kernels.compiled import kernel
 from ooc_graph.kernels.team import Team, atomic_add, atomic_or, atomic_umin, barrier, new_control
+from ooc_graph.threads import Members
 
 
 @kernel
@@ -88,22 +88,22 @@ def test_an_interrupt_after_the_start_frees_the_others(monkeypatch):
     team.close()
 
 
-def test_a_thread_whose_future_was_lost_is_waited_for(monkeypatch):
-    team, left, submit = Team(3), [], ThreadPoolExecutor.submit
+def test_a_thread_that_was_begun_as_an_interrupt_came_is_waited_for(monkeypatch):
+    team, left, give = Team(3), [], Members.give
 
     def run(thread, threads, control):
         time.sleep(0.1)
         left.append(barrier(control, threads))
 
-    def lost(self, *args):
-        submit(self, *args)
+    def interrupted(self, *args):
+        give(self, *args)
+        monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", lost)
+    monkeypatch.setattr(Members, "give", interrupted)
     with pytest.raises(KeyboardInterrupt):
         team.launch(run, new_control())
     assert left == [False]
-    monkeypatch.undo()
     out = np.zeros(2, np.int64)
     team.launch(_meet, new_control(), out, 3)
     assert out.tolist() == [9, 0]
