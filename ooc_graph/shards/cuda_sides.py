@@ -112,7 +112,7 @@ class Sides:
     def _runs(self, ranges: list[Range], run_edges: int) -> RangeRuns:
         """One pass over the tuples, whose arcs are sorted and written."""
         layout, folder = self.layout, self.partial.spill / "runs"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         runs = RangeRuns(folder, [low for low, _, _ in ranges], self.maker.word)
         with (
             self.report.timed("runs"),

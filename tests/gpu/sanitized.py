@@ -66,7 +66,7 @@ EAGER = {
 }
 # Vertices from which ids have 64 bits, so that all ids are of the type named.
 WIDTHS = {"uint32": names.WIDE_VERTICES, "uint64": 0}
-SMALL_DEVICE = (4 << 20) + (1 << 19)
+SMALL_DEVICE, RUN_DEVICE = (4 << 20) + (1 << 19), (4 << 20) + (3 << 19)
 SHORT = {"FRONT": 32, "FRONT_FAR": 32, "STRETCH": 8}
 # Types and factors of weights, what searches, whether near-far has fixed places for rows and keeps
 # lengths in shared memory, and other constants of it.
@@ -209,7 +209,7 @@ def stores() -> None:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as executor:
         workforce = Workforce(executor, BuildBudget(1 << 30, 1, 2), lambda function: function())
         for source in sources:
-            for limit, in_runs in ((None, False), (SMALL_DEVICE, False), (SMALL_DEVICE, True)):
+            for limit, in_runs in ((None, False), (SMALL_DEVICE, False), (RUN_DEVICE, True)):
                 cuda_sides.runs_pay = lambda *_, in_runs=in_runs: in_runs
                 build_on_device(
                     source,
