@@ -80,7 +80,9 @@ class Sides:
         """Tuples of a sorted run; 0 where a pass for each range is better, or all that can be."""
         layout, edges = self.layout, self.edges
         passes = -(-arcs // most) * len(layout.sides) if arcs else 0
-        if not runs_pay(passes, edges.pass_bytes, KEY_BYTES + layout.weight_bytes):
+        run_edges = self.plan.run_edges(layout.weight_bytes, layout.shards, edges.block_edges)
+        pay = runs_pay(passes, edges.pass_bytes, KEY_BYTES + layout.weight_bytes)
+        if not (pay and run_edges):
             return 0
         needed = spill_bytes(arcs, layout.weight_bytes)
         free = shutil.disk_usage(self.partial.spill).free
@@ -90,7 +92,7 @@ class Sides:
                 f"read once for each range of rows, about {passes:,} times"
             )
             return 0
-        return self.plan.run_edges(layout.weight_bytes, layout.shards, edges.block_edges)
+        return run_edges
 
     @contextmanager
     def _row_source(self, ranges: list[Range], run_edges: int) -> Iterator[RowSource]:

@@ -298,3 +298,18 @@ def test_the_next_run_is_made_while_one_is_written(tmp_path: Path) -> None:
     writer.close()
     assert events == ["made", "written", "handed over"]
     assert kept.arcs("out", 0) == 20
+
+
+def test_a_device_too_small_for_runs_makes_passes(
+    tmp_path: Path, made: list[RangeRuns], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is said of the disk then."""
+    monkeypatch.setattr(cuda_sides.shutil, "disk_usage", lambda _: Usage(0))
+    source, heard = random_source(2, vertices=5000, edges=60_000, weight="float64"), Heard()
+    with small_steps():
+        here = build_here(source, tmp_path / "here.zarr")
+        limit = 4 * MIB + 820_000
+        there = build_there(source, tmp_path / "there.zarr", limit=limit, progress=heard)
+    assert sha256(there) == sha256(here)
+    assert made == []
+    assert heard.notes == []
