@@ -2,12 +2,17 @@
 
     python benchmarks/gpu_build.py [--scales 20,22,24] [--kinds unweighted,weighted] [--repeats 3]
         [--cpu-scales 22] [--folder DIR]
+    python benchmarks/gpu_build.py --out-of-core 24 [--device-memory 2GiB] [--kinds weighted]
+        [--repeats 1] [--passes]
 
 Everything is in the time: generating (once for each pass), degrees, renumbering, sorting, writing,
 hashing, fsync, manifest. Kernels are compiled before. At the scales of ``--cpu-scales`` the CPU
 builds the same store with all cores, and both must have the same manifest. What the disk takes is
 measured beside it: chunks of the same size, written by as many threads without hashing. Appends to
 records/gpu_build.jsonl.
+
+``--out-of-core`` builds edges that lie in files, with little device memory, in sorted runs and
+otherwise (`gpu_build_runs.py`).
 """
 
 from __future__ import annotations
@@ -17,20 +22,27 @@ import os
 import shutil
 import statistics
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import cupy
-import numpy as np
+from gpu_build_runs import (
+    EdgeColumns,
+    disk_rates,
+    drop_from_cache,
+    summary,
+    way_of_building,
+    write_columns,
+)
 from gpu_graphs import device_facts
 
 from ooc_graph import Kronecker
-from ooc_graph.layout.blocks import BlockWriter, byte_view
-from ooc_graph.layout.names import CHUNK_BYTES
+from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.report.records import append_record
-from ooc_graph.session.machine import cores
+from ooc_graph.session.machine import cores, parse_bytes
 from ooc_graph.session.place import Here
 from ooc_graph.shards.build import BuildOptions, BuildReport, build
 from ooc_graph.shards.cuda_build import build_on_device
@@ -38,12 +50,16 @@ from ooc_graph.types import NoProgress
 
 RECORDS = Path(__file__).parent / "records" / "gpu_build.jsonl"
 WARM_SCALE = 12
-DISK_BYTES = 4 << 30
+WARM_RUNS_SCALE, WARM_RUNS_BYTES = 16, 16 << 20
 
 
-def built(source: Kronecker, out: Path, *, on_device: bool) -> BuildReport:
+def built(
+    source: EdgeSource, out: Path, *, on_device: bool, memory_bytes: int | None = None
+) -> BuildReport:
     """Build once."""
-    function: Any = build_on_device if on_device else build
+    function: Any = build
+    if on_device:
+        function = partial(build_on_device, device_memory_bytes=memory_bytes)
     with Here().workforce() as workforce:
         report: BuildReport = function(
             source,
@@ -55,14 +71,16 @@ def built(source: Kronecker, out: Path, *, on_device: bool) -> BuildReport:
     return report
 
 
-def figures(source: Kronecker, folder: Path, *, on_device: bool) -> dict[str, Any]:
+def figures(
+    source: EdgeSource, folder: Path, *, on_device: bool, memory_bytes: int | None = None
+) -> dict[str, Any]:
     """Build once; what it took."""
     pool = cupy.get_default_memory_pool()
     pool.free_all_blocks()
     shutil.rmtree(folder / "graph.zarr", ignore_errors=True)
     os.sync()
     begun = perf_counter()
-    report = built(source, folder / "graph.zarr", on_device=on_device)
+    report = built(source, folder / "graph.zarr", on_device=on_device, memory_bytes=memory_bytes)
     elapsed_s = perf_counter() - begun
     assert report.manifest is not None
     return {
@@ -71,29 +89,11 @@ def figures(source: Kronecker, folder: Path, *, on_device: bool) -> dict[str, An
         "stages": {name: round(stop - start, 4) for name, start, stop in report.stages},
         "generation_s": report.read_s,
         "arcs": report.arcs,
+        "run_bytes": report.run_bytes,
         "store_bytes": sum(entry.size for entry in report.manifest.files.values()),
         "device_pool_bytes": pool.total_bytes(),
         "manifest_sha256": report.manifest.sha256,
     }
-
-
-def disk_bytes_per_s(folder: Path) -> float:
-    """What threads write as a build writes its chunks, without hashing them."""
-    data = byte_view(np.random.default_rng(1).integers(0, 256, CHUNK_BYTES, np.uint8))
-    paths = [folder / f"{number}.chunk" for number in range(DISK_BYTES // CHUNK_BYTES)]
-
-    def write(path: Path) -> None:
-        with BlockWriter(path) as writer:
-            writer.write(data)
-
-    begun = perf_counter()
-    with ThreadPoolExecutor(cores()) as executor:
-        for _ in executor.map(write, paths):
-            pass
-    elapsed_s = perf_counter() - begun
-    for path in paths:
-        path.unlink()
-    return DISK_BYTES / elapsed_s
 
 
 def report_runs(
@@ -126,6 +126,70 @@ def report_runs(
     )
 
 
+def out_of_core(
+    kronecker: Kronecker,
+    folder: Path,
+    memory_bytes: int,
+    ways: Sequence[str],
+    extra: dict[str, Any],
+) -> None:
+    """Edges out of files, by several ways; they must make the same store."""
+    rates = disk_rates(folder)
+    edges = folder / "edges"
+    source = write_columns(kronecker, edges)
+    warm = write_columns(Kronecker(WARM_RUNS_SCALE, weighted=kronecker.weighted), folder / "warm")
+    figures(warm, folder, on_device=True, memory_bytes=WARM_RUNS_BYTES)
+    runs: dict[str, list[dict[str, Any]]] = {way: [] for way in ways}
+    for way in ways:
+        way_of_building(way)
+        drop_from_cache(edges)
+        limit = None if way == "ample" else memory_bytes
+        runs[way].append(figures(source, folder, on_device=True, memory_bytes=limit))
+    for left in (edges, folder / "warm", folder / "graph.zarr"):
+        shutil.rmtree(left)
+    report_out_of_core(kronecker, source, memory_bytes, runs, rates, extra)
+
+
+def report_out_of_core(
+    kronecker: Kronecker,
+    source: EdgeColumns,
+    memory_bytes: int,
+    runs: dict[str, list[dict[str, Any]]],
+    rates: dict[str, float],
+    extra: dict[str, Any],
+) -> None:
+    found = summary(runs, source, rates)
+    kind = "weighted" if kronecker.weighted else "unweighted"
+    seconds = ", ".join(f"{way} {took:.2f} s" for way, took in found["median_s"].items())
+    print(
+        f"scale {kronecker.scale} {kind}, {memory_bytes:,} bytes of the device: {seconds}; "
+        f"{found['run_bytes_written']:,} bytes to runs and back; "
+        f"{found['share_of_disk']:.0%} of the disk's rate; stages {runs['runs'][-1]['stages']}",
+        flush=True,
+    )
+    parameters = {"scale": kronecker.scale, "edge_factor": 16, "weighted": kronecker.weighted}
+    append_record(
+        RECORDS,
+        {
+            "benchmark": "gpu_build",
+            "parameters": {
+                **parameters,
+                "place": "device",
+                "threads": cores(),
+                "out_of_core": True,
+                "device_memory_bytes": memory_bytes,
+            },
+            "device": device_facts(),
+            "figures": {**found, "runs": runs},
+            **extra,
+        },
+    )
+    if len({run["manifest_sha256"] for found in runs.values() for run in found}) > 1:
+        raise SystemExit("the stores differ")
+    if not all(run["run_bytes"] for run in runs["runs"]):
+        raise SystemExit("the plan made no runs: give less device memory")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scales", default="20,22,24")
@@ -134,11 +198,22 @@ def main() -> None:
     parser.add_argument("--cpu-scales", default="")
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--commit", help="commit of the sources, where git does not know it")
+    parser.add_argument("--out-of-core", type=int, metavar="SCALE")
+    parser.add_argument("--device-memory", default="2GiB", help="for --out-of-core")
+    parser.add_argument("--passes", action="store_true", help="of --out-of-core, also by passes")
     options = parser.parse_args()
     by_cpu = {int(scale) for scale in options.cpu_scales.split(",") if scale}
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="build-benchmark-") as scratch:
         folder = Path(scratch)
-        disk = disk_bytes_per_s(folder)
+        if options.out_of_core is not None:
+            memory_bytes = parse_bytes(options.device_memory)
+            for kind in options.kinds.split(","):
+                kronecker = Kronecker(options.out_of_core, weighted=kind == "weighted")
+                extra = {"source_commit": options.commit}
+                ways = ["ample", "runs", *(["passes"] if options.passes else [])]
+                out_of_core(kronecker, folder, memory_bytes, ways * options.repeats, extra)
+            return
+        disk = disk_rates(folder)["write_bytes_per_s"]
         print(f"the disk takes {disk / 1e9:.2f} GB/s", flush=True)
         extra = {"disk_bytes_per_s": disk, "source_commit": options.commit}
         for kind in options.kinds.split(","):

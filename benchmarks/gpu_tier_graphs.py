@@ -14,10 +14,10 @@ import cupy
 import numpy as np
 
 from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.cuda_gather import DeviceBlock
 from ooc_graph.kernels.cuda_pinned import PinnedArray
 from ooc_graph.kernels.cuda_rows import DeviceGraph
 from ooc_graph.kernels.cuda_store import (
-    DeviceBlock,
     RowMaker,
     TupleCount,
     number_vertices,

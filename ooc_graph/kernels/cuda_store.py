@@ -13,36 +13,14 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import InputError, UsageError
-from ooc_graph.kernels.cuda_held import NULL
+from ooc_graph.kernels.cuda_gather import GRID, DeviceBlock, Gatherer, id_constants, or_null
 from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel
 
-_GRID = 2048
-_GIVEN = {"float32": "float", "float64": "double", "int64": "i64"}
 OUT_END, IN_END = 1, 2
 """Where an edge is an arc from: its source, its target; the sum of both where from either."""
 
 
 MANY_TUPLES = "a vertex has 2^32 edges or more: build on the CPU (--device cpu)"
-
-
-@dataclass(frozen=True)
-class DeviceBlock:
-    """Tuples on the device.
-
-    Parameters
-    ----------
-    source, target
-        uint32 or uint64 (m,): positions of vertices, or original ids where those have gaps.
-    weight
-        float32, float64 or int64 (m,), or None.
-    """
-
-    source: Any
-    target: Any
-    weight: Any = None
-
-    def __len__(self) -> int:
-        return len(self.source)
 
 
 class TupleCount:
@@ -61,10 +39,10 @@ class TupleCount:
 
     def add(self, block: DeviceBlock) -> None:
         """Count a block; does not wait."""
-        count = kernel("rows.cu", "count_tuples", _ids(block))
+        count = kernel("rows.cu", "count_tuples", id_constants(block))
         edges, vertices = np.uint64(len(block)), np.uint64(len(self._degree))
         ends = (block.source, block.target)
-        count((_GRID,), (THREADS,), (edges, vertices, *ends, self._degree, self._totals))
+        count((GRID,), (THREADS,), (edges, vertices, *ends, self._degree, self._totals))
         self._edges += len(block)
 
     def finish(self) -> tuple[Any, int]:
@@ -86,10 +64,6 @@ class TupleCount:
         if int(self._degree.sum(dtype=np.uint64)) != 2 * (self._edges - loops):
             raise UsageError(MANY_TUPLES)
         return self._degree, loops
-
-
-def _ids(block: DeviceBlock) -> dict[str, int | str]:
-    return {"ID": "u32" if block.source.dtype.itemsize == 4 else "u64"}
 
 
 @dataclass
@@ -200,27 +174,8 @@ class StoreRows:
 
 
 @dataclass(frozen=True)
-class RowMaker:
-    """Makes rows of tuples.
-
-    Parameters
-    ----------
-    internal_of
-        As `Numbering` has it.
-    originals
-        uint64 (vertices,), ascending, on the device, where blocks name original ids; else None.
-    starts
-        As `ranges_of` has it.
-    given, stored
-        dtypes of the tuples' weights and of those that are stored (an integer type for int64);
-        None: no light rows.
-    """
-
-    internal_of: Any
-    originals: Any
-    starts: Any
-    given: np.dtype[Any] | None
-    stored: np.dtype[Any] | None
+class RowMaker(Gatherer):
+    """Makes rows of tuples, or of arcs that were gathered; parameters as of `Gatherer`."""
 
     def rows(
         self, blocks: Iterator[DeviceBlock], ends: int, low: int, high: int, arcs: int
@@ -239,38 +194,21 @@ class RowMaker:
         InputError
             The blocks hold more, or other vertices, than were counted.
         """
-        # Handed over in a list, so that nobody else holds on to what sorting has used up.
-        taken = self._take(blocks, ends, low, high, arcs)
-        return self._sorted(high - low, taken)
+        gathered = self.gather(ends, low, high, arcs)
+        gathered.add_all(blocks)
+        return self.made(high - low, gathered.finish())
 
-    @property
-    def _constants(self) -> dict[str, int | str]:
-        if self.given is None or self.stored is None:
-            return {}
-        return {"GIVEN": _GIVEN[self.given.name], "WORD": f"u{8 * self.stored.itemsize}"}
+    def made(self, rows: int, taken: list[Any]) -> StoreRows:
+        """Rows of arcs.
 
-    def _take(
-        self, blocks: Iterator[DeviceBlock], ends: int, low: int, high: int, arcs: int
-    ) -> list[Any]:
-        cupy = cuda()
-        keys = cupy.empty(arcs, np.uint64)
-        words = None if self.stored is None else cupy.empty(arcs, f"u{self.stored.itemsize}")
-        totals = cupy.zeros(2, np.uint64)
-        vertices = (np.uint64(len(self.internal_of)), self.internal_of, _or_null(self.originals))
-        limits = (np.uint32(ends), np.uint32(low), np.uint32(high), np.uint64(arcs))
-        shift = np.uint32(len(self.starts).bit_length() - 1)
-        for block in blocks:
-            take = kernel("store.cu", "take_dealt", {**_ids(block), **self._constants})
-            weight = NULL if words is None else block.weight
-            edges = (np.uint64(len(block)), block.source, block.target, weight)
-            where = (*vertices, shift, self.starts, *limits)
-            take((_GRID,), (THREADS,), (*edges, *where, totals, keys, _or_null(words)))
-        taken, strange = (int(number) for number in totals.get())
-        if strange or taken > arcs:
-            raise InputError("the second pass over the edges found others than the first")
-        return [keys[:taken], None if words is None else words[:taken]]
-
-    def _sorted(self, rows: int, taken: list[Any]) -> StoreRows:
+        Parameters
+        ----------
+        rows
+            Their number.
+        taken
+            Keys, in any order, and words, as `ooc_graph.kernels.cuda_gather.Gathered.finish` gives
+            them. In a list, so that nobody else holds on to what sorting has used up.
+        """
         if not len(taken[0]):
             return self._none(rows)
         offsets, hub, row_of, lightest = self._lightest(rows, taken)
@@ -301,9 +239,9 @@ class RowMaker:
         if words is not None:
             row_of = cupy.empty(kept, np.uint32)
             lightest = cupy.full(kept, np.iinfo(words.dtype).max, words.dtype)
-        held = (keys, place, _or_null(order), _or_null(words))
-        written = (hub, _or_null(row_of), _or_null(lightest))
-        _run("keep_lightest", count, self._constants, np.uint64(count), *held, *written)
+        held = (keys, place, or_null(order), or_null(words))
+        written = (hub, or_null(row_of), or_null(lightest))
+        _run("keep_lightest", count, self.constants, np.uint64(count), *held, *written)
         return offsets, hub, row_of, lightest
 
     def _light(self, hub: Any, row_of: Any, lightest: Any) -> tuple[Any, Any]:
@@ -312,7 +250,7 @@ class RowMaker:
         cupy, kept = cuda(), len(hub)
         if self.stored.itemsize == 4:
             keys = cupy.empty(kept, np.uint64)
-            _run("light_keys", kept, self._constants, np.uint64(kept), row_of, lightest, keys)
+            _run("light_keys", kept, self.constants, np.uint64(kept), row_of, lightest, keys)
             order = cupy.argsort(keys, kind="stable")
         else:
             order = cupy.argsort(lightest, kind="stable")
@@ -322,7 +260,7 @@ class RowMaker:
         light, weights = cupy.empty(kept, np.uint32), cupy.empty(kept, lightest.dtype)
         integral = np.uint32(self.stored.kind == "i")
         arguments = (np.uint64(kept), order, hub, lightest, integral, light, weights)
-        _run("order_light", kept, self._constants, *arguments)
+        _run("order_light", kept, self.constants, *arguments)
         return light, weights.view(self.stored)
 
 
@@ -332,7 +270,3 @@ def _places(keys: Any) -> Any:
     mark = cupy.empty(count, np.uint8)
     _run("mark_runs", count, {}, np.uint64(count), keys, mark)
     return cupy.cumsum(mark, dtype=np.uint32)
-
-
-def _or_null(array: Any) -> Any:
-    return NULL if array is None else array

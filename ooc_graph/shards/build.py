@@ -59,6 +59,9 @@ class BuildReport:
         what several tasks took at the same time counts once.
     manifest
         The store's manifest.
+    run_bytes
+        Bytes that a device's build wrote to sorted runs and read back; 0 where it made none, and
+        of builds on the CPU.
     """
 
     stages: list[tuple[str, float, float]] = field(default_factory=list)
@@ -66,6 +69,7 @@ class BuildReport:
     arcs: int = 0
     read_s: float = 0.0
     manifest: Manifest | None = None
+    run_bytes: int = 0
     _begun: float = field(default_factory=perf_counter)
 
     @contextmanager

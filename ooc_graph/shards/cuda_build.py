@@ -2,8 +2,10 @@
 
 Two passes over the tuples. The first counts them at each vertex and numbers the vertices. The
 second is made once for each range of rows: the arcs of these rows are gathered, sorted and cut of
-duplicates on the device. Ranges follow the order of the store, shard by shard, so that whole shards
-share a range, or ranges a shard, as memory allows. Threads write chunks meanwhile.
+duplicates on the device. Where many passes would cost more, one pass writes the arcs of all ranges
+to the disk, in sorted runs, and each range gathers its own from these. Ranges follow the order of
+the store, shard by shard, so that whole shards share a range, or ranges a shard, as memory allows.
+Threads write chunks meanwhile.
 """
 
 from __future__ import annotations
@@ -21,21 +23,16 @@ from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cuda_modules import cuda, device_bytes, within_memory
 from ooc_graph.kernels.cuda_pinned import free_pinned, pinned_buffer
 from ooc_graph.kernels.cuda_store import (
-    IN_END,
     MANY_TUPLES,
-    OUT_END,
     Numbering,
     RowMaker,
     TupleCount,
     number_vertices,
-    ranges_of,
 )
 from ooc_graph.layout.commit import Partial, partial_store
-from ooc_graph.layout.names import IN, LIGHT, OUT, shards_for
-from ooc_graph.shards.attributes import store_attributes
+from ooc_graph.layout.names import LIGHT, shards_for
 from ooc_graph.shards.build import Build, BuildOptions, BuildReport
 from ooc_graph.shards.chunk_sink import ChunkSink
-from ooc_graph.shards.compress import Packings
 from ooc_graph.shards.cuda_edges import (
     ID_BYTES,
     MOST_GENERATED,
@@ -45,13 +42,15 @@ from ooc_graph.shards.cuda_edges import (
     HostRead,
     Passed,
 )
-from ooc_graph.shards.cuda_plan import DevicePlan, usable_bytes, wanted_arcs
-from ooc_graph.shards.cuda_tables import SideWriter, write_tables
+from ooc_graph.shards.cuda_layout import StoreLayout
+from ooc_graph.shards.cuda_plan import DevicePlan, usable_bytes
+from ooc_graph.shards.cuda_sides import Sides
+from ooc_graph.shards.cuda_tables import write_tables
 from ooc_graph.shards.renumber import merge_ids
 from ooc_graph.shards.tables import VertexSpace
 from ooc_graph.shards.tally import Tally, stored_weight_dtype
 from ooc_graph.shards.workforce import Workforce
-from ooc_graph.types import AnyArray, IntArray, Progress, rows_of_shard
+from ooc_graph.types import AnyArray, Progress, rows_of_shard
 
 
 def build_on_device(
@@ -134,57 +133,6 @@ def build_into(
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """What the store will hold, once the first pass has counted.
-
-    Parameters
-    ----------
-    source, space, total
-        Edges, their vertices, and what was counted.
-    orders, weight_dtype
-        Row orders, and the type of stored weights, or None.
-    starts
-        int64 (shards + 1,): first row of each shard in store order, and the number of all rows.
-    packings
-        How columns are packed.
-    """
-
-    source: EdgeSource
-    space: VertexSpace
-    total: Tally
-    orders: tuple[str, ...]
-    weight_dtype: np.dtype[Any] | None
-    starts: IntArray
-    packings: Packings
-
-    @property
-    def shards(self) -> int:
-        return len(self.starts) - 1
-
-    @property
-    def sides(self) -> dict[str, int]:
-        """Which ends of an edge are arcs of a side."""
-        if self.source.directed:
-            return {OUT: OUT_END, IN: IN_END}
-        return {OUT: OUT_END | IN_END}
-
-    def attributes(self, arcs: dict[str, int], description: dict[str, Any]) -> dict[str, Any]:
-        return store_attributes(
-            self.total,
-            description,
-            directed=self.source.directed,
-            weight_dtype=self.weight_dtype,
-            vertices=self.space.count,
-            rows=int(self.starts[-1]),
-            first_id=None if self.space.originals else self.space.first,
-            arcs=arcs,
-            shards=self.shards,
-            orders=self.orders,
-            compressed=bool(self.packings),
-        )
-
-
-@dataclass(frozen=True)
 class DeviceBuild(Build):
     """One build.
 
@@ -217,8 +165,17 @@ class DeviceBuild(Build):
             None if layout.weight_dtype is None else source.weight_dtype,
             layout.weight_dtype,
         )
-        most = self._range_arcs(plan, edges, layout, numbering)
-        arcs = self._sides(layout, edges, maker, ranges_of(numbering, maker.starts, most))
+        arcs = Sides(
+            self.partial,
+            self.sink,
+            self.workforce,
+            self.progress,
+            self.report,
+            layout,
+            plan,
+            edges,
+            maker,
+        ).write(numbering)
         self._finish(layout, arcs, description.result())
 
     def _named(self, source: EdgeSource) -> tuple[VertexSpace, list[AnyArray], Tally]:
@@ -280,7 +237,7 @@ class DeviceBuild(Build):
 
     def _layout(
         self, source: EdgeSource, space: VertexSpace, total: Tally, numbering: Numbering
-    ) -> _Layout:
+    ) -> StoreLayout:
         orders = self.options.orders(source.weighted)
         shards = self.options.shards or shards_for(numbering.arcs)
         rows = len(numbering.tuples)
@@ -288,54 +245,11 @@ class DeviceBuild(Build):
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         dtype = stored_weight_dtype(source, total) if LIGHT in orders else None
         packings = self.options.packings(rows, numbering.arcs, dtype, total)
-        return _Layout(source, space, total, orders, dtype, starts, packings)
+        return StoreLayout(source, space, total, orders, dtype, starts, packings)
 
-    def _range_arcs(
-        self, plan: DevicePlan, edges: DeviceEdges, layout: _Layout, numbering: Numbering
-    ) -> int:
-        weight_bytes = layout.weight_dtype.itemsize if layout.weight_dtype else 0
-        sizes = (numbering.arcs, numbering.longest, weight_bytes, layout.shards, edges.block_edges)
-        fit = plan.range_arcs(*sizes, kept=True)
-        if not fit:
-            edges.forget()
-            fit = plan.range_arcs(*sizes, kept=False)
-        return min(fit, max(numbering.longest, wanted_arcs(numbering.arcs, cheap=edges.cheap)))
-
-    def _sides(
-        self,
-        layout: _Layout,
-        edges: DeviceEdges,
-        maker: RowMaker,
-        ranges: list[tuple[int, int, int]],
-    ) -> dict[str, int]:
-        """Make and write the rows of all sides; arcs of each."""
-        rows, arcs = int(layout.starts[-1]) * len(layout.sides), {}
-        with (
-            self.report.timed("rows"),
-            self.progress.stage("sorting and writing rows", rows, "rows") as bar,
-        ):
-            for side, ends in layout.sides.items():
-                writer = SideWriter(
-                    self.sink,
-                    side,
-                    layout.orders,
-                    layout.starts,
-                    layout.weight_dtype,
-                    layout.packings,
-                )
-                for low, high, most in ranges:
-                    with closing(edges.blocks()) as blocks:
-                        found = maker.rows(blocks, ends, low, high, most)
-                    writer.add(low, high, found)
-                    # Before the next ones are made: both together would not fit.
-                    del found
-                    bar.advance(high - low)
-                writer.finish()
-                arcs[side] = writer.arcs
-            self.sink.finish()
-        return arcs
-
-    def _finish(self, layout: _Layout, arcs: dict[str, int], description: dict[str, Any]) -> None:
+    def _finish(
+        self, layout: StoreLayout, arcs: dict[str, int], description: dict[str, Any]
+    ) -> None:
         self.report.arcs = sum(arcs.values())
         with self.report.timed("commit"):
             self.report.manifest = self.partial.commit(

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
+from ooc_graph.kernels.cuda_gather import DeviceBlock
 from ooc_graph.kernels.cuda_held import seconds_of
 from ooc_graph.kernels.cuda_modules import cuda
-from ooc_graph.kernels.cuda_store import DeviceBlock
 from ooc_graph.shards.plan import BLOCK_EDGES
 from ooc_graph.shards.tally import Tally
 from ooc_graph.shards.workforce import Workforce, stop_all
@@ -29,6 +29,11 @@ UNIT_BYTES = 2 * 2 * 24
 """Host memory for a tuple of a unit: as read and joined; the other half is for chunks."""
 ID_BYTES = {True: 4, False: 8}
 """Bytes of an id, by whether the tuples are generated on the device."""
+GENERATED_PASS_BYTES = 0.25
+"""Cost of a pass over a generated tuple as `DeviceEdges.pass_bytes` has it, rounded up: see
+``generation_s`` and ``disk_bytes_per_s`` in ``benchmarks/records/gpu_build.jsonl``."""
+MEMORY_PART = 4
+"""Arrays in memory are read so many times as fast as files, or faster."""
 
 
 @dataclass
@@ -56,6 +61,10 @@ class DeviceEdges(Protocol):
     cheap: bool
     """Whether another pass costs little."""
 
+    @property
+    def pass_bytes(self) -> float:
+        """What another pass costs for a tuple: bytes the disk gives or takes in the same time."""
+
     def blocks(self, passed: Passed | None = None) -> Generator[DeviceBlock, None, None]:
         """All tuples; a block is good until the next one is asked for."""
 
@@ -77,6 +86,7 @@ class Generated:
     """
 
     cheap = True
+    pass_bytes = GENERATED_PASS_BYTES
 
     def __init__(self, source: Any, weighted: bool, block_edges: int) -> None:
         self._source, self._weighted, self.block_edges = source, weighted, block_edges
@@ -158,6 +168,15 @@ class HostRead:
         self._complete = self.cheap
         if passed is not None:
             passed.read_s = max(threads.values(), default=0.0)
+
+    @property
+    def pass_bytes(self) -> float:
+        """What another pass costs for a tuple, nothing where all of them stay on the device."""
+        if self.cheap:
+            return 0.0
+        dtype = self._source.weight_dtype if self._weighted else None
+        tuple_bytes = 2 * ID_BYTES[False] + (dtype.itemsize if dtype else 0)
+        return tuple_bytes / (MEMORY_PART if getattr(self._source, "in_memory", False) else 1)
 
     def forget(self) -> None:
         """Keep no tuples on the device."""

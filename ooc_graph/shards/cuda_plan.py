@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.kernels.cuda_held import MOST_ROWS
+from ooc_graph.shards.range_runs import KEY_BYTES
 
 FIXED_BYTES = 4 << 20
 """Small tables, and what allocating in steps of the device's pages wastes."""
@@ -25,6 +26,8 @@ LEAST_BLOCK = 1 << 12
 MOST_ARCS, CHEAP_ARCS, ROUNDS = 1 << 28, 1 << 26, 16
 """Arcs of a range: at most; where another pass is cheap, so many or a part of all, so that the
 disk is busy with one range while the next is sorted."""
+RUN_EDGES = 1 << 25
+"""Tuples of a sorted run at most: the next one is read while it is sorted and written."""
 _FREE_PART, _RESERVE_BYTES = 20, 256 << 20
 
 
@@ -140,6 +143,21 @@ class DevicePlan:
             self._require(needed, "its longest row")
         return min(arcs, left // each)
 
+    def run_edges(self, weight_bytes: int, shards: int, block_edges: int) -> int:
+        """Tuples of a sorted run: arcs of both directions are gathered and sorted on the device.
+
+        Meanwhile the arcs of the run before are there as well, on their way to the disk, and two
+        blocks. Parameters as of `range_arcs`.
+
+        Returns
+        -------
+        At most `RUN_EDGES`; 0 where not even a block fits.
+        """
+        each = 2 * (ARC_BYTES[weight_bytes] + KEY_BYTES + weight_bytes)
+        left = self.limit_bytes - self._held_bytes - SHARD_BYTES * shards
+        fit = min(RUN_EDGES, (left - 2 * block_edges * self.edge_bytes) // each)
+        return fit if fit >= block_edges else 0
+
     def _require(self, needed_bytes: int, what: str) -> None:
         if needed_bytes > self.limit_bytes:
             raise MemoryBudgetError(
@@ -160,6 +178,21 @@ def wanted_arcs(arcs: int, *, cheap: bool) -> int:
         Whether another pass over the tuples costs little.
     """
     return min(MOST_ARCS, max(CHEAP_ARCS, arcs // ROUNDS) if cheap else MOST_ARCS)
+
+
+def runs_pay(passes: int, pass_bytes: float, arc_bytes: int) -> bool:
+    """Whether sorted runs cost less than a pass over the tuples for each range of rows.
+
+    Parameters
+    ----------
+    passes
+        Passes there would be.
+    pass_bytes
+        Cost of a pass, for each tuple: bytes that the disk could give or take in the same time.
+    arc_bytes
+        Bytes of an arc in a run. A tuple is two arcs, and each is written once and read once.
+    """
+    return passes * pass_bytes > pass_bytes + 2 * 2 * arc_bytes
 
 
 def usable_bytes(free_bytes: int) -> int:

@@ -36,6 +36,7 @@ from ooc_graph.kernels.cuda_sssp_small import OneBlock
 from ooc_graph.kernels.cuda_tier_bfs import BfsHold, CudaTierBfsSearch
 from ooc_graph.kernels.cuda_tier_sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.layout import names
+from ooc_graph.shards import cuda_sides
 from ooc_graph.shards.build import BuildOptions
 from ooc_graph.shards.cuda_build import build_on_device
 from ooc_graph.shards.plan import BuildBudget
@@ -65,6 +66,7 @@ EAGER = {
 }
 # Vertices from which ids have 64 bits, so that all ids are of the type named.
 WIDTHS = {"uint32": names.WIDE_VERTICES, "uint64": 0}
+SMALL_DEVICE, RUN_DEVICE = (4 << 20) + (1 << 19), (4 << 20) + (3 << 19)
 SHORT = {"FRONT": 32, "FRONT_FAR": 32, "STRETCH": 8}
 # Types and factors of weights, what searches, whether near-far has fixed places for rows and keeps
 # lengths in shared memory, and other constants of it.
@@ -191,7 +193,10 @@ def ranks(dtype: str, ids: str) -> None:
 
 
 def stores() -> None:
-    """Ids from 0 on and with gaps, no weights and all types of them, one range and several."""
+    """Ids from 0 on and with gaps, no weights and all types of them, one range and several.
+
+    Several ranges both by a pass over the edges for each and from sorted runs.
+    """
     at = np.random.default_rng(1).integers(0, 500, (2, 4000))
     integers = np.arange(4000) % 7 - 3
     columns = [
@@ -204,7 +209,8 @@ def stores() -> None:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as executor:
         workforce = Workforce(executor, BuildBudget(1 << 30, 1, 2), lambda function: function())
         for source in sources:
-            for limit in (None, (4 << 20) + (1 << 19)):
+            for limit, in_runs in ((None, False), (SMALL_DEVICE, False), (RUN_DEVICE, True)):
+                cuda_sides.runs_pay = lambda *_, in_runs=in_runs: in_runs
                 build_on_device(
                     source,
                     Path(folder) / "graph.zarr",

@@ -33,7 +33,7 @@ from ooc_graph.errors import (
     UsageError,
 )
 from ooc_graph.layout.manifest import Manifest
-from ooc_graph.shards import cuda_build, cuda_tables, renumber
+from ooc_graph.shards import cuda_build, cuda_sides, cuda_tables, renumber
 from ooc_graph.shards.build import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_on_device
 from ooc_graph.shards.plan import BuildBudget
@@ -101,13 +101,13 @@ def built_here(weighted: bool, shards: int) -> BuildReport:
 def ranges(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
     """Ranges of rows that the next build makes."""
     found: list[tuple[int, int, int]] = []
-    real = cuda_build.ranges_of
+    real = cuda_sides.ranges_of
 
     def noted(*arguments: Any) -> list[tuple[int, int, int]]:
         found[:] = real(*arguments)
         return found
 
-    monkeypatch.setattr(cuda_build, "ranges_of", noted)
+    monkeypatch.setattr(cuda_sides, "ranges_of", noted)
     return found
 
 

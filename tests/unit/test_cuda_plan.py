@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.shards import cuda_plan
-from ooc_graph.shards.cuda_plan import DevicePlan, usable_bytes, wanted_arcs
+from ooc_graph.shards.cuda_plan import DevicePlan, runs_pay, usable_bytes, wanted_arcs
 
 MOST = 1 << 20
 
@@ -81,3 +81,44 @@ def test_ranges_are_small_where_passes_are_cheap() -> None:
 def test_some_of_the_free_memory_is_left() -> None:
     assert usable_bytes(0) == 0
     assert (9 << 33) // 10 < usable_bytes(1 << 33) < 1 << 33
+
+
+@pytest.mark.parametrize("weight_bytes", [0, 4, 8])
+def test_a_run_fits_beside_the_one_that_is_written(weight_bytes: int) -> None:
+    limit, vertices = 1 << 26, 100_000
+    plan = DevicePlan(limit, vertices, True, 24, None)
+    block = plan.block_edges(MOST)
+    edges = plan.run_edges(weight_bytes, 8, block)
+    held = cuda_plan.FIXED_BYTES + 12 * vertices + 4 * 8 + 2 * 24 * block
+    each = 2 * (cuda_plan.ARC_BYTES[weight_bytes] + 8 + weight_bytes)
+    assert block <= edges
+    assert limit - each < held + edges * each <= limit
+
+
+@settings(max_examples=200)
+@given(
+    limit=st.integers(6 << 20, 1 << 40),
+    vertices=st.integers(0, 1 << 16),
+    gapped=st.booleans(),
+    weight_bytes=st.sampled_from([0, 4, 8]),
+)
+def test_runs_hold_whole_blocks_or_there_are_none(
+    limit: int, vertices: int, gapped: bool, weight_bytes: int
+) -> None:
+    plan = DevicePlan(limit, vertices, gapped, 16 + weight_bytes)
+    block = plan.block_edges(MOST)
+    edges = plan.run_edges(weight_bytes, 1, block)
+    assert edges == 0 or block <= edges <= cuda_plan.RUN_EDGES
+    each = 2 * (cuda_plan.ARC_BYTES[weight_bytes] + 8 + weight_bytes)
+    assert edges * each <= limit
+    if edges:
+        assert plan.run_edges(weight_bytes, 1, edges + 1) == 0
+
+
+def test_runs_pay_where_tuples_would_be_read_often() -> None:
+    # Tuples of 16 bytes against arcs of 8, which are written and read, two of each tuple.
+    assert [runs_pay(passes, 16.0, 8) for passes in (0, 1, 2, 3, 4)] == [False] * 4 + [True]
+    # Where tuples stay on the device, or are made there, a pass costs nothing, or next to it.
+    assert not runs_pay(1000, 0.0, 8)
+    assert not runs_pay(100, 0.25, 8)
+    assert runs_pay(1000, 0.25, 8)

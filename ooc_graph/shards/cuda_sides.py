@@ -1,0 +1,150 @@
+"""The rows of all sides of a store: in which ranges, from what, and through whom to the disk."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from ooc_graph.kernels.cuda_store import Numbering, RowMaker, ranges_of
+from ooc_graph.layout.commit import Partial
+from ooc_graph.shards.build import BuildReport
+from ooc_graph.shards.chunk_sink import ChunkSink
+from ooc_graph.shards.cuda_edges import DeviceEdges
+from ooc_graph.shards.cuda_layout import StoreLayout
+from ooc_graph.shards.cuda_plan import DevicePlan, runs_pay, wanted_arcs
+from ooc_graph.shards.cuda_row_source import PassRows, Range, RowSource, RunRows
+from ooc_graph.shards.cuda_runs import RunWriter, sorted_runs, write_runs
+from ooc_graph.shards.cuda_tables import SideWriter
+from ooc_graph.shards.range_runs import KEY_BYTES, RangeRuns, spill_bytes
+from ooc_graph.shards.run_reader import RunReader
+from ooc_graph.shards.workforce import Workforce
+from ooc_graph.types import Progress
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Makes and writes the rows of a build.
+
+    Parameters
+    ----------
+    partial, sink
+        The store, and who writes its chunks.
+    workforce, progress, report
+        As of `ooc_graph.shards.build.Build`.
+    layout, plan
+        What the store holds, and what the device may.
+    edges, maker
+        Tuples, and who makes rows of them.
+    """
+
+    partial: Partial
+    sink: ChunkSink
+    workforce: Workforce
+    progress: Progress
+    report: BuildReport
+    layout: StoreLayout
+    plan: DevicePlan
+    edges: DeviceEdges
+    maker: RowMaker
+
+    def write(self, numbering: Numbering) -> dict[str, int]:
+        """Write all rows; its ``tuples`` are given up.
+
+        Returns
+        -------
+        Arcs of each side.
+        """
+        most, run_edges = self._range_arcs(numbering)
+        ranges = ranges_of(numbering, self.maker.starts, most)
+        with self._row_source(ranges, run_edges) as source:
+            return self._write(ranges, source)
+
+    def _range_arcs(self, numbering: Numbering) -> tuple[int, int]:
+        """Arcs of a range, and tuples of a sorted run; 0 where each range has a pass of its own."""
+        layout, edges, longest, arcs = self.layout, self.edges, numbering.longest, numbering.arcs
+        sizes = (arcs, longest, layout.weight_bytes, layout.shards, edges.block_edges)
+        fit = self.plan.range_arcs(*sizes, kept=True)
+        if not fit:
+            edges.forget()
+            fit = self.plan.range_arcs(*sizes, kept=False)
+        most = min(fit, max(longest, wanted_arcs(arcs, cheap=edges.cheap)))
+        run_edges = self._run_edges(arcs, most)
+        if run_edges:
+            # Further ranges cost nothing then.
+            most = min(fit, max(longest, wanted_arcs(arcs, cheap=True)))
+        return most, run_edges
+
+    def _run_edges(self, arcs: int, most: int) -> int:
+        """Tuples of a sorted run; 0 where a pass for each range is better, or all that can be."""
+        layout, edges = self.layout, self.edges
+        passes = -(-arcs // most) * len(layout.sides) if arcs else 0
+        run_edges = self.plan.run_edges(layout.weight_bytes, layout.shards, edges.block_edges)
+        pay = runs_pay(passes, edges.pass_bytes, KEY_BYTES + layout.weight_bytes)
+        if not (pay and run_edges):
+            return 0
+        needed = spill_bytes(arcs, layout.weight_bytes)
+        free = shutil.disk_usage(self.partial.spill).free
+        if needed > free:
+            self.progress.note(
+                f"sorted runs need {needed:,} bytes, and the disk has {free:,} left: the edges are "
+                f"read once for each range of rows, about {passes:,} times"
+            )
+            return 0
+        return run_edges
+
+    @contextmanager
+    def _row_source(self, ranges: list[Range], run_edges: int) -> Iterator[RowSource]:
+        """Context in which rows are made: of runs if these have tuples, else by passes."""
+        layout, maker = self.layout, self.maker
+        if not run_edges:
+            yield PassRows(self.edges, maker, layout.sides, ranges)
+            return
+        runs = self._runs(ranges, run_edges)
+        # What was copied there is not read again, and the rows will need the space.
+        shutil.rmtree(self.partial.spill / "staged", ignore_errors=True)
+        order = [(side, number) for side in layout.sides for number in range(len(ranges))]
+        reader = RunReader(runs, self.workforce, order)
+        try:
+            yield RunRows(runs, reader, maker, ranges)
+        finally:
+            reader.stop()
+
+    def _runs(self, ranges: list[Range], run_edges: int) -> RangeRuns:
+        """One pass over the tuples, whose arcs are sorted and written."""
+        layout, folder = self.layout, self.partial.spill / "runs"
+        folder.mkdir(exist_ok=True)
+        runs = RangeRuns(folder, [low for low, _, _ in ranges], self.maker.word)
+        with (
+            self.report.timed("runs"),
+            self.progress.stage("sorting into runs", layout.source.edges, "edges") as bar,
+            closing(self.edges.blocks()) as blocks,
+            closing(RunWriter(runs, self.workforce.budget)) as writer,
+        ):
+            found = sorted_runs(blocks, self.maker, layout.sides, layout.rows, run_edges)
+            write_runs(found, writer, bar)
+        self.report.run_bytes = runs.written_bytes
+        return runs
+
+    def _write(self, ranges: list[Range], source: RowSource) -> dict[str, int]:
+        """Make and write the rows of all sides; arcs of each."""
+        layout, arcs = self.layout, dict[str, int]()
+        rows = layout.rows * len(layout.sides)
+        columns = (layout.orders, layout.starts, layout.weight_dtype, layout.packings)
+        with (
+            self.report.timed("rows"),
+            self.progress.stage("sorting and writing rows", rows, "rows") as bar,
+        ):
+            for side in layout.sides:
+                writer = SideWriter(self.sink, side, *columns)
+                for number, (low, high, _) in enumerate(ranges):
+                    found = source.rows(side, number)
+                    writer.add(low, high, found)
+                    # Before the next ones are made: both together would not fit.
+                    del found
+                    bar.advance(high - low)
+                writer.finish()
+                arcs[side] = writer.arcs
+            self.sink.finish()
+        return arcs

@@ -1,0 +1,178 @@
+"""Sorted runs of arcs in files of a build's spill folder, a file for each run and range of rows.
+
+A run is what one sort made: keys (row << 32 | neighbour) in ascending order, and words beside them
+where there are weights. It is cut where ranges begin, and each part is a file: its keys, then its
+words. What is in which file stands in memory only: a build that ends before its time
+begins anew, as on the CPU. A range's files are removed as soon as they are read, so that the space
+they took is there for the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.layout.blocks import BlockWriter, byte_view, read_at
+from ooc_graph.types import AnyArray
+
+KEY_BYTES = 8
+"""A key in a run."""
+
+Copy = Callable[[Any, AnyArray], None]
+"""Copies an array, which may be a device's, to one of host memory that is as long."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one run has of one range: a file with so many keys, and words if there are weights."""
+
+    path: Path
+    arcs: int
+    word: np.dtype[Any] | None
+
+    def read(self, start: int, stop: int) -> tuple[AnyArray, AnyArray | None]:
+        """Keys uint64, and words or None, of arcs ``start`` to ``stop - 1``, in new host memory.
+
+        Raises
+        ------
+        OSError
+            The file is shorter than what was written, or as the file system has it.
+        """
+        keys = np.empty(stop - start, np.uint64)
+        words = None if self.word is None else np.empty(stop - start, self.word)
+        with self.path.open("rb", buffering=0) as file:
+            read_at(file.fileno(), byte_view(keys), start * KEY_BYTES)
+            if words is not None:
+                offset = self.arcs * KEY_BYTES + start * words.itemsize
+                read_at(file.fileno(), byte_view(words), offset)
+        return keys, words
+
+
+@dataclass
+class RangeRuns:
+    """All runs of one build.
+
+    Parameters
+    ----------
+    folder
+        Where the files are; it exists.
+    lows
+        First row of each range, ascending.
+    word
+        Type of the words beside the keys, or None.
+
+    Attributes
+    ----------
+    written_bytes, read_bytes
+        Of the parts that were handed out to be written, and to be read.
+    """
+
+    folder: Path
+    lows: Sequence[int]
+    word: np.dtype[Any] | None
+    written_bytes: int = 0
+    read_bytes: int = 0
+    _parts: dict[tuple[str, int], list[Part]] = field(default_factory=dict)
+    _count: int = 0
+
+    @property
+    def arc_bytes(self) -> int:
+        """Bytes of an arc in a file."""
+        return KEY_BYTES + (self.word.itemsize if self.word else 0)
+
+    @property
+    def bounds(self) -> AnyArray:
+        """Smallest key of each range, uint64."""
+        return np.asarray(self.lows, np.uint64) << np.uint64(32)
+
+    def new_run(self, side: str, cuts: Sequence[int]) -> list[tuple[Part, int]]:
+        """Parts of a further run, each with the number of its first arc in the run.
+
+        Parameters
+        ----------
+        side
+            Side of the rows.
+        cuts
+            Where each range begins in the run, and its length.
+        """
+        found = []
+        for number, (start, stop) in enumerate(pairwise(cuts)):
+            if start == stop:
+                continue
+            name = f"{side}-{number:06d}-{self._count:06d}.run"
+            part = Part(self.folder / name, stop - start, self.word)
+            self._parts.setdefault((side, number), []).append(part)
+            self.written_bytes += part.arcs * self.arc_bytes
+            found.append((part, start))
+        self._count += 1
+        return found
+
+    def parts(self, side: str, number: int) -> list[Part]:
+        """What all runs have of one range."""
+        return self._parts.get((side, number), [])
+
+    def arcs(self, side: str, number: int) -> int:
+        """Arcs of one range in all runs, duplicates included."""
+        return sum(part.arcs for part in self.parts(side, number))
+
+    def remove(self, side: str, number: int) -> None:
+        """Remove the files of a range, which were read."""
+        for part in self._parts.pop((side, number), []):
+            self.read_bytes += part.arcs * self.arc_bytes
+            part.path.unlink()
+
+
+class PartWriter:
+    """Writes parts of sorted arrays, in any thread; several at a time.
+
+    Parameters
+    ----------
+    copy
+        How an array comes to host memory.
+    buffers
+        Host memory to copy to, uint8, of a multiple of 8 bytes; as many parts are written at the
+        same time, and who comes when all are in use waits.
+    """
+
+    def __init__(self, copy: Copy, buffers: Sequence[AnyArray]) -> None:
+        self._copy = copy
+        self._spare: SimpleQueue[AnyArray] = SimpleQueue()
+        for buffer in buffers:
+            self._spare.put(buffer)
+
+    def write(self, part: Part, keys: Any, words: Any) -> None:
+        """Write one part: keys, and words if there are any, each in ascending order of keys."""
+        buffer = self._spare.get()
+        try:
+            with BlockWriter(part.path) as file:
+                for column in (keys, words):
+                    if column is not None:
+                        self._append(file, column, buffer)
+        finally:
+            self._spare.put(buffer)
+
+    def _append(self, file: BlockWriter, column: Any, buffer: AnyArray) -> None:
+        room = buffer.view(column.dtype)
+        for start in range(0, len(column), len(room)):
+            piece = column[start : start + len(room)]
+            self._copy(piece, room[: len(piece)])
+            file.write(byte_view(room[: len(piece)]))
+
+
+def spill_bytes(arcs: int, weight_bytes: int) -> int:
+    """Bytes of all runs.
+
+    Parameters
+    ----------
+    arcs
+        Arcs of all sides together, duplicates included.
+    weight_bytes
+        Bytes of a stored weight, 0 without.
+    """
+    return arcs * (KEY_BYTES + weight_bytes)
