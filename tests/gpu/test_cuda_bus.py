@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.kernels import cuda_bfs, cuda_sssp
+from ooc_graph.kernels import cuda_bfs
 from ooc_graph.kernels.cuda_bus import COPIES, COPY_BYTES, SECTOR_BYTES, link_rate
 from ooc_graph.kernels.cuda_tier_bfs import BfsHold, CudaTierBfsSearch
 from ooc_graph.kernels.cuda_tier_sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.kernels.interface import PULL
 from ooc_graph.session import cuda_tiers, resident
+from ooc_graph.types import Shard
 from tests.gpu.asked import bounds, pulled, root_pushed
 from tests.gpu.comparison import CPU, graph, hub_sides, same_sssp
 from tests.gpu.comparison import same_bfs as same
-from tests.gpu.graphs import star
 from tests.gpu.test_cuda_bfs import VARIANTS
 from tests.gpu.test_cuda_session import Said
 from tests.gpu.test_cuda_tiers import light_sides, sides
+from tests.strategies import arcs_of
 
 FLOODS = {"FLOOD_ARCS": 500, "FLOOD_ROWS": 1 << 20, "PULL_ABOVE": 0, "PUSH_BELOW": 0}
 WAYS = {
@@ -96,27 +98,38 @@ def test_deeper_searches_count_all_their_launches() -> None:
     assert SECTOR_BYTES * once <= again < first
 
 
-def test_sssp_counts_what_is_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: True)
-    leaves, least = 20_000, 5
-    shard = star(leaves).shards(1)[0]
-    cpu = CPU.sssp(shard)
+def star_beside_a_ring(leaves: int, ring: int) -> Shard:
+    """A star, whose hub is row 0, and apart from it a ring of rows that have 16 arcs each."""
+    at = 1 + leaves + np.arange(ring)
+    ahead = 1 + leaves + (np.arange(ring)[:, None] + np.arange(1, 9)) % ring
+    source = np.concatenate([np.zeros(leaves, np.int64), np.repeat(at, 8)])
+    target = np.concatenate([1 + np.arange(leaves), ahead.reshape(-1)])
+    weight = np.random.default_rng(4).random(len(source)).astype(np.float32)
+    return arcs_of(source, target, weight, directed=False).shards(1)[0]
+
+
+def test_sssp_counts_what_is_outside() -> None:
+    # So little of the graph is reached that all of it is pushed: each of the hub's arcs once at
+    # least, neighbour and weight. Only the hub has arcs outside.
+    leaves, least = 250, 5
+    shard = star_beside_a_ring(leaves, 200_000)
+    outside, cpu = leaves - least, CPU.sssp(shard)
     search = CudaTierSsspSearch(*light_sides(shard), SsspHold(least, 63), count_bus=True)
-    # Only the hub has more arcs than are on the device. From it each of them is relaxed once at
-    # least, neighbour and weight; and looked at a few times more, in rounds and for parents.
-    outside = leaves - least
     for _ in range(2):
-        same_sssp(search.run(0), cpu.run(0))
+        tree = search.run(0)
+        same_sssp(tree, cpu.run(0))
+        assert tree.phase_arcs["pull"] == 0
         assert search.asked_bytes is not None
-        found = search.asked_bytes // SECTOR_BYTES
-        assert 2 * -(-outside // 8) <= found <= 16 * 2 * outside
+        # A bound is raised once for an arc at most, and then the hub looks at 4 times 32 arcs at
+        # most, two words of each. Three times its arcs are offered for parents.
+        most = 2 * outside * (1 + 3) + outside * 4 * 32 * 2
+        assert 2 * -(-outside // 8) <= search.asked_bytes // SECTOR_BYTES <= most
     whole = CudaTierSsspSearch(*light_sides(shard), SsspHold(least, 0), count_bus=True)
     same_sssp(whole.run(0), cpu.run(0))
     assert whole.asked_bytes == 0
 
 
-def test_sssp_counts_on_graphs_of_all_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: True)
+def test_sssp_counts_on_graphs_of_all_kinds() -> None:
     for name in ("kronecker 14", "dense, directed", "plateaus, directed"):
         shard, asked = graph(name), []
         for held in (SsspHold(5, 63), SsspHold(5, 1), SsspHold(5, 0)):
@@ -143,7 +156,7 @@ def test_a_search_says_what_went_over_the_bus(
     monkeypatch.setattr(cuda_tiers, "COUNT_BUS", True)
     path = tmp_path_factory.mktemp("graphs") / "kronecker.zarr"
     graph = og.build(og.Kronecker(16), path, rows="both")
-    budget = cuda_tiers.least_device_bytes(graph, kernel)
+    budget = resident.cuda_bytes(graph, kernel) - 1
     said = Said()
     resident.release()
     root = int(graph.original_of()[0])
