@@ -1,7 +1,7 @@
 """BFS and SSSP on one CUDA device, of graphs whose rows stand in pinned host memory.
 
     python benchmarks/gpu_tiers.py --kernel bfs --scale 28 --budget-gib 8 [--searches 64]
-                                   [--columns 7] [--range-arcs N] [--records PATH]
+                                   [--columns 7] [--range-arcs N] [--count-bus] [--records PATH]
 
 Graph500's edges become rows by parts, on the device, with all of its memory, and are copied to
 pinned host memory. A plan says what a search with a budget of device memory has of them on the
@@ -13,6 +13,9 @@ are read.
 Time is by events on the stream, from before all initialisation until parents (original ids) and
 levels or distances stand in device memory. TEPS counts input tuples between reached vertices.
 Appends to records/gpu_tiers.jsonl.
+
+With ``--count-bus`` all is searched once more, by kernels that count what they ask of pinned
+memory; the record says that, the share of the link's peak, and how much more time it took.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ import numpy as np
 from gpu_checks import Checks
 
 from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.cuda_bus import link_rate
 from ooc_graph.kernels.cuda_held import DeviceRows, extents
 from ooc_graph.kernels.cuda_tier_bfs import BfsHold, CudaTierBfsSearch, column_rows
 from ooc_graph.kernels.cuda_tier_sssp import CudaTierSsspSearch, SsspHold
@@ -90,7 +94,8 @@ def new_search(
     names = graph.whole.original_of.astype(np.uint32)
     if isinstance(plan, SsspPlan):
         held = SsspHold(plan.share.least, plan.share.shift)
-        return CudaTierSsspSearch(own, own, graph.whole.tuples.copy(), held, original_of=names)
+        tuples = graph.whole.tuples.copy()
+        return CudaTierSsspSearch(own, own, tuples, held, original_of=names, **options)
     hubs = rows_within(rows.offsets, plan.hub_arcs)
     wanted = {"count_arcs": False, **options}
     return CudaTierBfsSearch(
@@ -104,11 +109,12 @@ def measured(
     """Time, and validate, one search a root."""
     checks, whole = Checks(), graph.whole
     check = checks.bfs if kernel == "bfs" else checks.sssp
-    times, tuples, wrong, flat = [], [], 0, 0
+    times, tuples, asked, wrong, flat = [], [], [], 0, 0
     search.run_on_device(roots[0])
     for root in roots:
         tree = search.run_on_device(root)
         times.append(tree.elapsed_s)
+        asked.append(search.asked_bytes)
         reached = gpu_graphs.reached_of(tree, kernel)
         tuples.append(int(whole.tuples[reached].sum(dtype="uint64")) // 2)
         if validate:
@@ -122,6 +128,7 @@ def measured(
         "times_s": times,
         "edges": tuples,
         "teps": teps_statistics(times, tuples).to_dict(),
+        **({} if None in asked else {"asked_bytes": asked}),
         "rows_checked": validate * len(roots) * len(whole.original_of),
         "plateau_rows": flat,
     }
@@ -133,17 +140,44 @@ def figures(
     roots: list[int],
     plan: BfsPlan | SsspPlan,
     validate: bool,
+    **options: bool,
 ) -> dict[str, Any]:
     """Searches by a plan, within its budget."""
     capped = Capped(plan.budget_bytes)
     gpu_graphs.free_memory()
     begun = perf_counter()
-    search = capped.make(partial(new_search, graph, plan))
+    search = capped.make(partial(new_search, graph, plan, **options))
     cupy.cuda.Device().synchronize()
     made_s, peak = perf_counter() - begun, capped.pool.total_bytes()
     found = measured(graph, kernel, roots, search, validate)
     assert capped.pool.total_bytes() == peak <= plan.bytes <= plan.budget_bytes
     return {"plan": describe_device(plan), "peak_bytes": peak, "hold_s": made_s, **found}
+
+
+def over_bus(plain: dict[str, Any], counted: dict[str, Any]) -> dict[str, Any]:
+    """What searches that count asked of pinned memory, and the time that counting took."""
+    asked, seconds = sum(counted["asked_bytes"]), sum(counted["times_s"])
+    link = link_rate()
+    return {
+        "asked_bytes": counted["asked_bytes"],
+        "asked_bytes_s": asked / seconds,
+        "link_bytes_s": link,
+        "share_of_link": None if link is None else asked / seconds / link,
+        "time_ratio": seconds / sum(plain["times_s"]),
+        "teps_ratio": counted["teps"]["harmonic_mean"] / plain["teps"]["harmonic_mean"],
+    }
+
+
+def bus_line(bus: dict[str, Any]) -> str:
+    link, each = bus["link_bytes_s"], sum(bus["asked_bytes"]) / len(bus["asked_bytes"])
+    peak = (
+        "link not measured" if link is None else f"{bus['share_of_link']:.0%} of {link / 1e9:.1f}"
+    )
+    return (
+        f"  over the bus: {each / 1e6:,.1f} MB a search, {bus['asked_bytes_s'] / 1e9:.1f} GB/s "
+        f"({peak}); counting took {bus['time_ratio']:.4f} of the time, left "
+        f"{bus['teps_ratio']:.4f} of the TEPS"
+    )
 
 
 def line(record: dict[str, Any]) -> str:
@@ -169,6 +203,7 @@ def main() -> None:
     parser.add_argument("--searches", type=int, default=64)
     parser.add_argument("--range-arcs", type=int, default=3 << 29)
     parser.add_argument("--unchecked", action="store_true", help="for trials")
+    parser.add_argument("--count-bus", action="store_true", help="count bytes over the bus, too")
     parser.add_argument("--records", type=Path, default=RECORDS)
     parser.add_argument("--commit", help="commit of the sources, where git does not know it")
     options = parser.parse_args()
@@ -184,7 +219,10 @@ def main() -> None:
     for gib in options.budget_gib:
         budget = int(gib * GIB)
         plan = plan_of(facts, options.kernel, budget, options.columns)
-        found = figures(graph, options.kernel, roots, plan, not options.unchecked)
+        searched = graph, options.kernel, roots, plan, not options.unchecked
+        found = figures(*searched)
+        if options.count_bus:
+            found["bus"] = over_bus(found, figures(*searched, count_bus=True))
         record = {
             "benchmark": "gpu_tiers",
             "kernel": options.kernel,
@@ -199,6 +237,8 @@ def main() -> None:
             **found,
         }
         print(line(append_record(options.records, record)), flush=True)
+        if "bus" in record:
+            print(bus_line(record["bus"]), flush=True)
 
 
 if __name__ == "__main__":

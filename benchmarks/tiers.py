@@ -41,10 +41,12 @@ from ooc_graph.kernels.compiled import kernel as compiled
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.sssp_search import first_rows
 from ooc_graph.layout.names import rows_path
+from ooc_graph.memory.disk_probe import probe_disk
 from ooc_graph.memory.plan import Plan, describe, plan_disk, rules
 from ooc_graph.report.records import append_record
 from ooc_graph.session.machine import cores
 from ooc_graph.session.resident import ORDER_OF
+from ooc_graph.session.tiers import describe_probe
 from ooc_graph.shards.tiers import facts_of, load_tiers
 from ooc_graph.types import AnyArray
 
@@ -207,7 +209,7 @@ def compare(graph: og.Graph, kernel: str, roots: list[int], tuples: AnyArray, sc
 def in_turn(search: Any, tier: Any, roots: list[int], edges: list[int]) -> dict[str, Any]:
     """Search every source twice in memory and with the tier, in turn; answers must be the same."""
     times: dict[str, list[float]] = {"memory": [], "tier": []}
-    read, requests = [], []
+    read, requests, reading_s, waited_s = [], [], [], []
     for root in roots:
         mine: dict[str, list[float]] = {"memory": [], "tier": []}
         for _ in range(REPEATS):
@@ -223,6 +225,8 @@ def in_turn(search: Any, tier: Any, roots: list[int], edges: list[int]) -> dict[
             times[who].append(min(seconds))
         read.append(moved.bytes)
         requests.append(moved.requests)
+        reading_s.append(moved.reading_s)
+        waited_s.append(moved.waited_s)
     teps = {
         who: harmonic([count / time for count, time in zip(edges, seconds, strict=True)])
         for who, seconds in times.items()
@@ -234,6 +238,8 @@ def in_turn(search: Any, tier: Any, roots: list[int], edges: list[int]) -> dict[
         "ratio_of_minima": min(times["tier"]) / min(times["memory"]),
         "read_bytes": read,
         "requests": requests,
+        "reading_s": reading_s,
+        "waited_s": waited_s,
     }
 
 
@@ -242,7 +248,7 @@ import gc, json, sys
 from pathlib import Path
 import ooc_graph as og
 from ooc_graph.report.memory_watch import MemoryWatch
-from ooc_graph.session import resident, warmup
+from ooc_graph.session import resident, tiers, warmup
 from ooc_graph.session.search import search_whole
 from ooc_graph.session.ways import SearchTask
 
@@ -270,6 +276,7 @@ with MemoryWatch(interval_s=0.005) as watch:
 print(json.dumps({
     "searches": found, "idle": watch.baseline_bytes, "peak": watch.peak_bytes,
     "planned": held.search.plan.bytes if hasattr(held.search, "plan") else None,
+    "moved": tiers.describe_moved(held.moved) if held.moved else {},
 }))
 """
 
@@ -312,6 +319,9 @@ def within_limit(graph: og.Graph, kernel: str, roots: list[int], scale: int) -> 
             raise SystemExit(done.stderr)
         figures = json.loads(done.stdout.splitlines()[-1])
         figures["plan"] = describe(plan)
+        # All that was read, loading included, beside what the disk gives in sequence.
+        rate = figures["moved"].get("bytes read a second of reading")
+        figures["disk"] = describe_probe(probe_disk(graph.path), rate)
         append_record(
             RECORDS, {"benchmark": "tiers-limit", "parameters": parameters, "figures": figures}
         )
@@ -322,6 +332,8 @@ def within_limit(graph: og.Graph, kernel: str, roots: list[int], scale: int) -> 
             f"{(figures['peak'] - figures['idle']) / 1e6:,.0f} MB, planned "
             f"{(figures['planned'] or 0) / 1e6:,.0f}; seconds {seconds}, read {read} MB so far"
         )
+        for fact, value in {**figures["moved"], **figures["disk"]}.items():
+            print(f"     {fact}: {value}")
 
 
 def main() -> None:

@@ -71,7 +71,7 @@ def empty_folder_removed(folder: Path) -> Iterator[None]:
 
 def cuda_limits(common: dict[str, Any]) -> CudaLimits:
     """Memory that searches on a CUDA device may use."""
-    limits = CudaLimits(parse_bytes(common["device_memory"]), parse_bytes(common["host_memory"]))
+    limits = CudaLimits.of(common["device_memory"], common["host_memory"])
     return limits.require_cuda(common["device"])
 
 

@@ -67,6 +67,7 @@ class CudaDevice:
         deep: BfsHold,
         *,
         original_of: AnyArray | None = None,
+        count_bus: bool = False,
     ) -> CudaTierBfsSearch:
         """BFS on a whole graph whose rows are in pinned host memory.
 
@@ -78,10 +79,12 @@ class CudaDevice:
             What is on the device too: see `CudaTierBfsSearch`.
         original_of
             As of `bfs`.
+        count_bus
+            Whether bytes over the bus are counted.
         """
         require_whole(shard.dealing)
         out, into = _seen(hub_rows(shard), room)
-        names: dict[str, Any] = {"original_of": original_of}
+        names: dict[str, Any] = {"original_of": original_of, "count_bus": count_bus}
         return CudaTierBfsSearch(out, into, held, deep=deep, count_arcs=False, **names)
 
     def tier_sssp(
@@ -92,6 +95,7 @@ class CudaDevice:
         shift: int,
         *,
         original_of: AnyArray | None = None,
+        count_bus: bool = False,
     ) -> CudaTierSsspSearch:
         """SSSP on a whole graph whose rows are in pinned host memory.
 
@@ -101,13 +105,14 @@ class CudaDevice:
             Light-first rows, loaded into ``room``.
         least, shift
             What is on the device too: see `SsspHold`.
-        original_of
-            As of `bfs`.
+        original_of, count_bus
+            As of `tier_bfs`.
         """
         require_whole(shard.dealing)
         out, into = _seen(light_rows(shard), room)
         held = SsspHold(least, shift)
-        return CudaTierSsspSearch(out, into, shard.tuples, held, original_of=original_of)
+        options: dict[str, Any] = {"original_of": original_of, "count_bus": count_bus}
+        return CudaTierSsspSearch(out, into, shard.tuples, held, **options)
 
     def sssp_rank(self, shard: Shard) -> CudaSsspRank:
         """SSSP steps on one shard (light-first rows)."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cuda_bfs import INT_LEVELS, STRETCH, CudaBfsSearch, names_of
+from ooc_graph.kernels.cuda_bus import asked_bytes, counted_at, forget_asked
 from ooc_graph.kernels.cuda_held import NULL, QUAD_ROWS, DeviceRows, Extents
 from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, free_unused, kernel
 from ooc_graph.types import AnyArray, Rows
@@ -22,6 +23,8 @@ MOST_COLUMNS = 7
 """Columns of four neighbours that may stand on the device."""
 TIERED: dict[str, int | str] = {"TIERED": 1}
 """What kernels are compiled with that find rows in host memory."""
+COUNTED: dict[str, int | str] = counted_at(46)
+"""And what ``bfs.cu`` is that counts what it asks of it."""
 PULL_ABOVE = (12, 25, 60)
 """How small a share of the arcs a frontier may have to pull, with no column, one, and more.
 
@@ -65,6 +68,8 @@ class CudaTierBfsSearch(CudaBfsSearch):
         a row, and ``held`` is given up for this. None: ``held`` stays.
     original_of, count_arcs, trace
         As of `CudaBfsSearch`.
+    count_bus
+        Whether `asked_bytes` is known, which takes a little time.
 
     Raises
     ------
@@ -82,12 +87,26 @@ class CudaTierBfsSearch(CudaBfsSearch):
         original_of: AnyArray | None = None,
         count_arcs: bool = True,
         trace: bool = False,
+        count_bus: bool = False,
     ) -> None:
         for one in (held, deep or held):
             if not 0 <= one.columns <= MOST_COLUMNS:
                 raise UsageError(f"{one.columns} columns: choose 0 to {MOST_COLUMNS}")
-        self._held, self._deep = held, deep or held
+        self._held, self._deep, self._count_bus = held, deep or held, count_bus
         super().__init__(out, into, original_of=original_of, count_arcs=count_arcs, trace=trace)
+
+    @property
+    def asked_bytes(self) -> int | None:
+        """Bytes of rows in host memory that the last search asked for; None: not counted.
+
+        In sectors of 32 bytes; what was asked for twice counts twice.
+        """
+        return asked_bytes(self._state, COUNTED) if self._count_bus else None
+
+    def _run(self, root: int, original_of: Any) -> tuple[int, float]:
+        if self._count_bus:
+            forget_asked(self._state, COUNTED)
+        return super()._run(root, original_of)
 
     def _hold_heads(self) -> None:
         self._heads = _Columns(self._into, self._held.columns, self._original_of)
@@ -112,7 +131,8 @@ class CudaTierBfsSearch(CudaBfsSearch):
         return self._out.rows + self._into.arcs // STRETCH + 1
 
     def _constants(self) -> dict[str, int | str]:
-        return {**TIERED, "PULL_ABOVE": PULL_ABOVE[min(self._held.columns, 2)]}
+        counted = COUNTED if self._count_bus else {}
+        return {**TIERED, **counted, "PULL_ABOVE": PULL_ABOVE[min(self._held.columns, 2)]}
 
     def _arguments(self) -> tuple[Any, ...]:
         held = self._held

@@ -7,12 +7,14 @@ is read over the bus, where a search comes to it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.kernels.cuda_bus import asked_bytes, counted_at, forget_asked
 from ooc_graph.kernels.cuda_held import DeviceRows, extents
 from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel
 from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
@@ -23,6 +25,8 @@ from ooc_graph.types import AnyArray, Rows
 
 LEAST_ARCS = 5
 """Arcs of each row that are on the device, if it has so many: those that stand in columns too."""
+COUNTED: dict[str, int | str] = counted_at(88)
+"""What ``sssp.cu`` is compiled with that counts what it asks of host memory."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class CudaTierSsspSearch(CudaSsspSearch):
         As of `CudaSsspSearch`.
     held
         What is copied to the device.
+    count_bus
+        Whether `asked_bytes` is known, which takes a little time.
 
     Raises
     ------
@@ -64,10 +70,11 @@ class CudaTierSsspSearch(CudaSsspSearch):
         held: SsspHold,
         *,
         original_of: AnyArray | None = None,
+        count_bus: bool = False,
     ) -> None:
         if held.least < LEAST_ARCS:
             raise UsageError(f"{LEAST_ARCS} arcs of each row are held at least")
-        self._held = held
+        self._held, self._count_bus = held, count_bus
         if out.weights is not None and out.weights.dtype != np.float32:
             raise UsageError(
                 f"SSSP with weights of type {out.weights.dtype} wants all rows on the device, "
@@ -78,13 +85,24 @@ class CudaTierSsspSearch(CudaSsspSearch):
     def _method_for(self, graph: Weighted, pulls: bool) -> Method:
         """Push and pull, also where that does not pay: who chose this way has asked fewer rows."""
         del pulls
-        return _TierPushPull(graph, self._held)
+        return _TierPushPull(graph, self._held, self._count_bus)
+
+    @property
+    def asked_bytes(self) -> int | None:
+        """Bytes of rows in host memory that the last search asked for; None: not counted.
+
+        In sectors of 32 bytes; what was asked for twice counts twice.
+        """
+        method = self._method
+        assert isinstance(method, _TierPushPull)
+        return method.asked_bytes
 
 
 class _TierPushPull(PushPull):
     """Push and pull on rows in host memory."""
 
-    def __init__(self, graph: Weighted, held: SsspHold) -> None:
+    def __init__(self, graph: Weighted, held: SsspHold, count_bus: bool) -> None:
+        self._count_bus = count_bus
         self._near_out = _Shares(graph.out, held)
         self._near_in = self._near_out
         if graph.into is not graph.out:
@@ -98,7 +116,16 @@ class _TierPushPull(PushPull):
         return Heads(out, into, graph.sums, extents(graph.into, 0, 1))
 
     def _constants(self) -> dict[str, int | str]:
-        return TIERED
+        return {**TIERED, **COUNTED} if self._count_bus else TIERED
+
+    @property
+    def asked_bytes(self) -> int | None:
+        return asked_bytes(self._state, COUNTED) if self._count_bus else None
+
+    def launch(self, root: int, original_of: Any) -> Callable[[], None]:
+        if self._count_bus:
+            forget_asked(self._state, COUNTED)
+        return super().launch(root, original_of)
 
     def _arguments(self) -> tuple[Any, ...]:
         sides = self._near_out, self._near_in

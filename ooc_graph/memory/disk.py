@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from ooc_graph.layout.blocks import byte_view
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.packing import unit_length
 from ooc_graph.layout.stored import Stored
+from ooc_graph.memory.moved import Meter, Moved
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, IntArray
 
@@ -32,42 +33,6 @@ READERS = 4
 """Threads that read; a disk wants several requests at once, a page cache two."""
 RUN_UNITS = 16
 """Most units that one request reads."""
-
-
-@dataclass
-class Moved:
-    """What a tier gave.
-
-    Parameters
-    ----------
-    units, bytes
-        Read from the disk, or the page cache: units, and their bytes.
-    kept_units
-        Units given again without being read.
-    requests
-        Reads that these took.
-    rows
-        Rows of which arcs were asked for.
-    """
-
-    units: int = 0
-    bytes: int = 0
-    kept_units: int = 0
-    requests: int = 0
-    rows: int = 0
-
-    def since(self, before: Moved) -> Moved:
-        """What was given since a copy was taken."""
-        pairs = zip(astuple(self), astuple(before), strict=True)
-        return Moved(*(now - then for now, then in pairs))
-
-    def plus(self, other: Moved) -> Moved:
-        """What two tiers gave."""
-        return Moved(*map(sum, zip(astuple(self), astuple(other), strict=True)))
-
-    def copy(self) -> Moved:
-        """The numbers now."""
-        return replace(self)
 
 
 @dataclass(frozen=True)
@@ -214,6 +179,8 @@ class DiskUnits:
         Memory for units that are kept.
     readers
         Threads that read.
+    meter
+        Takes their time.
     """
 
     def __init__(
@@ -225,11 +192,12 @@ class DiskUnits:
         batch_units: int,
         kept_bytes: int = 0,
         readers: int = READERS,
+        meter: Meter | None = None,
     ) -> None:
         self.unit_bytes, self.batch_units = names.SIDECAR_BYTES, max(2, batch_units)
         self._columns = [_Column(stored, arrays, first) for arrays in columns]
         self.dtypes = tuple(column.dtype for column in self._columns)
-        self.moved = Moved()
+        self._moved, self._meter = Moved(), meter or Meter()
         self._buffers = [
             [np.empty(self._most_units(dtype) * self.unit_bytes, np.uint8) for dtype in self.dtypes]
             for _ in range(2)
@@ -241,6 +209,11 @@ class DiskUnits:
         self._slots = [np.full(column.units, -1, np.int32) for column in self._columns]
         self._threads = readers
         self._readers = Threads(readers, thread_name_prefix="ooc-graph-reader")
+
+    @property
+    def moved(self) -> Moved:
+        """What was given so far."""
+        return self._meter.added_to(self._moved)
 
     def _most_units(self, dtype: np.dtype[Any]) -> int:
         return self.batch_units * max(1, dtype.itemsize // self.dtypes[0].itemsize)
@@ -271,7 +244,8 @@ class DiskUnits:
                 yield staged
         finally:
             # Nothing may be reading into the buffers when they are used again.
-            wait(pending)
+            with self._meter.waiting():
+                wait(pending)
 
     def _begin(self, batch: Sequence[IntArray], turn: int, pending: list[Future[int]]) -> None:
         """Have the batch's units read, note it in ``pending``; `_finish` copies what is kept."""
@@ -281,19 +255,21 @@ class DiskUnits:
         ):
             view = byte_view(buffer)
             wanted = slots[units] < 0
-            self.moved.kept_units += len(units) - int(np.count_nonzero(wanted))
+            self._moved.kept_units += len(units) - int(np.count_nonzero(wanted))
             for begin, end in column.runs(units, wanted):
                 data = view[begin * self.unit_bytes : end * self.unit_bytes]
                 reads.append((column, int(units[begin]), data))
-                self.moved.units += end - begin
-        self.moved.requests += len(reads)
+                self._moved.units += end - begin
+        self._moved.requests += len(reads)
         shares = min(self._threads, len(reads))
         bounds = [len(reads) * share // shares for share in range(shares + 1)] if reads else []
         for begin, end in pairwise(bounds):
-            pending.append(self._readers.submit(_read, reads[begin:end]))
+            pending.append(self._readers.submit(self._read, reads[begin:end]))
 
     def _finish(self, batch: Sequence[IntArray], turn: int, pending: list[Future[int]]) -> None:
-        self.moved.bytes += sum(future.result() for future in pending)
+        with self._meter.waiting():
+            got = [future.result() for future in pending]
+        self._moved.bytes += sum(got)
         for units, slots, buffer in zip(batch, self._slots, self._buffers[turn], strict=True):
             staged = buffer.reshape(-1, self.unit_bytes)
             kept = self._kept.reshape(-1, self.unit_bytes)
@@ -312,11 +288,14 @@ class DiskUnits:
             self._used = begin + len(new)
             slots[units[new]] = np.arange(begin, begin + len(new))
 
+    def _read(self, reads: Sequence[tuple[_Column, int, memoryview]]) -> int:
+        """Read stretches of units one after the other; their bytes."""
+        got = 0
+        for column, unit, data in reads:
+            with self._meter.reading(len(data) // self.unit_bytes):
+                got += column.read(unit, data)
+        return got
+
     def close(self) -> None:
         """End the threads."""
         self._readers.shutdown()
-
-
-def _read(reads: Sequence[tuple[_Column, int, memoryview]]) -> int:
-    """Read stretches of units one after the other; their bytes."""
-    return sum(column.read(unit, data) for column, unit, data in reads)

@@ -63,6 +63,9 @@ class SearchRecord:
         Per level, empty where not recorded.
     read_bytes, fetched_rows
         Bytes read of the store, and rows they were read for; None where all arcs were in memory.
+    reading_s, waited_s
+        Seconds in which something was read, and in which the search stood still for it; None as
+        before, and where not measured.
     """
 
     kernel: str
@@ -74,6 +77,8 @@ class SearchRecord:
     levels: tuple[LevelRecord, ...] = ()
     read_bytes: int | None = None
     fetched_rows: int | None = None
+    reading_s: float | None = None
+    waited_s: float | None = None
 
     @property
     def teps(self) -> float | None:

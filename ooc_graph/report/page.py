@@ -15,6 +15,7 @@ from ooc_graph.report import figures
 from ooc_graph.report.data import ReportData, Scalar, SearchRecord
 from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.report.svg import drawing_style
+from ooc_graph.report.tier_figures import waiting_per_search
 
 _STATUS_TEXT = {
     "passed": "All answers valid",
@@ -124,7 +125,8 @@ def _sections(data: ReportData) -> list[tuple[str, str, list[figures.Drawing]]]:
         if drawing
     ]
     degrees = figures.degree_distribution(data.degree_histogram)
-    cost = [figures.time_per_stage(data.stages), figures.memory_over_time(data)]
+    waits = [waiting_per_search(kernel, searches) for kernel, searches in kernels]
+    cost = [*waits, figures.time_per_stage(data.stages), figures.memory_over_time(data)]
     return [
         ("Speed", "Fewer than two searches were timed.", speed),
         ("Graph and levels", "Neither degrees nor levels were recorded.", _there(degrees) + levels),

@@ -212,7 +212,7 @@ def bfs(
     device_memory, host_memory
         Bytes (or "16GiB") of a CUDA device that a search may use, and of pinned host memory; None:
         15/16 of what the device has, and what the process may use. Rows that do not fit the device
-        are in pinned host memory.
+        are in pinned host memory, of which 0 bytes may be given, too: nothing is pinned then.
     overwrite
         Replace an existing result.
     progress
@@ -308,7 +308,7 @@ def _search(
     progress: Progress | None,
     **options: Any,
 ) -> TreeResult:
-    limits = CudaLimits(parse_bytes(device_memory), parse_bytes(host_memory)).require_cuda(device)
+    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
     return search(
         opened(graph, client),
         kernel,

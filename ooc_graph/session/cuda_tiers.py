@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.cuda_bus import link_rate
 from ooc_graph.kernels.cuda_held import MOST_ROWS
 from ooc_graph.kernels.cuda_tier_bfs import BfsHold
 from ooc_graph.kernels.interface import hubs_hold_much, pull_pays
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from ooc_graph.types import Shard
 
 _KERNELS = "bfs", "sssp"
+COUNT_BUS = False
+"""Whether searches count what they ask of pinned memory. `benchmarks/gpu_tiers.py --count-bus`
+measures what that costs them."""
 # Of a device's memory without a limit: what is left to the driver, and to others.
 LEFT_SHARE = 16
 # Host memory a row beside its arcs: names, offsets, tuples, and the tree by internal id.
@@ -181,6 +185,8 @@ def search_within(
     plan = plan_device(kernel, facts, budget_bytes, 1 << 62)
     # BFS may have to do without the room for levels of four bytes.
     least = type(plan)(facts, 0).bytes
+    if COUNT_BUS:
+        link_rate()  # while there is room for it; it is remembered
     while True:
         try:
             return _made(plan, device, shard, room, names), plan
@@ -195,9 +201,9 @@ def search_within(
 def _made(plan: BfsPlan | SsspPlan, device: Any, shard: Shard, room: Any, names: Any) -> Any:
     if isinstance(plan, BfsPlan):
         held, deep = (_hold_of(one, shard) for one in (plan, plan.deep))
-        return device.tier_bfs(shard, room, held, deep, original_of=names)
+        return device.tier_bfs(shard, room, held, deep, original_of=names, count_bus=COUNT_BUS)
     share = plan.share.least, plan.share.shift
-    return device.tier_sssp(shard, room, *share, original_of=names)
+    return device.tier_sssp(shard, room, *share, original_of=names, count_bus=COUNT_BUS)
 
 
 def _hold_of(plan: BfsPlan, shard: Shard) -> BfsHold:
@@ -207,11 +213,47 @@ def _hold_of(plan: BfsPlan, shard: Shard) -> BfsHold:
     )
 
 
-def note_of(plan: DevicePlan) -> str:
+@dataclass(frozen=True)
+class OverBus:
+    """What a search asked of pinned memory.
+
+    Parameters
+    ----------
+    asked_bytes
+        In sectors of 32 bytes; what was asked for twice counts twice.
+    elapsed_s
+        Seconds of the search on the device.
+    link_bytes_s
+        Bytes a second that the link was measured to carry at most; None: not measured.
+    """
+
+    asked_bytes: int
+    elapsed_s: float
+    link_bytes_s: float | None
+
+    @property
+    def share(self) -> float | None:
+        """Of what the link would have carried meanwhile."""
+        if not self.link_bytes_s or self.elapsed_s <= 0:
+            return None
+        return self.asked_bytes / self.elapsed_s / self.link_bytes_s
+
+
+def over_bus(search: Any, elapsed_s: float) -> OverBus | None:
+    """What the last search asked of pinned memory, where that is counted."""
+    asked = search.asked_bytes
+    return None if asked is None else OverBus(asked, elapsed_s, link_rate())
+
+
+def note_of(plan: DevicePlan, bus: OverBus | None = None) -> str:
     """What is said of a search with rows in pinned memory."""
     share = 100 * min(1, plan.held_arcs / max(plan.facts.arcs, 1))
-    return (
+    said = (
         f"{plan.kernel} had {plan.pinned_bytes:,} bytes of rows in pinned host memory, and "
         f"{plan.bytes:,} bytes on the device with {share:.1f} % of the arcs "
         f"(of each row {plan.rule})"
     )
+    if bus is None:
+        return said
+    said += f"; it asked for {bus.asked_bytes:,} bytes over the bus"
+    return said if bus.share is None else f"{said}, {100 * bus.share:.0f} % of the link's peak"

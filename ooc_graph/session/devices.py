@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ooc_graph.errors import DeviceError, UsageError
 from ooc_graph.kernels import cuda_modules
+from ooc_graph.session.machine import parse_bytes
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -43,11 +44,22 @@ class CudaLimits:
     device_bytes
         Of the device; None: what it has.
     pinned_bytes
-        Of pinned host memory; None: what the process may use.
+        Of pinned host memory; None: what the process may use; 0: nothing is pinned.
     """
 
     device_bytes: int | None = None
     pinned_bytes: int | None = None
+
+    @classmethod
+    def of(cls, device_memory: str | int | None, host_memory: str | int | None) -> CudaLimits:
+        """Limits as they are given, such as ``"16GiB"``.
+
+        Raises
+        ------
+        UsageError
+            No sizes; or nothing of the device, where no search does without.
+        """
+        return cls(parse_bytes(device_memory), parse_bytes(host_memory, or_none=True))
 
     def require_cuda(self, wanted: str) -> CudaLimits:
         """These limits, for a device that is asked for.

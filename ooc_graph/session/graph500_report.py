@@ -26,7 +26,8 @@ from ooc_graph.report.host import host_facts, package_versions
 from ooc_graph.report.memory_watch import MemoryWatch, thinned
 from ooc_graph.report.records import append_record
 from ooc_graph.session.devices import CUDA, cuda_facts_here
-from ooc_graph.session.graph500_run import Run, Searched
+from ooc_graph.session.graph500_run import Run, Searched, moved_by
+from ooc_graph.session.tiers import describe_probe, probe_of
 from ooc_graph.shards.build import BuildReport
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray
@@ -94,7 +95,7 @@ def leave_report(
         output_block=block,
         validation=_validation(run.options.validate, failure),
         energy=tuple(energy),
-        tiers=run.tiers,
+        tiers=_with_disk(run, graph, searched),
     )
     page = run.folder / "report.html"
     write_page(page, data)
@@ -104,6 +105,22 @@ def leave_report(
         run.folder / "records.jsonl", _json_record(run, graph, built, data, watch, device)
     )
     return Outcome(block, page, failure)
+
+
+def _with_disk(
+    run: Run, graph: Graph, searched: dict[str, list[Searched]]
+) -> dict[str, dict[str, Any]]:
+    """What is said of kernels whose arcs stay in the store, with what its disk gives at most.
+
+    That is measured now, when no more searches come, for it takes what the page cache has.
+    """
+    if not run.tiers:
+        return {}
+    probe = run.place.call(probe_of, str(graph.path))
+    return {
+        kernel: {**facts, **describe_probe(probe, moved_by(searched[kernel]).bytes_s)}
+        for kernel, facts in run.tiers.items()
+    }
 
 
 def _record(kernel: str, one: Searched) -> SearchRecord:
@@ -118,6 +135,8 @@ def _record(kernel: str, one: Searched) -> SearchRecord:
         levels=levels,
         read_bytes=None if one.moved is None else one.moved.bytes,
         fetched_rows=None if one.moved is None else one.moved.rows,
+        reading_s=None if one.moved is None else one.moved.reading_s,
+        waited_s=None if one.moved is None else one.moved.waited_s,
     )
 
 

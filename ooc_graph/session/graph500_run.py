@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
-from ooc_graph.memory.disk import Moved
+from ooc_graph.memory.moved import Moved
 from ooc_graph.report.data import Stage
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CPU
@@ -78,6 +78,14 @@ class Searched:
     edges: int
     reached: int
     moved: Moved | None = None
+
+
+def moved_by(found: Sequence[Searched]) -> Moved:
+    """What searches together read of the store."""
+    total = Moved()
+    for one in found:
+        total = total.plus(one.moved or Moved())
+    return total
 
 
 @dataclass

@@ -14,7 +14,6 @@ from ooc_graph.answers.scatter import columns_of
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
-from ooc_graph.memory.disk import Moved
 from ooc_graph.memory.plan import describe
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.session import graph500_cuda, resident
@@ -24,12 +23,12 @@ from ooc_graph.session.compile_parts import check_pair
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
 from ooc_graph.session.graph500_energy import measure as measure_energy
-from ooc_graph.session.graph500_run import BatchTask, Run, Searched
+from ooc_graph.session.graph500_run import BatchTask, Run, Searched, moved_by
 from ooc_graph.session.machine import cores
 from ooc_graph.session.place import Place
 from ooc_graph.session.refused import has_less, with_less
 from ooc_graph.session.search import run_search, search
-from ooc_graph.session.tiers import plan_within
+from ooc_graph.session.tiers import describe_moved, plan_within
 from ooc_graph.session.ways import Course
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray, NoProgress
@@ -132,7 +131,7 @@ def _search_by(
     task = batches.task
     if task.budget_bytes:
         plan = plan_within(graph, kernel, task.budget_bytes)
-        run.tiers[kernel] = {**describe(plan), **_moved(found)}
+        run.tiers[kernel] = {**describe(plan), **describe_moved(moved_by(found))}
     energy = [measure_energy(run, task, keys, found)] if run.options.energy else []
     return found, energy
 
@@ -157,19 +156,6 @@ class _Batches:
             less, note = place.call(with_less, self.task)
             self.run.progress.note(note)
             self.task = replace(self.task, **less)
-
-
-def _moved(found: list[Searched]) -> dict[str, int]:
-    """What all searches together read of the store."""
-    total = Moved()
-    for one in found:
-        total = total.plus(one.moved or Moved())
-    return {
-        "bytes read of the store": total.bytes,
-        "units read": total.units,
-        "units given again from memory": total.kept_units,
-        "rows fetched": total.rows,
-    }
 
 
 def _searched_one_by_one(way: Way, graph: Graph, *, validated: bool) -> str:

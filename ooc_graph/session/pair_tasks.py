@@ -22,7 +22,7 @@ from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.units import finish_unit
-from ooc_graph.memory.disk import Moved
+from ooc_graph.memory.moved import Moved
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS

@@ -19,7 +19,7 @@ from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.memory.disk import Moved
+from ooc_graph.memory.moved import Moved
 from ooc_graph.session import resident
 from ooc_graph.session.choice import Way, carry_out
 from ooc_graph.session.devices import CPU, CUDA

@@ -10,7 +10,7 @@ from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import Reduced, reduced_dtype
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import REACHED, SOURCE, VERTEX
-from ooc_graph.memory.disk import Moved
+from ooc_graph.memory.moved import Moved
 from ooc_graph.session.pair_tasks import Done, PairsTask, solve
 from ooc_graph.session.place import Place
 from ooc_graph.shards.load import Graph

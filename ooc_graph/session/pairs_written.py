@@ -15,7 +15,7 @@ from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.commit import Partial
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES, REACHED, SIDECAR_BYTES, SOURCE, VERTEX
-from ooc_graph.memory.disk import Moved
+from ooc_graph.memory.moved import Moved
 from ooc_graph.session.pair_tasks import PairsTask, write_batch
 from ooc_graph.session.pairs_held import ids_of
 from ooc_graph.session.place import Place

@@ -24,7 +24,7 @@ from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import APSP
 from ooc_graph.memory.device_plan import DevicePlan
-from ooc_graph.memory.disk import Moved
+from ooc_graph.memory.moved import Moved
 from ooc_graph.session import cuda_tiers, orders, source_tiers
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import EDGES, ROWS, load_search

@@ -245,11 +245,12 @@ def _searched(task: SearchTask) -> tuple[Any, ...]:
 
 def _search_held(task: SearchTask) -> Written:
     with resident.searcher(*_searched(task), less=not _pins_too_much(task)) as held:
-        notes = () if held.pinned is None else (cuda_tiers.note_of(held.pinned),)
         if task.arrays == CUPY:
-            return replace(device_answer.search(held, task.root), notes=notes)
+            written = device_answer.search(held, task.root)
+            return replace(written, notes=_pinned_notes(held, written.course))
         before = held.moved
         tree, course = run_search(held, task.root)
+        notes = _pinned_notes(held, course)
         written = replace(_written(task, tree, held.ids, course), notes=notes)
         if before is not None and held.moved is not None:
             note = tiers.note_of(held.search.plan, held.moved.since(before))
@@ -257,6 +258,14 @@ def _search_held(task: SearchTask) -> Written:
             # The next search reads a chunk of ids before it has its turn.
             give_back_freed_memory()
         return written
+
+
+def _pinned_notes(held: resident.Searcher, course: Course) -> tuple[str, ...]:
+    """What is said of rows in pinned memory, where they are there."""
+    if held.pinned is None:
+        return ()
+    bus = cuda_tiers.over_bus(held.search, course.elapsed_s)
+    return (cuda_tiers.note_of(held.pinned, bus),)
 
 
 def answer_lonely(task: SearchTask) -> Written:

@@ -10,7 +10,7 @@ from ooc_graph.kernels.many_choice import is_long_and_thin
 from ooc_graph.kernels.many_search import require_room
 from ooc_graph.kernels.sssp_search import first_rows
 from ooc_graph.layout.names import APSP, LIGHT, MULTI_SOURCE_BFS, OUT
-from ooc_graph.memory.disk import Moved
+from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import Facts, Plan, least_bytes, plan_disk
 from ooc_graph.session import tiers
 from ooc_graph.session.machine import give_back_freed_memory
@@ -110,7 +110,8 @@ def note_before(graph: Graph, kernel: str, method: str, budget_bytes: int, lanes
 
 def note_after(kernel: str, moved: Moved) -> str:
     """What is said when that is done."""
-    return f"{kernel} read {moved.bytes:,} bytes of the store for {moved.rows:,} rows"
+    said = f"{kernel} read {moved.bytes:,} bytes of the store for {moved.rows:,} rows"
+    return said + tiers.how_read(moved)
 
 
 def load_within(

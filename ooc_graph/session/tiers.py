@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.sssp_search import first_rows
-from ooc_graph.memory.disk import Moved
+from ooc_graph.memory.disk_probe import Probe, probe_disk
+from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import Facts, Plan, least_bytes, plan_disk
 from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.session.remembered import Remembered
@@ -89,5 +93,54 @@ def note_of(plan: Plan, moved: Moved) -> str:
     share = 100 * plan.head_arcs / max(plan.facts.arcs, 1)
     return (
         f"{plan.facts.kernel} held {share:.1f} % of the arcs in memory ({plan.rule} of each row) "
-        f"and read {moved.bytes:,} bytes of the store for {moved.rows:,} rows"
+        f"and read {moved.bytes:,} bytes of the store for {moved.rows:,} rows{how_read(moved)}"
     )
+
+
+def how_read(moved: Moved) -> str:
+    """How reading went, to be put behind what was read; empty where nothing was."""
+    if moved.overlap is None or moved.bytes_s is None or moved.units_in_flight is None:
+        return ""
+    return (
+        f" in {moved.reading_s:.3g} s of reading, {moved.bytes_s / 1e6:,.0f} MB/s with "
+        f"{moved.units_in_flight:.1f} units in flight; in {100 * moved.overlap:.0f} % of that time "
+        "the search went on"
+    )
+
+
+def describe_moved(moved: Moved) -> dict[str, Any]:
+    """What was read of the store, and how, as names and numbers, JSON-able."""
+    return {
+        "bytes read of the store": moved.bytes,
+        "units read": moved.units,
+        "units given again from memory": moved.kept_units,
+        "bytes given again from memory": moved.kept_bytes,
+        "rows fetched": moved.rows,
+        "seconds of reading": _rounded(moved.reading_s),
+        "seconds that searches waited for it": _rounded(moved.waited_s),
+        "share of reading time in which searches went on": _rounded(moved.overlap),
+        "units in flight, on average": _rounded(moved.units_in_flight),
+        "bytes read a second of reading": _rounded(moved.bytes_s),
+    }
+
+
+def describe_probe(probe: Probe, moved_bytes_s: float | None) -> dict[str, Any]:
+    """What the disk gives at most, and the share of it that reading at such a rate is."""
+    rate = probe.bytes_s
+    share = None if rate is None or moved_bytes_s is None else moved_bytes_s / rate
+    return {
+        "disk: bytes read in sequence": probe.bytes,
+        "disk: bytes a second in sequence": _rounded(rate),
+        "disk: had the page cache most of that": probe.is_cached,
+        "share of the disk's rate in sequence": _rounded(share),
+    }
+
+
+def probe_of(path: str) -> Probe:
+    """Measure the disk under a graph, from the process that calls; see `probe_disk`."""
+    return probe_disk(Path(path))
+
+
+def _rounded(value: float | None) -> float | None:
+    """To four digits: more of a measured time say nothing."""
+    return None if value is None else float(f"{value:.4g}")

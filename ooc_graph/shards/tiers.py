@@ -32,7 +32,8 @@ from ooc_graph.layout.names import (
     rows_path,
 )
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.disk import DiskUnits, Moved
+from ooc_graph.memory.disk import DiskUnits
+from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import Facts, Plan
 from ooc_graph.shards.lengths import count_lengths, stretches
 from ooc_graph.shards.load import Graph

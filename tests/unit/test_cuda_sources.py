@@ -21,9 +21,10 @@ from ooc_graph.kernels import (
     cuda_sssp_shared,
     cuda_sssp_small,
     cuda_steps,
+    cuda_tier_sssp,
 )
 from ooc_graph.kernels.cuda_sssp_sums import sums_for
-from ooc_graph.kernels.cuda_tier_bfs import TIERED
+from ooc_graph.kernels.cuda_tier_bfs import COUNTED, TIERED
 from ooc_graph.validate import cuda_loader
 from tests.gpu import last_run
 from tests.nvrtc import compile_cuda, need_nvrtc
@@ -73,8 +74,13 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=True)),
         ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=False, thin=True)),
         ("bfs.cu", cuda_bfs.constants(shared_bytes, bytes_, count_arcs=False) | TIERED),
+        ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=False) | TIERED | COUNTED),
         *(("sssp.cu", cuda_sssp_pull.constants(shared_bytes, s)) for s in SUMS if not s.wide),
         ("sssp.cu", cuda_sssp_pull.constants(shared_bytes, SUMS[0]) | TIERED),
+        (
+            "sssp.cu",
+            cuda_sssp_pull.constants(shared_bytes, SUMS[0]) | TIERED | cuda_tier_sssp.COUNTED,
+        ),
         *(("sssp_near.cu", cuda_sssp_near.constants(shared_bytes, s)) for s in SUMS),
         *(
             ("sssp_near.cu", {**held, **cuda_sssp_near.constants(shared_bytes, s)})

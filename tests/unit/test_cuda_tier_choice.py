@@ -496,6 +496,37 @@ def test_the_plan_is_shown(
     assert table["device bytes: in all"] == ranks != resident.cuda_bytes(graph, kernel)
 
 
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_no_host_memory_is_a_limit(
+    graph: og.Graph,
+    kernel: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    whole = ["plan", graph.path, "--kernel", kernel, "--device", "cuda", "--device-memory"]
+    none = ["--host-memory", "0"]
+    # A device that holds the rows needs none.
+    done = call(monkeypatch, capsys, *whole, "1GiB", *none)
+    assert (done.code, "device memory" in done.out) == (0, True)
+    done = call(monkeypatch, capsys, *whole, "28MB", *none)
+    assert (done.code, done.out) == (2, "")
+    assert "of pinned host memory, and 0 may be used; raise --host-memory" in done.err
+    with pytest.raises(MemoryBudgetError, match="and 0 may be used"):
+        og.plan(graph, kernel, device="cuda", device_memory="28MB", host_memory=0)
+    assert CudaLimits.of(None, "0 GiB") == CudaLimits(None, 0)
+    with pytest.raises(UsageError, match="for CUDA devices"):
+        og.plan(graph, kernel, host_memory=0)
+
+
+def test_no_device_memory_is_no_limit(graph: og.Graph) -> None:
+    for host_memory in (None, 0):
+        with pytest.raises(UsageError, match="more than nothing"):
+            og.plan(graph, device="cuda", device_memory="0", host_memory=host_memory)
+    for less in ("0.5", "-1", "0 of it"):
+        with pytest.raises(UsageError, match="memory limit"):
+            CudaLimits.of(None, less)
+
+
 @pytest.mark.parametrize("option", ["--device-memory", "--host-memory"])
 def test_limits_of_cuda_devices_are_not_for_the_cpu(
     graph: og.Graph,
@@ -574,3 +605,18 @@ def test_facts_of_a_graph(directed: og.Graph) -> None:
     )
     assert re.search(rf"and {held.bytes:,} bytes on the device with [\d.]+ % of the arcs", note)
     assert note.endswith("(of each row 9, and hubs)")
+
+
+def test_what_went_over_the_bus_is_said(directed: og.Graph) -> None:
+    plan = BfsPlan(cuda_tiers.facts_of(directed, "bfs"), 0, 2, 10)
+    plain = cuda_tiers.note_of(plan)
+    assert cuda_tiers.over_bus(SimpleNamespace(asked_bytes=None), 1.0) is None
+    unknown = cuda_tiers.OverBus(320_000, 0.5, None)
+    assert unknown.share is None
+    asked = f"{plain}; it asked for 320,000 bytes over the bus"
+    assert cuda_tiers.note_of(plan, unknown) == asked
+    known = cuda_tiers.OverBus(320_000, 0.5, 1_000_000.0)
+    assert known.share == 0.64
+    assert cuda_tiers.note_of(plan, known) == f"{asked}, 64 % of the link's peak"
+    # Of a root without arcs nothing was searched.
+    assert cuda_tiers.OverBus(0, 0.0, 1_000_000.0).share is None

@@ -266,8 +266,37 @@ def test_energy_has_a_table_and_a_headline(data, page):
     assert "NVML cannot be used: <none>." in cells
 
 
+def out_of_the_store(data):
+    """The same with arcs in the store: each search waited for a quarter of its reading."""
+    searches = [
+        dataclasses.replace(
+            one, read_bytes=5_000_000, fetched_rows=70, reading_s=one.time_s / 2, waited_s=0.00125
+        )
+        for one in data.searches
+    ]
+    facts = {"units in flight, on average": 2.625, "disk: had the page cache most of that": True}
+    tiers = dict.fromkeys(("bfs", "sssp"), facts)
+    return dataclasses.replace(data, searches=tuple(searches), tiers=tiers)
+
+
+def test_waiting_for_the_store_is_drawn(data, page):
+    assert not [heading for heading in page.texts["h3"] if "waiting" in heading]
+    shown = Page(page_html(out_of_the_store(data)))
+    for kernel in ("BFS", "SSSP"):
+        assert f"{kernel}: waiting for the store" in shown.texts["h3"]
+        assert f"Memory and store: {kernel}" in shown.texts["caption"]
+    assert [text for text in shown.texts["figcaption"] if "1.25 ms of it waiting" in text]
+    assert shown.texts["td"].count("0.001250") == len(data.searches)
+    assert {"2.625", "yes"} <= set(shown.texts["td"])
+    # Of searches in memory, and of one that is not known, there is nothing to draw.
+    for some in ({"waited_s": None}, {"reading_s": None}):
+        searches = [dataclasses.replace(one, **some) for one in out_of_the_store(data).searches]
+        told = Page(page_html(dataclasses.replace(data, searches=tuple(searches))))
+        assert not [heading for heading in told.texts["h3"] if "waiting" in heading]
+
+
 def test_json_round_trip(data, tmp_path):
-    for one in (data, dataclasses.replace(data, energy=ENERGY)):
+    for one in (data, dataclasses.replace(data, energy=ENERGY), out_of_the_store(data)):
         write_report_data(tmp_path / "report.json", one)
         assert read_report_data(tmp_path / "report.json") == one
 
@@ -275,6 +304,8 @@ def test_json_round_trip(data, tmp_path):
 def test_data_of_before_energy_can_be_read(data):
     older = data.to_dict()
     del older["energy"]
+    for search in older["searches"]:
+        del search["reading_s"], search["waited_s"]
     assert ReportData.from_dict(older) == data
 
 

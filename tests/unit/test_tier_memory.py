@@ -153,9 +153,24 @@ def test_graph500_goes_on_with_arcs_in_the_store(why, tmp_path, monkeypatch):
         assert facts["rows fetched"] > 0
         assert facts["units given again from memory"] > 0
         assert facts["share of arcs in memory"] < 0.5
+        for name, seconds in (
+            ("seconds of reading", "reading_s"),
+            ("seconds that searches waited for it", "waited_s"),
+        ):
+            assert facts[name] == pytest.approx(sum(one[seconds] for one in mine), rel=1e-3)
+        assert facts["bytes given again from memory"] > 0
+        assert 0 < facts["disk: bytes read in sequence"] <= 256 << 20
+        assert facts["disk: bytes a second in sequence"] > 0
+        if facts["units read"]:
+            assert 0 <= facts["share of reading time in which searches went on"] <= 1
+            assert facts["units in flight, on average"] > 0
+            rate = facts["bytes read a second of reading"]
+            expected = rate / facts["disk: bytes a second in sequence"]
+            assert facts["share of the disk's rate in sequence"] == pytest.approx(expected, 1e-2)
         if why == "limit":
             room = limit - graph500_searches.check_bytes(small)
             assert facts["bytes: in all"] <= facts["budget"] == room
     page = (tmp_path / "run" / "report.html").read_text()
     assert page.count("Memory and store: ") == 2
     assert "rows fetched</th>" in page
+    assert "waited</th>" in page

@@ -45,6 +45,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     const bool chief = thread == 0;
     u32 goal = 0, tick = 0;
+    BUS_ONLY(begin_asking();)
     Slot* slot = state->slot;
 #ifdef TRACE
     u64 clock = 0;
@@ -240,5 +241,6 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         state->unresolved = unresolved;
         STAMP(6);
     }
+    BUS_ONLY(end_asking(&state->asked);)
     leave_grid(&state->barrier);
 }

@@ -1,0 +1,137 @@
+"""What a tier on disk gave, and how its reading went beside the search."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, replace
+from time import perf_counter
+
+from ooc_graph.layout import names
+
+
+@dataclass
+class Moved:
+    """What a tier gave.
+
+    Parameters
+    ----------
+    units, bytes
+        Read from the disk, or the page cache: units, and their bytes.
+    kept_units
+        Units given again without being read.
+    requests
+        Reads that these took.
+    rows
+        Rows of which arcs were asked for.
+    reading_s
+        Seconds in which something was being read, by one thread or several.
+    busy_s
+        Seconds of the threads that read, one after the other.
+    unit_s
+        Seconds that units were being read, each on its own: those of a request times its units.
+    waited_s
+        Seconds in which the search stood still until units were there.
+    """
+
+    units: int = 0
+    bytes: int = 0
+    kept_units: int = 0
+    requests: int = 0
+    rows: int = 0
+    reading_s: float = 0.0
+    busy_s: float = 0.0
+    unit_s: float = 0.0
+    waited_s: float = 0.0
+
+    def since(self, before: Moved) -> Moved:
+        """What was given since a copy was taken."""
+        pairs = zip(astuple(self), astuple(before), strict=True)
+        return Moved(*(now - then for now, then in pairs))
+
+    def plus(self, other: Moved) -> Moved:
+        """What two tiers gave, one after the other."""
+        return Moved(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+    def copy(self) -> Moved:
+        """The numbers now."""
+        return replace(self)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of units given again; those at an array's end count whole."""
+        return self.kept_units * names.SIDECAR_BYTES
+
+    @property
+    def overlap(self) -> float | None:
+        """Share of the reading time in which the search did other work; None: nothing was read."""
+        if self.reading_s <= 0:
+            return None
+        return 1 - min(self.waited_s / self.reading_s, 1)
+
+    @property
+    def units_in_flight(self) -> float | None:
+        """Units that were being read at a time, on average over the reading time."""
+        return self.unit_s / self.reading_s if self.reading_s > 0 else None
+
+    @property
+    def bytes_s(self) -> float | None:
+        """Bytes read in a second of the reading time."""
+        return self.bytes / self.reading_s if self.reading_s > 0 else None
+
+
+class Meter:
+    """Measures threads that read, and the one that waits for them.
+
+    Parameters
+    ----------
+    clock
+        Seconds, from any beginning.
+    """
+
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._reading, self._since = 0, 0.0
+        self._reading_s = self._busy_s = self._unit_s = self._waited_s = 0.0
+
+    @contextmanager
+    def reading(self, units: int) -> Iterator[None]:
+        """A thread reads so many units in one request."""
+        with self._lock:
+            # Taken inside, here and below: so they follow each other as the threads do.
+            begun = self._clock()
+            if not self._reading:
+                self._since = begun
+            self._reading += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                now = self._clock()
+                self._reading -= 1
+                self._busy_s += now - begun
+                self._unit_s += units * (now - begun)
+                if not self._reading:
+                    self._reading_s += now - self._since
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """The search waits; one thread at a time does."""
+        begun = self._clock()
+        try:
+            yield
+        finally:
+            self._waited_s += self._clock() - begun
+
+    def added_to(self, moved: Moved) -> Moved:
+        """A copy with the seconds measured so far; of reads under way nothing is told yet."""
+        with self._lock:
+            return replace(
+                moved,
+                reading_s=self._reading_s,
+                busy_s=self._busy_s,
+                unit_s=self._unit_s,
+                waited_s=self._waited_s,
+            )

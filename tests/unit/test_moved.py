@@ -1,0 +1,261 @@
+"""How reading went beside a search: seconds by a clock that the tests turn."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ooc_graph.errors import CorruptStoreError
+from ooc_graph.layout import names
+from ooc_graph.layout.chunks import write_chunk
+from ooc_graph.layout.commit import partial_store
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.stored import Stored
+from ooc_graph.memory import disk
+from ooc_graph.memory.disk import DiskUnits
+from ooc_graph.memory.disk_probe import Probe, probe_disk
+from ooc_graph.memory.moved import Meter, Moved
+from ooc_graph.session import tiers
+
+PATIENCE_S = 120
+UNIT = names.SIDECAR_BYTES
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Seen(Meter):
+    """Tells when the search waits."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.waits = threading.Event()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        with super().waiting():
+            self.waits.set()
+            yield
+            self.waits.clear()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One array of neighbours, eight units and a piece."""
+    path = tmp_path_factory.mktemp("stores") / "s.zarr"
+    values = np.arange(8 * UNIT // 4 + 100, dtype=np.uint32)
+    name = "shards/00000/out/hub/neighbors"
+    with partial_store(path, "graph", overwrite=False) as partial:
+        spec = ArraySpec(name, len(values), values.dtype)
+        entry = write_chunk(partial.folder, spec, 0, [values])
+        partial.commit("graph", {}, [spec], [entry])
+    return path
+
+
+def units_of(store: Path, meter: Meter, **options: Any) -> DiskUnits:
+    array = "shards/00000/out/hub/neighbors"
+    wanted = {"batch_units": 8, "readers": 1, **options}
+    return DiskUnits(Stored.open(store), [[array]], np.zeros(1, np.int64), meter=meter, **wanted)
+
+
+BATCHES = [[0, 1, 2], [5], [6, 7, 8]]
+
+
+@contextmanager
+def slow_reads(monkeypatch: pytest.MonkeyPatch, clock: Clock, before: Any) -> Iterator[list[int]]:
+    """Each request takes a second; ``before(number)`` is called first."""
+    read, sizes = disk._read_at, []
+
+    def slow(path: Path, offset: int, buffer: memoryview) -> int:
+        before(len(sizes))
+        clock.now_s += 1
+        sizes.append(len(buffer))
+        return read(path, offset, buffer)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "_read_at", slow)
+        yield sizes
+
+
+def batches() -> Iterator[list[Any]]:
+    return iter([[np.array(units)] for units in BATCHES])
+
+
+def test_a_search_that_only_waits_overlaps_nothing(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    meter = Seen(clock)
+    units = units_of(store, meter)
+
+    def once_it_waits(_: int) -> None:
+        assert meter.waits.wait(PATIENCE_S)
+
+    with slow_reads(monkeypatch, clock, once_it_waits):
+        for _ in units.stage(batches()):
+            pass
+    moved = units.moved
+    assert (moved.reading_s, moved.busy_s, moved.waited_s) == (3.0, 3.0, 3.0)
+    assert moved.overlap == 0
+    # Three units, one, and three, of a second each.
+    assert (moved.unit_s, moved.units_in_flight) == (7.0, pytest.approx(7 / 3))
+    assert moved.bytes == 6 * UNIT + 400
+    assert moved.bytes_s == moved.bytes / 3
+    units.close()
+
+
+def test_reading_ahead_is_overlap(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    meter = Seen(clock)
+    units = units_of(store, meter)
+    done = [threading.Event() for _ in BATCHES]
+
+    def first_once_it_waits(number: int) -> None:
+        assert number > 0 or meter.waits.wait(PATIENCE_S)
+
+    with slow_reads(monkeypatch, clock, first_once_it_waits):
+        read = units._read
+
+        def told(reads: Any) -> int:
+            got = read(reads)
+            next(event for event in done if not event.is_set()).set()
+            return got
+
+        monkeypatch.setattr(units, "_read", told)
+        for number, _ in enumerate(units.stage(batches())):
+            # Work that takes longer than reading: the next batch is there before it ends.
+            if number + 1 < len(BATCHES):
+                assert done[number + 1].wait(PATIENCE_S)
+    moved = units.moved
+    assert (moved.reading_s, moved.waited_s) == (3.0, 1.0)
+    assert moved.overlap == pytest.approx(2 / 3)
+    units.close()
+
+
+def test_units_that_are_kept_take_no_time(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    units = units_of(store, Meter(clock), kept_bytes=16 * UNIT)
+    units.keeping = True
+    with slow_reads(monkeypatch, clock, lambda _: None):
+        for _ in range(2):
+            before = units.moved
+            for _ in units.stage(batches()):
+                pass
+    again = units.moved.since(before)
+    assert (again.units, again.bytes, again.reading_s, again.busy_s) == (0, 0, 0, 0)
+    assert again.overlap is again.units_in_flight is again.bytes_s is None
+    assert (again.kept_units, again.kept_bytes) == (7, 7 * UNIT)
+    units.close()
+
+
+def test_a_read_that_fails_is_measured_too(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    units = units_of(store, Meter(clock))
+
+    def missing(_: int) -> None:
+        clock.now_s += 4
+        raise FileNotFoundError
+
+    with (
+        slow_reads(monkeypatch, clock, missing),
+        pytest.raises(CorruptStoreError, match="is missing"),
+    ):
+        list(units.stage(batches()))
+    assert units.moved.reading_s == 4
+    assert units.moved.bytes == 0
+    # And nothing seems to be read from then on.
+    clock.now_s += 100
+    for _ in units.stage(batches()):
+        clock.now_s += 0
+    assert units.moved.reading_s == 4
+    units.close()
+
+
+def test_threads_that_read_at_once_share_the_time() -> None:
+    clock = Clock()
+    meter = Meter(clock)
+    with meter.reading(4):
+        clock.now_s = 1
+        with meter.reading(2):
+            clock.now_s = 3
+        clock.now_s = 6
+    clock.now_s = 10
+    with meter.reading(1):
+        clock.now_s = 12
+    moved = meter.added_to(Moved(units=7, bytes=80))
+    assert (moved.reading_s, moved.busy_s, moved.unit_s) == (8.0, 10.0, 4 * 6 + 2 * 2 + 2.0)
+    assert (moved.units_in_flight, moved.bytes_s) == (30 / 8, 10.0)
+    assert moved.overlap == 1
+
+
+def test_what_was_moved_adds_up() -> None:
+    one = Moved(2, 20, 1, 1, 5, 1.0, 2.0, 3.0, 0.25)
+    two = Moved(3, 30, 2, 2, 6, 3.0, 4.0, 5.0, 0.75)
+    both = one.plus(two)
+    assert both == Moved(5, 50, 3, 3, 11, 4.0, 6.0, 8.0, 1.0)
+    assert both.since(one) == two
+    assert both.overlap == 0.75
+    # A search is said to wait for no more than was read, whatever a thread's start takes.
+    assert Moved(reading_s=1.0, waited_s=1.5).overlap == 0
+
+
+def test_it_is_said_in_a_line_and_in_a_table() -> None:
+    moved = Moved(10, 5_000_000, 4, 3, 8, 0.5, 1.0, 2.0, 0.125)
+    assert tiers.how_read(moved) == (
+        " in 0.5 s of reading, 10 MB/s with 4.0 units in flight; in 75 % of that time the search "
+        "went on"
+    )
+    assert tiers.how_read(Moved()) == ""
+    facts = tiers.describe_moved(moved)
+    assert facts["seconds that searches waited for it"] == 0.125
+    assert facts["share of reading time in which searches went on"] == 0.75
+    assert facts["units in flight, on average"] == 4.0
+    assert facts["bytes given again from memory"] == 4 * UNIT
+    assert facts["bytes read a second of reading"] == 1e7
+    assert tiers.describe_moved(Moved())["units in flight, on average"] is None
+
+
+def test_the_disk_is_probed_by_the_store_s_own_chunks(store: Path) -> None:
+    clock = Clock()
+
+    def ticking() -> float:
+        clock.now_s += 2
+        return clock.now_s
+
+    chunk = next(store.glob("shards/*/*/*/neighbors/c/*"))
+    content = chunk.read_bytes()
+    whole = probe_disk(store, clock=ticking)
+    assert (whole.bytes, whole.seconds) == (len(content), 2.0)
+    assert whole.bytes_s == len(content) / 2
+    assert whole.cached_bytes is None or 0 <= whole.cached_bytes <= whole.bytes
+    assert probe_disk(store, 100_000).bytes == 100_000
+    assert chunk.read_bytes() == content
+
+
+def test_a_probe_says_what_it_is_worth(tmp_path: Path) -> None:
+    assert Probe(100, 1.0, 51).is_cached
+    assert Probe(100, 1.0, 50).is_cached is False
+    assert Probe(100, 1.0, None).is_cached is None
+    facts = tiers.describe_probe(Probe(1000, 2.0, 0), 125.0)
+    assert facts == {
+        "disk: bytes read in sequence": 1000,
+        "disk: bytes a second in sequence": 500.0,
+        "disk: had the page cache most of that": False,
+        "share of the disk's rate in sequence": 0.25,
+    }
+    assert tiers.describe_probe(Probe(1000, 2.0, 0), None)[list(facts)[-1]] is None
+    # A graph without arcs has no chunks.
+    empty = probe_disk(tmp_path)
+    assert (empty.bytes, empty.bytes_s) == (0, None)
+    assert tiers.describe_probe(empty, 1.0)[list(facts)[-1]] is None
