@@ -120,6 +120,7 @@ class Chooser:
             if floyd_warshall.pays(self._search.vertices, lengths) and self._close():
                 return first
         if counted * lanes / first <= MANY_RELAXED * len(self._search.rows[0].neighbors):
+            self.side_by_side = None
             return first
         singly = SideBySide(*self._rows, self._threads)
         # The first searches touch memory, and are perhaps compiled.
@@ -128,8 +129,9 @@ class Chooser:
         done = warmed + TIMED * self._threads
         start = perf_counter()
         singly.run(sources[warmed:done], answer[warmed:done], potential)
-        if (perf_counter() - start) / (done - warmed) < batch_s:
-            self.side_by_side = singly
+        # Also where an earlier trial, for fewer sources, chose otherwise.
+        is_faster = (perf_counter() - start) / (done - warmed) < batch_s
+        self.side_by_side = singly if is_faster else None
         return done
 
     def _is_long_and_thin(self, lanes: int) -> bool:

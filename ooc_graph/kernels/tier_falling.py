@@ -188,7 +188,8 @@ class TierFalling:
 
     def arcs_of(self, row: int) -> tuple[AnyArray, AnyArray]:
         """Neighbours of one row, and weights."""
-        self._gather(row, np.zeros(0, self.dtype), np.zeros(0, np.uint64), whole=True)
+        # This row alone: a cycle is told of row by row, and each would bring all that follow it.
+        self._gather(row, np.zeros(0, self.dtype), np.zeros(0, np.uint64), whole=True, most=1)
         count = int(self._out.heads.lengths[row])
         return self._stretch.neighbors[:count].copy(), self._stretch.weights[:count].copy()
 
@@ -221,15 +222,23 @@ class TierFalling:
                 row = first_changed(changed, row, self.rows)
         return improved
 
-    def _gather(self, base: int, potential: AnyArray, changed: Words, *, whole: bool) -> int:
-        """Bring a stretch of rows together; the row after it."""
+    def _gather(
+        self,
+        base: int,
+        potential: AnyArray,
+        changed: Words,
+        *,
+        whole: bool,
+        most: int = MOST_ROOM,
+    ) -> int:
+        """Bring a stretch of so many rows at most together; the row after it."""
         out, stretch = self._out, self._stretch
         end, waiting = list_stretch(
             out.heads,
             potential,
             changed,
             out.window,
-            stretch.starts,
+            stretch.starts[: most + 1],
             len(stretch.neighbors),
             base,
             whole,

@@ -16,6 +16,8 @@ from rich import progress as bars
 from rich.console import Console
 from rich.text import Text
 
+from ooc_graph.threads import is_refusal
+
 BAR_AFTER_S = 1.0
 LINE_EVERY_S = 2.0
 
@@ -199,7 +201,12 @@ class _Terminal:
         timer.daemon = True
         with self._lock:
             self._timers[stage] = timer
-        timer.start()
+        try:
+            timer.start()
+        except RuntimeError as error:
+            # Work is not to end for want of a bar.
+            if not is_refusal(error):
+                raise
 
     def advance(self, stage: StageProgress) -> None:
         with self._lock:

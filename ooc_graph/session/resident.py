@@ -230,11 +230,16 @@ def release() -> None:
         given_up = [held.search for held in _held.values()]
         _held.clear()
         _asked.clear()
-        for search in given_up:
-            if isinstance(search, TierSearch):
-                search.close()
+        while given_up:
+            # Nobody has it after this: what it had of a device's memory is unused then.
+            _close(given_up.pop())
         if CUDA in _devices:
             cuda_modules.free_unused()
+
+
+def _close(search: Any) -> None:
+    if isinstance(search, TierSearch):
+        search.close()
 
 
 def release_ranks(dask_worker: Any = None) -> None:
