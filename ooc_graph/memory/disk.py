@@ -9,7 +9,7 @@ room for would find nothing in what it read last.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
@@ -214,6 +214,8 @@ class DiskUnits:
         Memory for units that are kept.
     readers
         Threads that read.
+    room
+        Makes a buffer of so many bytes, uint8, that batches are staged in; None: ordinary memory.
     """
 
     def __init__(
@@ -225,13 +227,15 @@ class DiskUnits:
         batch_units: int,
         kept_bytes: int = 0,
         readers: int = READERS,
+        room: Callable[[int], AnyArray] | None = None,
     ) -> None:
         self.unit_bytes, self.batch_units = names.SIDECAR_BYTES, max(2, batch_units)
         self._columns = [_Column(stored, arrays, first) for arrays in columns]
         self.dtypes = tuple(column.dtype for column in self._columns)
         self.moved = Moved()
+        make = room or _ordinary
         self._buffers = [
-            [np.empty(self._most_units(dtype) * self.unit_bytes, np.uint8) for dtype in self.dtypes]
+            [make(self._most_units(dtype) * self.unit_bytes) for dtype in self.dtypes]
             for _ in range(2)
         ]
         self._kept = np.empty(kept_bytes // self.unit_bytes * self.unit_bytes, np.uint8)
@@ -315,6 +319,10 @@ class DiskUnits:
     def close(self) -> None:
         """End the threads."""
         self._readers.shutdown()
+
+
+def _ordinary(bytes_: int) -> AnyArray:
+    return np.empty(bytes_, np.uint8)
 
 
 def _read(reads: Sequence[tuple[_Column, int, memoryview]]) -> int:
