@@ -71,7 +71,8 @@ def empty_folder_removed(folder: Path) -> Iterator[None]:
 
 def cuda_limits(common: dict[str, Any]) -> CudaLimits:
     """Memory that searches on a CUDA device may use."""
-    limits = CudaLimits(parse_bytes(common["device_memory"]), parse_bytes(common["host_memory"]))
+    pinned = parse_bytes(common["host_memory"], may_be_none=True)
+    limits = CudaLimits(parse_bytes(common["device_memory"]), pinned)
     return limits.require_cuda(common["device"])
 
 

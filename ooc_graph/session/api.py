@@ -308,7 +308,8 @@ def _search(
     progress: Progress | None,
     **options: Any,
 ) -> TreeResult:
-    limits = CudaLimits(parse_bytes(device_memory), parse_bytes(host_memory)).require_cuda(device)
+    pinned = parse_bytes(host_memory, may_be_none=True)
+    limits = CudaLimits(parse_bytes(device_memory), pinned).require_cuda(device)
     return search(
         opened(graph, client),
         kernel,

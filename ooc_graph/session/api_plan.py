@@ -58,5 +58,6 @@ def plan(
         raise UsageError(f"device {device!r}: choose {CPU} or {CUDA}")
     opened = graph if isinstance(graph, Graph) else Graph.open(graph)
     limit_bytes = parse_bytes(memory_limit) or default_limit_bytes()
-    limits = CudaLimits(parse_bytes(device_memory), parse_bytes(host_memory)).require_cuda(device)
+    pinned = parse_bytes(host_memory, may_be_none=True)
+    limits = CudaLimits(parse_bytes(device_memory), pinned).require_cuda(device)
     return describe_plan(opened, kernel, limit_bytes, device, limits)

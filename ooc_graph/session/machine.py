@@ -72,13 +72,18 @@ def give_back_freed_memory() -> None:
         library.malloc_trim(0)
 
 
-def parse_bytes(text: str | int | None) -> int | None:
+def parse_bytes(text: str | int | None, *, may_be_none: bool = False) -> int | None:
     """Bytes of "4GiB", "500 MB", "256MiB" or a plain number.
+
+    Parameters
+    ----------
+    may_be_none
+        Whether zero will do.
 
     Raises
     ------
     UsageError
-        For anything else, and for zero.
+        For anything else, and for zero where that is no limit.
     """
     if text is None:
         return None
@@ -87,7 +92,7 @@ def parse_bytes(text: str | int | None) -> int | None:
         raise UsageError(f"memory limit {text!r}: give bytes or a size such as 4GiB or 500MB")
     unit = (_BINARY if found[3] else _UNITS)[found[2]]
     size = float(found[1]) * unit
-    if size < 1:
+    if size < 1 and not (may_be_none and size == 0):
         raise UsageError(f"memory limit {text!r}: give more than nothing")
     # More digits than a float holds are infinitely many bytes: no machine tells the difference.
     return int(min(size, _MOST_BYTES))

@@ -84,9 +84,12 @@ class DeviceTierSearch(TierSearch):
     ----------
     room
         The host memory that it copies from and to.
+    unpinned
+        Why none of that is pinned, where it was refused.
     """
 
     room: HostRoom
+    unpinned: str = ""
 
     def run_on_device(self, root: int) -> Any:
         """Search from an internal id; the answer stays on the device, until the next search."""
