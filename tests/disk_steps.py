@@ -14,8 +14,17 @@ NO_VERTEX = 0xFFFFFFFF
 class PlainSteps:
     """As `ooc_graph.kernels.disk_bfs_search.DiskBfsSteps`, one row after another."""
 
-    def __init__(self, out_lengths: AnyArray, into_lengths: AnyArray, columns: int) -> None:
+    def __init__(
+        self,
+        out_lengths: AnyArray,
+        into_lengths: AnyArray,
+        columns: int,
+        whole: list[AnyArray] | None = None,
+    ) -> None:
         self.rows, self.at_hand = len(into_lengths), 1 + 4 * columns
+        self.pushed_at_hand = self.at_hand if out_lengths is into_lengths else 0
+        # Out-rows from the first on that are at hand whole.
+        self._whole = whole or []
         self._out, self._into = out_lengths, into_lengths
         self._held = np.full((self.rows, self.at_hand), NO_VERTEX, np.uint32)
         self._parent = np.empty(self.rows, np.uint32)
@@ -56,17 +65,17 @@ class PlainSteps:
 
     def push(self) -> int:
         self._found[:] = False
-        self._left[:] = self._frontier & (self._into > self.at_hand)
+        self._left[:] = self._frontier & (self._out > self.pushed_at_hand)
+        self._left[: len(self._whole)] = False
         for row in np.flatnonzero(self._frontier):
-            self._claim(row, self._held[row, : self._into[row]])
+            if row < len(self._whole):
+                self._claim(row, self._whole[row])
+            elif self.pushed_at_hand:
+                self._claim(row, self._held[row, : self._into[row]])
         return int(self._left.sum())
 
     def left(self) -> AnyArray:
         return pack_bits(self._left)
-
-    def frontier(self) -> AnyArray:
-        self._found[:] = False
-        return pack_bits(self._frontier)
 
     def pull_units(
         self, window: Window, begin: int, end: int, units: AnyArray

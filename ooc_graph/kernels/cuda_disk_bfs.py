@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.kernels.bitmap import Words
-from ooc_graph.kernels.cuda_disk_rows import SOURCE, HeldColumns, Requests, hold_units, padded
+from ooc_graph.kernels.cuda_disk_rows import (
+    SOURCE,
+    HeldColumns,
+    Requests,
+    WholeRows,
+    hold_units,
+    padded,
+)
 from ooc_graph.kernels.cuda_held import require_root, require_rows
 from ooc_graph.kernels.cuda_modules import cuda, within_memory
+from ooc_graph.kernels.cuda_pinned import PinnedArray
 from ooc_graph.kernels.cuda_steps import ARCS, EXAMINED, KEPT, LISTED, Steps, threads_for, wait
 from ooc_graph.kernels.tier_rows import Window
 from ooc_graph.types import AnyArray
 
 _NAME = "BFS with arcs in the store"
+_WHOLE_ARCS = 32  # a thread's
+
+
+@dataclass(frozen=True)
+class DiskHold:
+    """What of the rows is at hand.
+
+    Parameters
+    ----------
+    near
+        Rows of each column that is on the device.
+    far
+        Columns in pinned host memory, as of `HeldColumns`.
+    near_hubs, far_hubs
+        Out-rows that are held whole: so many on the device, and behind them in pinned memory.
+    hub_arcs
+        Room for the arcs of the latter; None where there are none.
+    """
+
+    near: Sequence[int] = ()
+    far: Sequence[Any] = ()
+    near_hubs: int = 0
+    far_hubs: int = 0
+    hub_arcs: PinnedArray | None = None
 
 
 class CudaDiskBfsSteps:
@@ -26,10 +60,8 @@ class CudaDiskBfsSteps:
     ----------
     out_lengths, into_lengths
         int32 (rows,), in host memory: arcs of out- and in-rows (the same object when undirected).
-    near
-        Rows of each column that is on the device.
-    far
-        Columns in pinned host memory, as of `HeldColumns`.
+    held
+        What is at hand.
     window, units
         Most rows in a window, and most arcs in a batch of units.
     answer
@@ -47,8 +79,7 @@ class CudaDiskBfsSteps:
         self,
         out_lengths: AnyArray,
         into_lengths: AnyArray,
-        near: list[int],
-        far: list[Any],
+        held: DiskHold,
         *,
         window: int,
         units: int,
@@ -60,8 +91,12 @@ class CudaDiskBfsSteps:
         self._words = np.uint32(self._room // 32)
         with within_memory(_NAME):
             self._allocate(out_lengths, into_lengths, window, units)
-            self._held = HeldColumns(self.rows, near, far)
+            self._held = HeldColumns(self.rows, held.near, held.far)
+            self._whole = _whole_rows(out_lengths, held)
         self.at_hand = self._held.at_hand
+        self.hubs = held.near_hubs + held.far_hubs
+        # Of a directed graph the arcs at hand are in-arcs.
+        self.pushed_at_hand = self.at_hand if self._out is self._into else 0
 
     def _allocate(
         self, out_lengths: AnyArray, into_lengths: AnyArray, window: int, units: int
@@ -79,6 +114,11 @@ class CudaDiskBfsSteps:
     def hold(self, window: Window, begin: int, end: int, units: AnyArray) -> None:
         """Take first arcs of in-rows that were asked for: called before the first search."""
         hold_units(self._steps, self._requests, self._held, window, begin, end, units)
+
+    def hold_whole(self, window: Window, begin: int, end: int, units: AnyArray) -> None:
+        """As `hold`, of out-rows that are held whole, all of their arcs."""
+        for rows in self._whole:
+            rows.take(window, begin, end, units)
 
     def begin(self, root: int) -> None:
         """Forget the search before; the root is found.
@@ -104,22 +144,29 @@ class CudaDiskBfsSteps:
 
     def pull(self) -> tuple[int, int]:
         """Find rows by the arcs at hand: rows left that go on, and arcs looked at."""
-        self._count("pull_held", *self._columns())
+        self._count("pull_held", np.uint32(self.rows), self._words, *self._columns())
         counts = self._steps.fetch()
         return counts[KEPT], counts[EXAMINED]
 
     def push(self) -> int:
-        """Find rows from the frontier's arcs at hand, of an undirected graph: rows left."""
+        """Find rows from the frontier's out-arcs at hand: rows left that go on."""
         self._found.fill(0)
-        self._count("push_held", *self._columns())
+        for whole in self._whole:
+            given = np.uint32(whole.first), np.uint32(whole.rows), whole.starts, whole.arcs
+            tree = self._frontier, self._visited, self._parent, self._found
+            self._steps.launch("push_whole", -(-len(whole.arcs) // _WHOLE_ARCS), *given, *tree)
+        sizes, hubs = (np.uint32(self.rows), self._words), np.uint32(self.hubs)
+        if self.pushed_at_hand:
+            self._count("push_held", *sizes, hubs, *self._columns())
+        else:
+            left = hubs, self._frontier, self._left
+            self._count("leave_frontier", *sizes, self._out, *left)
         return self._steps.fetch()[KEPT]
 
     def _columns(self) -> tuple[Any, ...]:
         held = self._held
-        rows = np.uint32(self.rows), self._words, self._into, held.head
-        columns = np.uint32(held.columns), held.column
-        tree = self._frontier, self._visited, self._parent, self._found, self._left
-        return *rows, *columns, *tree
+        columns = self._into, held.head, np.uint32(held.columns), held.column
+        return *columns, self._frontier, self._visited, self._parent, self._found, self._left
 
     def _count(self, name: str, *arguments: Any) -> None:
         """Launch a kernel that has a thread for each row, and counts."""
@@ -128,12 +175,8 @@ class CudaDiskBfsSteps:
 
     def left(self) -> Words:
         """Rows that are left after `pull` or `push`: a bitmap in host memory."""
-        return _words(self._left)
-
-    def frontier(self) -> Words:
-        """The frontier, as `left`. What is found next begins with nothing."""
-        self._found.fill(0)
-        return _words(self._frontier)
+        found: Words = self._left.get().view(np.uint64)
+        return found
 
     def pull_units(
         self, window: Window, begin: int, end: int, units: AnyArray
@@ -171,6 +214,11 @@ class CudaDiskBfsSteps:
         return self._parent[: self.rows], self._level[: self.rows]
 
 
-def _words(bits: Any) -> Words:
-    found: Words = bits.get().view(np.uint64)
+def _whole_rows(lengths: AnyArray, held: DiskHold) -> list[WholeRows]:
+    """Rows that are held whole, of those memories that have any of them."""
+    found, first = [], 0
+    for count, arcs in ((held.near_hubs, None), (held.far_hubs, held.hub_arcs)):
+        if count:
+            found.append(WholeRows(first, lengths[first : first + count], arcs))
+        first += count
     return found

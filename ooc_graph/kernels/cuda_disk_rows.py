@@ -14,6 +14,7 @@ import numpy as np
 
 from ooc_graph.kernels.cuda_held import QUAD_ROWS
 from ooc_graph.kernels.cuda_modules import cuda
+from ooc_graph.kernels.cuda_pinned import PinnedArray
 from ooc_graph.kernels.cuda_steps import Steps, wait
 from ooc_graph.kernels.tier_rows import Window
 from ooc_graph.types import AnyArray
@@ -62,6 +63,50 @@ class HeldColumns:
         self.column = cupy.asarray(np.array(addresses or [0], np.uint64))
         self.columns = len(addresses)
         self.at_hand = 1 + 4 * self.columns
+
+
+class WholeRows:
+    """Some rows that are held whole, one after the other, where the current device reads them.
+
+    Parameters
+    ----------
+    first
+        The first of them.
+    lengths
+        int32 (rows,), in host memory: arcs of each.
+    pinned
+        uint32, of all their arcs, in pinned host memory; None: device memory, which is allocated
+        here.
+
+    Attributes
+    ----------
+    starts, arcs
+        On the device: uint64 (rows + 1,) and uint32.
+    """
+
+    def __init__(self, first: int, lengths: AnyArray, pinned: PinnedArray | None) -> None:
+        cupy = cuda()
+        self.first, self.rows = first, len(lengths)
+        self._starts = np.zeros(self.rows + 1, np.uint64)
+        np.cumsum(lengths, dtype=np.uint64, out=self._starts[1:])
+        self.starts = cupy.asarray(self._starts)
+        self._pinned = pinned
+        count = int(self._starts[-1])
+        self.arcs = cupy.empty(count, np.uint32) if pinned is None else pinned.device
+
+    def take(self, window: Window, begin: int, end: int, units: AnyArray) -> None:
+        """Take what was asked for of these rows; others are left out. Waits."""
+        for index in range(begin, end):
+            row = int(window.row[index]) - self.first
+            if not 0 <= row < self.rows:
+                continue
+            place, target = window.place[0, index], int(self._starts[row] + window.cursor[index])
+            arcs = units[place : place + window.asked[index]]
+            if self._pinned is None:
+                _send(self.arcs[target:], arcs)
+            else:
+                self._pinned.host[target : target + len(arcs)] = arcs
+        wait()
 
 
 class Requests:

@@ -20,12 +20,14 @@ from ooc_graph.types import AnyArray
 
 
 class DiskBfsSteps(Protocol):
-    """Steps of a device that has the state of a search, and the first arcs of all in-rows."""
+    """Steps of a device that has the state of a search, and of rows what is at hand."""
 
     rows: int
     """Of the graph."""
     at_hand: int
-    """First arcs of each row that are at hand."""
+    """First arcs of each in-row that are at hand."""
+    pushed_at_hand: int
+    """The same of the out-rows, but for those that are at hand whole."""
 
     def begin(self, root: int) -> None:
         """Forget the search before; the root is found."""
@@ -37,13 +39,10 @@ class DiskBfsSteps(Protocol):
         """Find rows by the arcs at hand: rows left that go on, and arcs looked at."""
 
     def push(self) -> int:
-        """Find rows from the frontier's arcs at hand, which are in-arcs too: rows left."""
+        """Find rows from the frontier's out-arcs at hand: rows left that go on."""
 
     def left(self) -> Words:
         """Rows that are left after `pull` or `push`: a bitmap in host memory, until the next."""
-
-    def frontier(self) -> Words:
-        """As `left`, the frontier."""
 
     def pull_units(
         self, window: Window, begin: int, end: int, units: AnyArray
@@ -160,10 +159,6 @@ class DiskBfsSearch:
             steps.push_units(window, begin, end, units)
             return int(keep_all(lengths, window, begin, end, kept))
 
-        # Of a directed graph the arcs at hand are in-arcs: all others are in the store.
-        held = out is self._into
-        left = steps.push() if held else 1
-        if left:
-            bits, cursor = (steps.left(), steps.at_hand) if held else (steps.frontier(), 0)
-            for waiting in beyond(out, bits, cursor):
+        if steps.push():
+            for waiting in beyond(out, steps.left(), steps.pushed_at_hand):
                 out.scan(waiting, scan, out.most_look)

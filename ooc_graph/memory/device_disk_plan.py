@@ -2,8 +2,9 @@
 
 Computed before rows are read, from their lengths. The device holds all that a search writes, and
 the first arcs of the in-rows: the first of each, and behind it columns of four. The columns that it
-has no room for stand in pinned host memory, as far as the host's budget goes; what that leaves
-keeps units that were read. With no budget the host has what it cannot do without, and pins nothing.
+has no room for stand in pinned host memory, as far as the host's budget goes. What room either
+has then takes the out-rows of the hubs, whole, which searches push; and the host keeps units that
+were read. With no budget the host has what it cannot do without, and pins nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +29,14 @@ LEAST_BATCH_UNITS, MOST_BATCH_UNITS = 16, 256
 """Units that are fetched at a time."""
 STAGING_SHARE = 16
 """Staging takes at most one in this many of the bytes beyond the least."""
+ENOUGH_COLUMNS = 4
+"""Columns at hand from which on hubs, and units that are kept, are better than more of them."""
+COLUMN_SHARE = 4
+"""Behind those a column is held if it takes at most one in this many of what is left."""
+MOST_HUBS = 1 << 16
+"""Rows that are held whole, at most."""
+KEPT_SHARE = 4
+"""Of what hubs may take, and units that are kept, one in this many bytes is for the latter."""
 WINDOW_ROWS = 1 << 16
 """Most rows that are looked at together."""
 READERS = 16
@@ -88,6 +97,8 @@ class DiskDevicePlan:
         Host memory for units that were read, of each side.
     pins
         Whether anything is pinned: columns, staging, and what answers are copied to.
+    near_hub_arcs, far_hub_arcs
+        Room for arcs of out-rows that are held whole, on the device and in pinned memory.
     """
 
     facts: DiskFacts
@@ -98,6 +109,8 @@ class DiskDevicePlan:
     batch_units: int = LEAST_BATCH_UNITS
     kept_bytes: int = 0
     pins: bool = False
+    near_hub_arcs: int = 0
+    far_hub_arcs: int = 0
 
     @property
     def near_rows(self) -> tuple[int, ...]:
@@ -118,6 +131,7 @@ class DiskDevicePlan:
             "vertex state": padded * _STATE_BYTES + _BITMAPS * padded // 8,
             "row lengths": 4 * facts.rows * facts.sides,
             "first arcs": 4 * padded + 16 * sum(max(rows, 1) for rows in self.near_rows),
+            "hub rows": _ARC_BYTES * self.near_hub_arcs + 8 * (min(facts.rows, MOST_HUBS) + 2),
             "staging": self.batch_units * names.SIDECAR_BYTES + self._window() * REQUEST_BYTES,
             "reserve": device_plan.FIXED_BYTES,
         }
@@ -141,6 +155,7 @@ class DiskDevicePlan:
             "bitmaps": _HOST_BITMAPS * padded // 8,
             "staging": sides * (2 * self.batch_units * (names.SIDECAR_BYTES + 8) + self._windows()),
             "columns": 16 * sum(max(rows, 1) for rows in self.far_rows),
+            "hub rows": _ARC_BYTES * self.far_hub_arcs,
             "kept units": sides * self.kept_bytes,
             "reserve": RESERVE_BYTES,
         }
@@ -157,17 +172,17 @@ class DiskDevicePlan:
             return 0
         facts, parts = self.facts, self.host_parts
         staged = facts.sides * 2 * self.batch_units * names.SIDECAR_BYTES
-        return staged + _STATE_BYTES * facts.rows + parts["columns"]
+        return staged + _STATE_BYTES * facts.rows + parts["columns"] + parts["hub rows"]
 
     @property
     def arcs_on_device(self) -> int:
-        """First arcs of in-rows on the device, at most."""
-        return self.facts.rows + 4 * sum(self.near_rows)
+        """Arcs on the device, at most: those of hubs count twice where they are in columns too."""
+        return self.facts.rows + 4 * sum(self.near_rows) + self.near_hub_arcs
 
     @property
     def arcs_in_host(self) -> int:
-        """Arcs in the columns in host memory, at most."""
-        return 4 * sum(self.far_rows)
+        """Arcs in columns and of hubs in host memory, at most."""
+        return 4 * sum(self.far_rows) + self.far_hub_arcs
 
     @property
     def rule(self) -> str:
@@ -229,7 +244,7 @@ def plan_disk_device(
     batch = _batch_units(facts, device_bytes - least.device_bytes, spare)
     plan = DiskDevicePlan(facts, device_bytes, host_bytes, batch_units=batch, pins=pins)
     within = least.host_bytes + spare
-    plan = _with_columns(plan, within)
+    plan = _with_hubs(_with_columns(plan, within), within)
     if not spare:
         return plan
     rest = min(within - plan.host_bytes, _tail_bytes(plan)) // facts.sides
@@ -253,10 +268,22 @@ def _with_columns(plan: DiskDevicePlan, host_bytes: int) -> DiskDevicePlan:
         plan = more
     while plan.pins and plan.near + plan.far < COLUMNS and longer[plan.near + plan.far]:
         more = replace(plan, far=plan.far + 1)
-        if more.host_bytes > host_bytes:
+        left = host_bytes - plan.host_bytes
+        if plan.near + plan.far >= ENOUGH_COLUMNS:
+            left //= COLUMN_SHARE
+        if more.host_bytes - plan.host_bytes > left:
             break
         plan = more
     return plan
+
+
+def _with_hubs(plan: DiskDevicePlan, host_bytes: int) -> DiskDevicePlan:
+    """The plan with room for hubs: all that the device has left, and a share of the host's."""
+    most = plan.facts.device.sides[0].arcs
+    near = min(max(plan.device_budget_bytes - plan.device_bytes, 0) // _ARC_BYTES, most)
+    far = max(host_bytes - plan.host_bytes, 0) // _ARC_BYTES if plan.pins else 0
+    far = min(far - far // KEPT_SHARE, most - near)
+    return replace(plan, near_hub_arcs=near, far_hub_arcs=far)
 
 
 def _tail_bytes(plan: DiskDevicePlan) -> int:
@@ -287,6 +314,8 @@ def describe_disk(plan: DiskDevicePlan) -> dict[str, Any]:
         "host bytes: in all": plan.host_bytes,
         "bytes of pinned host memory": plan.pinned_bytes,
         "arcs of each row on the device, and at hand": plan.rule,
+        "room for arcs of hubs on the device": plan.near_hub_arcs,
+        "room for arcs of hubs in host memory": plan.far_hub_arcs,
         "share of arcs on the device": round(min(1, plan.arcs_on_device / arcs), 4),
         "share of arcs in host memory": round(min(1, plan.arcs_in_host / arcs), 4),
         "units fetched at a time": plan.batch_units,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.cuda_disk_bfs import CudaDiskBfsSteps
+from ooc_graph.kernels.cuda_disk_bfs import CudaDiskBfsSteps, DiskHold
 from ooc_graph.kernels.cuda_disk_rows import NO_VERTEX
 from ooc_graph.kernels.cuda_pinned import PinnedArray
 from ooc_graph.kernels.disk_bfs_search import DiskBfsSearch
@@ -17,7 +17,7 @@ from ooc_graph.kernels.disk_rows import keep_all
 from ooc_graph.kernels.tier_rows import FIRST_LOOK, HeadRows, TierRows
 from ooc_graph.layout.names import IN, OUT, rows_path
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.device_disk_plan import READERS, WINDOW_ROWS, DiskDevicePlan
+from ooc_graph.memory.device_disk_plan import MOST_HUBS, READERS, WINDOW_ROWS, DiskDevicePlan
 from ooc_graph.memory.disk import DiskUnits
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import Tiered, TierSearch, all_rows, read_lengths, require_stored
@@ -55,7 +55,7 @@ class HostRoom:
         """
         if not self._pins:
             return np.empty(count, dtype)
-        return self._pinned(count, dtype).host
+        return self.pinned(count, dtype).host
 
     def buffer(self, bytes_: int) -> AnyArray:
         """As `array`, uint8."""
@@ -63,11 +63,12 @@ class HostRoom:
 
     def column(self, rows: int) -> Any:
         """The device's view of four neighbours of so many rows, none there yet."""
-        made = self._pinned(4 * max(rows, 1), np.uint32)
+        made = self.pinned(4 * max(rows, 1), np.uint32)
         made.host.fill(NO_VERTEX)
         return made.device
 
-    def _pinned(self, count: int, dtype: Any) -> PinnedArray:
+    def pinned(self, count: int, dtype: Any) -> PinnedArray:
+        """As `array`, pinned in any case."""
         try:
             made = PinnedArray(count, dtype, threads=self._threads)
         except MemoryBudgetError as error:
@@ -176,6 +177,7 @@ def load_device_bfs(
         out, into = sides[0].rows, sides[-1].rows
         steps = _steps_of(plan, room, sides[0], sides[-1])
         _fill(sides[-1], steps)
+        _fill_whole(sides[0], steps)
         for side in sides:
             side.units.keeping = True
         search = DiskBfsSearch(steps, out, into)
@@ -186,16 +188,41 @@ def load_device_bfs(
 def _steps_of(plan: DiskDevicePlan, room: HostRoom, out: Tiered, into: Tiered) -> CudaDiskBfsSteps:
     lengths = into.rows.heads.lengths
     far = [room.column(count) for count in plan.far_rows]
+    near_hubs, far_hubs, arcs = _hubs_of(plan, out.rows.heads.lengths)
+    hub_arcs = room.pinned(arcs, np.uint32) if far_hubs else None
     answer = room.array(len(lengths), np.uint32), room.array(len(lengths), np.int32)
     return CudaDiskBfsSteps(
         out.rows.heads.lengths,
         lengths,
-        list(plan.near_rows),
-        far,
+        DiskHold(plan.near_rows, far, near_hubs, far_hubs, hub_arcs),
         window=len(into.rows.window.row),
         units=into.units.batch_units * into.units.unit_bytes // into.units.dtypes[0].itemsize,
         answer=answer,
     )
+
+
+def _hubs_of(plan: DiskDevicePlan, lengths: AnyArray) -> tuple[int, int, int]:
+    """Rows whole on the device, and behind them in pinned memory; and the arcs of the latter."""
+    ends = np.cumsum(lengths[:MOST_HUBS], dtype=np.int64)
+    near = int(np.searchsorted(ends, plan.near_hub_arcs, "right")) if plan.near_hub_arcs else 0
+    before = int(ends[near - 1]) if near else 0
+    both = int(np.searchsorted(ends, before + plan.far_hub_arcs, "right"))
+    far = both - near if plan.far_hub_arcs else 0
+    return near, far, int(ends[both - 1]) - before if far else 0
+
+
+def _fill_whole(out: Tiered, steps: CudaDiskBfsSteps) -> None:
+    """Bring the out-rows that are held whole to their places."""
+    rows = TierRows(out.rows.heads, out.units, len(out.rows.window.row))
+
+    def scan(
+        lengths: AnyArray, window: Any, begin: int, end: int, kept: int, units: AnyArray
+    ) -> int:
+        steps.hold_whole(window, begin, end, units)
+        return int(keep_all(lengths, window, begin, end, kept))
+
+    for waiting in rows.rows(all_rows(steps.hubs)):
+        rows.scan(waiting, scan, rows.most_look)
 
 
 def _fill(into: Tiered, steps: CudaDiskBfsSteps) -> None:

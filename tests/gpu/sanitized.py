@@ -166,8 +166,8 @@ def in_store(directed: bool) -> None:
         path = Path(folder) / "graph.zarr"
         graph = og.build((ends[0], ends[1]), path, directed=directed, rows="hub", device="cpu")
         facts = cuda_disk.known_facts(graph, "bfs")
-        for near, far in ((0, 0), (1, 0), (1, 2), (0, 7)):
-            plan = DiskDevicePlan(facts, 0, 0, near, far, 2, 0, far > 0)
+        for near, far, hubs in ((0, 0, 0), (1, 0, 500), (1, 2, 1000), (0, 7, 0)):
+            plan = DiskDevicePlan(facts, 0, 0, near, far, 2, 0, far > 0, hubs, hubs * (far > 0))
             search = load_device_bfs(graph, plan, threads=1, window=128, look=20)
             for root in (0, graph.rows - 1):
                 search.run(root)

@@ -72,7 +72,7 @@ def test_a_plan_fills_its_budgets_and_no_more(directed: bool) -> None:
     known = facts(directed)
     least = least_disk_plan(known)
     column = 16 * known.rows // 4
-    seen = set()
+    seen, hubs = set(), set()
     for more_device in (0, column, 2 * column, 3 * column, 20 * column):
         for more_host in (0, column, 4 * column, 400 * column):
             budgets = least.device_bytes + more_device, least.host_bytes + more_host
@@ -82,8 +82,11 @@ def test_a_plan_fills_its_budgets_and_no_more(directed: bool) -> None:
             assert 0 <= plan.near + plan.far <= COLUMNS
             assert plan.pinned_bytes <= plan.host_bytes
             seen.add((plan.near, plan.far))
+            hubs |= {("near", plan.near_hub_arcs > 0), ("far", plan.far_hub_arcs > 0)}
+            assert plan.near_hub_arcs + plan.far_hub_arcs <= known.device.sides[0].arcs
     assert {(0, 0), (0, COLUMNS), (COLUMNS, 0)} <= seen
     assert any(near and far for near, far in seen)
+    assert len(hubs) == 4
     # All arcs may be kept, and no more than all.
     assert known.device.arcs * 4 <= plan.facts.sides * plan.kept_bytes < budgets[1]
 

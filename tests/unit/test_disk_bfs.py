@@ -30,11 +30,13 @@ def stored(rows, **sizes) -> TierRows:
     return TierRows(heads, bound._units, len(bound.window.row), sizes["look"])
 
 
-def search_of(arcs: Arcs, columns: int, **sizes) -> tuple[DiskBfsSearch, PlainSteps]:
+def search_of(arcs: Arcs, columns: int, hubs: int = 0, **sizes) -> tuple[DiskBfsSearch, PlainSteps]:
     shard = arcs.shards(1)[0]
     out = stored(shard.out_hub, **sizes)
     into = stored(shard.into_hub, **sizes) if arcs.directed else out
-    steps = PlainSteps(out.heads.lengths, into.heads.lengths, columns)
+    cut = shard.out_hub.offsets[1:-1].astype(np.int64)
+    whole = np.split(shard.out_hub.neighbors, cut)[:hubs]
+    steps = PlainSteps(out.heads.lengths, into.heads.lengths, columns, whole)
     hub = shard.into_hub if arcs.directed else shard.out_hub
     offsets = hub.offsets.astype(np.int64)
     for row in range(arcs.vertices):
@@ -55,25 +57,26 @@ def same(found, wanted) -> None:
 @given(
     small_arcs(),
     st.integers(0, 2),
+    st.sampled_from([0, 1, 5]),
     st.sampled_from([8, 64]),
     st.integers(2, 5),
     st.sampled_from([1, 3, 1024]),
     st.data(),
 )
-def test_small_graphs(arcs, columns, unit_bytes, batch_units, look, data):
+def test_small_graphs(arcs, columns, hubs, unit_bytes, batch_units, look, data):
     root = data.draw(st.integers(0, arcs.vertices - 1))
     sizes = {"unit_bytes": unit_bytes, "batch_units": batch_units, "window": 64, "look": look}
-    search, _ = search_of(arcs, columns, **sizes)
+    search, _ = search_of(arcs, columns, hubs, **sizes)
     wanted = CPU.bfs(arcs.shards(1)[0]).run(root)
     for _ in range(2):  # what the first leaves behind is no matter
         same(search.run(root), wanted)
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("columns", [0, 2])
-def test_graphs_with_hubs_cut_over_many_units(columns, directed):
+@pytest.mark.parametrize(("columns", "hubs"), [(0, 0), (2, 20)])
+def test_graphs_with_hubs_cut_over_many_units(columns, hubs, directed):
     arcs = skewed(3000, 30_000, "float32", directed=directed, seed=3)
-    search, steps = search_of(arcs, columns, **SIZES)
+    search, steps = search_of(arcs, columns, hubs, **SIZES)
     reference = CPU.bfs(arcs.shards(1)[0])
     ways = set()
     for root in (0, 17, arcs.vertices // 2, arcs.vertices - 1):

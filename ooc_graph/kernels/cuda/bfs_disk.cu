@@ -5,6 +5,9 @@
 // Parts of a search count here what `rank.cuh` names: LISTED rows found, KEPT rows that go on.
 typedef long long i64;
 
+// Arcs of rows that are held whole which a warp takes at a time.
+#define WHOLE_ARCS 1024u
+
 // A row's first arc is in `head`; behind it columns of four, the k-th of which has all rows of more than
 // 1 + 4 * k arcs. NONE stands where a row has no more.
 struct Held {
@@ -108,15 +111,45 @@ __device__ __forceinline__ void claim(u32 v, u32 row, const u32* visited, u32* p
     if (!has(found, v)) atomicOr(found + (v >> 5), bit_in_word(v));
 }
 
-// Rows of the frontier claim the neighbours that are at hand; the smallest parent counts. `left`
-// becomes those that go on. `found` is empty before.
-extern "C" __global__ void push_held(u32 rows, u32 words, const u32* length, const u32* head, u32 columns,
+// Rows of the frontier among `count` from `first` on claim all neighbours; the smallest parent counts.
+// Their arcs are one row's after the other's, on the device or in host memory, starts[i] before each.
+extern "C" __global__ void push_whole(u32 first, u32 count, const u64* starts, const u32* arcs, const u32* frontier,
+                                      const u32* visited, u32* parent, u32* found) {
+    const u64 warp = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = (u64)gridDim.x * blockDim.x / 32;
+    const u32 lane = threadIdx.x % 32;
+    const u64 all = starts[count];
+    for (u64 low = warp * WHOLE_ARCS; low < all; low += warps * WHOLE_ARCS) {
+        const u64 stop = min(low + WHOLE_ARCS, all);
+        for (u32 i = entry_of(starts, 0, count, low); i < count && starts[i] < stop; i++) {
+            if (!has(frontier, first + i)) continue;
+            const u64 end = min(stop, starts[i + 1]);
+            for (u64 a = max(low, starts[i]) + lane; a < end; a += 32) claim(arcs[a], first + i, visited, parent, found);
+        }
+    }
+}
+
+// The frontier's rows from `whole` on that have out-arcs, where none of those are at hand.
+extern "C" __global__ void leave_frontier(u32 rows, u32 words, const u32* out_length, u32 whole, const u32* frontier,
+                                          u32* left, u64* counts) {
+    u64 kept = 0;
+    over_lanes((u64)words * 32, [&](u64 row, bool) {
+        const bool goes_on = row < rows && row >= whole && has(frontier, row) && out_length[row];
+        const u32 on = __ballot_sync(FULL, goes_on);
+        kept += goes_on;
+        if (threadIdx.x % 32 == 0) left[row / 32] = on;
+    });
+    add_to(counts + KEPT, kept);
+}
+
+// Rows of the frontier from `whole` on claim the neighbours that are at hand. `left` becomes those that
+// go on.
+extern "C" __global__ void push_held(u32 rows, u32 words, u32 whole, const u32* length, const u32* head, u32 columns,
                                      const uint4* const* column, const u32* frontier, const u32* visited,
                                      u32* parent, u32* found, u32* left, u64* counts) {
     const Held held = {length, head, column, columns};
     u64 kept = 0;
     over_lanes((u64)words * 32, [&](u64 row, bool) {
-        const bool mine = row < rows && has(frontier, row);
+        const bool mine = row < rows && row >= whole && has(frontier, row);
         const u32 arcs = mine ? held.length[row] : 0;
         if (arcs) claim(held.head[row], (u32)row, visited, parent, found);
         for (u32 k = 0; k < held.columns && arcs > 1 + 4 * k; k++) {
