@@ -41,7 +41,7 @@ def cuda_memory_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--host-memory",
             metavar="SIZE",
-            help="Pinned host memory for rows that do not fit it; 0: none [as --memory-limit].",
+            help="Host memory for rows that do not fit it; 0: none is pinned [as --memory-limit].",
         ),
     ]
     for option in reversed(options):

@@ -9,11 +9,11 @@ room for would find nothing in what it read last.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import google_crc32c
@@ -37,11 +37,15 @@ RUN_UNITS = 16
 
 @dataclass(frozen=True)
 class _Part:
-    """One shard's array of a column."""
+    """One shard's array of a column, with what a read would work out each time."""
 
     spec: ArraySpec
     crcs: AnyArray
     chunk_units: int
+    unit_bytes: int
+    chunk_bytes: int
+    paths: tuple[str, ...]
+    """Of its chunks."""
 
 
 class _Column:
@@ -53,6 +57,7 @@ class _Column:
         self.first_units = first * self.dtype.itemsize // names.SIDECAR_BYTES
         self._folder = stored.path
         self._parts = [self._part(stored, spec) for spec in specs]
+        self._begins: list[int] = self.first_units[: len(specs)].tolist()
         last = self._parts[-1]
         self.units = int(self.first_units[len(specs) - 1]) + len(last.crcs)
 
@@ -60,7 +65,9 @@ class _Column:
         units = -(-spec.chunk_bytes // spec.unit_bytes)
         if spec.chunks > 1 and spec.chunk_bytes % spec.unit_bytes:
             raise ValueError(f"{spec.path}: chunks of {spec.chunk_bytes} bytes are no whole units")
-        return _Part(spec, stored.sidecar(spec.path), units)
+        paths = tuple(str(self._folder / spec.chunk_path(chunk)) for chunk in range(spec.chunks))
+        crcs = stored.sidecar(spec.path)
+        return _Part(spec, crcs, units, spec.unit_bytes, spec.chunk_bytes, paths)
 
     def runs(self, units: IntArray, wanted: AnyArray) -> Iterator[tuple[int, int]]:
         """Stretches of ``units`` that are wanted and follow one another in one chunk file."""
@@ -96,15 +103,15 @@ class _Column:
         CorruptStoreError
             Names the chunk.
         """
-        shard = int(self._shard(unit))
+        shard = bisect_right(self._begins, unit) - 1
         part = self._parts[shard]
-        index, within = divmod(unit - int(self.first_units[shard]), part.chunk_units)
-        spec, unit_bytes = part.spec, part.spec.unit_bytes
+        index, within = divmod(unit - self._begins[shard], part.chunk_units)
+        spec, unit_bytes = part.spec, part.unit_bytes
         offset = within * unit_bytes
         units = len(buffer) // names.SIDECAR_BYTES
-        size = min(units * unit_bytes, spec.chunk_bytes - offset)
+        size = min(units * unit_bytes, part.chunk_bytes - offset)
         data = buffer[:size] if spec.packing is None else buffer[-size:]
-        path = self._folder / spec.chunk_path(index)
+        path = part.paths[index]
         try:
             got = _read_at(path, offset, data)
         except FileNotFoundError:
@@ -143,7 +150,7 @@ class _Column:
             spec.packing.unpack(one[: len(part)], length, target)
 
 
-def _read_at(path: Path, offset: int, buffer: memoryview) -> int:
+def _read_at(path: str, offset: int, buffer: memoryview) -> int:
     """Read a file from a byte on until the buffer is full or the file ends; the bytes read."""
     got = 0
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -155,7 +162,7 @@ def _read_at(path: Path, offset: int, buffer: memoryview) -> int:
             got += count
     except OSError as error:
         # What fails by descriptor has no name of its own.
-        error.filename = str(path)
+        error.filename = path
         raise
     finally:
         os.close(descriptor)
@@ -181,6 +188,8 @@ class DiskUnits:
         Threads that read.
     meter
         Takes their time.
+    room
+        Makes a buffer of so many bytes, uint8, that batches are staged in; None: ordinary memory.
     """
 
     def __init__(
@@ -193,13 +202,15 @@ class DiskUnits:
         kept_bytes: int = 0,
         readers: int = READERS,
         meter: Meter | None = None,
+        room: Callable[[int], AnyArray] | None = None,
     ) -> None:
         self.unit_bytes, self.batch_units = names.SIDECAR_BYTES, max(2, batch_units)
         self._columns = [_Column(stored, arrays, first) for arrays in columns]
         self.dtypes = tuple(column.dtype for column in self._columns)
         self._moved, self._meter = Moved(), meter or Meter()
+        make = room or _ordinary
         self._buffers = [
-            [np.empty(self._most_units(dtype) * self.unit_bytes, np.uint8) for dtype in self.dtypes]
+            [make(self._most_units(dtype) * self.unit_bytes) for dtype in self.dtypes]
             for _ in range(2)
         ]
         self._kept = np.empty(kept_bytes // self.unit_bytes * self.unit_bytes, np.uint8)
@@ -299,3 +310,7 @@ class DiskUnits:
     def close(self) -> None:
         """End the threads."""
         self._readers.shutdown()
+
+
+def _ordinary(bytes_: int) -> AnyArray:
+    return np.empty(bytes_, np.uint8)

@@ -11,7 +11,7 @@ from ooc_graph.kernels.interface import FIXED_ROW_BYTES, hubs_hold_much, may_fix
 from ooc_graph.kernels.sssp_near_far_search import may_pair_rows, paired_bytes
 from ooc_graph.kernels.sssp_search import first_rows
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.session import cuda_tiers, edges_method, rank_memory, resident
+from ooc_graph.session import cuda_disk, cuda_tiers, edges_method, rank_memory, resident
 from ooc_graph.session.devices import AUTO, CPU, CUDA
 from ooc_graph.session.place import Place
 from ooc_graph.session.tiers import has_tiers, least_within
@@ -44,9 +44,11 @@ class Way:
         Why it is the CPU where ``auto`` was asked for; else empty.
     budget_bytes
         Memory for a search whose arcs stay in the store, or, on a CUDA device, device memory for
-        one whose rows are in pinned host memory; 0 where all are brought into memory.
+        one whose rows are in host memory or in the store; 0 where all are brought into memory.
     copies
         Whether rows in memory may be kept in another form besides, which some searches gain by.
+    host_bytes
+        Host memory for a search on a CUDA device whose arcs stay in the store; else None.
     """
 
     device: str
@@ -54,6 +56,7 @@ class Way:
     why: str = ""
     budget_bytes: int = 0
     copies: bool = True
+    host_bytes: int | None = None
 
     @property
     def said(self) -> str:
@@ -246,7 +249,8 @@ class _Answer:
 def _on_cuda(graph: Graph, kernel: str, exchange: str, place: Place, answer: _Answer | None) -> Way:
     """The first way of those that may be for which there is memory.
 
-    Rows may be in pinned memory where it is known which ``answer`` stands beside them.
+    Rows may be in pinned memory, or in the store, where it is known which ``answer`` stands beside
+    them.
     """
     _require_cluster(exchange, place)
     if answer and exchange == "auto" and (found := _held_on_cuda(graph, kernel, place, answer)):
@@ -270,6 +274,8 @@ def _on_cuda(graph: Graph, kernel: str, exchange: str, place: Place, answer: _An
                 refused = error
             else:
                 return Way(CUDA, way, budget_bytes=plan.budget_bytes)
+    if answer and exchange == "auto" and cuda_disk.may_stay(graph, kernel):
+        return _in_store(graph, kernel, place, answer)
     if refused is not None:
         raise refused
     where, (needed, there) = ("host", host) if _fits(device) else ("device", device)
@@ -277,6 +283,29 @@ def _on_cuda(graph: Graph, kernel: str, exchange: str, place: Place, answer: _An
         f"{kernel} on {graph.path} needs {needed:,} bytes of {where} memory in one worker, and a "
         f"worker may use {there:,}; add workers, or use --device cpu"
     )
+
+
+def _in_store(graph: Graph, kernel: str, place: Place, answer: _Answer) -> Way:
+    """The way whose arcs stay in the store; that of the search before where it is still held.
+
+    What it holds is no longer free, so that the next would have less.
+    """
+    held = None if place.is_limited else resident.held_in_store(graph, kernel)
+    budget_bytes = cuda_disk.budget_for(graph, place, on_device=answer.on_device)
+    host_bytes = cuda_disk.host_budget(graph, place, answer.bytes)
+    limit = place.cuda_limits.pinned_bytes
+    # With a limit, what is held is of another size than what is asked for, or of the same; without,
+    # what is free comes and goes, and loading again pays only for much more.
+    if (
+        held is not None
+        and held[0] == budget_bytes
+        and (held[1] == limit or (limit is None and 2 * held[1] >= host_bytes))
+    ):
+        return Way(CUDA, "one", budget_bytes=held[0], host_bytes=held[1])
+    beside: Any = {"answer_bytes": answer.bytes, "on_device": answer.on_device}
+    plan = cuda_disk.plan_for(graph, kernel, place, **beside)
+    budgets = plan.device_budget_bytes, plan.host_budget_bytes
+    return Way(CUDA, "one", budget_bytes=budgets[0], host_bytes=budgets[1])
 
 
 def _held_on_cuda(graph: Graph, kernel: str, place: Place, answer: _Answer) -> Way | None:

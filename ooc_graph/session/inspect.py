@@ -10,9 +10,10 @@ from rich.table import Table
 
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.stored import Stored
+from ooc_graph.memory.device_disk_plan import describe_disk
 from ooc_graph.memory.device_plan import describe_device
 from ooc_graph.memory.plan import describe
-from ooc_graph.session import cuda_tiers, rank_memory
+from ooc_graph.session import cuda_disk, cuda_tiers, rank_memory
 from ooc_graph.session.choice import choose, ranks_bytes, resident_bytes
 from ooc_graph.session.devices import CPU, CudaLimits
 from ooc_graph.session.place import NO_LIMITS, Planned, PlannedCuda
@@ -96,6 +97,8 @@ def describe_plan(
 
 def _describe_on_cuda(graph: Graph, kernel: str, place: PlannedCuda) -> dict[str, Any]:
     way = choose(graph, kernel, place, pinned=True)
+    if way.host_bytes is not None:
+        return describe_disk(cuda_disk.plan_for(graph, kernel, place))
     if way.budget_bytes:
         return describe_device(cuda_tiers.plan_for(graph, kernel, place))
     rows = graph.resident_bytes(ORDER_OF[kernel])

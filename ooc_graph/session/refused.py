@@ -6,10 +6,11 @@ from typing import Any, Protocol
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels import cuda_modules
-from ooc_graph.session import cuda_tiers, resident, tiers
+from ooc_graph.session import cuda_disk, cuda_tiers, resident, tiers
 from ooc_graph.session.choice import resident_bytes
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
+from ooc_graph.session.ways import SearchTask
 from ooc_graph.shards.load import Graph
 
 
@@ -93,6 +94,32 @@ def with_less(task: Task) -> tuple[dict[str, Any], str]:
     budget_bytes = tiers.smaller_budget(graph, task.kernel, bare, task.budget_bytes)
     what = f"leaves arcs in the store and goes on within {budget_bytes:,} bytes"
     return {"budget_bytes": budget_bytes}, f"memory was refused: {task.kernel} {what}"
+
+
+def may_go_to_store(task: SearchTask) -> bool:
+    """Whether a search that a CUDA device was refused memory for may leave arcs in the store."""
+    if task.device != CUDA or task.host_bytes is not None or not task.may_stay:
+        return False
+    return cuda_disk.may_stay(resident.open_same(task.path, task.identity), task.kernel)
+
+
+def in_store(task: SearchTask) -> tuple[dict[str, Any], str]:
+    """As `with_less`, once neither the device nor pinned memory has room for the rows.
+
+    What was refused may be the host's, so that no more of it is wanted than there must be; but
+    what may be pinned, where the device's was refused.
+    """
+    resident.release()
+    graph = resident.open_same(task.path, task.identity)
+    wanted = task.budget_bytes or resident.cuda_bytes(graph, task.kernel)
+    within = min(wanted, cuda_modules.device_bytes()[0] // 8 * 7)
+    budget_bytes = max(within, cuda_disk.least_device_bytes(graph, task.kernel))
+    host_bytes = 0 if task.budget_bytes else task.pinned_bytes or 0
+    said = (
+        f"memory was refused: {task.kernel} leaves arcs in the store and goes on within "
+        f"{budget_bytes:,} bytes of the device's, and {host_bytes:,} of the host's beside the least"
+    )
+    return {"budget_bytes": budget_bytes, "host_bytes": host_bytes}, said
 
 
 def _has_other_form(graph: Graph, task: Task) -> bool:

@@ -25,7 +25,7 @@ from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import APSP
 from ooc_graph.memory.device_plan import DevicePlan
 from ooc_graph.memory.moved import Moved
-from ooc_graph.session import cuda_tiers, orders, source_tiers
+from ooc_graph.session import cuda_disk, cuda_tiers, orders, source_tiers
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import EDGES, ROWS, load_search
 from ooc_graph.session.machine import cores
@@ -141,6 +141,7 @@ def searcher(
     budget_bytes: int = 0,
     copies: bool = True,
     named: bool = True,
+    host_bytes: int | None = None,
     *,
     less: bool = False,
 ) -> Iterator[Searcher]:
@@ -150,17 +151,20 @@ def searcher(
     ----------
     budget_bytes
         Memory for a search whose arcs stay in the store, or, on a CUDA device, device memory for
-        one whose rows are in pinned host memory; 0: all are brought into memory.
+        one whose rows are in host memory or in the store; 0: all are brought into memory.
     copies
         Whether rows in memory may be kept in another form besides.
     named
         Whether answers stay on the device, with original ids as parents. It needs no memory for
         that where not, which matters where rows are in pinned host memory.
+    host_bytes
+        Host memory for a search on a CUDA device whose arcs stay in the store; else None.
     less
         Whether that will do which holds less, since this was refused memory before.
     """
     with _lock:
-        key = _key(path, identity, kernel, method, device_name, budget_bytes, copies, named)
+        within = budget_bytes, copies, named, host_bytes
+        key = _key(path, identity, kernel, method, device_name, *within)
         if less:
             key = next((held for held, asked in _asked.items() if asked == key), key)
         if key not in _held:
@@ -180,8 +184,10 @@ def _key(
     budget_bytes: int,
     copies: bool,
     named: bool,
+    host_bytes: int | None = None,
 ) -> tuple[Any, ...]:
-    within = budget_bytes, copies, named or device_name != CUDA or not budget_bytes
+    whatever = device_name != CUDA or not budget_bytes
+    within = budget_bytes, copies, named or whatever, host_bytes
     return (path, identity, kernel, method, device_name, _number_of(device_name), within)
 
 
@@ -203,16 +209,35 @@ def held_within(graph: Graph, kernel: str, device_name: str = CPU) -> tuple[int,
     """How this process holds a graph for a kernel on a device: ``budget_bytes`` and ``copies``.
 
     Where it holds less than was asked for, as was asked. None where it does not hold it, or on
-    another CUDA device than the current one.
+    another CUDA device than the current one, or with arcs in the store there.
     """
+    for budget_bytes, copies, _, host_bytes in _held_here(graph, kernel, device_name):
+        if host_bytes is None:
+            return budget_bytes, copies
+    return None
+
+
+def held_in_store(graph: Graph, kernel: str) -> tuple[int, int] | None:
+    """Budgets of the search on the current CUDA device that leaves a graph's arcs in the store.
+
+    Of device and of host memory, as they were asked for; None where this process has no such
+    search.
+    """
+    for budget_bytes, _, _, host_bytes in _held_here(graph, kernel, CUDA):
+        if host_bytes is not None:
+            return budget_bytes, host_bytes
+    return None
+
+
+def _held_here(graph: Graph, kernel: str, device_name: str) -> list[tuple[int, bool, bool, Any]]:
+    """How searches of a graph that are held were asked for."""
+    wanted, found = (str(graph.path), graph.identity, [kernel, ROWS, device_name]), []
     with _lock:
         for key in _held:
             path, identity, *others, number, within = _asked.get(key, key)
-            wanted = str(graph.path), graph.identity, [kernel, ROWS, device_name]
             if (path, identity, others) == wanted and number == _number_of(device_name):
-                budget_bytes, copies, _ = within
-                return budget_bytes, copies
-    return None
+                found.append(within)
+    return found
 
 
 def held(path: str, identity: str, kernel: str, device_name: str = CPU) -> Searcher | None:
@@ -329,8 +354,11 @@ def _load(
     budget_bytes: int,
     copies: bool,
     named: bool,
+    host_bytes: int | None,
 ) -> Searcher:
     graph = open_same(path, identity)
+    if host_bytes is not None:
+        return _load_in_store(graph, kernel, budget_bytes, host_bytes, named=named)
     if device_name == CUDA:
         return _load_on_cuda(graph, kernel, budget_bytes, named=named)
     if method == EDGES:
@@ -350,16 +378,39 @@ def _load(
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)
 
 
+def _load_in_store(
+    graph: Graph, kernel: str, budget_bytes: int, host_bytes: int, *, named: bool
+) -> Searcher:
+    """A search on the CUDA device that leaves arcs in the store."""
+    device(CUDA)
+    least = cuda_disk.least_device_bytes(graph, kernel)
+    beside = cuda_disk.answer_device_bytes(graph) if named else 0
+    budget_bytes = _free_within(budget_bytes, least, beside, f"{kernel} on {graph.path}")
+    ids = load_ids(graph)
+    search = cuda_disk.load_within(graph, kernel, budget_bytes, host_bytes, threads_here())
+    return Searcher(kernel, search, graph, ids, None)
+
+
+def _free_within(budget_bytes: int, least: int, beside: int, what: str) -> int:
+    """Device memory of a budget that others have left, if the least fits in it.
+
+    Raises
+    ------
+    MemoryBudgetError, DeviceBusyError
+        It does not.
+    """
+    cuda_modules.require_memory(least + beside, what)
+    free = cuda_modules.device_bytes()[0]
+    # Not to the last byte: what is compiled later takes some, too.
+    return min(budget_bytes, max(least, free - free // cuda_tiers.LEFT_SHARE - beside))
+
+
 def _load_on_cuda(graph: Graph, kernel: str, budget_bytes: int, *, named: bool) -> Searcher:
     found, what, room = device(CUDA), f"{kernel} on {graph.path}", None
     if budget_bytes:
-        # Others may have some of the budget: what is left will do if the least fits in it.
         least = cuda_tiers.least_device_bytes(graph, kernel, named=named)
         beside = cuda_tiers.answer_device_bytes(graph) if named else 0
-        cuda_modules.require_memory(least + beside, what)
-        free = cuda_modules.device_bytes()[0]
-        # Not to the last byte: what is compiled later takes some, too.
-        budget_bytes = min(budget_bytes, max(least, free - free // cuda_tiers.LEFT_SHARE - beside))
+        budget_bytes = _free_within(budget_bytes, least, beside, what)
         room = PinnedRoom(threads_here())
     else:
         cuda_modules.require_memory(cuda_bytes(graph, kernel), what)

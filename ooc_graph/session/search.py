@@ -19,14 +19,24 @@ from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.session import cuda_tiers, device_answer, edges_method, rank_memory, resident, tiers
+from ooc_graph.memory.moved import Moved
+from ooc_graph.session import (
+    cuda_disk,
+    cuda_tiers,
+    device_answer,
+    edges_method,
+    rank_memory,
+    resident,
+    tiers,
+)
 from ooc_graph.session.choice import Way, carry_out, choose, on_cpu, ranks_instead
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.session.place import Place
-from ooc_graph.session.refused import has_less, may_go_on, with_less
+from ooc_graph.session.refused import has_less, in_store, may_go_on, may_go_to_store, with_less
 from ooc_graph.session.warmup import RANKS, warm
 from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
+from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
@@ -133,7 +143,12 @@ def search(
 
         def run(way: Way) -> Written:
             chosen = replace(
-                task, device=way.device, budget_bytes=way.budget_bytes, copies=way.copies
+                task,
+                device=way.device,
+                budget_bytes=way.budget_bytes,
+                copies=way.copies,
+                host_bytes=way.host_bytes,
+                may_stay=ranks_instead(graph, kernel, way, place, exchange) is None,
             )
             return _carry_out(graph, chosen, way.exchange, place)
 
@@ -222,11 +237,18 @@ def search_whole(task: SearchTask) -> Written:
                 resident.hold_instead(_searched(asked), _searched(task))
             return replace(written, notes=(*refused, *written.notes))
         except (MemoryError, MemoryBudgetError) as error:
-            if not may_go_on(error, task) or not has_less(task) or _pins_too_much(task):
+            if not may_go_on(error, task) or (go_on := _less_of(task)) is None:
                 raise
         # Only now: the frames of the error kept what they had of the memory.
-        less, note = with_less(task)
+        less, note = go_on(task)
         task, refused = replace(task, **less), (*refused, note)
+
+
+def _less_of(task: SearchTask) -> Callable[[SearchTask], tuple[dict[str, Any], str]] | None:
+    """What says how to go on with less memory; None where there is no such way."""
+    if has_less(task) and not _pins_too_much(task):
+        return with_less
+    return in_store if may_go_to_store(task) else None
 
 
 def _pins_too_much(task: SearchTask) -> bool:
@@ -240,21 +262,21 @@ def _pins_too_much(task: SearchTask) -> bool:
 def _searched(task: SearchTask) -> tuple[Any, ...]:
     """What `resident.searcher` is asked for."""
     whom = task.path, task.identity, task.kernel, task.method, task.device
-    return *whom, task.budget_bytes, task.copies, task.arrays == CUPY
+    return *whom, task.budget_bytes, task.copies, task.arrays == CUPY, task.host_bytes
 
 
 def _search_held(task: SearchTask) -> Written:
     with resident.searcher(*_searched(task), less=not _pins_too_much(task)) as held:
+        before = held.moved
         if task.arrays == CUPY:
             written = device_answer.search(held, task.root)
-            return replace(written, notes=_pinned_notes(held, written.course))
-        before = held.moved
+            notes = _pinned_notes(held, written.course) or _moved_since(held, before)
+            return replace(written, notes=notes)
         tree, course = run_search(held, task.root)
         notes = _pinned_notes(held, course)
         written = replace(_written(task, tree, held.ids, course), notes=notes)
-        if before is not None and held.moved is not None:
-            note = tiers.note_of(held.search.plan, held.moved.since(before))
-            written = replace(written, notes=(note,))
+        if said := _moved_since(held, before):
+            written = replace(written, notes=said)
             # The next search reads a chunk of ids before it has its turn.
             give_back_freed_memory()
         return written
@@ -266,6 +288,16 @@ def _pinned_notes(held: resident.Searcher, course: Course) -> tuple[str, ...]:
         return ()
     bus = cuda_tiers.over_bus(held.search, course.elapsed_s)
     return (cuda_tiers.note_of(held.pinned, bus),)
+
+
+def _moved_since(held: resident.Searcher, before: Moved | None) -> tuple[str, ...]:
+    """What is said of a search whose arcs stay in the store; nothing of others."""
+    if before is None or held.moved is None:
+        return ()
+    moved = held.moved.since(before)
+    if isinstance(held.search, DeviceTierSearch):
+        return (cuda_disk.note_of(held.search, moved),)
+    return (tiers.note_of(held.search.plan, moved),)
 
 
 def answer_lonely(task: SearchTask) -> Written:

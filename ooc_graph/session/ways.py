@@ -83,11 +83,17 @@ class SearchTask:
     arrays
         ``numpy``, or ``cupy`` for an answer that stays on the device.
     budget_bytes
-        Memory for a search whose arcs stay in the store; 0 where all are brought into memory.
+        Memory for a search whose arcs stay in the store, or device memory for one whose rows are in
+        host memory or in the store; 0 where all are brought into memory.
     copies
         Whether rows in memory may be kept in another form besides.
     pinned_bytes
         Pinned host memory that rows may go to where a CUDA device's is refused; None: any.
+    host_bytes
+        Host memory for a search on a CUDA device whose arcs stay in the store; else None.
+    may_stay
+        Whether arcs may stay in the store where a CUDA device's memory, or pinned memory, is
+        refused; not where there are ranks to go on with.
     """
 
     path: str
@@ -101,6 +107,8 @@ class SearchTask:
     budget_bytes: int = 0
     copies: bool = True
     pinned_bytes: int | None = None
+    host_bytes: int | None = None
+    may_stay: bool = True
 
     @property
     def parts(self) -> Path:

@@ -288,9 +288,13 @@ class Graph:
 
     def offset_arrays(self, order: str) -> list[list[str]]:
         """Names of the arrays that say where rows begin: of each side one of each shard."""
+        return self.arrays_of(order, "offsets")
+
+    def arrays_of(self, order: str, column: str) -> list[list[str]]:
+        """Names of the arrays of a column of the rows: of each side one of each shard."""
         kept, shards = self._kept(order), range(self.shards)
         return [
-            [f"{rows_path(shard, side, kept)}/offsets" for shard in shards]
+            [f"{rows_path(shard, side, kept)}/{column}" for shard in shards]
             for side in self._sides()
         ]
 

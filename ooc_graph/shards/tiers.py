@@ -218,7 +218,7 @@ def _fill(heads: HeadRows, units: DiskUnits, window: int) -> Any:
         columns = part if len(units.dtypes) > 1 else (*part, heads.weights)
         return int(copy_heads(heads, heaviest, *columns))
 
-    for waiting in rows.rows(_all_rows(len(heads.lengths))):
+    for waiting in rows.rows(all_rows(len(heads.lengths))):
         rows.scan(waiting, scan, rows.most_look)
     if len(units.dtypes) == 1:
         return 0
@@ -228,7 +228,8 @@ def _fill(heads: HeadRows, units: DiskUnits, window: int) -> Any:
     return max(heaviest[0], last.max(initial=0))
 
 
-def _all_rows(count: int) -> AnyArray:
+def all_rows(count: int) -> AnyArray:
+    """Bitmap of so many rows, all in it."""
     bits = np.full(-(-count // GROUP), ~np.uint64(0))
     if count % GROUP:
         bits[-1] >>= np.uint64(GROUP - count % GROUP)
@@ -291,12 +292,12 @@ class TierSearch:
     sides
         Its rows.
     plan
-        What is where.
+        What is where: `ooc_graph.memory.plan.Plan`, or a device's.
     """
 
     search: Any
     sides: tuple[Tiered, ...]
-    plan: Plan
+    plan: Any
 
     def run(self, root: int) -> Any:
         """Search from an internal id."""

@@ -19,6 +19,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+import ooc_graph as og
 from ooc_graph.edges import open_source
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import InputError
@@ -36,9 +37,12 @@ from ooc_graph.kernels.cuda_sssp_small import OneBlock
 from ooc_graph.kernels.cuda_tier_bfs import BfsHold, CudaTierBfsSearch
 from ooc_graph.kernels.cuda_tier_sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.layout import names
+from ooc_graph.memory.device_disk_plan import DiskDevicePlan
+from ooc_graph.session import cuda_disk
 from ooc_graph.shards import cuda_sides
 from ooc_graph.shards.build import BuildOptions
 from ooc_graph.shards.cuda_build import build_on_device
+from ooc_graph.shards.device_tiers import load_device_bfs
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import NoProgress, Rows
@@ -159,6 +163,21 @@ def tiers(directed: bool) -> None:
         shortest.run_on_device(len(graph.tuples) - 1)
 
 
+def in_store(directed: bool) -> None:
+    """BFS with arcs in the store, with none, few and many of them in columns in either memory."""
+    ends = (400 * np.random.default_rng(5).random((2, 6000)) ** 2).astype(np.int64)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "graph.zarr"
+        graph = og.build((ends[0], ends[1]), path, directed=directed, rows="hub", device="cpu")
+        facts = cuda_disk.known_facts(graph, "bfs")
+        for near, far, hubs in ((0, 0, 0), (1, 0, 500), (1, 2, 1000), (0, 7, 0)):
+            plan = DiskDevicePlan(facts, 0, 0, near, far, 2, 0, far > 0, hubs, hubs * (far > 0))
+            search = load_device_bfs(graph, plan, threads=1, window=128, look=20)
+            for root in (0, graph.rows - 1):
+                search.run(root)
+            search.close()
+
+
 def on_host(rows: Rows) -> Rows:
     """Rows in pinned memory, as the device sees them."""
     room = PinnedRoom(1)
@@ -273,6 +292,7 @@ PARTS: dict[str, Callable[[], None]] = {
     **{f"paths {d} {n}": partial(paths, d, n) for d in (False, True) for n in range(PATH_PARTS)},
     **{f"ranks {dtype} {ids}": partial(ranks, dtype, ids) for dtype in WEIGHTS for ids in WIDTHS},
     **{f"tiers {directed}": partial(tiers, directed) for directed in (False, True)},
+    **{f"in store {directed}": partial(in_store, directed) for directed in (False, True)},
     **{f"many {dtype}": partial(many, dtype) for dtype in ("float32", "float64", "int64")},
     "deep": deep,
     "stores": stores,

@@ -101,6 +101,7 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("floyd_answer.cu", cuda_many.constants(np.dtype(np.int64))),
         *(("many_prune.cu", cuda_many_prune.constants(d)) for d in DISTANCES),
         *(("bfs_rank.cu", cuda_steps.width(ids)) for ids in IDS),
+        ("bfs_disk.cu", {}),
         *(("sssp_rank.cu", cuda_sssp_shared.constants(*t, ids)) for t in WEIGHTED for ids in IDS),
         *(("scatter.cu", {"ID": i, "MEASURE": m}) for i, m in (("u32", "u8"), ("u64", "u64"))),
     ]

@@ -17,7 +17,16 @@ from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.interface import hubs_hold_much
 from ooc_graph.kernels.sssp_search import first_rows, may_pull, sampled_rows, survey
 from ooc_graph.memory.device_plan import COLUMNS, BfsPlan, DevicePlan, least_plan
-from ooc_graph.session import choice, cuda_tiers, devices, rank_memory, refused, resident, search
+from ooc_graph.session import (
+    choice,
+    cuda_disk,
+    cuda_tiers,
+    devices,
+    rank_memory,
+    refused,
+    resident,
+    search,
+)
 from ooc_graph.session.devices import CudaLimits
 from ooc_graph.session.graph500_run import BatchTask
 from ooc_graph.session.graph500_searches import _Batches
@@ -28,6 +37,12 @@ from ooc_graph.types import NoProgress
 from tests.command_line import call
 
 HOST = 1 << 40
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_in_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes behind pinned memory has tests of its own."""
+    monkeypatch.setattr(cuda_disk, "LOADERS", {})
 
 
 @pytest.fixture(scope="module")
@@ -99,11 +114,11 @@ def test_rows_that_are_pinned_already_need_no_free_memory(
         return choice.choose(graph, kernel, tight, pinned=may_pin, on_device=on_device)
 
     monkeypatch.setattr(resident, "_number_of", lambda _: "0")
-    key = (str(graph.path), graph.identity, kernel, "rows", "cuda", "1", (small, True, False))
+    key = (str(graph.path), graph.identity, kernel, "rows", "cuda", "1", (small, True, False, None))
     monkeypatch.setattr(resident, "_held", {key: None})
     with pytest.raises(MemoryBudgetError, match="may be used"):
         chosen()
-    key = (str(graph.path), graph.identity, kernel, "rows", "cuda", "0", (small, True, False))
+    key = (str(graph.path), graph.identity, kernel, "rows", "cuda", "0", (small, True, False, None))
     monkeypatch.setattr(resident, "_held", {key: None})
     way = choice.Way("cuda", "one", budget_bytes=small)
     assert chosen() == way

@@ -1,0 +1,224 @@
+"""BFS on one CUDA device of Graph500's graph with arcs in the store, the page cache cold.
+
+    python benchmarks/gpu_disk.py [--scale 26] [--device-gib 1] [--host-gib 1] [--keys 64]
+                                  [--folder DIR] [--unchecked] [--records PATH]
+
+The device builds the store in a temporary folder, with all of its memory. A plan says what a search
+within the budgets has where; all that it allocates on the device comes from a pool that is limited
+to its budget. ``--host-gib 0`` pins nothing. Before each search the page cache of the store's
+chunks is dropped; what the search keeps of what it read, within its host budget, stays.
+
+Time is the wall clock's, of the whole search: from the root's internal id until parents and levels
+of all rows stand in host memory, reading included. TEPS counts input tuples between reached
+vertices. Answers are validated against the edges, between the searches, with memory of the device
+that the search has nothing of. The disk's rate is that of the same chunk files, read in order by as
+many threads, the page cache dropped before. Appends to records/gpu_disk.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import cupy
+import gpu_disk_checks
+import gpu_graphs
+import numpy as np
+
+import ooc_graph as og
+from ooc_graph.memory.device_disk_plan import READERS, describe_disk, plan_disk_device
+from ooc_graph.memory.disk import Moved
+from ooc_graph.report.memory_watch import MemoryWatch
+from ooc_graph.report.records import append_record
+from ooc_graph.report.statistics import teps_statistics
+from ooc_graph.session import cuda_disk
+from ooc_graph.session.machine import cores
+from ooc_graph.shards.device_tiers import DeviceTierSearch
+from ooc_graph.types import AnyArray
+
+RECORDS = Path(__file__).parent / "records" / "gpu_disk.jsonl"
+GIB = 1 << 30
+DISK_BYTES = 4 << 30
+PIECE_BYTES = 1 << 20
+
+
+def chunks_of(graph: og.Graph) -> list[Path]:
+    """Files that rows are read from, in the order of the store."""
+    arrays = [one for side in graph.arrays_of("hub", "neighbors") for one in side]
+    specs = [graph.stored.spec(array) for array in arrays]
+    return [graph.path / spec.chunk_path(index) for spec in specs for index in range(spec.chunks)]
+
+
+def drop_page_cache(paths: list[Path]) -> None:
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def disk_bytes_per_s(paths: list[Path]) -> float:
+    """Rate at which the chunk files come from the disk, in order, a few at a time."""
+    wanted, size = [], 0
+    for path in paths:
+        if size >= DISK_BYTES:
+            break
+        wanted.append(path)
+        size += path.stat().st_size
+    drop_page_cache(wanted)
+
+    def read(path: Path) -> int:
+        buffer, got = bytearray(PIECE_BYTES), 0
+        with path.open("rb", buffering=0) as file:
+            while count := file.readinto(buffer):
+                got += count
+        return got
+
+    begun = perf_counter()
+    with ThreadPoolExecutor(READERS) as executor:
+        total = sum(executor.map(read, wanted))
+    return total / (perf_counter() - begun)
+
+
+def searched(
+    graph: og.Graph,
+    search: DeviceTierSearch,
+    keys: list[int],
+    roots: list[int],
+    checked: gpu_disk_checks.Validated | None,
+) -> dict[str, Any]:
+    """Time, and validate, one search a key, each with a cold page cache."""
+    chunks, tuples = chunks_of(graph), graph.tuples()
+    times: list[float] = []
+    edges: list[int] = []
+    moved: list[Moved] = []
+    levels: list[Any] = []
+    search.run(roots[0])  # kernels are compiled and loaded
+    for key, root in zip(keys, roots, strict=True):
+        drop_page_cache(chunks)
+        before, begun = search.moved, perf_counter()
+        tree = search.run(root)
+        times.append(perf_counter() - begun)
+        moved.append(search.moved.since(before))
+        edges.append(int(tuples[tree.level >= 0].sum(dtype=np.uint64)) // 2)
+        columns = tree.level_vertices, tree.level_arcs, tree.level_direction
+        levels.append([column.tolist() for column in columns])
+        if checked is not None:
+            checked.add(key, tree)
+    if checked is not None:
+        checked.finish()
+    return {
+        "times_s": times,
+        "edges": edges,
+        "teps": teps_statistics(times, edges).to_dict(),
+        "moved": [asdict(one) for one in moved],
+        "levels": levels,
+        "answers_validated": 0 if checked is None else checked.right,
+    }
+
+
+def within(graph: og.Graph, device_bytes: int, host_bytes: int) -> tuple[Any, Any, float]:
+    """A search by a plan, its device memory from a pool with that limit; and seconds of loading."""
+    plan = plan_disk_device(cuda_disk.known_facts(graph, "bfs"), device_bytes, host_bytes)
+    pool = cupy.cuda.MemoryPool()
+    pool.set_limit(size=plan.device_bytes)
+    begun = perf_counter()
+    with cupy.cuda.using_allocator(pool.malloc):
+        search = cuda_disk.LOADERS["bfs"](graph, plan, threads=cores())
+    return search, pool, perf_counter() - begun
+
+
+def roots_of(graph: og.Graph, source: og.Kronecker, count: int) -> tuple[list[int], list[int]]:
+    """Search keys, and their internal ids."""
+    internal_of: AnyArray = graph.internal_of()
+    keys = source.search_keys(count, degree=(internal_of >= 0).astype(np.int64))
+    return keys.tolist(), internal_of[keys].tolist()
+
+
+def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Build, load and search; all that is recorded."""
+    source = og.Kronecker(options.scale, weighted=False)
+    begun = perf_counter()
+    graph = og.build(source, folder / "graph.zarr", rows="hub", device="cuda")
+    build_s = perf_counter() - begun
+    gpu_graphs.free_memory()
+    disk = disk_bytes_per_s(chunks_of(graph))
+    print(f"built in {build_s:.1f} s; the disk gives {disk / 1e9:.2f} GB/s", flush=True)
+    keys, roots = roots_of(graph, source, options.keys)
+    budgets = int(options.device_gib * GIB), int(options.host_gib * GIB)
+    cuda_disk.known_facts(graph, "bfs")
+    with MemoryWatch(interval_s=0.02) as watch:
+        search, pool, load_s = within(graph, *budgets)
+        loaded = watch.peak_bytes
+    print(f"loaded in {load_s:.1f} s", flush=True)
+    checked = None if options.unchecked else gpu_disk_checks.Validated(source, graph, len(keys))
+    found = searched(graph, search, keys, roots, checked)
+    search.close()
+    assert pool.total_bytes() <= search.plan.device_bytes <= budgets[0]
+    rates = [one["bytes"] / s for one, s in zip(found["moved"], found["times_s"], strict=True)]
+    return {
+        "rows": graph.rows,
+        "arcs": graph.arcs,
+        "store_bytes": sum(path.stat().st_size for path in chunks_of(graph)),
+        "plan": describe_disk(search.plan),
+        "device_peak_bytes": pool.total_bytes(),
+        "host_bytes_while_loading": loaded - watch.baseline_bytes,
+        "build_s": build_s,
+        "load_s": load_s,
+        "disk_bytes_per_s": disk,
+        "share_of_disk": [rate / disk for rate in rates],
+        "keys": keys,
+        **found,
+    }
+
+
+def line(record: dict[str, Any]) -> str:
+    teps, moved = record["teps"], record["moved"]
+    spread = ("harmonic_mean", "minimum", "first_quartile", "median", "third_quartile", "maximum")
+    middle = partial(np.median, axis=0)
+    return (
+        f"bfs {record['scale']}, {record['device_gib']} GiB and {record['host_gib']} GiB | GTEPS "
+        + " ".join(f"{teps[name] / 1e9:.2f}" for name in spread)
+        + f" | median {middle([one['bytes'] for one in moved]) / 1e6:.0f} MB for "
+        + f"{middle([one['rows'] for one in moved]):,.0f} rows, "
+        + f"{100 * middle(record['share_of_disk']):.0f} % of the disk's rate | device peak "
+        + f"{record['device_peak_bytes'] / 1e9:.2f} GB | {record['answers_validated']} validated"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scale", type=int, default=26)
+    parser.add_argument("--device-gib", type=float, default=1)
+    parser.add_argument("--host-gib", type=float, default=1)
+    parser.add_argument("--keys", type=int, default=64)
+    parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--unchecked", action="store_true", help="for trials")
+    parser.add_argument("--records", type=Path, default=RECORDS)
+    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder, prefix="disk-benchmark-") as scratch:
+        found = measured(options, Path(scratch))
+    record = {
+        "benchmark": "gpu_disk",
+        "kernel": "bfs",
+        "scale": options.scale,
+        "device_gib": options.device_gib,
+        "host_gib": options.host_gib,
+        "device": gpu_graphs.device_facts(),
+        "source_commit": options.commit,
+        **found,
+    }
+    print(line(append_record(options.records, record)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""Load of a store's rows for a CUDA device what a plan has there; the rest stays where it is."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.cuda_disk_bfs import CudaDiskBfsSteps, DiskHold
+from ooc_graph.kernels.cuda_disk_rows import NO_VERTEX
+from ooc_graph.kernels.cuda_pinned import PinnedArray
+from ooc_graph.kernels.disk_bfs_search import DiskBfsSearch
+from ooc_graph.kernels.disk_rows import keep_all
+from ooc_graph.kernels.tier_rows import FIRST_LOOK, HeadRows, TierRows
+from ooc_graph.layout.names import IN, OUT, rows_path
+from ooc_graph.layout.stored import Stored
+from ooc_graph.memory.device_disk_plan import MOST_HUBS, READERS, WINDOW_ROWS, DiskDevicePlan
+from ooc_graph.memory.disk import DiskUnits
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tiers import Tiered, TierSearch, all_rows, read_lengths, require_stored
+from ooc_graph.types import AnyArray
+
+_LENGTH = np.dtype(np.int32)
+
+
+class PinningRefusedError(MemoryBudgetError):
+    """The system gives no pinned memory: the search can do without."""
+
+
+class HostRoom:
+    """Host memory that the device copies from and to: pinned, or ordinary.
+
+    Parameters
+    ----------
+    pins
+        Whether it is pinned.
+    threads
+        As of `PinnedArray`.
+    """
+
+    def __init__(self, pins: bool, threads: int) -> None:
+        self._pins, self._threads = pins, threads
+        # Memory is pinned as long as these are there.
+        self._given: list[PinnedArray] = []
+
+    def array(self, count: int, dtype: Any) -> AnyArray:
+        """An array of so many elements, one-dimensional.
+
+        Raises
+        ------
+        PinningRefusedError
+        """
+        if not self._pins:
+            return np.empty(count, dtype)
+        return self.pinned(count, dtype).host
+
+    def buffer(self, bytes_: int) -> AnyArray:
+        """As `array`, uint8."""
+        return self.array(bytes_, np.uint8)
+
+    def column(self, rows: int) -> Any:
+        """The device's view of four neighbours of so many rows, none there yet."""
+        made = self.pinned(4 * max(rows, 1), np.uint32)
+        made.host.fill(NO_VERTEX)
+        return made.device
+
+    def pinned(self, count: int, dtype: Any) -> PinnedArray:
+        """As `array`, pinned in any case."""
+        try:
+            made = PinnedArray(count, dtype, threads=self._threads)
+        except MemoryBudgetError as error:
+            raise PinningRefusedError(str(error)) from error
+        self._given.append(made)
+        return made
+
+
+@dataclass(frozen=True)
+class DeviceTierSearch(TierSearch):
+    """As `TierSearch`, on a CUDA device.
+
+    Parameters
+    ----------
+    room
+        The host memory that it copies from and to.
+    unpinned
+        Why none of that is pinned, where it was refused.
+    """
+
+    room: HostRoom
+    unpinned: str = ""
+
+    def run_on_device(self, root: int) -> Any:
+        """Search from an internal id; the answer stays on the device, until the next search."""
+        return self.search.run_on_device(root)
+
+
+def load_side(
+    graph: Graph,
+    side: str,
+    order: str,
+    plan: DiskDevicePlan,
+    room: HostRoom,
+    *,
+    window: int = WINDOW_ROWS,
+    look: int = FIRST_LOOK,
+) -> Tiered:
+    """Rows of one side of the whole graph in the store; only their lengths are in memory.
+
+    Parameters
+    ----------
+    window, look
+        See `ooc_graph.kernels.tier_rows.TierRows`.
+
+    Raises
+    ------
+    CorruptStoreError
+        Names the chunk.
+    PinningRefusedError
+        The system gives no pinned memory.
+    """
+    stored = graph.stored
+    assert isinstance(stored, Stored)
+    offsets, neighbors = (
+        [f"{rows_path(shard, side, order)}/{column}" for shard in range(graph.shards)]
+        for column in ("offsets", "neighbors")
+    )
+    lengths, places, first = read_lengths(stored, offsets, graph.rows, _LENGTH)
+    units = DiskUnits(
+        stored,
+        [neighbors],
+        first,
+        batch_units=plan.batch_units,
+        kept_bytes=plan.kept_bytes,
+        readers=READERS,
+        room=room.buffer,
+    )
+    none = np.empty(0, units.dtypes[0])
+    heads = HeadRows(np.empty(0, _LENGTH), lengths, places, none, none, none)
+    return Tiered(TierRows(heads, units, window, look), units, 0)
+
+
+def load_device_bfs(
+    graph: Graph,
+    plan: DiskDevicePlan,
+    *,
+    threads: int,
+    window: int = WINDOW_ROWS,
+    look: int = FIRST_LOOK,
+) -> DeviceTierSearch:
+    """Bring to the device and into host memory what a plan has there, with buffers for BFS.
+
+    Parameters
+    ----------
+    threads
+        That touch pages which are pinned.
+    window, look
+        See `ooc_graph.kernels.tier_rows.TierRows`.
+
+    Raises
+    ------
+    CorruptStoreError
+        Names the chunk.
+    PinningRefusedError
+        The system gives no pinned memory.
+    MemoryBudgetError
+        The device's memory is too small.
+    """
+    _, order = require_stored(graph, "bfs")
+    room, sides = HostRoom(plan.pins, threads), []
+    with ExitStack() as undo:
+        for name in (OUT, IN) if graph.directed else (OUT,):
+            sides.append(load_side(graph, name, order, plan, room, window=window, look=look))
+            undo.callback(sides[-1].units.close)
+        out, into = sides[0].rows, sides[-1].rows
+        steps = _steps_of(plan, room, sides[0], sides[-1])
+        _fill(sides[-1], steps)
+        _fill_whole(sides[0], steps)
+        for side in sides:
+            side.units.keeping = True
+        search = DiskBfsSearch(steps, out, into)
+        undo.pop_all()
+    return DeviceTierSearch(search, tuple(sides), plan, room)
+
+
+def _steps_of(plan: DiskDevicePlan, room: HostRoom, out: Tiered, into: Tiered) -> CudaDiskBfsSteps:
+    lengths = into.rows.heads.lengths
+    far = [room.column(count) for count in plan.far_rows]
+    near_hubs, far_hubs, arcs = _hubs_of(plan, out.rows.heads.lengths)
+    hub_arcs = room.pinned(arcs, np.uint32) if far_hubs else None
+    answer = room.array(len(lengths), np.uint32), room.array(len(lengths), np.int32)
+    return CudaDiskBfsSteps(
+        out.rows.heads.lengths,
+        lengths,
+        DiskHold(plan.near_rows, far, near_hubs, far_hubs, hub_arcs),
+        window=len(into.rows.window.row),
+        units=into.units.batch_units * into.units.unit_bytes // into.units.dtypes[0].itemsize,
+        answer=answer,
+    )
+
+
+def _hubs_of(plan: DiskDevicePlan, lengths: AnyArray) -> tuple[int, int, int]:
+    """Rows whole on the device, and behind them in pinned memory; and the arcs of the latter."""
+    ends = np.cumsum(lengths[:MOST_HUBS], dtype=np.int64)
+    near = int(np.searchsorted(ends, plan.near_hub_arcs, "right")) if plan.near_hub_arcs else 0
+    before = int(ends[near - 1]) if near else 0
+    both = int(np.searchsorted(ends, before + plan.far_hub_arcs, "right"))
+    far = both - near if plan.far_hub_arcs else 0
+    return near, far, int(ends[both - 1]) - before if far else 0
+
+
+def _fill_whole(out: Tiered, steps: CudaDiskBfsSteps) -> None:
+    """Bring the out-rows that are held whole to their places."""
+    rows = TierRows(out.rows.heads, out.units, len(out.rows.window.row))
+
+    def scan(
+        lengths: AnyArray, window: Any, begin: int, end: int, kept: int, units: AnyArray
+    ) -> int:
+        steps.hold_whole(window, begin, end, units)
+        return int(keep_all(lengths, window, begin, end, kept))
+
+    for waiting in rows.rows(all_rows(steps.hubs)):
+        rows.scan(waiting, scan, rows.most_look)
+
+
+def _fill(into: Tiered, steps: CudaDiskBfsSteps) -> None:
+    """Bring the first arcs of the in-rows to their places, in the order of the store."""
+    heads = into.rows.heads
+    limits = np.minimum(heads.lengths, _LENGTH.type(steps.at_hand))
+    rows = TierRows(heads, into.units, len(into.rows.window.row), limits=limits)
+    if steps.at_hand > rows.most_look:
+        raise ValueError(f"{steps.at_hand} arcs of a row do not fit a batch of {rows.most_look}")
+
+    def scan(
+        limits: AnyArray, window: Any, begin: int, end: int, kept: int, units: AnyArray
+    ) -> int:
+        steps.hold(window, begin, end, units)
+        return int(keep_all(limits, window, begin, end, kept))
+
+    for waiting in rows.rows(all_rows(len(limits))):
+        rows.scan(waiting, scan, rows.most_look)

@@ -1,0 +1,377 @@
+"""When arcs stay in the store while a CUDA device searches, what is planned, and what is said."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
+from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda_disk_rows import REQUEST_BYTES, padded
+from ooc_graph.layout.names import SIDECAR_BYTES
+from ooc_graph.memory import device_disk_plan
+from ooc_graph.memory.device_disk_plan import (
+    DiskDevicePlan,
+    DiskFacts,
+    describe_disk,
+    least_disk_plan,
+    plan_disk_device,
+)
+from ooc_graph.memory.device_plan import COLUMNS, DeviceFacts
+from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.plan import Lengths
+from ooc_graph.session import choice, cuda_disk, cuda_tiers, rank_memory, refused, resident, search
+from ooc_graph.session.devices import CudaLimits
+from ooc_graph.session.machine import parse_bytes
+from ooc_graph.session.place import PlannedCuda
+from ooc_graph.session.ways import Course, SearchTask, Written
+from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
+from ooc_graph.types import NoProgress
+from tests.command_line import call
+
+HOST = 1 << 40
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    path = tmp_path_factory.mktemp("graphs") / "kronecker.zarr"
+    return og.build(og.Kronecker(13), path, rows="both", shards=4)
+
+
+@pytest.fixture(autouse=True)
+def _little_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on large graphs, where what is small beside the vertices does not matter."""
+    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", 0)
+
+
+def place(
+    device_bytes: int, pinned_bytes: int | None = None, limit_bytes: int = HOST
+) -> PlannedCuda:
+    return PlannedCuda(limit_bytes, CudaLimits(device_bytes, pinned_bytes))
+
+
+def facts(directed: bool = False, scale: int = 20) -> DiskFacts:
+    """Of a graph with a few long rows, and many short ones."""
+    rows = 1 << scale
+    length = np.array([1, 4, 40, 1000])
+    counts = np.array([rows // 2, rows // 4, rows // 4 - rows // 64, rows // 64])
+    longer = tuple(rows // (2 if k == 0 else 4) for k in range(COLUMNS))
+    sides = (Lengths(length, counts),) * (2 if directed else 1)
+    return DiskFacts("bfs", DeviceFacts(rows, sides, longer, rows // 2, False), 4)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_plan_fills_its_budgets_and_no_more(directed: bool) -> None:
+    known = facts(directed)
+    least = least_disk_plan(known)
+    column = 16 * known.rows // 4
+    seen, hubs = set(), set()
+    for more_device in (0, column, 2 * column, 3 * column, 20 * column):
+        for more_host in (0, column, 4 * column, 400 * column):
+            budgets = least.device_bytes + more_device, least.host_bytes + more_host
+            plan = plan_disk_device(known, *budgets)
+            assert plan.device_bytes <= budgets[0]
+            assert plan.host_bytes <= budgets[1]
+            assert 0 <= plan.near + plan.far <= COLUMNS
+            assert plan.pinned_bytes <= plan.host_bytes
+            seen.add((plan.near, plan.far))
+            hubs |= {("near", plan.near_hub_arcs > 0), ("far", plan.far_hub_arcs > 0)}
+            assert plan.near_hub_arcs + plan.far_hub_arcs <= known.device.sides[0].arcs
+    assert {(0, 0), (0, COLUMNS), (COLUMNS, 0)} <= seen
+    assert any(near and far for near, far in seen)
+    assert len(hubs) == 4
+    # All arcs may be kept, and no more than all.
+    assert known.device.arcs * 4 <= plan.facts.sides * plan.kept_bytes < budgets[1]
+
+
+def test_too_little_device_memory_is_refused_with_the_least() -> None:
+    known = facts()
+    least = least_disk_plan(known)
+    assert plan_disk_device(known, least.device_bytes, 0).near == 0
+    with pytest.raises(MemoryBudgetError, match=f"at least {least.device_bytes:,} bytes of device"):
+        plan_disk_device(known, least.device_bytes - 1, HOST)
+
+
+def test_a_row_that_is_too_long_to_count_is_refused() -> None:
+    known = facts()
+    long = Lengths(np.array([1 << 31]), np.array([1]))
+    with pytest.raises(MemoryBudgetError, match="a row of 2,147,483,648 arcs"):
+        plan_disk_device(replace(known, device=replace(known.device, sides=(long,))), HOST, HOST)
+
+
+def test_no_host_memory_pins_nothing() -> None:
+    known = facts()
+    least = least_disk_plan(known)
+    for host_bytes in (0, least.host_bytes - 1):
+        plan = plan_disk_device(known, 1 << 30, host_bytes)
+        assert (plan.far, plan.kept_bytes, plan.pinned_bytes, plan.pins) == (0, 0, 0, False)
+        assert plan.host_bytes <= plan_disk_device(known, 1 << 30, least.host_bytes).host_bytes
+        assert plan.near == COLUMNS
+    # Where nothing can be pinned, the columns are the device's alone, and units are kept instead.
+    budgets = least.device_bytes, least.host_bytes + (64 << 20)
+    bare, pinned = (plan_disk_device(known, *budgets, may_pin=may) for may in (False, True))
+    assert (bare.far, bare.pinned_bytes) == (0, 0)
+    assert pinned.far > 0
+    assert bare.kept_bytes > pinned.kept_bytes
+
+
+def test_the_numbers_of_the_device_are_the_plans() -> None:
+    assert device_disk_plan.REQUEST_BYTES == REQUEST_BYTES
+    known = facts()
+    assert known.device.padded == padded(known.rows)
+    plan = DiskDevicePlan(known, 0, 0, 1, 2, 20, 3 * SIDECAR_BYTES, True)
+    table = describe_disk(plan)
+    assert table["tier"] == "disk"
+    assert sum(plan.device_parts.values()) == table["device bytes: in all"] == plan.device_bytes
+    assert sum(plan.host_parts.values()) == table["host bytes: in all"] == plan.host_bytes
+    assert table["arcs of each row on the device, and at hand"] == "5 and 13"
+    assert plan.near_rows + plan.far_rows == known.device.longer[:3]
+
+
+def in_store(graph: og.Graph, there: Any, **options: Any) -> choice.Way:
+    way = choice.choose(graph, "bfs", there, pinned=True, **options)
+    assert (way.device, way.exchange) == ("cuda", "one")
+    assert way.host_bytes is not None
+    return way
+
+
+def test_arcs_stay_in_the_store_where_pinned_memory_is_too_small(graph: og.Graph) -> None:
+    small, needed = resident.cuda_bytes(graph, "bfs") - 1, 4 * graph.arcs
+    assert choice.choose(graph, "bfs", place(small, needed), pinned=True).host_bytes is None
+    for limit in (needed - 1, 1, 0):
+        way = in_store(graph, place(small, limit))
+        assert (way.budget_bytes, way.host_bytes) == (small, limit)
+    # Without an answer that is known there is no such way, as for Graph500.
+    with pytest.raises(MemoryBudgetError, match="of device memory in one worker"):
+        choice.choose(graph, "bfs", place(small, 0))
+
+
+def test_arcs_stay_in_the_store_where_the_device_has_no_room_for_offsets(graph: og.Graph) -> None:
+    least = cuda_disk.least_device_bytes(graph, "bfs")
+    assert least < cuda_tiers.least_device_bytes(graph, "bfs")
+    assert in_store(graph, place(least)).budget_bytes == least
+    with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
+        choice.choose(graph, "bfs", place(least - 1), pinned=True)
+    auto = place(least - 1)
+    auto.wanted = "auto"
+    way = choice.choose(graph, "bfs", auto, pinned=True, tiers=True)
+    assert way.device == "cpu"
+    assert f"at least {least:,} bytes" in way.why
+
+
+def test_an_answer_on_the_device_is_beside_the_budget(graph: og.Graph) -> None:
+    small = resident.cuda_bytes(graph, "bfs") - 1
+    way = in_store(graph, place(small, 0), on_device=True)
+    assert way.budget_bytes == small - cuda_disk.answer_device_bytes(graph)
+
+
+def test_host_memory_holds_what_a_search_must_have(graph: og.Graph) -> None:
+    small = resident.cuda_bytes(graph, "bfs") - 1
+    needed = least_disk_plan(cuda_disk.known_facts(graph, "bfs")).host_bytes
+    answer = 20 * graph.vertices
+    needed += cuda_disk._host_bytes(graph) + answer
+    way = in_store(graph, place(small, 0, needed), answer_bytes=answer)
+    assert way.host_bytes == 0
+    with pytest.raises(MemoryBudgetError, match=f"needs at least {needed:,} bytes of host memory"):
+        choice.choose(graph, "bfs", place(small, 0, needed - 1), pinned=True, answer_bytes=answer)
+
+
+def test_what_cannot_stay_in_the_store(
+    graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cuda_disk.may_stay(graph, "bfs")
+    assert not cuda_disk.may_stay(graph, "components")
+    light = og.build(og.Kronecker(8), tmp_path / "light.zarr", rows="light")
+    assert not cuda_disk.may_stay(light, "bfs")
+    source, target, weight = og.Kronecker(8).block(0, 1000)
+    assert not cuda_disk.may_stay(og.from_edges(source, target, weight), "bfs")
+    monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
+    assert not cuda_disk.may_stay(graph, "bfs")
+
+
+class TwoWorkers(PlannedCuda):
+    """Two workers with a device each, of which nothing is asked but what they have."""
+
+    client = object()  # type: ignore[assignment]
+    has_ranks = True
+    processes = 2
+
+
+def test_ranks_that_fit_take_precedence(graph: og.Graph) -> None:
+    needed = rank_memory.ranks_bytes(graph, "bfs", range(2))
+    for limit, exchange in ((needed, "scheduler"), (needed - 1, "one")):
+        workers = TwoWorkers(HOST, CudaLimits(limit, 0))
+        way = choice.choose(graph, "bfs", workers, pinned=True)
+        assert (way.exchange, way.host_bytes is not None) == (exchange, exchange == "one")
+
+
+@pytest.mark.parametrize("ranks_fit", [False, True])
+def test_only_without_ranks_a_refused_search_goes_to_the_store(
+    graph: og.Graph, ranks_fit: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed = rank_memory.ranks_bytes(graph, "bfs", range(2))
+    tried: list[SearchTask] = []
+
+    def carry_out(_: object, task: SearchTask, *__: object) -> Written:
+        tried.append(task)
+        return Written(Course(0.0, ()), columns={})
+
+    monkeypatch.setattr(search, "_carry_out", carry_out)
+    workers = TwoWorkers(HOST, CudaLimits(needed - (not ranks_fit)))
+    root = int(graph.original_of()[0])
+    search.search(graph, "bfs", root, place=workers, progress=NoProgress())
+    (task,) = tried
+    assert task.budget_bytes
+    assert (task.host_bytes, task.may_stay) == (None, not ranks_fit)
+
+
+def test_the_search_before_is_taken_again(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = resident.cuda_bytes(graph, "bfs") - 1
+    monkeypatch.setattr(resident, "_number_of", lambda _: "0")
+    whom = str(graph.path), graph.identity, "bfs", "rows", "cuda", "0"
+    monkeypatch.setattr(resident, "_held", {(*whom, (small, True, False, 5000)): None})
+    assert resident.held_in_store(graph, "bfs") == (small, 5000)
+    assert resident.held_within(graph, "bfs", "cuda") is None
+    # Hardly anything is free, for it is held.
+    for pinned, taken in ((None, True), (5000, True), (4999, False)):
+        tight = place(small, pinned, 1)
+        tight.is_limited = False
+        if taken:
+            assert in_store(graph, tight).host_bytes == 5000
+        else:
+            with pytest.raises(MemoryBudgetError):
+                choice.choose(graph, "bfs", tight, pinned=True)
+
+
+def test_refused_memory_goes_to_the_store(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, least = resident.cuda_bytes(graph, "bfs"), cuda_disk.least_device_bytes(graph, "bfs")
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (9 * whole, 9 * whole))
+    tried: list[tuple[int, int | None]] = []
+
+    def refuse(task: SearchTask) -> None:
+        tried.append((task.budget_bytes, task.host_bytes))
+        raise MemoryBudgetError("refused")
+
+    monkeypatch.setattr(search, "_search_held", refuse)
+    task = SearchTask(str(graph.path), graph.identity, "bfs", 0, None, device="cuda")
+    pinned = whole // 8 * 7
+    cases = [
+        (task, [(0, None), (pinned, None), (pinned, 0)]),
+        (replace(task, pinned_bytes=1000), [(0, None), (whole, 1000)]),
+        (replace(task, budget_bytes=least + 8), [(least + 8, None), (least + 8, 0)]),
+        (replace(task, budget_bytes=least, host_bytes=7), [(least, 7)]),
+        (replace(task, may_stay=False), [(0, None), (pinned, None)]),
+        (replace(task, kernel="sssp", budget_bytes=1000), [(1000, None)]),
+    ]
+    for asked, expected in cases:
+        tried.clear()
+        with pytest.raises(MemoryBudgetError, match="refused"):
+            search.search_whole(asked)
+        assert tried == expected
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least // 2, 9 * whole))
+    less, note = refused.in_store(replace(task, budget_bytes=whole))
+    assert less == {"budget_bytes": least, "host_bytes": 0}
+    assert f"leaves arcs in the store and goes on within {least:,} bytes" in note
+
+
+class Refusing:
+    """Loads nothing, and refuses what a list says, by kinds."""
+
+    def __init__(self, *kinds: type[BaseException] | None) -> None:
+        self.kinds, self.plans = list(kinds), []
+
+    def __call__(self, _: object, plan: DiskDevicePlan, *, threads: int) -> DeviceTierSearch:
+        assert threads == 3
+        self.plans.append(plan)
+        kind = self.kinds.pop(0)
+        if kind is not None:
+            raise kind("it is refused")
+        return DeviceTierSearch(None, (), plan, SimpleNamespace())  # type: ignore[arg-type]
+
+
+def test_refused_plans_are_followed_by_smaller_ones(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    least = least_disk_plan(cuda_disk.known_facts(graph, "bfs"))
+    budgets = 3 * least.device_bytes, 3 * least.host_bytes
+
+    def load(*kinds: type[BaseException] | None) -> tuple[DeviceTierSearch, list[DiskDevicePlan]]:
+        loader = Refusing(*kinds)
+        monkeypatch.setattr(cuda_disk, "LOADERS", {"bfs": loader})
+        found = cuda_disk.load_within(graph, "bfs", *budgets, 3)
+        assert not loader.kinds
+        return found, loader.plans
+
+    found, (plan,) = load(None)
+    assert plan.pins
+    assert (found.plan, found.unpinned) == (plan, "")
+    found, plans = load(PinningRefusedError, MemoryBudgetError, None)
+    assert [one.pins for one in plans] == [True, False, False]
+    assert plans[2].device_budget_bytes < plans[1].device_budget_bytes == budgets[0]
+    assert found.unpinned == "it is refused"
+    note = cuda_disk.note_of(found, Moved(bytes=4321, rows=98))
+    assert "and 0 bytes of pinned memory, and read 4,321 bytes of the store for 98 rows" in note
+    assert note.endswith("; it is refused")
+    found, plans = load(MemoryError, None)
+    assert plans[0].host_bytes > plans[1].host_bytes == least.host_bytes
+    with pytest.raises(MemoryError, match="it is refused"):
+        load(MemoryError, MemoryError)
+    with pytest.raises(MemoryBudgetError, match="it is refused"):
+        load(*[MemoryBudgetError] * 9)
+
+
+def test_memory_that_others_have_makes_the_budget_smaller(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    least, budgets = cuda_disk.least_device_bytes(graph, "bfs"), []
+
+    def load(_: object, __: str, device_bytes: int, host_bytes: int, ___: int) -> None:
+        budgets.append((device_bytes, host_bytes))
+
+    monkeypatch.setattr(cuda_disk, "load_within", load)
+    monkeypatch.setattr(resident, "device", lambda _: None)
+    for named in (False, True):
+        beside = cuda_disk.answer_device_bytes(graph) if named else 0
+        for free in (least - 1, least, 3 * least):
+            monkeypatch.setattr(cuda_modules, "device_bytes", lambda n=free + beside: (n, 9 * n))
+            if free < least:
+                with pytest.raises(DeviceBusyError, match=f"needs {least + beside:,} bytes"):
+                    resident._load_in_store(graph, "bfs", 2 * least, 7, named=named)
+            else:
+                resident._load_in_store(graph, "bfs", 2 * least, 7, named=named)
+    assert budgets == [(least, 7), (2 * least, 7)] * 2
+
+
+def test_the_plan_is_shown(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["plan", str(graph.path), "--device", "cuda", "--json", "--host-memory"]
+    least = cuda_disk.least_device_bytes(graph, "bfs")
+    done = call(monkeypatch, capsys, *arguments, "0", "--device-memory", str(least))
+    assert done.code == 0, done.err
+    table = json.loads(done.out)
+    assert (table["tier"], table["device bytes: in all"]) == ("disk", least)
+    assert (table["bytes of pinned host memory"], table["host budget"]) == (0, 0)
+    done = call(monkeypatch, capsys, *arguments, "0", "--device-memory", str(least - 1))
+    assert done.code == 2
+    assert f"at least {least:,} bytes of device memory" in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    table = og.plan(graph, device="cuda", device_memory=least, host_memory=0)
+    assert table["tier"] == "disk"
+
+
+def test_no_host_memory_is_a_limit() -> None:
+    assert parse_bytes("0", or_none=True) == parse_bytes(0, or_none=True) == 0
+    assert parse_bytes(None, or_none=True) is None
+    for text in ("0", "0.5"):
+        with pytest.raises(UsageError, match="more than nothing"):
+            parse_bytes(text)
+    with pytest.raises(UsageError, match="more than nothing"):
+        parse_bytes("0.5", or_none=True)
