@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +199,9 @@ def hold_instead(asked: tuple[Any, ...], held: tuple[Any, ...]) -> None:
             _asked[key] = _key(*asked)
 
 
-def held_within(graph: Graph, kernel: str, device_name: str = CPU) -> tuple[int, bool] | None:
+def held_within(
+    graph: Graph, kernel: str, device_name: str = CPU, method: str = ROWS
+) -> tuple[int, bool] | None:
     """How this process holds a graph for a kernel on a device: ``budget_bytes`` and ``copies``.
 
     Where it holds less than was asked for, as was asked. None where it does not hold it, or on
@@ -208,19 +210,25 @@ def held_within(graph: Graph, kernel: str, device_name: str = CPU) -> tuple[int,
     with _lock:
         for key in _held:
             path, identity, *others, number, within = _asked.get(key, key)
-            wanted = str(graph.path), graph.identity, [kernel, ROWS, device_name]
+            wanted = str(graph.path), graph.identity, [kernel, method, device_name]
             if (path, identity, others) == wanted and number == _number_of(device_name):
                 budget_bytes, copies, _ = within
                 return budget_bytes, copies
     return None
 
 
-def held(path: str, identity: str, kernel: str, device_name: str = CPU) -> Searcher | None:
-    """What this process holds for a kernel on a device with rows in memory; loads nothing."""
+def held(
+    path: str,
+    identity: str,
+    kernel: str,
+    method: str = ROWS,
+    device_name: str = CPU,
+    budget_bytes: int = 0,
+) -> Searcher | None:
+    """What this process holds of what `searcher` would give, unnamed; loads nothing."""
+    whom = path, identity, kernel, method, device_name, budget_bytes
     with _lock:
-        return _held.get(
-            _key(path, identity, kernel, ROWS, device_name, 0, copies=True, named=True)
-        )
+        return _held.get(_key(*whom, copies=True, named=False))
 
 
 def release() -> None:
@@ -326,6 +334,8 @@ def _load(
     named: bool,
 ) -> Searcher:
     graph = open_same(path, identity)
+    if device_name == CUDA and method == source_tiers.ONE_BY_ONE:
+        return _load_singly_on_cuda(graph, kernel, budget_bytes)
     if device_name == CUDA:
         return _load_on_cuda(graph, kernel, budget_bytes, named=named)
     if method == EDGES:
@@ -343,6 +353,14 @@ def _load(
     search = getattr(device(), kernel)(shard, **with_copies)
     warm(kernel, graph, device(), variant=variant_of(search))
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)
+
+
+def _load_singly_on_cuda(graph: Graph, kernel: str, budget_bytes: int) -> Searcher:
+    """A search from many sources one after the other, by that from one source."""
+    single = source_tiers.single_of(kernel)
+    held = _load_on_cuda(graph, single, budget_bytes, named=False)
+    search = source_tiers.singly_on_device(held.search, graph, kernel)
+    return replace(held, kernel=kernel, search=search)
 
 
 def _load_on_cuda(graph: Graph, kernel: str, budget_bytes: int, *, named: bool) -> Searcher:
