@@ -88,6 +88,8 @@ class SearchTask:
         Whether rows in memory may be kept in another form besides.
     pinned_bytes
         Pinned host memory that rows may go to where a CUDA device's is refused; None: any.
+    pins_if_busy
+        Whether rows go there also where others have the device's memory.
     """
 
     path: str
@@ -101,6 +103,7 @@ class SearchTask:
     budget_bytes: int = 0
     copies: bool = True
     pinned_bytes: int | None = None
+    pins_if_busy: bool = False
 
     @property
     def parts(self) -> Path:
