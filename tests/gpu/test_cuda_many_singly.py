@@ -54,7 +54,12 @@ def _released() -> Iterator[None]:
 
 @contextmanager
 def without(*ways: str) -> Iterator[None]:
-    """As if the device were too small for batches, or for all rows."""
+    """As if the device were too small for batches, or for all rows: then it has the least."""
+
+    def least(graph: og.Graph, *_: object, named: bool) -> int:
+        assert not named
+        return max(cuda_tiers.least_device_bytes(graph, kernel) for kernel in ("bfs", "sssp"))
+
     with pytest.MonkeyPatch.context() as patch:
         plain = resident.cuda_bytes
         patch.setattr(
@@ -62,6 +67,7 @@ def without(*ways: str) -> Iterator[None]:
             "cuda_bytes",
             lambda graph, kernel: LARGE if kernel in ways else plain(graph, kernel),
         )
+        patch.setattr(cuda_tiers, "budget_for", least)
         yield
 
 
@@ -134,7 +140,7 @@ def test_long_searches_one_by_one(tmp_path: Path) -> None:
                 assert columns(find(path, at[::100], device="cuda")) == right
 
 
-@pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.6, 0.9])
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.6])
 @pytest.mark.parametrize("wanted", ["cuda", "auto"])
 def test_batches_that_are_refused_memory(light: og.Graph, wanted: str, share: float) -> None:
     """The device refuses it at some point; what is done instead leaves nothing there."""
@@ -147,20 +153,21 @@ def test_batches_that_are_refused_memory(light: og.Graph, wanted: str, share: fl
     resident.release()
     assert used_bytes() == before
     pool.free_all_blocks()
-    said = Said()
+    said, refused = Said(), ""
     try:
         pool.set_limit(size=int(share * whole))
-        try:
-            found = og.johnson(light, sources, device=wanted, progress=said)
-        except MemoryBudgetError:
-            # All ways were refused: so little there is nothing to do with.
-            assert wanted == "cuda"
-            assert share < 0.1
-        else:
-            assert columns(found) == right
+        found = og.johnson(light, sources, device=wanted, progress=said)
+        assert columns(found) == right
+    except MemoryBudgetError as error:
+        refused = str(error)
     finally:
         pool.set_limit(size=0)
     assert "does not fit the device" in said.notes[0]
+    if refused:
+        # With so little there is nothing to be done: batches, all rows, and pinned ones were tried.
+        assert wanted == "cuda"
+        assert share < 0.5
+        assert len(said.notes) == 2
     resident.release()
     assert used_bytes() == before
 
@@ -254,11 +261,12 @@ def test_a_device_that_others_use(light: og.Graph, monkeypatch: pytest.MonkeyPat
 def test_sums_beyond_float64(reduce: str) -> None:
     """Distances whose sum float64 does not hold: closeness is the CPU's, and so is what is said."""
     at = np.arange(40)
-    graph = og.from_edges(np.zeros(40, int), at + 1, np.full(40, 1e307), directed=True)
-    sources = [0, 1, 2]
+    # Powers of two, so that sums that fit have the same bits in whatever order they are made.
+    graph = og.from_edges(at, at + 1, np.full(40, 2.0**1017), directed=True)
+    sources = [30, 0, 40, 1]
     if reduce == "closeness":
         right = og.johnson(graph, sources, reduce=reduce, device="cpu")
-        assert right.read(reduce)[0] > 0
+        assert (right.read(reduce) > 0).tolist() == [True, True, False, True]
         found = og.johnson(graph, sources, reduce=reduce, device="cuda")
         assert columns(found) == columns(right)
         return

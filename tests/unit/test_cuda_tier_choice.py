@@ -422,6 +422,7 @@ def test_a_device_that_others_use_in_part_has_rows_pinned(
             raise error
         return Written(Course(0.0, ()))
 
+    monkeypatch.setattr(resident, "_number_of", lambda _: "0")
     monkeypatch.setattr(search, "_search_held", search_held)
     monkeypatch.setattr(search, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
     task = SearchTask(str(graph.path), graph.identity, kernel, 0, None, device="cuda")
