@@ -99,14 +99,11 @@ def ways_for(
     refused: OocGraphError | None = None
     count = 0
     for look in _LOOKS:
-        try:
-            way = look(*given, in_memory)
-        except (UsageError, MemoryBudgetError) as error:
-            refused = error
-        else:
-            if way is not None:
-                count += 1
-                yield replace(way, why=str(refused or ""))
+        way, why = _seen(look, *given, in_memory)
+        refused = why or refused
+        if way is not None:
+            count += 1
+            yield replace(way, why=str(refused or ""))
         may_leave = place.wanted == AUTO and refused is not None and not count
         if may_leave and fits_in_batches(*given, in_memory=in_memory):
             # The CPU's batches may well be quicker than searches one by one.
@@ -116,6 +113,28 @@ def ways_for(
     elif not count:
         assert refused is not None
         raise refused
+
+
+Look = Callable[[Graph, Sequence[ArraySpec], Asked, Place, bool], PairsWay | None]
+"""Gives a way if it may be tried; None where the kernels for it are wanting."""
+
+
+def _seen(
+    look: Look,
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    place: Place,
+    in_memory: bool,
+) -> tuple[PairsWay | None, OocGraphError | None]:
+    """A way, or why it is none."""
+    try:
+        return look(graph, specs, asked, place, in_memory), None
+    except (UsageError, MemoryBudgetError) as error:
+        return None, error
+    except MemoryError:
+        said = f"{graph.path}: the system refuses the memory to read the rows' lengths"
+        return None, MemoryBudgetError(said)
 
 
 def _batches(
@@ -173,7 +192,7 @@ def _pinned(
     return PairsWay(CUDA, ONE_BY_ONE, budget_bytes)
 
 
-_LOOKS = (_batches, _resident, _pinned)
+_LOOKS: tuple[Look, ...] = (_batches, _resident, _pinned)
 
 
 def _may_search_singly(graph: Graph, asked: Asked) -> bool:
