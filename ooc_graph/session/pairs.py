@@ -22,7 +22,7 @@ from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.memory.disk import Moved
 from ooc_graph.session import resident
-from ooc_graph.session.devices import CPU, CUDA
+from ooc_graph.session.devices import CPU
 from ooc_graph.session.pair_tasks import PairsTask, how_found, prepare, refuse_negative_loop
 from ooc_graph.session.pairs_held import Held
 from ooc_graph.session.pairs_plan import Plan, plan_of, require_answer, smaller_plan
@@ -158,10 +158,11 @@ class _Search:
     def _with_less(
         self, way: PairsWay, plan: Plan, run: Callable[[Plan], Found], *, in_memory: bool
     ) -> Found:
-        """Carry out what a plan says; on the CPU by one that holds less if memory is refused."""
-        if way.device == CUDA:
+        """Carry out what a plan says, or one that holds less if host memory is refused."""
+        if way.is_one_by_one:
+            # There is none that holds less.
             return run(plan)
-        given = self._graph, self._specs, self._asked, self._place
+        given = self._graph, self._specs, self._asked, self._place, way.device
 
         def smaller(refused: Plan) -> Plan | None:
             return smaller_plan(*given, refused, in_memory=in_memory)

@@ -144,22 +144,24 @@ def smaller_plan(
     specs: Sequence[ArraySpec],
     asked: Asked,
     place: Place,
+    device: str,
     refused: Plan,
     *,
     in_memory: bool,
 ) -> Plan | None:
-    """A plan for the CPU that holds less than one which was refused memory; None: there is none.
+    """A plan that holds less than one which was refused host memory; None: there is none.
 
     With all arcs in memory by a quarter or more, with arcs in the store half as much or the least.
+    On a CUDA device tasks are smaller.
 
     Parameters
     ----------
-    graph, specs, asked, place, in_memory
+    graph, specs, asked, place, device, in_memory
         As of `plan_of`.
     """
     before = refused.needed_bytes
     limit = before // 2 if refused.budget_bytes else before // 4 * 3
-    given = graph, specs, asked, place, CPU
+    given = graph, specs, asked, place, device
     plan, least = _within(*given, limit, in_memory=in_memory)
     if plan is None and least < before:
         plan, _ = _within(*given, least, in_memory=in_memory)
@@ -250,7 +252,8 @@ def _sizes(
     """Lanes, and sources of a task, from the most to the fewest."""
     if device == CUDA:
         share = min(_share(spec, place.processes), _most_sources(graph, spec))
-        yield from ((LANES[0], min(sources, share)) for sources in CUDA_SOURCES)
+        lanes = CUDA_BATCH_BYTES // spec.dtype.itemsize
+        yield from ((lanes, min(sources, share)) for sources in CUDA_SOURCES)
         return
     for most in LANES:
         lanes = most * (BFS_LANES if asked.hops else 1)

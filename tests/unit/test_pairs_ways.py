@@ -17,7 +17,7 @@ from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_many import part_dtype
 from ooc_graph.memory.device_plan import least_plan
-from ooc_graph.session import cuda_tiers, devices, pairs_plan, resident
+from ooc_graph.session import cuda_tiers, devices, pairs_memory, pairs_plan, resident
 from ooc_graph.session.devices import AUTO, CUDA, CudaLimits, Device
 from ooc_graph.session.pairs_ways import PairsWay, ways_for
 from ooc_graph.session.place import Here
@@ -338,7 +338,8 @@ def test_busy_is_said_where_pinning_is_refused(hubs: og.Graph, device: MadeUp) -
 def test_host_memory_that_is_refused_ends_it_on_the_device(
     hubs: og.Graph, device: MadeUp, wanted: str
 ) -> None:
-    device.refuses = refusing(BATCHES, loaded=True, error=MemoryError)
+    """For batches there are smaller tasks, and less is held one by one."""
+    device.refuses = refusing(BATCHES, RESIDENT, loaded=True, error=MemoryError)
     sources, said = hubs.original_ids()[::9], Said()
     if wanted == CUDA:
         with pytest.raises(MemoryBudgetError, match=r"host memory was refused.* use --device cpu"):
@@ -346,8 +347,36 @@ def test_host_memory_that_is_refused_ends_it_on_the_device(
     else:
         right = columns(og.johnson(hubs, sources, device="cpu"))
         assert columns(og.johnson(hubs, sources, progress=said)) == right
-        assert "apsp on the CPU: host memory was refused" in said.notes[0]
-    assert device.used == [BATCHES]
+        assert "apsp on the CPU: host memory was refused" in said.notes[-1]
+    assert device.used == [BATCHES, RESIDENT]
+
+
+def test_host_memory_that_is_refused_makes_tasks_smaller(
+    hubs: og.Graph, device: MadeUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def specs(*given: Any) -> Any:
+        return tuple(replace(spec, chunk_rows=2) for spec in pairs_specs(*given))
+
+    monkeypatch.setattr("ooc_graph.session.pairs.pairs_specs", specs)
+    monkeypatch.setattr(pairs_memory, "PART_BYTES", 0)
+    monkeypatch.setattr(pairs_memory, "CUDA_BATCH_BYTES", 0)
+    tasks: list[int] = []
+
+    def use(kind: str, *sources: int) -> None:
+        assert kind == BATCHES
+        # Before the first task the graph is brought there, for no source.
+        tasks.extend([len(sources)] if sources else [])
+        if len(sources) > 100:
+            raise MemoryError("no room")
+
+    monkeypatch.setattr(device, "use", use)
+    right, said = columns(og.johnson(hubs, device="cpu")), Said()
+    assert columns(og.johnson(hubs, device=CUDA, progress=said)) == right
+    assert tasks[0] > 100
+    assert max(tasks[-2:]) <= 100
+    assert set(device.used) == {BATCHES}
+    assert all("goes on in batches of 128 sources, within" in note for note in said.notes)
+    assert said.notes
 
 
 def test_negative_weights_are_searched_in_batches_alone(signed: og.Graph, device: MadeUp) -> None:
