@@ -12,7 +12,7 @@ import numpy as np
 
 from ooc_graph.answers.columns import SourceColumns
 from ooc_graph.answers.numbers import SourceNumbers
-from ooc_graph.answers.pairs import Asked, SourceRows, largest_reached, own_columns, write_rows
+from ooc_graph.answers.pairs import Asked, SourceRows, write_rows
 from ooc_graph.answers.parts import SourceParts
 from ooc_graph.answers.reductions import HISTOGRAM, Reduced
 from ooc_graph.answers.scatter import Ids
@@ -31,6 +31,7 @@ from ooc_graph.memory.disk import Moved
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
+from ooc_graph.session.pair_device import SUMMED, internal_ids, on_device
 from ooc_graph.session.source_tiers import ONE_BY_ONE, note_on_device
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
@@ -38,12 +39,6 @@ from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 Answer = TypeVar("Answer")
 
 LOOP = "negative_loop"
-ON_DEVICE = ("eccentricity", "closeness", "sum")
-"""Reductions that a CUDA device makes itself."""
-SUMMED = ("closeness", "sum")
-"""Those that add distances up."""
-_BEYOND = 64
-"""Sources whose distances leave the device at once where their sums are beyond float64."""
 
 
 @dataclass(frozen=True)
@@ -257,15 +252,8 @@ def _search(task: PairsTask, places: IntArray) -> tuple[Rows, Moved]:
         raise named(error, resident.open_same(task.path, task.identity)) from None
 
 
-def _internal(ids: Ids, places: IntArray) -> IntArray:
-    """Internal ids of the sources that have arcs."""
-    internal = ids.internal_of[places]
-    found: IntArray = internal[internal >= 0].astype(np.int64)
-    return found
-
-
 def _in_memory(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> Rows:
-    internal = _internal(ids, places)
+    internal = internal_ids(ids, places)
     if task.asked.hops:
         return _levels(task, search, ids, places, internal)
     search.expect(task.sources, task.closing)
@@ -273,7 +261,7 @@ def _in_memory(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> Rows
         answer, parents = search.run_with_parents(internal, lanes=task.lanes)
         return SourceRows(answer, places, ids, task.asked, parents)
     if task.device == CUDA:
-        return _on_device(task, search, ids, places)
+        return on_device(task, search, ids, places)
     return SourceRows(search.run(internal, lanes=task.lanes), places, ids, task.asked)
 
 
@@ -281,66 +269,17 @@ def _batch_by_batch(task: PairsTask, search: Any, ids: Ids, places: IntArray) ->
     """By a search that does not reduce by itself; a batch is reduced before the next is begun."""
     asked, lanes = task.asked, task.lanes
     if asked.parents:
-        answer, parents = search.run_with_parents(_internal(ids, places), lanes=lanes)
+        answer, parents = search.run_with_parents(internal_ids(ids, places), lanes=lanes)
         return SourceRows(answer, places, ids, asked, parents)
     if asked.reduce is None:
-        answer = search.run(_internal(ids, places), lanes=lanes)
+        answer = search.run(internal_ids(ids, places), lanes=lanes)
         return SourceRows(answer, places, ids, asked)
     found: list[Reduced] = []
     for begin in range(0, len(places), lanes):
         batch = places[begin : begin + lanes]
-        answer = search.run(_internal(ids, batch), lanes=lanes)
+        answer = search.run(internal_ids(ids, batch), lanes=lanes)
         found += SourceRows(answer, batch, ids, asked).reduced(asked.reduce)
     return SourceNumbers(found)
-
-
-def _on_device(
-    task: PairsTask, search: Any, ids: Ids, places: IntArray
-) -> SourceColumns | SourceParts | SourceNumbers:
-    """Distances as the device puts them in order, or reduces them."""
-    if task.asked.reduce not in ON_DEVICE:
-        return _columns(task, search, ids, places)
-    given = _asked_of_device(task, search, ids, places)
-    parts = SourceParts(search.reduce(*given), places, ids, task.asked)
-    if not task.sums_on_device or not parts.is_beyond.any():
-        return parts
-    return _with_beyond(task, search, ids, places, parts)
-
-
-def _columns(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> SourceColumns:
-    given = _asked_of_device(task, search, ids, places)
-    return SourceColumns(search.run_columns(*given), places, ids, task.asked)
-
-
-def _asked_of_device(
-    task: PairsTask, search: Any, ids: Ids, places: IntArray
-) -> tuple[IntArray, IntArray, IntArray, Any]:
-    """Arguments of `CudaJohnson.run_columns`."""
-    asked, most = task.asked, None
-    if asked.cutoff is not None:
-        most = largest_reached(asked.cutoff, search.dtype)
-    aimed = ids.internal_of if asked.targets is None else ids.internal_of[asked.targets]
-    own = own_columns(places, asked)[ids.internal_of[places] >= 0]
-    return _internal(ids, places), aimed.astype(np.int64), own, most
-
-
-def _with_beyond(
-    task: PairsTask, search: Any, ids: Ids, places: IntArray, parts: SourceParts
-) -> SourceNumbers:
-    """Reductions; of sources whose sums are beyond float64 as the CPU makes them of distances."""
-    reduce, beyond = task.asked.reduce, np.flatnonzero(parts.is_beyond)
-    assert reduce is not None
-    found: dict[int, Reduced] = {}
-    for begin in range(0, len(beyond), _BEYOND):
-        some = beyond[begin : begin + _BEYOND]
-        rows = _columns(task, search, ids, places[some])
-        found |= dict(zip(some.tolist(), rows.reduced(reduce), strict=True))
-    return SourceNumbers(
-        [
-            found[index] if index in found else parts.part(index, index + 1).reduced(reduce)[0]
-            for index in range(len(places))
-        ]
-    )
 
 
 def _levels(

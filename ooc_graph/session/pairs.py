@@ -25,10 +25,11 @@ from ooc_graph.session import resident
 from ooc_graph.session.devices import CPU
 from ooc_graph.session.pair_tasks import PairsTask, how_found, prepare, refuse_negative_loop
 from ooc_graph.session.pairs_held import Held
+from ooc_graph.session.pairs_in_turn import carry_out_in_turn
 from ooc_graph.session.pairs_plan import Plan, plan_of, require_answer, smaller_plan
 from ooc_graph.session.pairs_refused import reckoned, with_less
 from ooc_graph.session.pairs_singly import plan_singly
-from ooc_graph.session.pairs_ways import PairsWay, carry_out_in_turn, ways_for
+from ooc_graph.session.pairs_ways import PairsWay, ways_for
 from ooc_graph.session.pairs_written import Writing
 from ooc_graph.session.place import Place
 from ooc_graph.session.source_tiers import note_after, note_before

@@ -14,7 +14,7 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CUDA
-from ooc_graph.session.pair_tasks import ON_DEVICE
+from ooc_graph.session.pair_device import ON_DEVICE
 from ooc_graph.session.place import Place
 from ooc_graph.shards.load import Graph
 

@@ -20,7 +20,7 @@ from ooc_graph.kernels import cuda_many
 from ooc_graph.kernels.cuda_many import part_dtype
 from ooc_graph.kernels.cuda_many_core import SHARED_ROW, TILE_ARCS, tiles_of
 from ooc_graph.kernels.cuda_many_prune import fit_floats
-from ooc_graph.session import pair_tasks, pairs
+from ooc_graph.session import pair_device, pairs
 from ooc_graph.session.devices import CUDA, Device
 from ooc_graph.session.pair_tasks import PairsTask
 from ooc_graph.session.pairs_plan import plan_of
@@ -203,7 +203,7 @@ def test_sums_that_float64_does_not_hold_are_made_of_distances(
     reduce: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some sources' sums on the device are beyond float64, and one is of no number."""
-    monkeypatch.setattr(pair_tasks, "_BEYOND", 2)
+    monkeypatch.setattr(pair_device, "_BEYOND", 2)
     internal_of = np.array([3, 0, -1, 1, 2])
     ids: Any = SimpleNamespace(internal_of=internal_of, original_at=lambda place: place)
     places, most = np.array([4, 2, 0, 1, 3]), np.finfo(np.float64).max
@@ -219,7 +219,7 @@ def test_sums_that_float64_does_not_hold_are_made_of_distances(
         answer[0], answer[1] = [most, most, 0.0, most / 2], [most, most, most / 2, 0.0]
     asked = Asked(reduce=reduce)
     expected = SourceRows(answer, places, ids, asked).reduced(reduce)
-    found = pair_tasks._on_device(_task(asked), _Search(answer, internal_of[places]), ids, places)
+    found = pair_device.on_device(_task(asked), _Search(answer, internal_of[places]), ids, places)
     assert isinstance(found, SourceNumbers)
     assert found.reduced(reduce) == expected
     assert not any(np.isinf(one.value) for one in expected)
