@@ -34,7 +34,7 @@ import numpy as np
 
 import ooc_graph as og
 from ooc_graph.memory.device_disk_plan import READERS, describe_disk, plan_disk_device
-from ooc_graph.memory.disk import Moved
+from ooc_graph.memory.moved import Moved
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.report.records import append_record
 from ooc_graph.report.statistics import teps_statistics

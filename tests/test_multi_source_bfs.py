@@ -12,7 +12,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
-from ooc_graph.errors import MemoryBudgetError, UnknownVertexError, UsageError
+from ooc_graph.errors import DeviceError, MemoryBudgetError, UnknownVertexError, UsageError
 from ooc_graph.layout import metadata
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import pairs_plan
@@ -189,7 +189,7 @@ def test_the_command(
         (["--source", "3", "--reduce", "sum"], "--reduce is for many --sources"),
         (["--source", "3", "--bin-width", "2"], "--bin-width is for many --sources"),
         (["--sources", "5", "--method", "edges"], "are for one --source"),
-        (["--sources", "5", "--device", "cuda"], "use --device cpu"),
+        (["--sources", "5", "--device", "cuda"], "there is no device"),
         (["--sources", "5000"], "5000 sources are asked for"),
     ],
 )
@@ -201,6 +201,10 @@ def test_refusals_of_the_command(
     words: list[str],
     message: str,
 ) -> None:
+    def none_here() -> int:
+        raise DeviceError("there is no device")
+
+    monkeypatch.setattr("ooc_graph.session.devices.cuda_memory_here", none_here)
     monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
     ended = call(monkeypatch, capsys, "bfs", store, "--out", tmp_path / "d.zarr", *words)
     assert ended.code == 2

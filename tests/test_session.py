@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, Future
 
 import ooc_graph as og
 from ooc_graph.errors import (
@@ -183,6 +183,23 @@ def test_a_search_does_not_wait_for_workers_that_are_gone(
             client.cluster.scale(0)
             with pytest.raises(ClusterLostError, match="all workers"):
                 waiting.result(timeout=PATIENCE_S)
+
+
+def test_a_task_that_ends_as_a_wait_for_it_does(
+    cluster: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, waits = Future.result, []
+
+    def late(future: Future, timeout: float | None = None) -> object:
+        found = plain(future, PATIENCE_S)
+        waits.append(timeout)
+        if timeout is not None:
+            raise TimeoutError
+        return found
+
+    monkeypatch.setattr(Future, "result", late)
+    assert places.OnCluster(cluster).call(abs, -3) == 3
+    assert waits == [places.CHECK_S, None]
 
 
 def test_a_worker_that_restarts_is_waited_for() -> None:

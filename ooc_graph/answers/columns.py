@@ -7,14 +7,14 @@ from copy import copy
 
 import numpy as np
 
-from ooc_graph.answers.pairs import Asked, own_columns, unreached_value
-from ooc_graph.answers.reductions import HISTOGRAM, Reduced
+from ooc_graph.answers.pairs import Asked, Reducing, own_columns, unreached_value
+from ooc_graph.answers.reductions import Reduced
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.types import AnyArray, IntArray
 
 
 class SourceColumns:
-    """Rows of the answer; of what `SourceRows` gives, all but parents and reductions to numbers.
+    """Rows of the answer; all that `SourceRows` gives but parents.
 
     Parameters
     ----------
@@ -30,6 +30,7 @@ class SourceColumns:
 
     def __init__(self, answer: AnyArray, sources: IntArray, ids: Ids, asked: Asked) -> None:
         self._asked, self._own = asked, own_columns(sources, asked)
+        self._sources, self._ids = sources, ids
         has_row = ids.internal_of[sources] >= 0
         self._row = np.where(has_row, np.cumsum(has_row) - 1, -1)
         self._answer = answer
@@ -48,6 +49,7 @@ class SourceColumns:
         """Some of the sources."""
         part = copy(self)
         part._own, part._row = self._own[start:stop], self._row[start:stop]
+        part._sources = self._sources[start:stop]
         return part
 
     def __iter__(self) -> Iterator[AnyArray]:
@@ -64,10 +66,13 @@ class SourceColumns:
             yield lonely
 
     def reduced(self, reduce: str) -> list[Reduced]:
-        """Histograms of each source's distances."""
-        assert reduce == HISTOGRAM
-        found = []
-        for row in self:
-            reached = row[row < unreached_value(row.dtype)]
-            found.append(Reduced(self._asked.bins.counts(reached).tolist(), len(reached)))
-        return found
+        """Each source's distances reduced, with the bits of `SourceRows`.
+
+        Raises
+        ------
+        InputError
+            A sum does not fit its column.
+        """
+        reducing = Reducing(reduce, self._asked.bins, self._ids)
+        sources = self._sources.tolist(), (self._own >= 0).tolist()
+        return [reducing.of(*row) for row in zip(self, *sources, strict=True)]

@@ -149,7 +149,6 @@ class SourceRows:
         self._sources, self._own = sources, own_columns(sources, asked)
         has_row = ids.internal_of[sources] >= 0
         self._row = np.where(has_row, np.cumsum(has_row) - 1, -1)
-        self._all_vertices = len(ids.internal_of)
 
     def part(self, start: int, stop: int) -> SourceRows:
         """Some of the sources."""
@@ -214,22 +213,57 @@ class SourceRows:
             A sum does not fit its column.
         """
         sources = self._sources.tolist(), (self._own >= 0).tolist()
-        return [self._reduced(reduce, *row) for row in zip(self._found(), *sources, strict=True)]
+        reducing = Reducing(reduce, self._asked.bins, self._ids)
+        return [reducing.of(*row) for row in zip(self._found(), *sources, strict=True)]
 
-    def _reduced(self, reduce: str, found: AnyArray, source: int, is_own: bool) -> Reduced:
-        far = unreached_value(found.dtype)
-        reached = found[found < far]
-        if reduce == "eccentricity":
+
+@dataclass(frozen=True)
+class Reducing:
+    """Reduces rows of the answer, one source's at a time.
+
+    Parameters
+    ----------
+    reduce
+        One of `REDUCTIONS`.
+    bins
+        Of a histogram.
+    ids
+        Id tables of the graph.
+    """
+
+    reduce: str
+    bins: Bins
+    ids: Ids
+
+    def of(self, found: AnyArray, source: int, is_own: bool) -> Reduced:
+        """One source's distances, (width,), reduced.
+
+        Parameters
+        ----------
+        found
+            As rows have them before unreached levels become -1.
+        source
+            The source's place among all vertices.
+        is_own
+            Whether one of the columns is the source's own.
+
+        Raises
+        ------
+        InputError
+            A sum does not fit its column.
+        """
+        reached = found[found < unreached_value(found.dtype)]
+        if self.reduce == "eccentricity":
             return Reduced(reached.max().item() if len(reached) else 0, len(reached))
-        if reduce == HISTOGRAM:
-            return Reduced(self._asked.bins.counts(reached).tolist(), len(reached))
-        if reduce == "sum":
+        if self.reduce == HISTOGRAM:
+            return Reduced(self.bins.counts(reached).tolist(), len(reached))
+        if self.reduce == "sum":
             total = sum_of(reached)
             if not fits(total):
-                raise sum_error(total, self._ids.original_at(source))
+                raise sum_error(total, self.ids.original_at(source))
             return Reduced(total, len(reached))
-        value = closeness_of(reached, len(reached) - is_own, self._all_vertices)
-        return Reduced(value, len(reached))
+        vertices = len(self.ids.internal_of)
+        return Reduced(closeness_of(reached, len(reached) - is_own, vertices), len(reached))
 
 
 def write_rows(rows: Any, specs: Sequence[ArraySpec], index: int, folder: Path) -> list[FileEntry]:

@@ -39,6 +39,12 @@ class SourceParts:
         self._sources, self._ids = sources, ids
         self._all_vertices = len(ids.internal_of)
 
+    @property
+    def is_beyond(self) -> AnyArray:
+        """Whose sum float64 does not hold, as the device made it: bool (sources,)."""
+        beyond: AnyArray = ~np.isfinite(self._found["sum"])
+        return beyond
+
     def part(self, start: int, stop: int) -> SourceParts:
         """Some of the sources."""
         part = copy(self)
@@ -52,7 +58,8 @@ class SourceParts:
         Raises
         ------
         InputError
-            A sum does not fit its column; where closeness is asked for, float64.
+            A sum does not fit its column; where closeness is asked for, float64: such sources are
+            to be reduced from their distances (`is_beyond`).
         """
         rows = zip(self._found, self._is_own.tolist(), self._sources.tolist(), strict=True)
         return [self._reduced(reduce, *row) for row in rows]

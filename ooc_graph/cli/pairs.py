@@ -93,6 +93,7 @@ def search_pairs(
     from ooc_graph.answers.pairs import Asked  # noqa: PLC0415
     from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins  # noqa: PLC0415
     from ooc_graph.layout.names import HUB, LIGHT  # noqa: PLC0415
+    from ooc_graph.session.devices import CUDA  # noqa: PLC0415
     from ooc_graph.session.pairs import pairs  # noqa: PLC0415
     from ooc_graph.session.place import place_for  # noqa: PLC0415
     from ooc_graph.session.sources import drawn, ids_in, places_of  # noqa: PLC0415
@@ -114,7 +115,8 @@ def search_pairs(
     bins = Bins(BINS if given["bins"] is None else given["bins"], given["bin_width"])
     asked = Asked(aimed, given["cutoff"], reduce, parents, bins, hops)
     refuse_out(out, given["overwrite"])
-    with working(given, for_cuda=not hops) as (client, progress):
+    # With auto levels are found on the CPU, unless it has no room for them.
+    with working(given, for_cuda=not hops or given["device"] == CUDA) as (client, progress):
         result = pairs(
             opened,
             chosen,

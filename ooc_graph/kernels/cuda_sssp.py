@@ -133,6 +133,11 @@ class CudaSsspSearch:
         return self._use()
 
     @property
+    def heaviest(self) -> float:
+        """Largest weight; 0 without arcs."""
+        return self._heaviest
+
+    @property
     def wide(self) -> bool:
         """Whether searches sum in 64 bits now."""
         return self._sums.wide

@@ -1,4 +1,7 @@
-"""Many sources one after the other by a search whose arcs stay outside memory (CPU)."""
+"""Many sources one after the other by a search from one source, on whichever device.
+
+The searches are those whose arcs stay outside memory, and those of CUDA devices.
+"""
 
 from __future__ import annotations
 

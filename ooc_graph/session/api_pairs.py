@@ -77,7 +77,8 @@ def johnson(
     client
         Dask client, over whose workers the sources are spread; None: this process.
     device
-        ``cpu``, ``cuda`` or ``auto``: a CUDA device where there is one that will do.
+        ``cpu``, ``cuda`` or ``auto``: a CUDA device where there is one that will do. Where batches
+        do not fit it, ``cuda`` searches one by one, with rows in pinned host memory at last.
     memory_limit
         Bytes of host memory for all processes of the search together.
     overwrite
@@ -98,6 +99,8 @@ def johnson(
         Nothing is written.
     DiskFullError
         If the distances do not fit the disk; nothing is written.
+    DeviceError, DeviceBusyError
+        If CUDA was asked for, and is not there or others use it.
 
     References
     ----------
@@ -154,8 +157,11 @@ def multi_source_bfs(
         A built graph, or its path; or a graph in memory (`from_edges`).
     sources, targets, cutoff, reduce, bins, bin_width
         As for `johnson`, with levels for distances.
-    out, client, device, memory_limit, overwrite, progress
+    out, client, memory_limit, overwrite, progress
         As for `johnson`.
+    device
+        ``cpu``, ``cuda`` or ``auto``: the CPU, unless it has no room for batches and a CUDA device
+        will do. There sources are searched from one by one.
 
     Raises
     ------
@@ -165,6 +171,8 @@ def multi_source_bfs(
         If an option cannot be carried out.
     MemoryBudgetError, OutputExistsError, CorruptStoreError, DiskFullError
         Nothing is written.
+    DeviceError, DeviceBusyError
+        If CUDA was asked for, and is not there or others use it.
 
     References
     ----------

@@ -12,12 +12,17 @@ import numpy as np
 
 from ooc_graph.answers.columns import SourceColumns
 from ooc_graph.answers.numbers import SourceNumbers
-from ooc_graph.answers.pairs import Asked, SourceRows, largest_reached, own_columns, write_rows
+from ooc_graph.answers.pairs import Asked, SourceRows, write_rows
 from ooc_graph.answers.parts import SourceParts
 from ooc_graph.answers.reductions import HISTOGRAM, Reduced
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.answers.tallies import SourceTallies
-from ooc_graph.errors import NegativeCycleError, UsageError
+from ooc_graph.errors import (
+    DeviceBusyError,
+    MemoryBudgetError,
+    NegativeCycleError,
+    UsageError,
+)
 from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
@@ -26,16 +31,14 @@ from ooc_graph.memory.moved import Moved
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
+from ooc_graph.session.pair_device import SUMMED, internal_ids, on_device
+from ooc_graph.session.source_tiers import ONE_BY_ONE, note_on_device
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
 Answer = TypeVar("Answer")
 
 LOOP = "negative_loop"
-ON_DEVICE = ("eccentricity", "closeness", "sum")
-"""Reductions that a CUDA device makes itself."""
-SUMMED = ("closeness", "sum")
-"""Those that add distances up."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,11 @@ class PairsTask:
     device
         ``cpu`` or ``cuda``.
     budget_bytes
-        Memory beside answers and a batch's lanes, where arcs stay in the store; 0 where all are
-        brought into memory.
+        Memory beside answers and a batch's lanes, where arcs stay in the store; on a CUDA device
+        its memory, where rows are in pinned host memory; 0 where all are brought into memory.
     method
-        How these search, see `ooc_graph.session.source_tiers.methods_of`.
+        How these search, see `ooc_graph.session.source_tiers.methods_of`; on a CUDA device
+        ``rows``, in batches, or one by one.
     closing
         Sources of one process, if it may keep a matrix of all pairs as well; else 0.
     """
@@ -84,6 +88,17 @@ class PairsTask:
     def spec(self) -> ArraySpec:
         """How distances are stored."""
         return self.specs[0]
+
+    @property
+    def is_one_by_one_on_device(self) -> bool:
+        """Whether a CUDA device searches from one source after the other."""
+        return self.device == CUDA and self.method == ONE_BY_ONE
+
+    @property
+    def sums_on_device(self) -> bool:
+        """Whether sums of floats have the bits that a CUDA device gives them."""
+        is_batched = self.device == CUDA and self.method != ONE_BY_ONE
+        return is_batched and self.asked.reduce in SUMMED and self.spec.dtype.kind == "f"
 
 
 class Done(NamedTuple):
@@ -119,19 +134,24 @@ def _lightly(do: Callable[..., Answer], *arguments: Any) -> Answer:
 
     Raises
     ------
-    MemoryError
-        Memory was refused.
+    MemoryError, MemoryBudgetError, DeviceBusyError
+        Memory was refused: the host's, or in the last two a device's.
     """
     try:
         return do(*arguments)
-    except MemoryError as error:
+    except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
+        # NumPy's and CuPy's own are made of other arguments.
+        kind: type[Exception] = MemoryError if isinstance(error, MemoryError) else type(error)
         said = str(error)
-    raise MemoryError(said)
+    raise kind(said)
 
 
 def how_found(task: PairsTask) -> str:
     """How this process found what was asked for with all arcs in memory; empty: in batches."""
-    held = resident.held(task.path, task.identity, task.asked.kernel, task.device)
+    if task.is_one_by_one_on_device:
+        held = resident.held(*_whom(task), task.budget_bytes)
+        return "" if held is None else note_on_device(task.asked.kernel, held.pinned)
+    held = resident.held(task.path, task.identity, task.asked.kernel, ROWS, task.device)
     if held is None:
         return ""
     if not task.asked.hops and held.search.is_closed:
@@ -183,6 +203,10 @@ def write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
     places
         Places of all sources of the chunks.
     """
+    return _lightly(_write_batch, task, first, places)
+
+
+def _write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
     assert task.folder is not None
     assert task.attempt is not None
     (rows, moved), length = _search(task, places), task.spec.chunk
@@ -204,17 +228,23 @@ def write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
     return Done(len(places), moved)
 
 
+def _whom(task: PairsTask) -> tuple[str, str, str, str, str]:
+    """What a task searches, as `resident.searcher` is asked."""
+    return task.path, task.identity, task.asked.kernel, task.method, task.device
+
+
 def _search(task: PairsTask, places: IntArray) -> tuple[Rows, Moved]:
     """What is asked of sources, and what was read of the store meanwhile."""
-    whom = task.path, task.identity, task.asked.kernel, task.method
     try:
-        with resident.searcher(*whom, task.device, task.budget_bytes) as held:
+        with resident.searcher(*_whom(task), task.budget_bytes, named=False) as held:
             # It may have been waited for long.
             leave_if_given_up()
+            if task.is_one_by_one_on_device:
+                return _batch_by_batch(task, held.search, held.ids, places), Moved()
             before = held.moved
             if before is None:
                 return _in_memory(task, held.search, held.ids, places), Moved()
-            rows = _out_of_store(task, held.search.search, held.ids, places)
+            rows = _batch_by_batch(task, held.search.search, held.ids, places)
             after = held.moved
             assert after is not None
             return rows, after.since(before)
@@ -222,15 +252,8 @@ def _search(task: PairsTask, places: IntArray) -> tuple[Rows, Moved]:
         raise named(error, resident.open_same(task.path, task.identity)) from None
 
 
-def _internal(ids: Ids, places: IntArray) -> IntArray:
-    """Internal ids of the sources that have arcs."""
-    internal = ids.internal_of[places]
-    found: IntArray = internal[internal >= 0].astype(np.int64)
-    return found
-
-
 def _in_memory(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> Rows:
-    internal = _internal(ids, places)
+    internal = internal_ids(ids, places)
     if task.asked.hops:
         return _levels(task, search, ids, places, internal)
     search.expect(task.sources, task.closing)
@@ -238,40 +261,25 @@ def _in_memory(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> Rows
         answer, parents = search.run_with_parents(internal, lanes=task.lanes)
         return SourceRows(answer, places, ids, task.asked, parents)
     if task.device == CUDA:
-        return _on_device(task, search, ids, places, internal)
+        return on_device(task, search, ids, places)
     return SourceRows(search.run(internal, lanes=task.lanes), places, ids, task.asked)
 
 
-def _out_of_store(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> Rows:
-    """By a search whose arcs stay in the store; a batch is reduced before the next is begun."""
+def _batch_by_batch(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> Rows:
+    """By a search that does not reduce by itself; a batch is reduced before the next is begun."""
     asked, lanes = task.asked, task.lanes
     if asked.parents:
-        answer, parents = search.run_with_parents(_internal(ids, places), lanes=lanes)
+        answer, parents = search.run_with_parents(internal_ids(ids, places), lanes=lanes)
         return SourceRows(answer, places, ids, asked, parents)
     if asked.reduce is None:
-        answer = search.run(_internal(ids, places), lanes=lanes)
+        answer = search.run(internal_ids(ids, places), lanes=lanes)
         return SourceRows(answer, places, ids, asked)
     found: list[Reduced] = []
     for begin in range(0, len(places), lanes):
         batch = places[begin : begin + lanes]
-        answer = search.run(_internal(ids, batch), lanes=lanes)
+        answer = search.run(internal_ids(ids, batch), lanes=lanes)
         found += SourceRows(answer, batch, ids, asked).reduced(asked.reduce)
     return SourceNumbers(found)
-
-
-def _on_device(
-    task: PairsTask, search: Any, ids: Ids, places: IntArray, internal: IntArray
-) -> SourceColumns | SourceParts:
-    """Distances as the device puts them in order, or reduces them."""
-    asked, most = task.asked, None
-    if asked.cutoff is not None:
-        most = largest_reached(asked.cutoff, search.dtype)
-    aimed = ids.internal_of if asked.targets is None else ids.internal_of[asked.targets]
-    own = own_columns(places, asked)[ids.internal_of[places] >= 0]
-    given = internal, aimed.astype(np.int64), own, most
-    if asked.reduce in ON_DEVICE:
-        return SourceParts(search.reduce(*given), places, ids, asked)
-    return SourceColumns(search.run_columns(*given), places, ids, asked)
 
 
 def _levels(

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
@@ -21,18 +22,14 @@ from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.memory.moved import Moved
 from ooc_graph.session import resident
-from ooc_graph.session.choice import Way, carry_out
-from ooc_graph.session.devices import CPU, CUDA
-from ooc_graph.session.pair_tasks import (
-    SUMMED,
-    PairsTask,
-    how_found,
-    prepare,
-    refuse_negative_loop,
-)
+from ooc_graph.session.devices import CPU
+from ooc_graph.session.pair_tasks import PairsTask, how_found, prepare, refuse_negative_loop
 from ooc_graph.session.pairs_held import Held
-from ooc_graph.session.pairs_plan import Plan, device_for, plan_of, smaller_plan
+from ooc_graph.session.pairs_in_turn import carry_out_in_turn
+from ooc_graph.session.pairs_plan import Plan, plan_of, require_answer, smaller_plan
 from ooc_graph.session.pairs_refused import reckoned, with_less
+from ooc_graph.session.pairs_singly import plan_singly
+from ooc_graph.session.pairs_ways import PairsWay, ways_for
 from ooc_graph.session.pairs_written import Writing
 from ooc_graph.session.place import Place
 from ooc_graph.session.source_tiers import note_after, note_before
@@ -63,7 +60,6 @@ def pairs(
     """
     resident.require_same(graph.path, graph.identity)
     graph.require(resident.ORDER_OF[asked.kernel], signed=True)
-    way = device_for(graph, asked, place)
     if not asked.hops:
         refuse_negative_loop(graph)
     width = graph.vertices if asked.targets is None else len(asked.targets)
@@ -72,16 +68,17 @@ def pairs(
         # Refused now, if it does not suit the distances.
         asked.bins.width_for(specs[0].dtype)
 
+    if out is None:
+        # Before a way is looked for, as there is none.
+        require_answer(specs, asked, place)
+
     search = _Search(graph, sources, asked, specs, place, progress)
 
-    def run(way: Way) -> PairsResult:
+    def run(way: PairsWay) -> PairsResult:
         return search.held(way) if out is None else search.stored(way, out, overwrite=overwrite)
 
-    def on_cpu(why: str) -> Way:
-        place.release()
-        return Way(CPU, "one", why)
-
-    return carry_out(way, asked.kernel, place, progress, run, on_cpu)
+    ways = ways_for(graph, specs, asked, place, in_memory=out is None)
+    return carry_out_in_turn(asked.kernel, ways, place, progress, run)
 
 
 class _Search:
@@ -100,18 +97,13 @@ class _Search:
         self._place, self._progress = place, progress
         self._what = f"{asked.kernel} on {graph.path}"
         self._begun_s: float | None = None
+        self._answers: Held | None = None
+        self._sums_on_device = False
 
-    def held(self, way: Way) -> PairsResult:
+    def held(self, way: PairsWay) -> PairsResult:
         """Find all answers, which stay in memory."""
         plan, self._begun_s = self._plan(way, in_memory=True), None
-        given = self._graph, self._sources, self._asked, self._specs
-        try:
-            answers = reckoned(self._what, lambda: Held(*given), self._place)
-        except MemoryBudgetError as error:
-            raise MemoryBudgetError(
-                f"{self._what}: the system refuses the memory of the answer; give out= to write "
-                "it to a store"
-            ) from error
+        answers = self._room(self._task(plan, way).sums_on_device)
 
         def find(plan: Plan) -> PairsResult:
             task = self._prepared(plan, way)
@@ -122,7 +114,22 @@ class _Search:
 
         return self._with_less(way, plan, find, in_memory=True)
 
-    def stored(self, way: Way, out: Path, *, overwrite: bool) -> PairsResult:
+    def _room(self, sums_on_device: bool) -> Held:
+        """Room for all answers; with those that another way has found, unless bits may differ."""
+        if self._answers is not None and sums_on_device == self._sums_on_device:
+            return self._answers
+        self._answers, self._sums_on_device = None, sums_on_device
+        given = self._graph, self._sources, self._asked, self._specs
+        try:
+            self._answers = reckoned(self._what, lambda: Held(*given), self._place)
+        except MemoryBudgetError as error:
+            raise MemoryBudgetError(
+                f"{self._what}: the system refuses the memory of the answer; give out= to write "
+                "it to a store"
+            ) from error
+        return self._answers
+
+    def stored(self, way: PairsWay, out: Path, *, overwrite: bool) -> PairsResult:
         """Write all answers; what another run left of them is gone on with."""
         plan, self._begun_s = self._plan(way, in_memory=False), None
         key = _key(self._graph, self._task(plan, way), self._sources)
@@ -141,24 +148,29 @@ class _Search:
             self._with_less(way, plan, write, in_memory=False)
         return replace(PairsResult.open(out), elapsed_s=self._elapsed_s)
 
-    def _plan(self, way: Way, *, in_memory: bool) -> Plan:
-        given = self._graph, self._specs, self._asked, self._place, way.device
-        return reckoned(self._what, lambda: plan_of(*given, in_memory=in_memory), self._place)
+    def _plan(self, way: PairsWay, *, in_memory: bool) -> Plan:
+        given = self._graph, self._specs, self._asked, self._place
+        if way.is_one_by_one:
+            plan = partial(plan_singly, *given, way.budget_bytes, in_memory=in_memory)
+        else:
+            plan = partial(plan_of, *given, way.device, in_memory=in_memory)
+        return reckoned(self._what, plan, self._place)
 
     def _with_less(
-        self, way: Way, plan: Plan, run: Callable[[Plan], Found], *, in_memory: bool
+        self, way: PairsWay, plan: Plan, run: Callable[[Plan], Found], *, in_memory: bool
     ) -> Found:
-        """Carry out what a plan says; on the CPU by one that holds less if memory is refused."""
-        if way.device == CUDA:
+        """Carry out what a plan says, or one that holds less if host memory is refused."""
+        if way.is_one_by_one:
+            # There is none that holds less.
             return run(plan)
-        given = self._graph, self._specs, self._asked, self._place
+        given = self._graph, self._specs, self._asked, self._place, way.device
 
         def smaller(refused: Plan) -> Plan | None:
             return smaller_plan(*given, refused, in_memory=in_memory)
 
         return with_less(self._what, plan, smaller, run, self._place, self._progress)
 
-    def _task(self, plan: Plan, way: Way) -> PairsTask:
+    def _task(self, plan: Plan, way: PairsWay) -> PairsTask:
         whom = str(self._graph.path), self._graph.identity
         return PairsTask(
             *(*whom, self._asked, len(self._sources), plan.lanes, self._specs),
@@ -168,9 +180,9 @@ class _Search:
             closing=plan.closing,
         )
 
-    def _prepared(self, plan: Plan, way: Way) -> PairsTask:
+    def _prepared(self, plan: Plan, way: PairsWay) -> PairsTask:
         """A task that can be done: rows are there, and distances exist."""
-        if plan.budget_bytes:
+        if plan.budget_bytes and way.device == CPU:
             within = plan.method, plan.budget_bytes, plan.lanes
             self._progress.note(note_before(self._graph, self._asked.kernel, *within))
         task = self._task(plan, way)
@@ -186,7 +198,7 @@ class _Search:
 
     def _say(self, task: PairsTask, moved: Moved) -> None:
         """Say what was read, or which way was taken where it was not batches."""
-        if task.budget_bytes:
+        if task.budget_bytes and task.device == CPU:
             self._progress.note(note_after(task.asked.kernel, moved))
             return
         if how := self._place.call(how_found, task):
@@ -214,7 +226,7 @@ def _key(graph: Graph, task: PairsTask, sources: IntArray) -> str:
         "sources a chunk": task.spec.chunk,
         "targets": None if task.asked.targets is None else len(task.asked.targets),
     }
-    if task.device == CUDA and task.asked.reduce in SUMMED and task.spec.dtype.kind == "f":
+    if task.sums_on_device:
         # Sums of floats have other last bits there; all else may be gone on with anywhere.
         told["device"] = task.device
     digest.update(json.dumps(told, sort_keys=True).encode())

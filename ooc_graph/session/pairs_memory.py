@@ -14,7 +14,7 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CUDA
-from ooc_graph.session.pair_tasks import ON_DEVICE
+from ooc_graph.session.pair_device import ON_DEVICE
 from ooc_graph.session.place import Place
 from ooc_graph.shards.load import Graph
 
@@ -22,7 +22,7 @@ from ooc_graph.shards.load import Graph
 _LANE_BYTES = 128
 # Bytes a vertex: id tables, what a thread holds beside its lanes, and what a search of one source
 # holds, where sources are searched from one by one.
-_ID_BYTES, _STATE_BYTES, _SINGLE_BYTES = 24, 32, 64
+ID_BYTES, _STATE_BYTES, _SINGLE_BYTES = 24, 32, 64
 # Bytes a vertex that a thread of BFS holds.
 _BFS_BYTES = 100
 # Bytes an arc: neighbour and weight side by side, for searches of one source.
@@ -81,7 +81,7 @@ def process_bytes(
         width = max(specs[0].item_bytes // size, graph.rows if asked.parents else 0)
         locked = 2 * max(PART_BYTES, width * CUDA_BATCH_BYTES)
         scratch = graph.rows * place.threads * _SCRATCH_BYTES if asked.parents else 0
-        return rows + shifted + graph.vertices * _ID_BYTES + locked + scratch
+        return rows + shifted + graph.vertices * ID_BYTES + locked + scratch
     return _needed_bytes(graph, specs, asked, lanes, place.threads)
 
 
@@ -102,7 +102,7 @@ def _needed_bytes(
 
 def _kept_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
     """Memory of what a process keeps from task to task, at most: rows, their copies, ids."""
-    ids = graph.vertices * _ID_BYTES
+    ids = graph.vertices * ID_BYTES
     if asked.hops:
         return graph.resident_bytes(HUB) + ids
     # Arcs that somebody needs are copied; so are reweighted ones, in the distances' type.

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ooc_graph.answers.pairs import Asked
-from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels import cuda_floyd, floyd_warshall
 from ooc_graph.kernels.cuda_many import BATCH_BYTES as CUDA_BATCH_BYTES
 from ooc_graph.kernels.cuda_many import CREWS
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import APSP
 from ooc_graph.session import resident
-from ooc_graph.session.choice import Way
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
 from ooc_graph.session.pairs_memory import (
@@ -25,7 +24,6 @@ from ooc_graph.session.pairs_memory import (
 )
 from ooc_graph.session.pairs_stored import in_turn, sizes
 from ooc_graph.session.place import Place
-from ooc_graph.session.rank_memory import only_ranks
 from ooc_graph.session.source_tiers import least_within, may_stay, plan_within
 from ooc_graph.shards.load import Graph
 
@@ -58,6 +56,7 @@ class Plan:
     budget_bytes
         Memory for rows and single searches where arcs stay in the store; 0 where all are brought
         into memory.
+        On a CUDA device its memory, where rows are in pinned host memory.
     method
         How searches go on then, see `ooc_graph.session.source_tiers.methods_of`.
     closing
@@ -74,43 +73,18 @@ class Plan:
     needed_bytes: int = 0
 
 
-def device_for(graph: Graph, asked: Asked, place: Place) -> Way:
-    """Which device searches; where it is not the one that ``auto`` prefers, why.
+def require_answer(specs: Sequence[ArraySpec], asked: Asked, place: Place) -> None:
+    """Refuse an answer that memory has no room for.
 
     Raises
     ------
-    UsageError, DeviceError, MemoryBudgetError
-        CUDA is asked for, and cannot do it.
+    MemoryBudgetError
     """
-    if asked.hops:
-        if place.wanted == CUDA:
-            raise UsageError("BFS from many sources is done on the CPU only: use --device cpu")
-        return Way(CPU, "one")
-    if place.device.name == CPU:
-        return Way(CPU, "one", place.device.why)
-    if not graph.rows:
-        # Nothing is to be searched, and there are no rows that columns could be taken from.
-        return Way(CPU, "one")
-    try:
-        _require_device(graph, place)
-    except (UsageError, MemoryBudgetError) as error:
-        if place.wanted == CUDA:
-            raise
-        return Way(CPU, "one", str(error))
-    return Way(CUDA, "one")
-
-
-def _require_device(graph: Graph, place: Place) -> None:
-    if only_ranks(graph):
-        raise UsageError(
-            "many sources on a CUDA device need ids of 32 bits, and the graph has "
-            f"{graph.rows:,} vertices with edges: use --device cpu"
-        )
-    needed, there = resident.cuda_bytes(graph, APSP), place.device.memory_bytes
-    if needed > there:
+    answer = answer_bytes(specs, asked)
+    if answer > place.limit_bytes:
         raise MemoryBudgetError(
-            f"many sources on {graph.path} need {needed:,} bytes of device memory in one worker, "
-            f"and a worker may use {there:,}; use --device cpu"
+            f"{specs[0].length:,} sources have {answer:,} bytes of distances, and there are "
+            f"{place.limit_bytes:,}; give out= to write them to a store"
         )
 
 
@@ -141,12 +115,8 @@ def plan_of(
     MemoryBudgetError
         Not even the fewest do, or not beside the answer.
     """
-    answer = answer_bytes(specs, asked) if in_memory else 0
-    if answer > place.limit_bytes:
-        raise MemoryBudgetError(
-            f"{specs[0].length:,} sources have {answer:,} bytes of distances, and there are "
-            f"{place.limit_bytes:,}; give out= to write them to a store"
-        )
+    if in_memory:
+        require_answer(specs, asked, place)
     limit = place.least_limit_bytes + held_bytes(graph, specs, asked, place, device)
     plan, needed = _within(graph, specs, asked, place, device, limit, in_memory=in_memory)
     if plan is not None:
@@ -160,27 +130,38 @@ def plan_of(
     )
 
 
+def fits_in_batches(
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, *, in_memory: bool
+) -> bool:
+    """Whether the CPU's memory has room for all arcs and for batches; as `plan_of`."""
+    limit = place.least_limit_bytes + held_bytes(graph, specs, asked, place, CPU)
+    plan, _ = _in_memory_within(graph, specs, asked, place, CPU, limit, in_memory=in_memory)
+    return plan is not None
+
+
 def smaller_plan(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
     place: Place,
+    device: str,
     refused: Plan,
     *,
     in_memory: bool,
 ) -> Plan | None:
-    """A plan for the CPU that holds less than one which was refused memory; None: there is none.
+    """A plan that holds less than one which was refused host memory; None: there is none.
 
     With all arcs in memory by a quarter or more, with arcs in the store half as much or the least.
+    On a CUDA device tasks are smaller.
 
     Parameters
     ----------
-    graph, specs, asked, place, in_memory
+    graph, specs, asked, place, device, in_memory
         As of `plan_of`.
     """
     before = refused.needed_bytes
     limit = before // 2 if refused.budget_bytes else before // 4 * 3
-    given = graph, specs, asked, place, CPU
+    given = graph, specs, asked, place, device
     plan, least = _within(*given, limit, in_memory=in_memory)
     if plan is None and least < before:
         plan, _ = _within(*given, least, in_memory=in_memory)
@@ -198,6 +179,37 @@ def _within(
     in_memory: bool,
 ) -> tuple[Plan | None, int]:
     """A plan within so many bytes of every process, or None; and its bytes, or the least."""
+    given = graph, specs, asked, place
+    plan, least = _in_memory_within(*given, device, limit_bytes, in_memory=in_memory)
+    if plan is not None:
+        return plan, plan.needed_bytes
+    if device == CPU and graph.rows and may_stay(graph, asked.kernel):
+        # Those that hold all arcs may need less, where there are few of them.
+        beside = beside_bytes(specs, asked, place, in_memory=in_memory)
+        ways = list(sizes(*given, in_memory=in_memory))
+        ways = in_turn(graph, asked.kernel, specs[0], ways, limit_bytes - beside)
+        for method, lanes, chunks, held in ways:
+            spare = limit_bytes - beside - held
+            needed = beside + held + least_within(graph, asked.kernel, method)
+            if needed <= limit_bytes:
+                used = plan_within(graph, asked.kernel, method, spare).bytes
+                plan = Plan(lanes, chunks, spare, method, needed_bytes=beside + held + used)
+                return plan, plan.needed_bytes
+            least = min(least, needed)
+    return None, least
+
+
+def _in_memory_within(
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    place: Place,
+    device: str,
+    limit_bytes: int,
+    *,
+    in_memory: bool,
+) -> tuple[Plan | None, int]:
+    """As `_within`, of plans with all arcs in memory."""
     beside, least = beside_bytes(specs, asked, place, in_memory=in_memory), _MOST_BYTES
     for lanes, wanted in _sizes(graph, specs[0], asked, place, device):
         length = specs[0].chunk
@@ -210,18 +222,6 @@ def _within(
             plan = _with_closing(plan, graph, specs[0], asked, place, device, limit_bytes)
             return plan, plan.needed_bytes
         least = min(least, needed)
-    if device == CPU and graph.rows and may_stay(graph, asked.kernel):
-        # Those that hold all arcs may need less, where there are few of them.
-        ways = list(sizes(graph, specs, asked, place, in_memory=in_memory))
-        ways = in_turn(graph, asked.kernel, specs[0], ways, limit_bytes - beside)
-        for method, lanes, chunks, held in ways:
-            spare = limit_bytes - beside - held
-            needed = beside + held + least_within(graph, asked.kernel, method)
-            if needed <= limit_bytes:
-                used = plan_within(graph, asked.kernel, method, spare).bytes
-                plan = Plan(lanes, chunks, spare, method, needed_bytes=beside + held + used)
-                return plan, plan.needed_bytes
-            least = min(least, needed)
     return None, least
 
 
@@ -252,7 +252,8 @@ def _sizes(
     """Lanes, and sources of a task, from the most to the fewest."""
     if device == CUDA:
         share = min(_share(spec, place.processes), _most_sources(graph, spec))
-        yield from ((LANES[0], min(sources, share)) for sources in CUDA_SOURCES)
+        lanes = CUDA_BATCH_BYTES // spec.dtype.itemsize
+        yield from ((lanes, min(sources, share)) for sources in CUDA_SOURCES)
         return
     for most in LANES:
         lanes = most * (BFS_LANES if asked.hops else 1)

@@ -311,11 +311,13 @@ class OnCluster:
             while True:
                 try:
                     done: Done = future.result(timeout=CHECK_S)
-                    return done
                 except TimeoutError:
-                    if future.done():
-                        raise
-                    check()
+                    if not future.done():
+                        check()
+                        continue
+                    # It ended just now, or that was the task's own error.
+                    done = future.result()
+                return done
         finally:
             future.release()
 

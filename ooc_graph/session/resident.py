@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -205,13 +205,15 @@ def hold_instead(asked: tuple[Any, ...], held: tuple[Any, ...]) -> None:
             _asked[key] = _key(*asked)
 
 
-def held_within(graph: Graph, kernel: str, device_name: str = CPU) -> tuple[int, bool] | None:
+def held_within(
+    graph: Graph, kernel: str, device_name: str = CPU, method: str = ROWS
+) -> tuple[int, bool] | None:
     """How this process holds a graph for a kernel on a device: ``budget_bytes`` and ``copies``.
 
     Where it holds less than was asked for, as was asked. None where it does not hold it, or on
     another CUDA device than the current one, or with arcs in the store there.
     """
-    for budget_bytes, copies, _, host_bytes in _held_here(graph, kernel, device_name):
+    for budget_bytes, copies, _, host_bytes in _held_here(graph, kernel, device_name, method):
         if host_bytes is None:
             return budget_bytes, copies
     return None
@@ -223,15 +225,17 @@ def held_in_store(graph: Graph, kernel: str) -> tuple[int, int] | None:
     Of device and of host memory, as they were asked for; None where this process has no such
     search.
     """
-    for budget_bytes, _, _, host_bytes in _held_here(graph, kernel, CUDA):
+    for budget_bytes, _, _, host_bytes in _held_here(graph, kernel, CUDA, ROWS):
         if host_bytes is not None:
             return budget_bytes, host_bytes
     return None
 
 
-def _held_here(graph: Graph, kernel: str, device_name: str) -> list[tuple[int, bool, bool, Any]]:
+def _held_here(
+    graph: Graph, kernel: str, device_name: str, method: str
+) -> list[tuple[int, bool, bool, Any]]:
     """How searches of a graph that are held were asked for."""
-    wanted, found = (str(graph.path), graph.identity, [kernel, ROWS, device_name]), []
+    wanted, found = (str(graph.path), graph.identity, [kernel, method, device_name]), []
     with _lock:
         for key in _held:
             path, identity, *others, number, within = _asked.get(key, key)
@@ -240,12 +244,18 @@ def _held_here(graph: Graph, kernel: str, device_name: str) -> list[tuple[int, b
     return found
 
 
-def held(path: str, identity: str, kernel: str, device_name: str = CPU) -> Searcher | None:
-    """What this process holds for a kernel on a device with rows in memory; loads nothing."""
+def held(
+    path: str,
+    identity: str,
+    kernel: str,
+    method: str = ROWS,
+    device_name: str = CPU,
+    budget_bytes: int = 0,
+) -> Searcher | None:
+    """What this process holds of what `searcher` would give, unnamed; loads nothing."""
+    whom = path, identity, kernel, method, device_name, budget_bytes
     with _lock:
-        return _held.get(
-            _key(path, identity, kernel, ROWS, device_name, 0, copies=True, named=True)
-        )
+        return _held.get(_key(*whom, copies=True, named=False))
 
 
 def release() -> None:
@@ -357,10 +367,11 @@ def _load(
     host_bytes: int | None,
 ) -> Searcher:
     graph = open_same(path, identity)
-    if host_bytes is not None:
-        return _load_in_store(graph, kernel, budget_bytes, host_bytes, named=named)
     if device_name == CUDA:
-        return _load_on_cuda(graph, kernel, budget_bytes, named=named)
+        if host_bytes is not None:
+            return _load_in_store(graph, kernel, budget_bytes, host_bytes, named=named)
+        on_cuda = _load_singly_on_cuda if method == source_tiers.ONE_BY_ONE else _load_on_cuda
+        return on_cuda(graph, kernel, budget_bytes, named=named)
     if method == EDGES:
         search = load_search(graph, kernel, device())
         return Searcher(kernel, search, graph, load_ids(graph), graph.tuples())
@@ -403,6 +414,18 @@ def _free_within(budget_bytes: int, least: int, beside: int, what: str) -> int:
     free = cuda_modules.device_bytes()[0]
     # Not to the last byte: what is compiled later takes some, too.
     return min(budget_bytes, max(least, free - free // cuda_tiers.LEFT_SHARE - beside))
+
+
+def _load_singly_on_cuda(graph: Graph, kernel: str, budget_bytes: int, *, named: bool) -> Searcher:
+    """A search from many sources one after the other, by that from one source.
+
+    Its answers do not stay on the device, whatever ``named`` says.
+    """
+    del named
+    single = source_tiers.single_of(kernel)
+    held = _load_on_cuda(graph, single, budget_bytes, named=False)
+    search = source_tiers.singly_on_device(held.search, graph, kernel)
+    return replace(held, kernel=kernel, search=search)
 
 
 def _load_on_cuda(graph: Graph, kernel: str, budget_bytes: int, *, named: bool) -> Searcher:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
-from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import id_dtype
@@ -139,6 +139,7 @@ def search(
             way.device,
             arrays,
             pinned_bytes=place.cuda_limits.pinned_bytes,
+            pins_if_busy=place.wanted == CUDA,
         )
 
         def run(way: Way) -> Written:
@@ -226,22 +227,42 @@ def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Wri
 def search_whole(task: SearchTask) -> Written:
     """One rank with the whole graph; runs on the worker that holds it.
 
-    Where memory is refused, more of the arcs stay in the store.
+    Where memory is refused, more of the arcs stay in the store; or, on a CUDA device, rows are in
+    pinned host memory.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The least was refused.
+    DeviceBusyError
+        Others have the device's memory, all but less than what would do.
     """
     refused: tuple[str, ...] = ()
-    asked = task
+    asked, busy = task, ""
     while True:
         try:
             written = _search_held(task)
             if refused:  # the next search need not be refused first
                 resident.hold_instead(_searched(asked), _searched(task))
             return replace(written, notes=(*refused, *written.notes))
-        except (MemoryError, MemoryBudgetError) as error:
-            if not may_go_on(error, task) or (go_on := _less_of(task)) is None:
+        except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
+            go_on = _less_of(task) if _may_go_on(error, task) else None
+            if go_on is None:
+                if busy and not isinstance(error, DeviceBusyError):
+                    # What was tried instead needs something else; later this may be needless.
+                    raise DeviceBusyError(busy) from error
                 raise
+            busy = str(error) if isinstance(error, DeviceBusyError) else ""
         # Only now: the frames of the error kept what they had of the memory.
         less, note = go_on(task)
-        task, refused = replace(task, **less), (*refused, note)
+        said = f"others have memory of the device: {note}" if busy else note
+        task, refused = replace(task, **less), (*refused, said)
+
+
+def _may_go_on(error: Exception, task: SearchTask) -> bool:
+    if isinstance(error, DeviceBusyError):
+        return task.device == CUDA and task.pins_if_busy
+    return may_go_on(error, task)
 
 
 def _less_of(task: SearchTask) -> Callable[[SearchTask], tuple[dict[str, Any], str]] | None:

@@ -1,18 +1,24 @@
-"""Searches from many sources of graphs whose arcs do not fit memory."""
+"""Searches from many sources of graphs whose arcs do not fit memory, or a device's."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.cuda_held import NARROW
 from ooc_graph.kernels.interface import hubs_hold_much
 from ooc_graph.kernels.many_choice import is_long_and_thin
 from ooc_graph.kernels.many_search import require_room
 from ooc_graph.kernels.sssp_search import first_rows
+from ooc_graph.kernels.tier_singly import TierSingly
 from ooc_graph.layout.names import APSP, LIGHT, MULTI_SOURCE_BFS, OUT
+from ooc_graph.memory.device_plan import DevicePlan
 from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import Facts, Plan, least_bytes, plan_disk
-from ooc_graph.session import tiers
+from ooc_graph.session import cuda_tiers, rank_memory, tiers
 from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.session.warmup import TIERS, warm
 from ooc_graph.shards.load import Graph
@@ -63,18 +69,19 @@ def takes_one_by_one(graph: Graph, kernel: str, lane_bytes: int, budget_bytes: i
     return plan_disk(facts, budget_bytes).head_arcs == facts.arcs
 
 
-def _single(kernel: str) -> str:
+def single_of(kernel: str) -> str:
+    """The search from one source that a kernel of many sources repeats."""
     return "bfs" if kernel == MULTI_SOURCE_BFS else "sssp"
 
 
 def may_stay(graph: Graph, kernel: str) -> bool:
     """Whether a graph's arcs can stay in a store while many sources are searched from."""
-    return tiers.has_tiers(graph, _single(kernel))
+    return tiers.has_tiers(graph, single_of(kernel))
 
 
 def known_facts(graph: Graph, kernel: str, method: str) -> Facts:
     """What a plan depends on; reads the graph's offsets once."""
-    facts = tiers.known_facts(graph, _single(kernel))
+    facts = tiers.known_facts(graph, single_of(kernel))
     if method != BATCHES:
         return facts
     # Distances are pushed: in-arcs are not looked at.
@@ -138,7 +145,7 @@ def load_within(
     if method == BATCHES:
         warm(APSP, graph, device, variant=TIERS)
         return _load_batches(graph, plan_within(graph, kernel, method, budget_bytes), device)
-    single = _single(kernel)
+    single = single_of(kernel)
     warm(single, graph, device, variant=TIERS)
     loaded = tiers.load_within(graph, single, budget_bytes, device)
     rows = loaded.sides[0].rows
@@ -160,3 +167,29 @@ def _load_batches(graph: Graph, plan: Plan, device: CpuDevice) -> TierSearch:
         raise
     give_back_freed_memory()
     return TierSearch(search, (side,), plan)
+
+
+def singly_on_device(search: Any, graph: Graph, kernel: str) -> TierSingly:
+    """Many sources one after the other by a CUDA device's search of one source.
+
+    Parameters
+    ----------
+    search
+        `ooc_graph.kernels.cuda_bfs.CudaBfsSearch` or `ooc_graph.kernels.cuda_sssp.CudaSsspSearch`.
+
+    Raises
+    ------
+    InputError
+        The longest path might not fit the distances' type: the bounds are those of batches.
+    """
+    dtype = np.dtype(np.int32)
+    if single_of(kernel) == "sssp":
+        dtype = rank_memory.distance_dtype(graph)
+        require_room(search.heaviest, graph.rows, dtype, None)
+    return TierSingly(search, graph.rows, dtype, NARROW)
+
+
+def note_on_device(kernel: str, pinned: DevicePlan | None) -> str:
+    """What is said when many sources were searched from one by one on a CUDA device."""
+    said = f"{kernel} searched one by one on the CUDA device"
+    return said if pinned is None else f"{said}: {cuda_tiers.note_of(pinned)}"

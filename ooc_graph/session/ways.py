@@ -94,6 +94,8 @@ class SearchTask:
     may_stay
         Whether arcs may stay in the store where a CUDA device's memory, or pinned memory, is
         refused; not where there are ranks to go on with.
+    pins_if_busy
+        Whether rows go there also where others have the device's memory.
     """
 
     path: str
@@ -109,6 +111,7 @@ class SearchTask:
     pinned_bytes: int | None = None
     host_bytes: int | None = None
     may_stay: bool = True
+    pins_if_busy: bool = False
 
     @property
     def parts(self) -> Path:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.errors import InputError, MemoryBudgetError, NegativeCycleError, UsageError
+from ooc_graph.errors import InputError, NegativeCycleError
 from ooc_graph.kernels import cuda_many, cuda_many_host, cuda_many_prune
 from ooc_graph.kernels.cuda_johnson import CudaJohnson
 from ooc_graph.kernels.cuda_many import Crews, CudaManySearch
@@ -392,16 +392,6 @@ def test_a_graph_without_arcs(device: str) -> None:
     reduced = og.johnson(loops, reduce="sum", device=device)
     assert reduced.read("sum").tolist() == [0, 0]
     assert reduced.read("reached").tolist() == [1, 1]
-
-
-def test_what_the_device_does_not_do(store: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resident, "_CUDA_MANY_BYTES", 1 << 40)
-    with pytest.raises(MemoryBudgetError, match="bytes of device memory"):
-        og.johnson(store, [1], device="cuda")
-    on_cpu = og.johnson(store, [1], device="cpu").distance
-    assert og.johnson(store, [1]).distance.tobytes() == on_cpu.tobytes()
-    with pytest.raises(UsageError, match="use --device cpu"):
-        og.multi_source_bfs(store, [1], device="cuda")
 
 
 def test_every_shape_is_there() -> None:

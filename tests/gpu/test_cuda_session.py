@@ -16,7 +16,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.kernels import cuda_modules
-from ooc_graph.session import resident
+from ooc_graph.session import cuda_tiers, resident
 from ooc_graph.session.cluster import local_cluster, local_cuda_cluster
 from ooc_graph.types import NoProgress
 
@@ -276,14 +276,31 @@ def test_refused_pinning_leaves_it_to_the_cpu(plain: Case, monkeypatch: pytest.M
 def test_a_device_that_others_use(plain: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """``cuda`` says so with the bytes, ``auto`` searches on the CPU; nothing stays allocated."""
     needed = resident.cuda_bytes(plain.graph, "bfs")
-    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (needed - 1, 2 * needed))
+    least = cuda_tiers.least_device_bytes(plain.graph, "bfs")
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least - 1, 2 * needed))
     resident.release()
     root = plain.roots[0]
-    with pytest.raises(DeviceBusyError, match=f"needs {needed:,} bytes of device memory"):
+    with pytest.raises(DeviceBusyError, match=f"needs {least:,} bytes of device memory"):
         og.bfs(plain.graph, root, device="cuda")
     assert cuda_modules.cuda().get_default_memory_pool().used_bytes() == 0
     right = columns(og.bfs(plain.graph, root, device="cpu"))
     assert columns(og.bfs(plain.graph, root)) == right
+
+
+def test_a_device_that_others_use_in_part(plain: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all rows do not fit what is free, ``cuda`` pins them, and ``auto`` leaves it."""
+    needed, root = resident.cuda_bytes(plain.graph, "bfs"), plain.roots[0]
+    right = columns(og.bfs(plain.graph, root, device="cpu"))
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (needed - 1, 2 * needed))
+    resident.release()
+    said = Said()
+    assert columns(og.bfs(plain.graph, root, progress=said)) == right
+    assert "bfs on the CPU" in said.notes[0]
+    said.notes.clear()
+    assert columns(og.bfs(plain.graph, root, device="cuda", progress=said)) == right
+    assert "others have memory of the device" in said.notes[0]
+    assert "in pinned host memory" in said.notes[1]
+    resident.release()
 
 
 def command(*words: object, code: int = 0) -> subprocess.CompletedProcess[str]:

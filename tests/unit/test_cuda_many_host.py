@@ -11,18 +11,19 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.columns import SourceColumns
+from ooc_graph.answers.numbers import SourceNumbers
 from ooc_graph.answers.pairs import Asked, SourceRows, own_columns, pairs_specs
 from ooc_graph.answers.parts import SourceParts
 from ooc_graph.answers.reductions import Bins
-from ooc_graph.errors import InputError, MemoryBudgetError, UsageError
+from ooc_graph.errors import InputError, MemoryBudgetError
 from ooc_graph.kernels import cuda_many
 from ooc_graph.kernels.cuda_many import part_dtype
 from ooc_graph.kernels.cuda_many_core import SHARED_ROW, TILE_ARCS, tiles_of
 from ooc_graph.kernels.cuda_many_prune import fit_floats
-from ooc_graph.session import pairs, resident
-from ooc_graph.session.devices import AUTO, CUDA, Device
+from ooc_graph.session import pair_device, pairs
+from ooc_graph.session.devices import CUDA, Device
 from ooc_graph.session.pair_tasks import PairsTask
-from ooc_graph.session.pairs_plan import device_for, plan_of
+from ooc_graph.session.pairs_plan import plan_of
 from ooc_graph.types import INT64_UNREACHED
 
 
@@ -197,34 +198,64 @@ def graph() -> og.Graph:
     return og.from_edges(at, at + 1, np.ones(50, np.float32))
 
 
-def test_the_device_is_taken_where_it_will_do(graph: og.Graph) -> None:
-    asked, needed = Asked(), resident.cuda_bytes(graph, "apsp")
-    for wanted in (AUTO, CUDA):
-        way = device_for(graph, asked, _Place(wanted, Device(CUDA, needed)))  # type: ignore[arg-type]
-        assert way.device == CUDA
-    small = Device(CUDA, needed - 1)
-    way = device_for(graph, asked, _Place(AUTO, small))  # type: ignore[arg-type]
-    assert way.device == "cpu"
-    assert f"{needed:,} bytes of device memory" in way.why
-    with pytest.raises(MemoryBudgetError, match=f"{needed - 1:,}"):
-        device_for(graph, asked, _Place(CUDA, small))  # type: ignore[arg-type]
-    none = Device("cpu", why="no CUDA device is there")
-    assert device_for(graph, asked, _Place(AUTO, none)).why == none.why  # type: ignore[arg-type]
+@pytest.mark.parametrize("reduce", ["sum", "closeness"])
+def test_sums_that_float64_does_not_hold_are_made_of_distances(
+    reduce: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some sources' sums on the device are beyond float64, and one is of no number."""
+    monkeypatch.setattr(pair_device, "_BEYOND", 2)
+    internal_of = np.array([3, 0, -1, 1, 2])
+    ids: Any = SimpleNamespace(internal_of=internal_of, original_at=lambda place: place)
+    places, most = np.array([4, 2, 0, 1, 3]), np.finfo(np.float64).max
+    answer = np.array(
+        [
+            [1.0, most / 2, 0.0, most / 2],
+            [most, -most, 5.0, 0.0],
+            [0.0, 3.0, np.inf, 8.0],
+            [most, 0.0, -most, 2.0],
+        ]
+    )
+    if reduce == "closeness":
+        answer[0], answer[1] = [most, most, 0.0, most / 2], [most, most, most / 2, 0.0]
+    asked = Asked(reduce=reduce)
+    expected = SourceRows(answer, places, ids, asked).reduced(reduce)
+    found = pair_device.on_device(_task(asked), _Search(answer, internal_of[places]), ids, places)
+    assert isinstance(found, SourceNumbers)
+    assert found.reduced(reduce) == expected
+    assert not any(np.isinf(one.value) for one in expected)
 
 
-def test_a_graph_without_arcs_needs_no_device() -> None:
-    loops = og.from_edges([0, 1], [0, 1], [1.0, 2.0])
-    assert not loops.rows
-    for wanted in (AUTO, CUDA):
-        place: Any = _Place(wanted, Device(CUDA, 1 << 40))
-        assert device_for(loops, Asked(), place).device == "cpu"
+class _Search:
+    """A device's search whose distances are known."""
+
+    def __init__(self, answer: np.ndarray, sources: np.ndarray) -> None:
+        self.dtype = answer.dtype
+        self._rows = dict(zip(sources[sources >= 0].tolist(), answer, strict=True))
+
+    def run_columns(self, sources: Any, targets: Any, own: Any, most: Any) -> np.ndarray:
+        assert most is None
+        assert len(sources) <= 2
+        found = np.where(targets < 0, np.inf, self._of(sources)[:, targets])
+        assert (found[np.arange(len(own)), own] == 0).all()
+        return found
+
+    def reduce(self, sources: Any, targets: Any, own: Any, most: Any) -> np.ndarray:
+        del own, most
+        with np.errstate(over="ignore"):
+            parts = _parts(self._of(sources)[:, targets[targets >= 0]], np.inf)
+        # In whatever order the device adds up: as soon as a part is beyond, all is.
+        large = np.abs(self._of(sources)).max(axis=1, initial=0, where=self._of(sources) < np.inf)
+        parts["sum"][large > 1e300] = np.inf
+        parts["sum"][1:2][large[1:2] > 1e300] = np.nan
+        return parts
+
+    def _of(self, sources: Any) -> np.ndarray:
+        return np.array([self._rows[source] for source in sources.tolist()])
 
 
-def test_levels_are_found_on_the_cpu(graph: og.Graph) -> None:
-    there = Device(CUDA, 1 << 40)
-    assert device_for(graph, Asked(hops=True), _Place(AUTO, there)).device == "cpu"  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="use --device cpu"):
-        device_for(graph, Asked(hops=True), _Place(CUDA, there))  # type: ignore[arg-type]
+def _task(asked: Asked) -> PairsTask:
+    specs = pairs_specs(asked, 5, 5, np.dtype(np.float64))
+    return PairsTask("g", "1", asked, 5, 1, specs, device=CUDA)
 
 
 def test_tasks_of_a_device_fit_host_memory(graph: og.Graph) -> None:

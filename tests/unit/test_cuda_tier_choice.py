@@ -423,6 +423,62 @@ def test_the_limit_of_pinned_memory_holds_on_the_way_down(
         assert [one.budget_bytes for one in tried] == [0, 1000][:times]
 
 
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_a_device_that_others_use_in_part_has_rows_pinned(
+    graph: og.Graph, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where CUDA was asked for; ``auto`` leaves such a device."""
+    tried: list[int] = []
+    errors: dict[bool, Exception] = {}
+
+    def search_held(task: SearchTask) -> Written:
+        tried.append(task.budget_bytes)
+        if error := errors.get(task.budget_bytes > 0):
+            raise error
+        return Written(Course(0.0, ()))
+
+    monkeypatch.setattr(resident, "_number_of", lambda _: "0")
+    monkeypatch.setattr(search, "_search_held", search_held)
+    monkeypatch.setattr(search, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
+    task = SearchTask(str(graph.path), graph.identity, kernel, 0, None, device="cuda")
+    errors[False] = DeviceBusyError("others use the rest")
+    with pytest.raises(DeviceBusyError, match="others use the rest"):
+        search.search_whole(task)
+    asked = replace(task, pins_if_busy=True)
+    assert search.search_whole(asked).notes == ("others have memory of the device: less",)
+    assert tried == [0, 0, 1000]
+    # What pinning lacks is no reason to say that another device would be needed.
+    for error, said in (
+        (MemoryBudgetError("pinned memory is refused"), "others use the rest"),
+        (DeviceBusyError("even the least"), "even the least"),
+    ):
+        errors[True] = error
+        with pytest.raises(DeviceBusyError, match=said):
+            search.search_whole(asked)
+    needed = graph.arcs * (4 if kernel == "bfs" else 8)
+    with pytest.raises(DeviceBusyError, match="others use the rest"):
+        search.search_whole(replace(asked, pinned_bytes=needed - 1))
+    assert tried == [0, 0, 1000] + [0, 1000] * 2 + [0]
+
+
+@pytest.mark.parametrize("wanted", ["auto", "cuda"])
+def test_who_asks_for_a_device_has_rows_pinned(
+    graph: og.Graph, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks: list[SearchTask] = []
+
+    def carry_out(_: object, task: SearchTask, *__: object) -> Written:
+        tasks.append(task)
+        return Written(Course(0.0, ()), columns={})
+
+    monkeypatch.setattr(search, "_carry_out", carry_out)
+    there = place(1 << 40)
+    there.wanted = wanted
+    root = int(graph.original_of()[0])
+    search.search(graph, "bfs", root, place=there, progress=NoProgress())
+    assert [(task.device, task.pins_if_busy) for task in tasks] == [("cuda", wanted == "cuda")]
+
+
 def test_a_search_that_was_refused_memory_is_not_refused_again(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:

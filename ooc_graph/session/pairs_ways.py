@@ -1,0 +1,190 @@
+"""On which device many sources are searched from, how, and what is tried after what was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ooc_graph.answers.pairs import Asked
+from ooc_graph.errors import MemoryBudgetError, OocGraphError, UsageError
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import APSP
+from ooc_graph.session import cuda_tiers, resident
+from ooc_graph.session.devices import AUTO, CPU, CUDA
+from ooc_graph.session.edges_method import ROWS
+from ooc_graph.session.pairs_plan import fits_in_batches
+from ooc_graph.session.pairs_singly import pinned_budget
+from ooc_graph.session.place import Place
+from ooc_graph.session.rank_memory import only_ranks
+from ooc_graph.session.source_tiers import ONE_BY_ONE, single_of
+from ooc_graph.shards.load import Graph
+
+
+@dataclass(frozen=True)
+class PairsWay:
+    """How many sources are searched from.
+
+    Parameters
+    ----------
+    device
+        ``cpu`` or ``cuda``.
+    method
+        On a CUDA device ``rows``, in batches, or one by one; on the CPU its plan says.
+    budget_bytes
+        Device memory for searches one by one with rows in pinned host memory; 0: all rows are on
+        the device.
+    why
+        Why it is not the way that would be preferred; else empty.
+    """
+
+    device: str
+    method: str = ROWS
+    budget_bytes: int = 0
+    why: str = ""
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether a CUDA device searches from one source after the other."""
+        return self.device == CUDA and self.method == ONE_BY_ONE
+
+    @property
+    def said(self) -> str:
+        """Where it goes, in words."""
+        if self.device == CPU:
+            return "on the CPU"
+        if not self.is_one_by_one:
+            return "in batches on the CUDA device"
+        rows = "rows in pinned host memory" if self.budget_bytes else "all rows there"
+        return f"one by one on the CUDA device, {rows}"
+
+
+def ways_for(
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, *, in_memory: bool
+) -> Iterator[PairsWay]:
+    """Ways to search from many sources, in the order in which they are tried.
+
+    With ``auto`` BFS goes to the CPU, and so does what no batch on the device has room for, as
+    long as the CPU has room for batches; the CPU is the last way in any case.
+
+    Parameters
+    ----------
+    specs
+        How distances, and parents if wanted, are stored.
+    in_memory
+        Whether the answer stays in the memory of this process.
+
+    Raises
+    ------
+    UsageError, DeviceError, MemoryBudgetError
+        CUDA is asked for, and has no way at all.
+    """
+    given = graph, specs, asked, place
+    if asked.hops and place.wanted != CUDA and fits_in_batches(*given, in_memory=in_memory):
+        yield PairsWay(CPU)
+        return
+    # Without rows nothing is to be searched, and columns could be taken from none.
+    if place.device.name == CPU or not graph.rows:
+        yield PairsWay(CPU, why="" if asked.hops else place.device.why)
+        return
+    refused: OocGraphError | None = None
+    count = 0
+    for look in _LOOKS:
+        way, why = _seen(look, *given, in_memory)
+        refused = why or refused
+        if way is not None:
+            count += 1
+            yield replace(way, why=str(refused or ""))
+        may_leave = place.wanted == AUTO and refused is not None and not count
+        if may_leave and fits_in_batches(*given, in_memory=in_memory):
+            # The CPU's batches may well be quicker than searches one by one.
+            break
+    if place.wanted == AUTO:
+        yield PairsWay(CPU, why=str(refused or ""))
+    elif not count:
+        assert refused is not None
+        raise refused
+
+
+Look = Callable[[Graph, Sequence[ArraySpec], Asked, Place, bool], PairsWay | None]
+"""Gives a way if it may be tried; None where the kernels for it are wanting."""
+
+
+def _seen(
+    look: Look,
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    place: Place,
+    in_memory: bool,
+) -> tuple[PairsWay | None, OocGraphError | None]:
+    """A way, or why it is none."""
+    try:
+        return look(graph, specs, asked, place, in_memory), None
+    except (UsageError, MemoryBudgetError) as error:
+        return None, error
+    except MemoryError:
+        said = f"{graph.path}: the system refuses the memory to read the rows' lengths"
+        return None, MemoryBudgetError(said)
+
+
+def _batches(
+    graph: Graph,
+    _specs: Sequence[ArraySpec],
+    asked: Asked,
+    place: Place,
+    _in_memory: bool,
+) -> PairsWay | None:
+    """All rows on the device, and searches that share each look at an arc; not for BFS."""
+    if only_ranks(graph):
+        raise UsageError(
+            "many sources on a CUDA device need ids of 32 bits, and the graph has "
+            f"{graph.rows:,} vertices with edges: use --device cpu"
+        )
+    if asked.hops:
+        return None
+    needed, there = resident.cuda_bytes(graph, APSP), place.device.memory_bytes
+    if needed <= there:
+        return PairsWay(CUDA)
+    raise MemoryBudgetError(
+        f"many sources on {graph.path} need {needed:,} bytes of device memory in one worker, "
+        f"and a worker may use {there:,}; use --device cpu"
+    )
+
+
+def _resident(
+    graph: Graph,
+    _specs: Sequence[ArraySpec],
+    asked: Asked,
+    place: Place,
+    _in_memory: bool,
+) -> PairsWay | None:
+    """All rows on the device, one source after the other."""
+    if not _may_search_singly(graph, asked):
+        return None
+    needed = resident.cuda_bytes(graph, single_of(asked.kernel))
+    if needed <= place.device.memory_bytes:
+        return PairsWay(CUDA, ONE_BY_ONE)
+    raise MemoryBudgetError(
+        f"{asked.kernel} on {graph.path} needs {needed:,} bytes of device memory in one worker, "
+        f"and a worker may use {place.device.memory_bytes:,}; use --device cpu"
+    )
+
+
+def _pinned(
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, in_memory: bool
+) -> PairsWay | None:
+    """Rows in pinned host memory, one source after the other, within what the device has."""
+    if not _may_search_singly(graph, asked):
+        return None
+    if not cuda_tiers.may_pin(graph, single_of(asked.kernel)):
+        return None
+    budget_bytes = pinned_budget(graph, specs, asked, place, in_memory=in_memory)
+    return PairsWay(CUDA, ONE_BY_ONE, budget_bytes)
+
+
+_LOOKS: tuple[Look, ...] = (_batches, _resident, _pinned)
+
+
+def _may_search_singly(graph: Graph, asked: Asked) -> bool:
+    """Whether single searches find what is asked: they take weights of 0 or more."""
+    return not only_ranks(graph) and (asked.hops or not graph.has_negative_weights)

@@ -1,0 +1,302 @@
+"""Many sources one by one on a CUDA device, and what is done where batches are refused memory."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
+from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda_johnson import CudaJohnson
+from ooc_graph.session import cuda_tiers, pairs_ways, resident
+from ooc_graph.session.devices import CUDA
+from tests.gpu.test_cuda_session import Said
+
+EDGES = 40_000
+LARGE = 1 << 50
+
+
+def skewed(dtype: str) -> tuple[np.ndarray, ...]:
+    """Ids with gaps, hubs, weights that spread; some vertices have no arc."""
+    random = np.random.default_rng(12)
+    source = (5_000 * random.random(EDGES) ** 3).astype(np.int64) * 3 + 1
+    target = (5_000 * random.random(EDGES) ** 2).astype(np.int64) * 3 + 1
+    weight = random.random(EDGES) if dtype.startswith("f") else random.integers(0, 50, EDGES)
+    return source, target, weight.astype(dtype)
+
+
+@pytest.fixture(scope="module", params=["float32", "float64", "int64"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    path = tmp_path_factory.mktemp("stores") / f"{request.param}.zarr"
+    return og.build(skewed(request.param), path, rows="both", directed=True, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """With float32 weights, which may be in pinned memory."""
+    path = tmp_path_factory.mktemp("stores") / "light.zarr"
+    return og.build(skewed("float32"), path, rows="both", shards=4, device="cpu")
+
+
+@pytest.fixture(autouse=True)
+def _released() -> Iterator[None]:
+    resident.release()
+    yield
+    resident.release()
+
+
+@contextmanager
+def without(*ways: str) -> Iterator[None]:
+    """As if the device were too small for batches, or for all rows: then it has the least."""
+
+    def least(graph: og.Graph, specs: Any, asked: Any, place: Any, *, in_memory: bool) -> int:
+        found = cuda_tiers.least_device_bytes(graph, "bfs" if asked.hops else "sssp")
+        assert budget(graph, specs, asked, place, in_memory=in_memory) > found
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        plain, budget = resident.cuda_bytes, pairs_ways.pinned_budget
+        patch.setattr(
+            resident,
+            "cuda_bytes",
+            lambda graph, kernel: LARGE if kernel in ways else plain(graph, kernel),
+        )
+        patch.setattr(pairs_ways, "pinned_budget", least)
+        yield
+
+
+RESIDENT, PINNED = ("apsp",), ("apsp", "bfs", "sssp")
+
+
+def columns(result: Any) -> dict[str, bytes]:
+    return {name: np.asarray(result.read(name)).tobytes() for name in result.names}
+
+
+def used_bytes() -> int:
+    gc.collect()
+    return int(cuda_modules.cuda().get_default_memory_pool().used_bytes())
+
+
+CASES: list[tuple[Callable[..., Any], dict[str, Any]]] = [
+    (og.johnson, {}),
+    (og.johnson, {"parents": True, "cutoff": 3}),
+    (og.johnson, {"reduce": "closeness"}),
+    (og.johnson, {"reduce": "histogram", "bins": 5, "bin_width": 1}),
+    (og.multi_source_bfs, {}),
+    (og.multi_source_bfs, {"reduce": "sum"}),
+    (og.multi_source_bfs, {"reduce": "eccentricity", "cutoff": 2}),
+    (og.multi_source_bfs, {"reduce": "histogram", "bins": 4}),
+]
+
+
+@pytest.mark.parametrize(("find", "options"), CASES, ids=lambda given: str(given)[:60])
+def test_all_rows_on_the_device(
+    store: og.Graph, find: Any, options: dict[str, Any], tmp_path: Path
+) -> None:
+    ids, said = store.original_ids(), Said()
+    given = {"targets": ids[4::5], **options}
+    right = columns(find(store, ids[::50], device="cpu", **given))
+    with without(*RESIDENT):
+        found = find(store, ids[::50], device="cuda", progress=said, **given)
+        kept = find(store, ids[::50], device="cuda", out=tmp_path / "d.zarr", **given)
+    assert columns(found) == right
+    assert columns(kept) == right
+    assert said.notes[-1].endswith("searched one by one on the CUDA device")
+
+
+@pytest.mark.parametrize(("find", "options"), CASES, ids=lambda given: str(given)[:60])
+def test_rows_in_pinned_memory(
+    light: og.Graph, find: Any, options: dict[str, Any], tmp_path: Path
+) -> None:
+    ids, said = light.original_ids(), Said()
+    given = {"targets": ids[4::5], **options}
+    right = columns(find(light, ids[::50], device="cpu", **given))
+    with without(*PINNED):
+        found = find(light, ids[::50], device="cuda", progress=said, **given)
+        kept = find(light, ids[::50], device="cuda", out=tmp_path / "d.zarr", **given)
+        assert any(held.pinned for held in resident._held.values())
+    assert columns(found) == right
+    assert columns(kept) == right
+    assert "bytes of rows in pinned host memory" in said.notes[-1]
+
+
+def test_long_searches_one_by_one(tmp_path: Path) -> None:
+    """More levels than a byte tells, and integers that 32 bits do not."""
+    at = np.arange(600)
+    weight = np.full(600, 1 << 27)
+    path = og.build((at, at + 1, weight), tmp_path / "path.zarr", rows="both", device="cpu")
+    for find in (og.johnson, og.multi_source_bfs):
+        right = columns(find(path, at[::100], device="cpu"))
+        for refused in (RESIDENT, PINNED):
+            if refused == PINNED and find is og.johnson:
+                continue  # integers want all rows on the device
+            with without(*refused):
+                assert columns(find(path, at[::100], device="cuda")) == right
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.6])
+@pytest.mark.parametrize("wanted", ["cuda", "auto"])
+def test_batches_that_are_refused_memory(light: og.Graph, wanted: str, share: float) -> None:
+    """The device refuses it at some point; what is done instead leaves nothing there."""
+    pool, sources = cuda_modules.cuda().get_default_memory_pool(), light.original_ids()[::10]
+    right = columns(og.johnson(light, sources, device="cpu"))
+    resident.release()
+    before = used_bytes()
+    og.johnson(light, sources, device="cuda")
+    whole = pool.total_bytes()
+    resident.release()
+    assert used_bytes() == before
+    pool.free_all_blocks()
+    said, refused = Said(), ""
+    try:
+        pool.set_limit(size=int(share * whole))
+        found = og.johnson(light, sources, device=wanted, progress=said)
+        assert columns(found) == right
+    except MemoryBudgetError as error:
+        refused = str(error)
+    finally:
+        pool.set_limit(size=0)
+    assert "does not fit the device" in said.notes[0]
+    if refused:
+        # With so little there is nothing to be done: batches, all rows, and pinned ones were tried.
+        assert wanted == "cuda"
+        assert share < 0.5
+        assert len(said.notes) == 2
+    resident.release()
+    assert used_bytes() == before
+
+
+class _Refusing:
+    """A pool that refuses its so-manieth allocation."""
+
+    def __init__(self, pool: Any, refused: int) -> None:
+        self._pool, self._refused, self.made = pool, refused, 0
+
+    def __call__(self, size: int) -> Any:
+        from cupy.cuda.memory import OutOfMemoryError
+
+        self.made += 1
+        if self.made == self._refused:
+            raise OutOfMemoryError(size, 0)
+        return self._pool.malloc(size)
+
+
+@pytest.mark.parametrize("find", [og.johnson, og.multi_source_bfs])
+def test_any_allocation_that_is_refused_is_done_without(light: og.Graph, find: Any) -> None:
+    cupy, sources = cuda_modules.cuda(), light.original_ids()[::20]
+    pool = cupy.get_default_memory_pool()
+    right = columns(find(light, sources, device="cpu"))
+    resident.release()
+    before = used_bytes()
+    plain = _Refusing(pool, 0)
+    with cupy.cuda.using_allocator(plain):
+        find(light, sources, device="cuda")
+    resident.release()
+    count = plain.made
+    assert count > 10
+    for refused in range(1, count + 1, 5):
+        allocator, said = _Refusing(pool, refused), Said()
+        with cupy.cuda.using_allocator(allocator):
+            assert columns(find(light, sources, device="cuda", progress=said)) == right
+        assert allocator.made >= refused
+        assert any("fit the device" in n or "was refused" in n for n in said.notes), refused
+        resident.release()
+        assert used_bytes() == before, refused
+
+
+def test_a_store_is_gone_on_with_one_by_one(
+    light: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks that batches wrote before they were refused memory stay."""
+    from ooc_graph.layout import metadata
+
+    monkeypatch.setattr(
+        metadata, "chunk_length", lambda elements, size: max(1, min(elements, (1 << 18) // size))
+    )
+    monkeypatch.setattr("ooc_graph.session.pairs_plan.CUDA_SOURCES", (32,))
+    sources = light.original_ids()[::5]
+    right = columns(og.johnson(light, sources, device="cpu"))
+    plain, searched = CudaJohnson.run_columns, []
+
+    def refuse(self: CudaJohnson, some: Any, *rest: Any) -> Any:
+        searched.append(len(some))
+        if len(searched) > 3:
+            raise MemoryBudgetError("the batch does not fit the device")
+        return plain(self, some, *rest)
+
+    monkeypatch.setattr(CudaJohnson, "run_columns", refuse)
+    said = Said()
+    found = og.johnson(light, sources, device="cuda", out=tmp_path / "d.zarr", progress=said)
+    assert columns(found) == right
+    assert any(note.startswith("going on with") for note in said.notes)
+
+
+def test_a_device_that_others_use(light: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = light.original_ids()[::20]
+    right = {
+        find: columns(find(light, sources, device="cpu"))
+        for find in (og.johnson, og.multi_source_bfs)
+    }
+    whole = resident.cuda_bytes(light, "bfs")
+    assert cuda_tiers.least_device_bytes(light, "bfs") < whole
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole - 1, LARGE))
+    resident.release()
+    with pytest.raises(DeviceBusyError, match="others use the rest"):
+        og.johnson(light, sources, device="cuda")
+    said = Said()
+    assert columns(og.johnson(light, sources, progress=said)) == right[og.johnson]
+    assert "apsp on the CPU" in said.notes[0]
+    found = og.multi_source_bfs(light, sources, device="cuda", progress=said)
+    assert columns(found) == right[og.multi_source_bfs]
+    assert "in pinned host memory" in said.notes[-1]
+
+
+@pytest.mark.parametrize("reduce", ["sum", "closeness"])
+def test_sums_beyond_float64(reduce: str) -> None:
+    """Distances whose sum float64 does not hold: closeness is the CPU's, and so is what is said."""
+    at = np.arange(40)
+    # Powers of two, so that sums that fit have the same bits in whatever order they are made.
+    graph = og.from_edges(at, at + 1, np.full(40, 2.0**1017), directed=True)
+    sources = [30, 0, 40, 1]
+    if reduce == "closeness":
+        right = og.johnson(graph, sources, reduce=reduce, device="cpu")
+        assert (right.read(reduce) > 0).tolist() == [True, True, False, True]
+        found = og.johnson(graph, sources, reduce=reduce, device="cuda")
+        assert columns(found) == columns(right)
+        return
+    said = []
+    for device in ("cpu", "cuda"):
+        with pytest.raises(og.errors.InputError, match="beyond the bound") as caught:
+            og.johnson(graph, sources, reduce=reduce, device=device)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
+def test_negative_weights_are_not_searched_one_by_one(tmp_path: Path) -> None:
+    signed = og.build(
+        (np.array([0, 1, 0]), np.array([1, 2, 2]), np.array([3, -2, 4])),
+        tmp_path / "signed.zarr",
+        directed=True,
+        device="cpu",
+    )
+    with without(*RESIDENT):
+        with pytest.raises(MemoryBudgetError, match="bytes of device memory"):
+            og.johnson(signed, device="cuda")
+        assert og.johnson(signed).distance[0].tolist() == [0, 3, 1]
+
+
+def test_auto_leaves_levels_to_the_cpu(light: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless it has no room for batches of them."""
+    sources = light.original_ids()[::50]
+    right = columns(og.multi_source_bfs(light, sources))
+    assert not any(CUDA in key for key in resident._held)
+    monkeypatch.setattr(pairs_ways, "fits_in_batches", lambda *_, **__: False)
+    assert columns(og.multi_source_bfs(light, sources)) == right
+    assert any(CUDA in key for key in resident._held)

@@ -1,0 +1,475 @@
+"""Many sources with a CUDA device that is made up: what is tried in turn, and the CPU's bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.errors import DeviceBusyError, DeviceError, MemoryBudgetError, UsageError
+from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.cuda_many import part_dtype
+from ooc_graph.memory.device_plan import least_plan
+from ooc_graph.session import cuda_tiers, devices, pairs_memory, pairs_plan, resident
+from ooc_graph.session.devices import AUTO, CUDA, CudaLimits, Device
+from ooc_graph.session.pairs_ways import PairsWay, ways_for
+from ooc_graph.session.place import Here
+from ooc_graph.session.source_tiers import ONE_BY_ONE
+from tests.command_line import call
+from tests.test_pairs import _no_cluster
+from tests.test_pairs_stored import Said
+
+GIB = 1 << 30
+BATCHES, RESIDENT, PINNED = "batches", "resident", "pinned"
+
+
+@pytest.fixture(scope="module")
+def hubs(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """Weights that spread, ids with gaps, and vertices without arcs."""
+    random = np.random.default_rng(8)
+    ends = (600 * random.random((2, 6000)) ** 3).astype(np.int64) * 3 + 1
+    weight = random.random(6000).astype(np.float32)
+    path = tmp_path_factory.mktemp("graphs") / "hubs.zarr"
+    return og.build((*ends, weight), path, rows="both", directed=True, shards=2)
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    random = np.random.default_rng(9)
+    u, v = random.integers(0, 300, (2, 3000))
+    by = random.integers(0, 100, 300)
+    keep = u != v
+    weight = (random.integers(1, 50, 3000) + by[u] - by[v])[keep]
+    path = tmp_path_factory.mktemp("graphs") / "signed.zarr"
+    return og.build((u[keep], v[keep], weight), path, directed=True)
+
+
+class _Single:
+    """A search from one source that stands for the device's."""
+
+    heaviest = 1.0
+
+    def __init__(self, made_up: MadeUp, search: Any, kind: str) -> None:
+        self._made_up, self._search, self._kind = made_up, search, kind
+
+    def run(self, root: int) -> Any:
+        self._made_up.use(self._kind, root)
+        return self._search.run(root)
+
+
+class _Batches:
+    """Batches that stand for the device's."""
+
+    is_closed = False
+
+    def __init__(self, made_up: MadeUp, search: Any) -> None:
+        self._made_up, self._search, self.dtype = made_up, search, search.dtype
+
+    def expect(self, *_: int) -> None:
+        pass
+
+    def run_columns(self, sources: Any, targets: Any, own: Any, most: Any) -> Any:
+        assert most is None
+        self._made_up.use(BATCHES, *sources.tolist())
+        found = self._search.run(sources)
+        far = np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).max
+        answer = np.where(targets < 0, far, found[:, targets]).astype(self.dtype)
+        has_own = own >= 0
+        answer[np.flatnonzero(has_own), own[has_own]] = 0
+        return answer
+
+    def run_with_parents(self, sources: Any, *, lanes: int) -> Any:
+        self._made_up.use(BATCHES, *sources.tolist())
+        return self._search.run_with_parents(sources, lanes=lanes)
+
+    def reduce(self, sources: Any, targets: Any, own: Any, most: Any) -> Any:
+        found = self.run_columns(sources, targets, own, most)
+        parts = np.zeros(len(sources), part_dtype(self.dtype))
+        reached = found < np.inf
+        parts["reached"] = reached.sum(axis=1)
+        # Other last bits than the CPU's.
+        parts["sum"] = np.where(reached, found, 0).sum(axis=1, dtype=np.float64) * (1 + 1e-12)
+        return parts
+
+
+class MadeUp:
+    """A device: what it was asked for, and refuses.
+
+    ``refuses`` is called with the way, whether it is loaded, and how many sources it had so far.
+    """
+
+    def __init__(self) -> None:
+        self.used: list[str] = []
+        self.refuses: Callable[[str, bool, int], Exception | None] = lambda *_: None
+        self.graph_held: list[int] = []
+        self._count = 0
+
+    def use(self, kind: str, *sources: int) -> None:
+        self._count += len(sources)
+        if error := self.refuses(kind, False, self._count):
+            raise error
+
+    def load(self, kind: str) -> None:
+        # Nothing of the way before is held any more.
+        self.graph_held.append(len(resident._held))
+        self.used.append(kind)
+        self._count = 0
+        if error := self.refuses(kind, True, 0):
+            raise error
+
+    def bfs(self, shard: Any, **_: Any) -> _Single:
+        self.load(RESIDENT)
+        return _Single(self, CPU.bfs(shard), RESIDENT)
+
+    def sssp(self, shard: Any, **_: Any) -> _Single:
+        self.load(RESIDENT)
+        return _Single(self, CPU.sssp(shard), RESIDENT)
+
+    def apsp(self, shard: Any, *, threads: int) -> _Batches:
+        assert threads
+        self.load(BATCHES)
+        return _Batches(self, CPU.apsp(shard))
+
+    def search_within(
+        self, graph: og.Graph, kernel: str, budget_bytes: int, _: Any, shard: Any, *__: Any
+    ) -> tuple[_Single, Any]:
+        self.load(PINNED)
+        plan = least_plan(kernel, cuda_tiers.known_facts(graph, kernel))
+        assert plan.bytes <= budget_bytes
+        return _Single(self, getattr(CPU, kernel)(shard), PINNED), plan
+
+
+CPU = CpuDevice(1)
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[MadeUp]:
+    made_up, plain = MadeUp(), resident.device
+    monkeypatch.setattr(devices, "cuda_memory_here", lambda: GIB)
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (GIB, GIB))
+    monkeypatch.setattr(resident, "device", lambda n="cpu": made_up if n == CUDA else plain(n))
+    monkeypatch.setattr(resident, "_number_of", lambda _: "0")
+    monkeypatch.setattr(resident, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(cuda_tiers, "search_within", made_up.search_within)
+    resident.release()
+    yield made_up
+    resident.release()
+
+
+def refusing(*kinds: str, loaded: bool, error: type[Exception] = MemoryBudgetError) -> Any:
+    """Refuses some ways, when they are loaded or after a few sources."""
+
+    def refuses(kind: str, loads: bool, sources: int) -> Exception | None:
+        if kind in kinds and (loads if loaded else sources > 5):
+            return error(f"{kind} does not fit the device")
+        return None
+
+    return refuses
+
+
+def columns(result: Any) -> dict[str, bytes]:
+    return {name: np.asarray(result.read(name)).tobytes() for name in result.names}
+
+
+def fewer(monkeypatch: pytest.MonkeyPatch, module: Any = pairs_plan) -> None:
+    """Tasks of a few sources."""
+    monkeypatch.setattr(module, "CUDA_SOURCES", (4, 2, 1))
+
+
+FIND = {"apsp": og.johnson, "bfs": og.multi_source_bfs}
+OPTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("apsp", {}),
+    ("apsp", {"parents": True}),
+    ("apsp", {"reduce": "closeness"}),
+    ("apsp", {"reduce": "histogram", "bins": 5, "bin_width": 0.2}),
+    ("apsp", {"cutoff": 0.5}),
+    ("bfs", {}),
+    ("bfs", {"reduce": "sum"}),
+    ("bfs", {"reduce": "eccentricity", "cutoff": 2}),
+    ("bfs", {"reduce": "histogram", "bins": 3}),
+]
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize(("kernel", "options"), OPTIONS, ids=str)
+def test_one_by_one_gives_the_bytes_of_the_cpu(
+    hubs: og.Graph,
+    device: MadeUp,
+    kernel: str,
+    options: dict[str, Any],
+    written: bool,
+    pinned: bool,
+    tmp_path: Path,
+) -> None:
+    ids = hubs.original_ids()
+    given = ids[::7], ids[3::5]
+    find = FIND[kernel]
+    right = columns(find(hubs, given[0], targets=given[1], device="cpu", **options))
+    refused = (BATCHES, RESIDENT) if pinned else (BATCHES,)
+    device.refuses = refusing(*refused, loaded=True)
+    out, said = (tmp_path / "d.zarr") if written else None, Said()
+    more = {"device": CUDA, "progress": said, "out": out}
+    found = find(hubs, given[0], targets=given[1], **more, **options)
+    assert columns(found) == right
+    assert device.used[-1] == (PINNED if pinned else RESIDENT)
+    assert "searched one by one on the CUDA device" in said.notes[-1]
+    assert ("in pinned host memory" in said.notes[-1]) == pinned
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("wanted", [AUTO, CUDA])
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("reduce", [None, "sum"])
+def test_what_is_refused_is_done_with_less(
+    hubs: og.Graph,
+    device: MadeUp,
+    loaded: bool,
+    wanted: str,
+    written: bool,
+    reduce: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = columns(og.johnson(hubs, reduce=reduce, device="cpu"))
+    fewer(monkeypatch)
+    for refused, used in (
+        ((BATCHES,), [BATCHES, RESIDENT]),
+        ((BATCHES, RESIDENT), [BATCHES, RESIDENT, PINNED]),
+        ((BATCHES, RESIDENT, PINNED), [BATCHES, RESIDENT, PINNED]),
+    ):
+        resident.release()
+        device.used.clear()
+        device.refuses, said = refusing(*refused, loaded=loaded), Said()
+        out = tmp_path / f"{len(refused)}.zarr" if written else None
+
+        def find(said: Said = said, out: Path | None = out) -> Any:
+            return og.johnson(hubs, reduce=reduce, device=wanted, out=out, progress=said)
+
+        if wanted == CUDA and len(refused) == 3:
+            with pytest.raises(MemoryBudgetError, match="pinned does not fit the device"):
+                find()
+            assert not resident._held
+        else:
+            assert columns(find()) == right
+        assert device.used == used
+        assert set(device.graph_held) == {0}
+        went_on = [note for note in said.notes if "does not fit the device" in note]
+        ways = ["one by one on the CUDA device", "pinned host memory", "on the CPU"]
+        count = len(refused) - (wanted == CUDA and len(refused) == 3)
+        assert [way in note for way, note in zip(ways, went_on, strict=False)] == [True] * count
+
+
+def test_answers_that_were_found_stay(
+    hubs: og.Graph, device: MadeUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found again are only sums of floats, whose last bits are not the device's batches'."""
+    fewer(monkeypatch)
+
+    def specs(*given: Any) -> Any:
+        return tuple(replace(spec, chunk_rows=2) for spec in pairs_specs(*given))
+
+    monkeypatch.setattr("ooc_graph.session.pairs.pairs_specs", specs)
+    sources = hubs.original_ids()[:12]
+    for reduce in (None, "sum"):
+        resident.release()
+        searched: list[str] = []
+
+        def refuses(kind: str, loads: bool, count: int, searched: list[str] = searched) -> Any:
+            if not loads:
+                searched.append(kind)
+            return MemoryBudgetError("refused") if kind == BATCHES and count > 5 else None
+
+        device.refuses = refuses
+        og.johnson(hubs, sources, reduce=reduce, device=CUDA)
+        has_row = int((hubs.internal_of()[:12] >= 0).sum())
+        again = searched.count(RESIDENT)
+        assert (again < has_row) == (reduce is None)
+
+
+@pytest.mark.parametrize("wanted", [AUTO, CUDA])
+@pytest.mark.parametrize("kernel", ["apsp", "bfs"])
+def test_a_device_whose_memory_others_have(
+    hubs: og.Graph, device: MadeUp, kernel: str, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, sources = FIND[kernel], hubs.original_ids()[::9]
+    right = columns(find(hubs, sources, device="cpu"))
+    whole = resident.cuda_bytes(hubs, "apsp" if kernel == "apsp" else "bfs")
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole - 1, GIB))
+    if wanted == AUTO:
+        said = Said()
+        assert columns(find(hubs, sources, progress=said)) == right
+        assert device.used == []
+        assert [("on the CPU" in n, "others use the rest" in n) for n in said.notes] == (
+            [(True, True)] if kernel == "apsp" else []
+        )
+    elif kernel == "apsp":
+        with pytest.raises(DeviceBusyError, match=f"needs {whole:,} bytes"):
+            find(hubs, sources, device=CUDA)
+    else:
+        # As a single search does: rows that are not there need less.
+        assert columns(find(hubs, sources, device=CUDA)) == right
+        assert device.used == [PINNED]
+        resident.release()
+        monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 20, GIB))
+        with pytest.raises(DeviceBusyError, match="others use the rest"):
+            find(hubs, sources, device=CUDA)
+
+
+def test_busy_is_said_where_pinning_is_refused(hubs: og.Graph, device: MadeUp) -> None:
+    def refuses(kind: str, loads: bool, _: int) -> Exception | None:
+        busy, small = DeviceBusyError("others use the rest"), MemoryBudgetError("refused")
+        return {RESIDENT: busy, PINNED: small}[kind] if loads else None
+
+    device.refuses = refuses
+    with pytest.raises(DeviceBusyError, match="others use the rest"):
+        og.multi_source_bfs(hubs, [int(hubs.original_ids()[0])], device=CUDA)
+    assert device.used == [RESIDENT, PINNED]
+
+
+@pytest.mark.parametrize("wanted", [AUTO, CUDA])
+def test_host_memory_that_is_refused_ends_it_on_the_device(
+    hubs: og.Graph, device: MadeUp, wanted: str
+) -> None:
+    """For batches there are smaller tasks, and less is held one by one."""
+    device.refuses = refusing(BATCHES, RESIDENT, loaded=True, error=MemoryError)
+    sources, said = hubs.original_ids()[::9], Said()
+    if wanted == CUDA:
+        with pytest.raises(MemoryBudgetError, match=r"host memory was refused.* use --device cpu"):
+            og.johnson(hubs, sources, device=CUDA)
+    else:
+        right = columns(og.johnson(hubs, sources, device="cpu"))
+        assert columns(og.johnson(hubs, sources, progress=said)) == right
+        assert "apsp on the CPU: host memory was refused" in said.notes[-1]
+    assert device.used == [BATCHES, RESIDENT]
+
+
+def test_host_memory_that_is_refused_makes_tasks_smaller(
+    hubs: og.Graph, device: MadeUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def specs(*given: Any) -> Any:
+        return tuple(replace(spec, chunk_rows=2) for spec in pairs_specs(*given))
+
+    monkeypatch.setattr("ooc_graph.session.pairs.pairs_specs", specs)
+    monkeypatch.setattr(pairs_memory, "PART_BYTES", 0)
+    monkeypatch.setattr(pairs_memory, "CUDA_BATCH_BYTES", 0)
+    tasks: list[int] = []
+
+    def use(kind: str, *sources: int) -> None:
+        assert kind == BATCHES
+        # Before the first task the graph is brought there, for no source.
+        tasks.extend([len(sources)] if sources else [])
+        if len(sources) > 100:
+            raise MemoryError("no room")
+
+    monkeypatch.setattr(device, "use", use)
+    right, said = columns(og.johnson(hubs, device="cpu")), Said()
+    assert columns(og.johnson(hubs, device=CUDA, progress=said)) == right
+    assert tasks[0] > 100
+    assert max(tasks[-2:]) <= 100
+    assert set(device.used) == {BATCHES}
+    assert all("goes on in batches of 128 sources, within" in note for note in said.notes)
+    assert said.notes
+
+
+def test_negative_weights_are_searched_in_batches_alone(signed: og.Graph, device: MadeUp) -> None:
+    right = columns(og.johnson(signed, device="cpu"))
+    device.refuses = refusing(BATCHES, loaded=True)
+    with pytest.raises(MemoryBudgetError, match="batches does not fit"):
+        og.johnson(signed, device=CUDA)
+    said = Said()
+    assert columns(og.johnson(signed, progress=said)) == right
+    assert device.used == [BATCHES] * 2
+    assert said.notes[0].startswith("apsp on the CPU: batches does not fit")
+
+
+def test_the_command_ends_with_one_line(
+    hubs: og.Graph,
+    device: MadeUp,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for module in ("local_cluster", "local_cuda_cluster"):
+        monkeypatch.setattr(f"ooc_graph.session.cluster.{module}", _no_cluster)
+    words = hubs.path, "--sources", 5, "--out", tmp_path / "d.zarr", "--device", CUDA, "--quiet"
+    for command, error, code in (
+        ("apsp", MemoryBudgetError, 2),
+        ("bfs", MemoryBudgetError, 2),
+        ("apsp", DeviceBusyError, 75),
+        ("bfs", DeviceBusyError, 75),
+    ):
+        device.refuses = refusing(BATCHES, RESIDENT, PINNED, loaded=True, error=error)
+        ended = call(monkeypatch, capsys, command, *words)
+        assert (ended.code, ended.err.count("\n")) == (code, 1), ended
+        assert "does not fit the device" in ended.err
+        assert not list(tmp_path.iterdir())
+
+
+def chosen(graph: og.Graph, asked: Asked, wanted: str, memory: int) -> list[PairsWay]:
+    place = Here(GIB, wanted, CudaLimits(memory))
+    dtype = np.dtype(np.int32 if asked.hops else np.float32)
+    specs = pairs_specs(asked, 10, graph.vertices, dtype)
+    return list(ways_for(graph, specs, asked, place, in_memory=True))
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("hops", [False, True])
+def test_ways_follow_the_memory_there_is(
+    hubs: og.Graph, hops: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, single = Asked(hops=hops), "bfs" if hops else "sssp"
+    batches, whole = (resident.cuda_bytes(hubs, kernel) for kernel in ("apsp", single))
+    least = cuda_tiers.least_device_bytes(hubs, single)
+    assert least < whole < batches
+    one, pinned = (PairsWay(CUDA, ONE_BY_ONE, budget) for budget in (0, 1))
+
+    def bare(ways: list[PairsWay]) -> list[PairsWay]:
+        return [PairsWay(way.device, way.method, min(way.budget_bytes, 1)) for way in ways]
+
+    both = [one, pinned]
+    for memory, expected in (
+        (batches, both if hops else [PairsWay(CUDA), *both]),
+        (whole, both),
+        (whole - 1, [pinned]),
+        (least, [pinned]),
+    ):
+        assert bare(chosen(hubs, asked, CUDA, memory)) == expected
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pairs_plan, "process_bytes", lambda *_: 1 << 60)
+            assert bare(chosen(hubs, asked, AUTO, memory)) == [*expected, PairsWay("cpu")]
+        on_cpu = [PairsWay("cpu")]
+        first = chosen(hubs, asked, AUTO, memory)
+        assert bare(first) == ([*expected, *on_cpu] if memory == batches and not hops else on_cpu)
+        assert ("bytes of device memory" in first[0].why) == (memory < batches and not hops)
+    with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
+        chosen(hubs, asked, CUDA, least - 1)
+    monkeypatch.setattr("ooc_graph.session.pairs_ways.only_ranks", lambda _: True)
+    with pytest.raises(UsageError, match="need ids of 32 bits"):
+        chosen(hubs, asked, CUDA, batches)
+
+
+def test_without_a_device(hubs: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_here() -> int:
+        raise DeviceError("there is no device: get one")
+
+    monkeypatch.setattr(devices, "cuda_memory_here", none_here)
+    for hops, why in ((False, "there is no device"), (True, "")):
+        assert chosen(hubs, Asked(hops=hops), AUTO, GIB) == [PairsWay("cpu", why=why)]
+        with pytest.raises(DeviceError, match="there is no device"):
+            chosen(hubs, Asked(hops=hops), CUDA, GIB)
+
+
+def test_a_graph_without_arcs_needs_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ooc_graph.session.place.choose_here", lambda _: Device(CUDA, GIB))
+    loops = og.from_edges([0, 1], [0, 1], [1.0, 2.0])
+    assert not loops.rows
+    for wanted in (AUTO, CUDA):
+        assert chosen(loops, Asked(), wanted, GIB) == [PairsWay("cpu")]
