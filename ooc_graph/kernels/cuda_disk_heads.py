@@ -65,7 +65,8 @@ class DeviceHeads:
         cupy, rows = cuda(), len(lengths)
         words = bitmap_words(rows)
         self.longer = cupy.zeros(words, np.uint32)
-        counts, there = cupy.zeros(rows + 1, np.uint32), cupy.asarray(lengths)
+        counts, there = cupy.zeros(rows + 1, np.uint32), cupy.empty(rows, np.uint32)
+        there.set(lengths)  # `asarray` would pin as much host memory
         rule = np.uint32(self.hold.least), np.uint32(self.hold.shift)
         sizes = np.uint32(rows), np.uint32(words)
         steps = Steps(HEAD_SOURCE)
@@ -97,13 +98,15 @@ class DeviceHeads:
         """Bytes in pinned host memory."""
         return sum(array.host.nbytes for array in self._far)
 
-    def fill(self, rows: TierRows) -> np.float32:
+    def fill(self, rows: TierRows, *, pins: bool = True) -> np.float32:
         """Bring all heads here, in the order of the tier; the largest weight of rows seen whole.
 
         Parameters
         ----------
         rows
             Of the same side, with limits: what is fetched of each row, its head or more.
+        pins
+            Whether host memory may be pinned for what is copied.
 
         Raises
         ------
@@ -111,7 +114,7 @@ class DeviceHeads:
             What is fetched is not what was written.
         """
         with within_memory("room for what is fetched of the store"):
-            staged, steps = Staged(rows), Steps(TAIL_SOURCE)
+            staged, steps = Staged(rows, pins=pins), Steps(TAIL_SOURCE)
         heaviest = np.zeros(1, np.float32)
 
         def launch(count: int, fetched: tuple[Any, ...]) -> None:

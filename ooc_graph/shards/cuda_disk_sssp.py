@@ -136,7 +136,7 @@ def load_disk_sssp(
             undo.callback(units.close)
             bare = _bare(lengths, places)
             heads.append(DeviceHeads(lengths, held.hold, held.device_arcs))
-            heaviest = _fill(heads[-1], bare, units, window)
+            heaviest = _fill(heads[-1], bare, units, window, pins=held.pins)
             sides.append(Tiered(TierRows(bare, units, window, look), units, heaviest))
             units.keeping = True
         known = Known(survey_tier(sides[0].rows, head_share), max(side.heaviest for side in sides))
@@ -158,11 +158,13 @@ def _bare(lengths: AnyArray, places: AnyArray) -> HeadRows:
     return HeadRows(none, lengths, places, none, weights, weights)
 
 
-def _fill(heads: DeviceHeads, bare: HeadRows, units: DiskUnits, window: int) -> np.float32:
+def _fill(
+    heads: DeviceHeads, bare: HeadRows, units: DiskUnits, window: int, *, pins: bool
+) -> np.float32:
     """Bring the heads to where they are kept; the largest weight of all."""
     short = units.unit_bytes // units.dtypes[0].itemsize
     limits = HeadRule(heads.hold.least, heads.hold.shift).of(bare.lengths)
     # What is short is read to its end, where its heaviest arc is.
     np.copyto(limits, bare.lengths, where=bare.lengths <= short)
-    seen = heads.fill(TierRows(bare, units, window, limits=limits))
+    seen = heads.fill(TierRows(bare, units, window, limits=limits), pins=pins)
     return max(seen, np.float32(heaviest_of_long(TierRows(bare, units, window), short)))

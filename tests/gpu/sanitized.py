@@ -42,6 +42,7 @@ from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import NoProgress, Rows
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
+from tests.gpu.disked import disk_search
 from tests.gpu.ranked import RankedBfs, RankedSssp
 from tests.strategies import WEIGHTS, skewed
 
@@ -165,6 +166,19 @@ def on_host(rows: Rows) -> Rows:
     return room.on_device(Rows(rows.offsets, *held))
 
 
+def disk(directed: bool) -> None:
+    """SSSP with most arcs elsewhere: usual weights, plateaus, and sums that may overflow."""
+    found = skewed(700, 4000, "float32", directed=directed, seed=3)
+    flat = np.floor(found.weight * 3)
+    for weight in (found.weight, flat, found.weight * np.float32(1e36)):
+        shard = replace(found, weight=weight.astype(np.float32)).shards(1)[0]
+        for hold, device_arcs in ((SsspHold(1, 63), None), (SsspHold(2, 2), 500)):
+            sizes = {"unit_bytes": 256, "batch_units": 4, "window": 128, "look": 20}
+            search = disk_search(shard, hold, device_arcs, **sizes)
+            search.run(0)
+            search.run(found.vertices // 2)
+
+
 def deep() -> None:
     """A path with more levels than a byte tells, and sums that overflow."""
     at = cupy.arange(300, dtype=np.uint32)
@@ -266,6 +280,7 @@ PARTS: dict[str, Callable[[], None]] = {
     **{f"ranks {dtype} {ids}": partial(ranks, dtype, ids) for dtype in WEIGHTS for ids in WIDTHS},
     **{f"tiers {directed}": partial(tiers, directed) for directed in (False, True)},
     **{f"many {dtype}": partial(many, dtype) for dtype in ("float32", "float64", "int64")},
+    **{f"disk {directed}": partial(disk, directed) for directed in (False, True)},
     "deep": deep,
     "stores": stores,
     "validated": validated,
