@@ -113,7 +113,7 @@ def test_rows_that_are_pushed_whole(name: str, hold: SsspHold, device_arcs: int 
         same_sssp(found, cpu.run(root))
         kept.append(search._state.few)
         finished += found.phase_arcs["finish"]
-    assert max(kept) > 1
+    assert max(kept) > (1 if "skewed" in name else 0)
     assert finished > 0 or "skewed" not in name
 
 
