@@ -31,6 +31,14 @@ def pack_bits(flags: NDArray[np.bool_]) -> Words:
     return np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64, copy=False)
 
 
+def whole_set(count: int) -> Words:
+    """Bitmap of the first ``count`` numbers."""
+    words = np.full(words_for(count), ~np.uint64(0))
+    if count % WORD_BITS:
+        words[-1] >>= np.uint64(WORD_BITS - count % WORD_BITS)
+    return words
+
+
 @instruction
 def lowest_bit(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
     """Position of the lowest set bit of a uint64 that is not zero, as int64."""

@@ -234,6 +234,9 @@ class TierRows:
         ]
         for room in self._room:
             room[0] = room[0][: units.batch_units]
+        self.dtypes = units.dtypes
+        self.staged = [len(r) * n for r, n in zip(self._room[0], elements, strict=True)]
+        """Most elements of each column in a batch."""
 
     def tails(self, bits: Words) -> Iterator[int]:
         """Window after window of a bitmap's rows that go beyond their heads: how many they are."""

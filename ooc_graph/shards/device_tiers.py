@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.bitmap import whole_set
 from ooc_graph.kernels.cuda_disk_bfs import CudaDiskBfsSteps, DiskHold
 from ooc_graph.kernels.cuda_disk_rows import NO_VERTEX
 from ooc_graph.kernels.cuda_pinned import PinnedArray
@@ -20,7 +21,7 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.device_disk_plan import MOST_HUBS, READERS, WINDOW_ROWS, DiskDevicePlan
 from ooc_graph.memory.disk import DiskUnits
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiers import Tiered, TierSearch, all_rows, read_lengths, require_stored
+from ooc_graph.shards.tiers import Tiered, TierSearch, read_lengths, require_stored
 from ooc_graph.types import AnyArray
 
 _LENGTH = np.dtype(np.int32)
@@ -221,7 +222,7 @@ def _fill_whole(out: Tiered, steps: CudaDiskBfsSteps) -> None:
         steps.hold_whole(window, begin, end, units)
         return int(keep_all(lengths, window, begin, end, kept))
 
-    for waiting in rows.rows(all_rows(steps.hubs)):
+    for waiting in rows.rows(whole_set(steps.hubs)):
         rows.scan(waiting, scan, rows.most_look)
 
 
@@ -239,5 +240,5 @@ def _fill(into: Tiered, steps: CudaDiskBfsSteps) -> None:
         steps.hold(window, begin, end, units)
         return int(keep_all(limits, window, begin, end, kept))
 
-    for waiting in rows.rows(all_rows(len(limits))):
+    for waiting in rows.rows(whole_set(len(limits))):
         rows.scan(waiting, scan, rows.most_look)

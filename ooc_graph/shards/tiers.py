@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.bitmap import whole_set
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.sssp_search import Survey, sampled_rows, survey_of
 from ooc_graph.kernels.tier_rows import (
@@ -57,7 +59,7 @@ def facts_of(graph: Graph, kernel: str) -> Facts:
         Names the chunk.
     """
     stored, order = require_stored(graph, kernel)
-    offsets = (_arrays(graph, side, order, "offsets") for side in _sides(graph))
+    offsets = (arrays_of(graph, side, order, "offsets") for side in side_names(graph))
     sides = tuple(count_lengths(stored, arrays, graph.rows)[0] for arrays in offsets)
     weights = graph.weight_dtype if kernel == "sssp" else None
     distance = 4 if weights is None else weights.itemsize if weights.kind == "f" else 8
@@ -107,11 +109,13 @@ def require_stored(graph: Graph, kernel: str) -> tuple[Stored, str]:
     return graph.stored, order
 
 
-def _sides(graph: Graph) -> tuple[str, ...]:
+def side_names(graph: Graph) -> tuple[str, ...]:
+    """Sides that a graph's rows have: of out-arcs, and of in-arcs where those differ."""
     return (OUT, IN) if graph.directed else (OUT,)
 
 
-def _arrays(graph: Graph, side: str, order: str, column: str) -> list[str]:
+def arrays_of(graph: Graph, side: str, order: str, column: str) -> list[str]:
+    """Names of the arrays of a column of one side, by shard."""
     return [f"{rows_path(shard, side, order)}/{column}" for shard in range(graph.shards)]
 
 
@@ -183,9 +187,9 @@ def load_side(
     stored = graph.stored
     assert isinstance(stored, Stored)
     names = ["neighbors", *(["weights"] if order == LIGHT else [])]
-    columns = [_arrays(graph, side, order, name) for name in names]
+    columns = [arrays_of(graph, side, order, name) for name in names]
     narrow = np.dtype(f"i{plan.facts.offset_bytes}")
-    offsets = _arrays(graph, side, order, "offsets")
+    offsets = arrays_of(graph, side, order, "offsets")
     lengths, places, first = read_lengths(stored, offsets, graph.rows, narrow)
     units = DiskUnits(
         stored, columns, first, batch_units=plan.batch_units, kept_bytes=plan.kept_bytes
@@ -218,22 +222,18 @@ def _fill(heads: HeadRows, units: DiskUnits, window: int) -> Any:
         columns = part if len(units.dtypes) > 1 else (*part, heads.weights)
         return int(copy_heads(heads, heaviest, *columns))
 
-    for waiting in rows.rows(all_rows(len(heads.lengths))):
+    for waiting in rows.rows(whole_set(len(heads.lengths))):
         rows.scan(waiting, scan, rows.most_look)
     if len(units.dtypes) == 1:
         return 0
-    # Rows that are looked at in part: their last arcs, which are their heaviest.
-    long = np.flatnonzero(heads.lengths > short)
-    last = arcs_at(TierRows(heads, units, window), long, heads.lengths[long].astype(np.int64) - 1)
-    return max(heaviest[0], last.max(initial=0))
+    return max(heaviest[0], heaviest_of_long(TierRows(heads, units, window), short))
 
 
-def all_rows(count: int) -> AnyArray:
-    """Bitmap of so many rows, all in it."""
-    bits = np.full(-(-count // GROUP), ~np.uint64(0))
-    if count % GROUP:
-        bits[-1] >>= np.uint64(GROUP - count % GROUP)
-    return bits
+def heaviest_of_long(rows: TierRows, short: int) -> Any:
+    """Largest weight of the rows of more than ``short`` arcs: that of the last arc of one."""
+    lengths = rows.heads.lengths
+    long = np.flatnonzero(lengths > short)
+    return arcs_at(rows, long, lengths[long].astype(np.int64) - 1).max(initial=0)
 
 
 def arcs_at(rows: TierRows, which: IntArray, arcs: IntArray) -> AnyArray:
@@ -266,14 +266,14 @@ def arcs_at(rows: TierRows, which: IntArray, arcs: IntArray) -> AnyArray:
 
 
 def survey_tier(rows: TierRows, head_share: float) -> Survey:
-    """Survey of light-first rows, from a few rows alone: each takes a unit from the store."""
-    lengths = rows.heads.lengths
+    """Survey of light-first rows, from a few rows alone: each takes a unit or two."""
+    lengths, firsts = rows.heads.lengths, rows.heads.first
     sampled = np.linspace(0, sampled_rows(len(lengths)) - 1, MOST_SURVEYED).astype(np.int64)
     sampled = np.unique(sampled)
     sampled = sampled[lengths[sampled] > 0]
     middle = arcs_at(rows, sampled, lengths[sampled].astype(np.int64) // 2)
-    share = int(head_share * _WHOLE)
-    return survey_of(share, _WHOLE, rows.heads.first[sampled], middle)
+    lightest = firsts[sampled] if len(firsts) else arcs_at(rows, sampled, np.zeros_like(sampled))
+    return survey_of(int(head_share * _WHOLE), _WHOLE, lightest, middle)
 
 
 def _most(dtype: np.dtype[Any]) -> Any:
@@ -306,15 +306,20 @@ class TierSearch:
     @property
     def moved(self) -> Moved:
         """What was read of the store, loading included."""
-        total = Moved()
-        for side in self.sides:
-            total = total.plus(side.units.moved).plus(Moved(rows=side.rows.asked))
-        return total
+        return moved_of(self.sides)
 
     def close(self) -> None:
         """End the threads that read."""
         for side in self.sides:
             side.units.close()
+
+
+def moved_of(sides: Iterable[Tiered]) -> Moved:
+    """What was read of the store for some sides."""
+    total = Moved()
+    for side in sides:
+        total = total.plus(side.units.moved).plus(Moved(rows=side.rows.asked))
+    return total
 
 
 def load_tiers(
@@ -343,7 +348,7 @@ def load_tiers(
     _, order = require_stored(graph, plan.facts.kernel)
     sides: list[Tiered] = []
     with ExitStack() as undo:
-        for name in _sides(graph):
+        for name in side_names(graph):
             sides.append(load_side(graph, name, order, plan, window=window, look=look))
             undo.callback(sides[-1].units.close)
             sides[-1].units.keeping = True

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,14 @@ import ooc_graph as og
 from ooc_graph.edges import open_source
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import InputError
-from ooc_graph.kernels import cuda_bfs, cuda_sssp, cuda_sssp_near
+from ooc_graph.kernels import (
+    cuda_bfs,
+    cuda_disk_push,
+    cuda_disk_sssp,
+    cuda_sssp,
+    cuda_sssp_near,
+    interface,
+)
 from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
 from ooc_graph.kernels.cuda_device import CudaDevice
 from ooc_graph.kernels.cuda_johnson import CudaJohnson
@@ -36,6 +44,8 @@ from ooc_graph.kernels.cuda_sssp_pull import PushPull
 from ooc_graph.kernels.cuda_sssp_small import OneBlock
 from ooc_graph.kernels.cuda_tier_bfs import BfsHold, CudaTierBfsSearch
 from ooc_graph.kernels.cuda_tier_sssp import CudaTierSsspSearch, SsspHold
+from ooc_graph.kernels.interface import ENOUGH_PUSHED
+from ooc_graph.kernels.tier_sssp_search import TAIL_ROWS
 from ooc_graph.layout import names
 from ooc_graph.memory.device_disk_plan import DiskDevicePlan
 from ooc_graph.session import cuda_disk
@@ -47,6 +57,7 @@ from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import NoProgress, Rows
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
+from tests.gpu.disked import disk_search
 from tests.gpu.ranked import RankedBfs, RankedSssp
 from tests.strategies import WEIGHTS, skewed
 
@@ -188,6 +199,25 @@ def on_host(rows: Rows) -> Rows:
     return room.on_device(Rows(rows.offsets, *held))
 
 
+def disk(directed: bool) -> None:
+    """SSSP with most arcs elsewhere: usual weights, plateaus, and sums that may overflow."""
+    # Small graphs have rows that are pushed whole, too, and a last push.
+    interface.ENOUGH_PUSHED = cuda_disk_push.ENOUGH_PUSHED = 10
+    cuda_disk_sssp.TAIL_ROWS = 1
+    found = skewed(700, 4000, "float32", directed=directed, seed=3)
+    flat = np.floor(found.weight * 3)
+    for weight in (found.weight, flat, found.weight * np.float32(2e38)):
+        shard = replace(found, weight=weight.astype(np.float32)).shards(1)[0]
+        for hold, device_arcs in ((SsspHold(1, 63), None), (SsspHold(2, 2), 500)):
+            sizes = {"unit_bytes": 256, "batch_units": 4, "window": 128, "look": 20}
+            search = disk_search(shard, hold, device_arcs, **sizes)
+            with suppress(InputError):  # the sums of the last ones
+                search.run(0)
+                search.run(found.vertices // 2)
+    interface.ENOUGH_PUSHED = cuda_disk_push.ENOUGH_PUSHED = ENOUGH_PUSHED
+    cuda_disk_sssp.TAIL_ROWS = TAIL_ROWS
+
+
 def deep() -> None:
     """A path with more levels than a byte tells, and sums that overflow."""
     at = cupy.arange(300, dtype=np.uint32)
@@ -294,6 +324,7 @@ PARTS: dict[str, Callable[[], None]] = {
     **{f"tiers {directed}": partial(tiers, directed) for directed in (False, True)},
     **{f"in store {directed}": partial(in_store, directed) for directed in (False, True)},
     **{f"many {dtype}": partial(many, dtype) for dtype in ("float32", "float64", "int64")},
+    **{f"disk {directed}": partial(disk, directed) for directed in (False, True)},
     "deep": deep,
     "stores": stores,
     "validated": validated,

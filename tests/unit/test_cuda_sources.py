@@ -96,6 +96,8 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("heads.cu", cuda_sssp_pull.INFINITE_INTEGERS),
         ("heads.cu", cuda_sssp_pull.SHARES),
         ("kronecker.cu", {}),
+        ("disk_sssp.cu", {}),
+        ("disk_tails.cu", {}),
         *(("many.cu", cuda_many.constants(d)) for d in DISTANCES),
         ("floyd.cu", {}),
         ("floyd_answer.cu", cuda_many.constants(np.dtype(np.int64))),

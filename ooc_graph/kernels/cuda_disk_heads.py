@@ -1,0 +1,153 @@
+"""Heads of rows within a CUDA device's reach: on the device, and behind that in pinned memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.bitmap import WORD_BITS, Words, whole_set, words_for
+from ooc_graph.kernels.cuda_held import NULL, require_rows
+from ooc_graph.kernels.cuda_modules import cuda, within_memory
+from ooc_graph.kernels.cuda_pinned import PinnedArray
+from ooc_graph.kernels.cuda_staged import Staged
+from ooc_graph.kernels.cuda_steps import Steps
+from ooc_graph.kernels.cuda_tier_sssp import SsspHold
+from ooc_graph.kernels.tier_requests import heaviest_ends, list_behind
+from ooc_graph.kernels.tier_rows import TierRows
+from ooc_graph.types import AnyArray
+
+HEAD_SOURCE, TAIL_SOURCE = "disk_sssp.cu", "disk_tails.cu"
+_MOST_LEAST = 0xFFFFFFFF
+
+
+def bitmap_words(rows: int) -> int:
+    """Words of 32 bits in a set of rows: as many as there are in whole ones of 64."""
+    return 2 * words_for(rows)
+
+
+class DeviceHeads:
+    """The first arcs of every row, neighbours and weights: room for them, and then they.
+
+    The first rows' heads are on the device, as many as are asked for, and those of the other rows
+    in pinned host memory, which the device reads over the bus. On the device are also 4 bytes and
+    a bit a row.
+
+    Parameters
+    ----------
+    lengths
+        uint32 (rows,), in host memory: arcs of each row.
+    hold
+        How many arcs of each row; ``least`` is 1 or more.
+    device_arcs
+        Most arcs that stand on the device; None: all.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The device's memory is too small, the system does not pin as much, or there are 2**32 arcs
+        and more.
+    UsageError
+        There are more rows than a device tells apart.
+    """
+
+    def __init__(self, lengths: AnyArray, hold: SsspHold, device_arcs: int | None = None) -> None:
+        require_rows(len(lengths))
+        self.hold = SsspHold(min(hold.least, _MOST_LEAST), min(hold.shift, WORD_BITS - 1))
+        with within_memory("the first arcs of every row"):
+            self._measure(lengths)
+            self._make_room(self.arcs if device_arcs is None else device_arcs)
+
+    def _measure(self, lengths: AnyArray) -> None:
+        cupy, rows = cuda(), len(lengths)
+        words = bitmap_words(rows)
+        self.longer = cupy.zeros(words, np.uint32)
+        counts, there = cupy.zeros(rows + 1, np.uint32), cupy.empty(rows, np.uint32)
+        there.set(lengths)  # `asarray` would pin as much host memory
+        rule = np.uint32(self.hold.least), np.uint32(self.hold.shift)
+        sizes = np.uint32(rows), np.uint32(words)
+        steps = Steps(HEAD_SOURCE)
+        steps.launch("measure_heads", 32 * words, *sizes, *rule, there, counts[1:], self.longer)
+        del there
+        self.arcs = int(counts.sum(dtype=np.uint64))
+        if self.arcs >= 1 << 32:
+            raise MemoryBudgetError("2^32 arcs and more are held of all rows at most")
+        self._starts = cupy.cumsum(counts, dtype=np.uint32)
+
+    def _make_room(self, device_arcs: int) -> None:
+        cupy, self.device_arcs = cuda(), self.arcs
+        if device_arcs < self.arcs:
+            # No row is cut in two.
+            most = cupy.asarray(np.array([device_arcs], np.uint32))
+            row = int(cupy.searchsorted(self._starts, most, side="right")[0]) - 1
+            self.device_arcs = int(self._starts[row])
+        self._near = [cupy.empty(self.device_arcs, kind) for kind in (np.uint32, np.float32)]
+        pinned = self.arcs - self.device_arcs
+        self._far = [PinnedArray(pinned, kind) for kind in (np.uint32, np.float32) if pinned]
+        near = [array.data.ptr for array in self._near]
+        far = [array.device.data.ptr for array in self._far] or [int(NULL)] * 2
+        places = [self._starts.data.ptr, self.longer.data.ptr, *near, *far, self.device_arcs]
+        self.places = cupy.asarray(np.array(places, np.uint64))
+        """What kernels are given: `Heads` in ``disk_arcs.cuh``."""
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes in pinned host memory."""
+        return sum(array.host.nbytes for array in self._far)
+
+    def fill(self, rows: TierRows, *, pins: bool = True) -> np.float32:
+        """Bring all heads here, in the order of the tier; the largest weight of rows seen whole.
+
+        Parameters
+        ----------
+        rows
+            Of the same side, with limits: what is fetched of each row, its head or more.
+        pins
+            Whether host memory may be pinned for what is copied.
+
+        Raises
+        ------
+        CorruptStoreError
+            What is fetched is not what was written.
+        """
+        with within_memory("room for what is fetched of the store"):
+            staged, steps = Staged(rows, pins=pins), Steps(TAIL_SOURCE)
+        heaviest = np.zeros(1, np.float32)
+
+        def launch(count: int, fetched: tuple[Any, ...]) -> None:
+            steps.launch("hold_arcs", 32 * count, *fetched, self.places)
+
+        def note(window: Any, begin: int, end: int, columns: tuple[AnyArray, ...]) -> None:
+            heaviest_ends(rows.heads.lengths, window, begin, end, columns[1], heaviest)
+
+        for waiting in rows.rows(whole_set(len(rows.heads.lengths))):
+            staged.scan(rows, waiting, launch, note=note, look=rows.most_look)
+        return np.float32(heaviest[0])
+
+
+@dataclass(frozen=True)
+class DiskSide:
+    """Rows of one side: their heads, and how the others are fetched.
+
+    Parameters
+    ----------
+    rows
+        Of what is in host memory, lengths and places are wanted alone.
+    heads
+        Filled.
+    """
+
+    rows: TierRows
+    heads: DeviceHeads
+
+    def behind(self, bits: Words) -> Iterator[int]:
+        """Window after window of a bitmap's rows that go beyond their heads: how many they are."""
+        rows, hold, word = self.rows, self.heads.hold, 0
+        lengths = rows.heads.lengths
+        while word < len(bits):
+            waiting, word = list_behind(bits, lengths, hold.least, hold.shift, rows.window, word)
+            if waiting:
+                yield waiting

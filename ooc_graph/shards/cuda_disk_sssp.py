@@ -1,0 +1,171 @@
+"""Load what SSSP on a CUDA device keeps of a store's rows within its reach."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+
+from ooc_graph.kernels.cuda_disk_heads import DeviceHeads, DiskSide
+from ooc_graph.kernels.cuda_disk_sssp import CudaDiskSsspSearch, require_columns
+from ooc_graph.kernels.cuda_tier_sssp import SsspHold
+from ooc_graph.kernels.interface import SsspTree
+from ooc_graph.kernels.tier_rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
+from ooc_graph.kernels.tier_sssp_search import Known
+from ooc_graph.layout.stored import Stored
+from ooc_graph.memory.disk import DiskUnits
+from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.plan import HeadRule
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tiers import (
+    Tiered,
+    arrays_of,
+    heaviest_of_long,
+    moved_of,
+    read_lengths,
+    require_stored,
+    side_names,
+    survey_tier,
+)
+from ooc_graph.types import AnyArray
+
+_LENGTH = np.dtype(np.uint32)
+
+
+@dataclass(frozen=True)
+class DiskHold:
+    """What is where, of each side of a graph.
+
+    Parameters
+    ----------
+    hold
+        Arcs of each row that are within the device's reach.
+    batch_units
+        Units of neighbours that are fetched at a time.
+    device_arcs
+        Most of those arcs that stand on the device; the others stand in pinned host memory. None:
+        all of them.
+    kept_bytes
+        Host memory for units that were read.
+    pins
+        Whether host memory may be pinned for what is copied.
+    """
+
+    hold: SsspHold
+    batch_units: int
+    device_arcs: int | None = None
+    kept_bytes: int = 0
+    pins: bool = True
+
+
+@dataclass(frozen=True)
+class CudaDiskSssp:
+    """SSSP searches of a store on a CUDA device.
+
+    Parameters
+    ----------
+    search
+        The device's search.
+    sides
+        What host memory has of the rows: lengths, places and staged units alone.
+    heads
+        What the device has of them, by side.
+    """
+
+    search: CudaDiskSsspSearch
+    sides: tuple[Tiered, ...]
+    heads: tuple[DeviceHeads, ...]
+
+    def run(self, root: int) -> SsspTree:
+        """Search from an internal id; see `CudaDiskSsspSearch`."""
+        return self.search.run(root)
+
+    @property
+    def moved(self) -> Moved:
+        """What was read of the store, loading included."""
+        return moved_of(self.sides)
+
+    def close(self) -> None:
+        """End the threads that read."""
+        for side in self.sides:
+            side.units.close()
+
+
+def load_disk_sssp(
+    graph: Graph,
+    held: DiskHold,
+    head_share: float,
+    *,
+    window: int = WINDOW_ROWS,
+    look: int = FIRST_LOOK,
+) -> CudaDiskSssp:
+    """Read the store once, in order, and keep what searches want within the device's reach.
+
+    Host memory of a side meanwhile is 8 bytes a row, and what is staged; 4 bytes a row stay.
+
+    Parameters
+    ----------
+    graph
+        Opened from a store with light-first rows, ids of 32 bits and weights of float32.
+    held
+        What is kept where.
+    head_share
+        Share of the input tuples at the first 1 % of the rows.
+    window, look
+        See `ooc_graph.kernels.tier_rows.TierRows`.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Memory of the device, or pinned memory, is too small; or there is no such store.
+    UsageError
+        Ids or weights are of other types.
+    CorruptStoreError
+        Names the chunk.
+    """
+    stored, order = require_stored(graph, "sssp")
+    sides: list[Tiered] = []
+    heads: list[DeviceHeads] = []
+    with ExitStack() as undo:
+        for name in side_names(graph):
+            columns = [arrays_of(graph, name, order, c) for c in ("neighbors", "weights")]
+            require_columns(tuple(stored.spec(arrays[0]).dtype for arrays in columns))
+            offsets = arrays_of(graph, name, order, "offsets")
+            lengths, places, first = read_lengths(stored, offsets, graph.rows, _LENGTH)
+            units = _units(stored, columns, first, held)
+            undo.callback(units.close)
+            bare = _bare(lengths, places)
+            heads.append(DeviceHeads(lengths, held.hold, held.device_arcs))
+            heaviest = _fill(heads[-1], bare, units, window, pins=held.pins)
+            sides.append(Tiered(TierRows(bare, units, window, look), units, heaviest))
+            units.keeping = True
+        known = Known(survey_tier(sides[0].rows, head_share), max(side.heaviest for side in sides))
+        both = [DiskSide(s.rows, h) for s, h in zip(sides, heads, strict=True)]
+        search = CudaDiskSsspSearch(both[0], both[-1], known, pins=held.pins)
+        undo.pop_all()
+    return CudaDiskSssp(search, tuple(sides), tuple(heads))
+
+
+def _units(stored: Stored, columns: list[list[str]], first: AnyArray, held: DiskHold) -> DiskUnits:
+    return DiskUnits(
+        stored, columns, first, batch_units=held.batch_units, kept_bytes=held.kept_bytes
+    )
+
+
+def _bare(lengths: AnyArray, places: AnyArray) -> HeadRows:
+    """Rows of which nothing is in host memory but how long they are, and where."""
+    none, weights = np.empty(0, np.uint32), np.empty(0, np.float32)
+    return HeadRows(none, lengths, places, none, weights, weights)
+
+
+def _fill(
+    heads: DeviceHeads, bare: HeadRows, units: DiskUnits, window: int, *, pins: bool
+) -> np.float32:
+    """Bring the heads to where they are kept; the largest weight of all."""
+    short = units.unit_bytes // units.dtypes[0].itemsize
+    limits = HeadRule(heads.hold.least, heads.hold.shift).of(bare.lengths)
+    # What is short is read to its end, where its heaviest arc is.
+    np.copyto(limits, bare.lengths, where=bare.lengths <= short)
+    seen = heads.fill(TierRows(bare, units, window, limits=limits), pins=pins)
+    return max(seen, np.float32(heaviest_of_long(TierRows(bare, units, window), short)))
