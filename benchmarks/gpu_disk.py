@@ -60,6 +60,7 @@ def drop_page_cache(paths: list[Path]) -> None:
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY)
         try:
+            os.fsync(descriptor)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(descriptor)

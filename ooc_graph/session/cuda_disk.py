@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.memory.device_disk_plan import (
     DiskDevicePlan,
@@ -41,7 +41,20 @@ def may_stay(graph: Graph, kernel: str) -> bool:
 
 
 def facts_of(graph: Graph, kernel: str) -> DiskFacts:
-    """What a plan for searches of a graph depends on; reads its offsets."""
+    """What a plan for searches of a graph depends on; reads its offsets.
+
+    Raises
+    ------
+    UsageError
+        There is no such search by this kernel.
+    MemoryBudgetError
+        The graph's rows cannot stay outside memory.
+    """
+    if kernel not in LOADERS:
+        raise UsageError(
+            f"{kernel} does not leave arcs in the store on a CUDA device, but {', '.join(LOADERS)} "
+            "does; use --device cpu"
+        )
     _, order = require_stored(graph, kernel)
     packed = graph.stored.spec(graph.arrays_of(order, "neighbors")[0][0]).packing is not None
     return DiskFacts(kernel, cuda_tiers.known_facts(graph, kernel), graph.shards, packed)

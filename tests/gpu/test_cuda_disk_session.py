@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -127,14 +128,19 @@ def test_refused_device_memory_goes_on_with_less(
     monkeypatch.setattr(cuda_tiers, "may_pin", lambda *_: False)
     monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", 256 << 10)
     least, root = cuda_disk.least_device_bytes(graph, "bfs"), hub(graph)
-    pool = cupy.cuda.MemoryPool()
-    pool.set_limit(size=least)
-    resident.release()
-    with cupy.cuda.using_allocator(pool.malloc):
-        wanted = {"device_memory": least + 16 * graph.rows, "host_memory": 0}
+    wanted = {"device_memory": least + 16 * graph.rows, "host_memory": 0}
+    pool = cupy.get_default_memory_pool()
+    gc.collect()
+    pool.free_all_blocks()
+    before, limit = pool.total_bytes(), pool.get_limit()
+    pool.set_limit(size=before + least)
+    try:
         found = og.bfs(graph, root, device="cuda", **wanted)
-        assert pool.total_bytes() <= least
-        resident.release()
+        assert pool.total_bytes() <= before + least
+        (held,) = resident._held.values()
+        assert held.search.plan.device_bytes == least
+    finally:
+        pool.set_limit(size=limit)
     same(graph, found, root)
 
 

@@ -187,7 +187,10 @@ def test_what_cannot_stay_in_the_store(
     graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert cuda_disk.may_stay(graph, "bfs")
-    assert not cuda_disk.may_stay(graph, "components")
+    for kernel in ("components", "apsp"):
+        assert not cuda_disk.may_stay(graph, kernel)
+        with pytest.raises(UsageError, match=f"{kernel} does not leave arcs in the store"):
+            cuda_disk.load_within(graph, kernel, 1 << 30, 0, 1)
     light = og.build(og.Kronecker(8), tmp_path / "light.zarr", rows="light")
     assert not cuda_disk.may_stay(light, "bfs")
     source, target, weight = og.Kronecker(8).block(0, 1000)
