@@ -65,6 +65,7 @@ class Members:
     def __init__(self, count: int, name: str) -> None:
         self._given: list[_Given] = [SimpleQueue() for _ in range(count)]
         self._threads: list[threading.Thread] = []
+        self._busy: set[int] = set()
         weakref.finalize(self, _end, self._given).atexit = False
         try:
             for number, given in enumerate(self._given):
@@ -81,6 +82,8 @@ class Members:
 
     def give(self, member: int, call: Callable[[], None]) -> None:
         """Have a thread make a call after those that it was given before; it must not raise."""
+        # First: an interrupt behind the call is to leave nobody out of those that are waited for.
+        self._busy.add(member)
         self._given[member].put(call)
 
     def wait(self, interrupted: Callable[[], None] | None = None) -> None:
@@ -92,7 +95,7 @@ class Members:
             Called at every interrupt meanwhile; the first is raised when all are done.
         """
         first: BaseException | None = None
-        has_passed = [False] * len(self._given)
+        has_passed = [member not in self._busy for member in range(len(self._given))]
         while not all(has_passed):
             try:
                 self._pass(has_passed)
@@ -100,6 +103,7 @@ class Members:
                 first = first or error
                 if interrupted is not None:
                     interrupted()
+        self._busy.clear()
         if first is not None:
             raise first
 
@@ -116,7 +120,7 @@ class Members:
                 has_passed[member] = True
                 door.release()
 
-            self.give(member, leave)
+            self._given[member].put(leave)
             door.acquire()
 
     def close(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from ooc_graph.kernels.cuda_many import Columns, CudaManySearch
 from ooc_graph.kernels.cuda_modules import cuda
 from ooc_graph.kernels.cuda_pinned import pinned_buffer
+from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, IntArray
 
 PART_BYTES = 64 << 20
@@ -70,7 +70,7 @@ class HostAnswers:
         copied = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
         waiting: list[tuple[int, slice]] = []
         try:
-            with ThreadPoolExecutor(self._threads) as executor:
+            with Threads(self._threads) as executor:
                 for number, low in enumerate(range(0, len(sources), length)):
                     slot, part = number % 2, slice(low, min(low + length, len(sources)))
                     if number > 1:
@@ -117,7 +117,7 @@ class HostAnswers:
 
     def _drain(
         self,
-        executor: ThreadPoolExecutor,
+        executor: Threads,
         copied: list[Any],
         answer: AnyArray,
         slot: int,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda_modules import cuda
+from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, Rows
 
 _MAPPED = 2  # cudaHostRegisterMapped
@@ -107,7 +107,10 @@ class _Pinned:
             with suppress(OSError):  # where the system has none, small pages do
                 self.pages.madvise(mmap.MADV_HUGEPAGE)
         view = np.frombuffer(self.pages, np.uint8)
-        _touch(view, threads)
+        try:
+            _touch(view, threads)
+        except MemoryError as error:
+            raise _refused(bytes_, error, "free some, or") from error
         begin = view.ctypes.data
         try:
             runtime.hostRegister(begin, bytes_, _MAPPED)
@@ -122,7 +125,7 @@ def _touch(view: AnyArray, threads: int) -> None:
     def piece(begin: int) -> None:
         view[begin : begin + _PIECE_BYTES : _PAGE_BYTES] = 0
 
-    with ThreadPoolExecutor(threads) as pool:
+    with Threads(threads) as pool:
         list(pool.map(piece, range(0, len(view), _PIECE_BYTES)))
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -26,7 +26,7 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.packing import unit_length
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.moved import Meter, Moved
-from ooc_graph.threads import Threads
+from ooc_graph.threads import Members, raise_first
 from ooc_graph.types import AnyArray, IntArray
 
 READERS = 4
@@ -219,7 +219,9 @@ class DiskUnits:
         """Whether units that are read are kept; those of a first pass over all are not worth it."""
         self._slots = [np.full(column.units, -1, np.int32) for column in self._columns]
         self._threads = readers
-        self._readers = Threads(readers, thread_name_prefix="ooc-graph-reader")
+        self._readers = Members(readers, "ooc-graph-reader")
+        self._errors: list[BaseException] = []
+        self._got: list[int] = []
 
     @property
     def moved(self) -> Moved:
@@ -233,14 +235,13 @@ class DiskUnits:
         self, batches: Iterator[Sequence[IntArray]]
     ) -> Generator[tuple[AnyArray, ...], None, None]:
         """Give batch after batch of units; see `ooc_graph.kernels.tier_rows.Units`."""
-        pending: list[Future[int]] = []
         turn = 0
         try:
             units = next(batches, None)
             if units is not None:
-                self._begin(units, turn, pending)
+                self._begin(units, turn)
             while units is not None:
-                self._finish(units, turn, pending)
+                self._finish(units, turn)
                 staged = tuple(
                     buffer[: len(wanted) * self.unit_bytes].view(dtype)
                     for buffer, wanted, dtype in zip(
@@ -249,17 +250,17 @@ class DiskUnits:
                 )
                 turn = 1 - turn
                 units = next(batches, None)
-                pending.clear()
                 if units is not None:
-                    self._begin(units, turn, pending)
+                    self._begin(units, turn)
                 yield staged
         finally:
             # Nothing may be reading into the buffers when they are used again.
             with self._meter.waiting():
-                wait(pending)
+                self._readers.wait()
+            self._errors.clear()
 
-    def _begin(self, batch: Sequence[IntArray], turn: int, pending: list[Future[int]]) -> None:
-        """Have the batch's units read, note it in ``pending``; `_finish` copies what is kept."""
+    def _begin(self, batch: Sequence[IntArray], turn: int) -> None:
+        """Have the batch's units read; `_finish` copies what is kept."""
         reads: list[tuple[_Column, int, memoryview]] = []
         for column, units, slots, buffer in zip(
             self._columns, batch, self._slots, self._buffers[turn], strict=True
@@ -274,13 +275,15 @@ class DiskUnits:
         self._moved.requests += len(reads)
         shares = min(self._threads, len(reads))
         bounds = [len(reads) * share // shares for share in range(shares + 1)] if reads else []
-        for begin, end in pairwise(bounds):
-            pending.append(self._readers.submit(self._read, reads[begin:end]))
+        self._got = [0] * shares
+        for share, (begin, end) in enumerate(pairwise(bounds)):
+            self._readers.give(share, partial(self._read, share, reads[begin:end]))
 
-    def _finish(self, batch: Sequence[IntArray], turn: int, pending: list[Future[int]]) -> None:
+    def _finish(self, batch: Sequence[IntArray], turn: int) -> None:
         with self._meter.waiting():
-            got = [future.result() for future in pending]
-        self._moved.bytes += sum(got)
+            self._readers.wait()
+        raise_first(self._errors)
+        self._moved.bytes += sum(self._got)
         for units, slots, buffer in zip(batch, self._slots, self._buffers[turn], strict=True):
             staged = buffer.reshape(-1, self.unit_bytes)
             kept = self._kept.reshape(-1, self.unit_bytes)
@@ -299,17 +302,18 @@ class DiskUnits:
             self._used = begin + len(new)
             slots[units[new]] = np.arange(begin, begin + len(new))
 
-    def _read(self, reads: Sequence[tuple[_Column, int, memoryview]]) -> int:
-        """Read stretches of units one after the other; their bytes."""
-        got = 0
-        for column, unit, data in reads:
-            with self._meter.reading(len(data) // self.unit_bytes):
-                got += column.read(unit, data)
-        return got
+    def _read(self, share: int, reads: Sequence[tuple[_Column, int, memoryview]]) -> None:
+        """Read stretches of units one after the other, and note their bytes."""
+        try:
+            for column, unit, data in reads:
+                with self._meter.reading(len(data) // self.unit_bytes):
+                    self._got[share] += column.read(unit, data)
+        except BaseException as error:  # noqa: BLE001 -- raised by the thread that waits
+            self._errors.append(error)
 
     def close(self) -> None:
         """End the threads."""
-        self._readers.shutdown()
+        self._readers.close()
 
 
 def _ordinary(bytes_: int) -> AnyArray:

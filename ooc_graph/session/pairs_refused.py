@@ -45,20 +45,21 @@ def with_less(
     while True:
         try:
             return run(plan)
-        except MemoryError:
-            refused = plan
+        except MemoryError as error:
+            refused, why = plan, str(error)
         # Only now: the frames of the error kept what they had of the memory.
         place.release()
-        plan = reckoned(what, partial(_smaller, what, smaller, refused), place)
+        plan = reckoned(what, partial(_smaller, what, smaller, refused, why), place)
         progress.note(_note(what, plan))
 
 
-def _smaller(what: str, smaller: Callable[[Plan], Plan | None], refused: Plan) -> Plan:
+def _smaller(what: str, smaller: Callable[[Plan], Plan | None], refused: Plan, why: str) -> Plan:
     plan = smaller(refused)
     if plan is None:
+        # It may be a thread that was refused: then more memory is of no use.
         raise MemoryBudgetError(
             f"{what} needs {refused.needed_bytes:,} bytes at least in one worker, and the system "
-            "refuses them"
+            f"refuses them{f' ({why})' if why else ''}"
         )
     return plan
 

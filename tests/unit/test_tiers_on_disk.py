@@ -243,7 +243,9 @@ def test_readers_end_where_loading_fails(stores, monkeypatch):
     monkeypatch.setattr(tiers, "_fill", fail_late)
     with pytest.raises(MemoryError):
         loaded(graph, "bfs", HeadRule(1))
-    assert [units._readers._shutdown for units in made] == [True, True]
+    threads = [thread for units in made for thread in units._readers._threads]
+    assert threads
+    assert not any(thread.is_alive() for thread in threads)
 
 
 @pytest.mark.usefixtures("tiny")
