@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ooc_graph.types import Shard
 
 _KERNELS = "bfs", "sssp"
-COUNT_BUS = False
+COUNT_BUS = True
 """Whether searches count what they ask of pinned memory. `benchmarks/gpu_tiers.py --count-bus`
 measures what that costs them."""
 # Of a device's memory without a limit: what is left to the driver, and to others.

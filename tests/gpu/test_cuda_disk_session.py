@@ -138,7 +138,8 @@ def test_refused_device_memory_goes_on_with_less(
         found = og.bfs(graph, root, device="cuda", **wanted)
         assert pool.total_bytes() <= before + least
         (held,) = resident._held.values()
-        assert held.search.plan.device_bytes == least
+        # A plan is what is used at most: one above the least may do.
+        assert least <= held.search.plan.device_bytes < wanted["device_memory"]
     finally:
         pool.set_limit(size=limit)
     same(graph, found, root)
