@@ -208,7 +208,7 @@ def test_chunks_that_are_written_stay(
     real, said, refused = pair_tasks._search, Said(), [0, 0]
     counting = threading.Lock()
 
-    def search(task: Any, places: Any) -> Any:
+    def search(*given: Any) -> Any:
         """Refuse once before the first note and once after it, each time after a few searches."""
         with counting:
             turn = sum("refused" in note for note in said.notes)
@@ -216,7 +216,7 @@ def test_chunks_that_are_written_stay(
                 refused[turn] += 1
                 if refused[turn] == (10, 5)[turn]:
                     raise MemoryError("no room")
-        return real(task, places)
+        return real(*given)
 
     monkeypatch.setattr(pair_tasks, "finish_unit", finishing)
     monkeypatch.setattr(pair_tasks, "_search", search)
@@ -239,8 +239,8 @@ def test_answers_that_are_found_stay(
     sources: list[int] = []
     search = Refusing(pair_tasks._search, {10, 20})
 
-    def searching(task: Any, places: Any) -> Any:
-        found = search(task, places)
+    def searching(task: Any, places: Any, *rest: Any) -> Any:
+        found = search(task, places, *rest)
         sources.extend(places.tolist())
         return found
 
@@ -354,10 +354,10 @@ def test_memory_refused_to_a_worker_is_done_without(store: Path, tmp_path: Path)
 
         search = tasks._search
 
-        def refusing(task: Any, places: Any) -> Any:
+        def refusing(task: Any, places: Any, *rest: Any) -> Any:
             if not task.budget_bytes and len(places):
                 raise MemoryError("no room")
-            return search(task, places)
+            return search(task, places, *rest)
 
         tasks._search = refusing
 

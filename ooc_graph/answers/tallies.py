@@ -31,25 +31,28 @@ class SourceTallies:
     """
 
     def __init__(self, tallies: IntArray, sources: IntArray, ids: Ids, asked: Asked) -> None:
-        is_within = asked.cutoff is None or asked.cutoff >= 0
-        is_own = own_columns(sources, asked) >= 0
-        found = np.zeros((len(sources), tallies.shape[1]), np.int64)
-        # A source without arcs reaches itself, too: at level 0, in the first bin.
-        found[is_own, 0] = 1
-        found[is_own, _COLUMNS : _COLUMNS + 1] = 1
-        found[ids.internal_of[sources] >= 0] = tallies if is_within else 0
-        self._found, self._is_own = found, is_own
+        self._is_within = asked.cutoff is None or asked.cutoff >= 0
+        self._is_own = own_columns(sources, asked) >= 0
+        has_row = ids.internal_of[sources] >= 0
+        self._row = np.where(has_row, np.cumsum(has_row) - 1, -1)
+        self._tallies = tallies
         self._all_vertices = len(ids.internal_of)
 
     def part(self, start: int, stop: int) -> SourceTallies:
         """Some of the sources."""
         part = copy(self)
-        part._found, part._is_own = self._found[start:stop], self._is_own[start:stop]
+        part._row, part._is_own = self._row[start:stop], self._is_own[start:stop]
         return part
 
     def reduced(self, reduce: str) -> list[Reduced]:
         """Each source's levels reduced."""
-        rows = zip(self._found.tolist(), self._is_own.tolist(), strict=True)
+        found = np.zeros((len(self._row), self._tallies.shape[1]), np.int64)
+        # A source without arcs reaches itself, too: at level 0, in the first bin.
+        found[self._is_own, 0] = 1
+        found[self._is_own, _COLUMNS : _COLUMNS + 1] = 1
+        has_row = self._row >= 0
+        found[has_row] = self._tallies[self._row[has_row]] if self._is_within else 0
+        rows = zip(found.tolist(), self._is_own.tolist(), strict=True)
         return [self._reduced(reduce, row, is_own) for row, is_own in rows]
 
     def _reduced(self, reduce: str, row: list[int], is_own: bool) -> Reduced:

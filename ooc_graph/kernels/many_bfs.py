@@ -244,11 +244,14 @@ def _search(
 ) -> bool:
     """Go from level to level until nothing is found, or the last one that is wanted.
 
-    Returns whether it came to the end; else some batch was not worth it.
+    Returns whether it came to the end; else some batch was not worth it, or the launch was given
+    up, and nothing that was found may be used.
     """
     is_told = len(answer) > 0
     depth, open_arcs = 0, len(into.neighbors)
-    while atomic_load(control, ABORT) == 0:
+    while True:
+        if atomic_load(control, ABORT) != 0:
+            return False
         arcs, filled, planes = _settle(out, into, batch, wanted, depth, answer, is_told)
         open_arcs -= filled
         if not is_told:
@@ -269,9 +272,8 @@ def _search(
 
 
 @kernel
-def search_batches(
+def search_batch(
     thread: int,
-    threads: int,  # noqa: ARG001
     control: Any,
     out: Any,
     into: Any,
@@ -283,8 +285,11 @@ def search_batches(
     answer: Any,
     tallies: Any,
     finished: Any,
-) -> None:
-    """Search batch after batch, each on one thread, until one is not worth it.
+) -> Any:
+    """Search the next batch on the calling thread.
+
+    Returns the place of its first source; -1 if no batch is left, one was not worth it, or the
+    launch was given up.
 
     Parameters
     ----------
@@ -318,14 +323,18 @@ def search_batches(
         states.counts[thread],
     )
     lanes = options[LANES_NOW]
-    while atomic_load(control, ABORT) == 0 and atomic_load(control, GIVEN_UP) == 0:
-        first = atomic_add(control, CHUNK, lanes)
-        if first >= len(sources):
-            break
-        end = min(first + lanes, len(sources))
-        mine = answer[first:end]
-        for lane in range(len(mine)):
-            mine[lane, :] = far[0]
-        _begin(batch, sources[first:end])
-        told = tallies[first:end]
-        finished[first // lanes] = _search(control, out, into, batch, wanted, options, mine, told)
+    if atomic_load(control, ABORT) != 0 or atomic_load(control, GIVEN_UP) != 0:
+        return -1
+    first = atomic_add(control, CHUNK, lanes)
+    if first >= len(sources):
+        return -1
+    end = min(first + lanes, len(sources))
+    mine = answer[first:end]
+    for lane in range(len(mine)):
+        mine[lane, :] = far[0]
+    _begin(batch, sources[first:end])
+    counted = tallies[first:end]
+    if not _search(control, out, into, batch, wanted, options, mine, counted):
+        return -1
+    finished[first // lanes] = True
+    return first

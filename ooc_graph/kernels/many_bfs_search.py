@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.bitmap import WORD_BITS, pack_bits, words_for
-from ooc_graph.kernels.many_bfs import BINS, LANES, PLANES, WORDS, Batch, Neighbors, search_batches
+from ooc_graph.kernels.many_bfs import BINS, LANES, PLANES, WORDS, Batch, Neighbors, search_batch
 from ooc_graph.kernels.many_bfs_singly import BfsSideBySide, tally_levels, write_levels
 from ooc_graph.kernels.many_search import even_lanes
 from ooc_graph.kernels.team import Team, new_control
-from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
+from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows, Told
 
 FEW_LANES = 32
 """A batch of fewer sources is not even tried."""
@@ -64,6 +64,7 @@ class CpuManyBfs:
         *,
         lanes: int = LANES,
         most: int | None = None,
+        told: Told | None = None,
     ) -> AnyArray:
         """Levels of all vertices from each of the internal ids ``sources``.
 
@@ -77,6 +78,8 @@ class CpuManyBfs:
             Most sources of a batch.
         most
             The last level that is wanted; None: all.
+        told
+            Hears of sources when their rows are in ``answer``.
 
         Returns
         -------
@@ -88,9 +91,9 @@ class CpuManyBfs:
         last = INT32_UNREACHED - 1 if most is None else most
         nothing = np.empty((0, BINS), np.int64)
         nobody = np.zeros(self.vertices, np.bool_)
-        left = self._batches(sources, lanes, [last, 1], nobody, answer, nothing)
-        places, rows = np.flatnonzero(left), answer
-        self._singly(sources[places], lambda at, level: write_levels(level, last, rows[places[at]]))
+        left = self._batches(sources, lanes, [last, 1], nobody, answer, nothing, told)
+        rows = answer
+        self._singly(sources, left, lambda at, level: write_levels(level, last, rows[at]), told)
         return answer
 
     def tally(
@@ -102,6 +105,8 @@ class CpuManyBfs:
         wanted: AnyArray | None = None,
         bins: int = 0,
         width: int = 1,
+        tallies: IntArray | None = None,
+        told: Told | None = None,
     ) -> IntArray:
         """Count the vertices that each source reaches, without a matrix of levels.
 
@@ -113,6 +118,10 @@ class CpuManyBfs:
             bool (vertices,): which vertices count; None: all.
         bins, width
             Bins of levels, each so wide; the last one has all beyond.
+        tallies
+            As `empty_tallies` makes them, to write to.
+        told
+            Hears of sources when they are counted.
 
         Returns
         -------
@@ -122,14 +131,17 @@ class CpuManyBfs:
         """
         chosen = np.ones(self.vertices, np.bool_) if wanted is None else wanted
         last = INT32_UNREACHED - 1 if most is None else most
-        tallies = np.zeros((len(sources), BINS + bins), np.int64)
+        if tallies is None:
+            tallies = empty_tallies(len(sources), bins)
         nothing = np.empty((0, self.vertices), np.int32)
-        left = self._batches(sources, lanes, [last, width], chosen, nothing, tallies)
+        left = self._batches(sources, lanes, [last, width], chosen, nothing, tallies, told)
         tallies[left] = 0
-        places = np.flatnonzero(left)
+        rows = tallies
         self._singly(
-            sources[places],
-            lambda at, level: tally_levels(level, last, chosen, width, tallies[places[at]]),
+            sources,
+            left,
+            lambda at, level: tally_levels(level, last, chosen, width, rows[at]),
+            told,
         )
         return tallies
 
@@ -141,6 +153,7 @@ class CpuManyBfs:
         wanted: AnyArray,
         answer: AnyArray,
         tallies: IntArray,
+        told: Told | None,
     ) -> AnyArray:
         """Search by batches as long as they are worth it; whose sources are left, bool (sources,).
 
@@ -151,9 +164,7 @@ class CpuManyBfs:
         if self._is_thin or not len(sources) or each < min(FEW_LANES, lanes):
             return np.ones(len(sources), np.bool_)
         finished = np.zeros(-(-len(sources) // each), np.bool_)
-        self._team.launch(
-            search_batches,
-            new_control(),
+        given = (
             self._out,
             self._into,
             _states(self.vertices, self._team.threads),
@@ -165,13 +176,40 @@ class CpuManyBfs:
             tallies,
             finished,
         )
+
+        def batches(thread: int, _: int, control: IntArray) -> None:
+            while (first := search_batch(thread, control, *given)) >= 0:
+                if told is not None:
+                    told(first, min(first + each, len(sources)))
+
+        self._team.launch(batches, new_control())
         # Of few sources it says little: more of them may meet.
         self._is_thin = not finished.all() and each >= WORD_BITS
         return np.repeat(~finished, each)[: len(sources)]
 
-    def _singly(self, sources: IntArray, take: Callable[[int, AnyArray], None]) -> None:
-        if len(sources):
-            BfsSideBySide(*self._rows, min(self._team.threads, len(sources))).each(sources, take)
+    def _singly(
+        self,
+        sources: IntArray,
+        left: AnyArray,
+        take: Callable[[int, AnyArray], None],
+        told: Told | None,
+    ) -> None:
+        """Search one by one from the sources that are ``left``, and have their levels taken."""
+        places = np.flatnonzero(left).tolist()
+
+        def found(at: int, level: AnyArray) -> None:
+            take(places[at], level)
+            if told is not None:
+                told(places[at], places[at] + 1)
+
+        if places:
+            threads = min(self._team.threads, len(places))
+            BfsSideBySide(*self._rows, threads).each(sources[left], found)
+
+
+def empty_tallies(sources: int, bins: int) -> IntArray:
+    """What `CpuManyBfs.tally` writes to: int64 (sources, 3 + bins), zeros."""
+    return np.zeros((sources, BINS + bins), np.int64)
 
 
 def _neighbors(rows: Rows) -> Neighbors:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from time import perf_counter
 
 from ooc_graph.kernels import floyd_warshall
-from ooc_graph.kernels.many_search import CpuManySearch
+from ooc_graph.kernels.many_search import CpuManySearch, even_lanes
 from ooc_graph.kernels.many_singly import SideBySide
 from ooc_graph.kernels.many_sssp import RELAXED
-from ooc_graph.types import AnyArray, IntArray, Rows
+from ooc_graph.kernels.side_by_side import side_by_side
+from ooc_graph.types import AnyArray, IntArray, Rows, Told
 
 MANY_RELAXED = 8.0
 """Relaxations of an arc in a batch from which single searches are tried."""
@@ -68,7 +69,12 @@ class Chooser:
         self._expected, self._closing = max(self._expected, sources), closing
 
     def run(
-        self, sources: IntArray, answer: AnyArray, lanes: int, potential: AnyArray | None = None
+        self,
+        sources: IntArray,
+        answer: AnyArray,
+        lanes: int,
+        potential: AnyArray | None = None,
+        told: Told | None = None,
     ) -> None:
         """Search from each source; distances become the rows of ``answer`` (sources, rows).
 
@@ -78,6 +84,8 @@ class Chooser:
             Most sources in a batch.
         potential
             (rows,): what the weights were shifted by; distances are given without it.
+        told
+            Hears of sources when their rows are in ``answer``.
         """
         done = 0
         first = lanes * self._threads
@@ -89,13 +97,32 @@ class Chooser:
             done = self._try(sources, answer, first, lanes, potential)
             # Not before: a trial that was interrupted has chosen nothing.
             self._decided = True
+            # Nor before its end: who hears of them takes time, too.
+            self._tell(told, 0, done, lanes)
+        rest = told and (lambda begin, end: told(done + begin, done + end))
         if self.closed is not None:
             self.closed.run(sources[done:], answer[done:], potential)
+            self._tell(told, done, len(sources), lanes)
         elif self.side_by_side is not None:
-            self.side_by_side.run(sources[done:], answer[done:], potential)
+            self.side_by_side.run(sources[done:], answer[done:], potential, rest)
         else:
             self._search.expect(self._expected)
-            self._search.run(sources[done:], answer[done:], lanes=lanes, potential=potential)
+            self._search.run(
+                sources[done:], answer[done:], lanes=lanes, potential=potential, told=rest
+            )
+
+    def _tell(self, told: Told | None, begin: int, end: int, lanes: int) -> None:
+        """Tell of sources from one to before another, by all threads."""
+        if told is None or begin == end:
+            return
+        # As many at a time as a batch has, or all threads have some.
+        length = even_lanes(end - begin, lanes, self._threads)
+        firsts = range(begin, end, length)
+
+        def tell(_: int, index: int) -> None:
+            told(firsts[index], min(firsts[index] + length, end))
+
+        side_by_side(self._threads, len(firsts), tell)
 
     def _try(
         self,

@@ -13,7 +13,7 @@ from ooc_graph.kernels.many_search import LANES, CpuManySearch
 from ooc_graph.kernels.sssp_push import LightRows
 from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import Team
-from ooc_graph.types import AnyArray, IntArray, Rows
+from ooc_graph.types import AnyArray, IntArray, Rows, Told
 
 
 class CpuJohnson:
@@ -61,7 +61,7 @@ class CpuJohnson:
             longest = longest_reweighted(plain, by)
             out = as_rows(reweighted(plain, by, into=False))
             into = as_rows(reweighted(plain_rows(into), by, into=True))
-        self._team, self._lanes = team, lanes
+        self._lanes = lanes
         self.search = CpuManySearch(out, into, team, lanes, longest)
         self.chooser: Chooser | None = None
         if tuples is not None:
@@ -71,6 +71,11 @@ class CpuJohnson:
     def dtype(self) -> np.dtype[Any]:
         """Type of the distances."""
         return self.search.dtype
+
+    @property
+    def vertices(self) -> int:
+        """Rows of the graph."""
+        return self.search.vertices
 
     @property
     def is_closed(self) -> bool:
@@ -96,40 +101,74 @@ class CpuJohnson:
             self.search.expect(sources)
 
     def run(
-        self, sources: IntArray, answer: AnyArray | None = None, *, lanes: int | None = None
+        self,
+        sources: IntArray,
+        answer: AnyArray | None = None,
+        *,
+        lanes: int | None = None,
+        told: Told | None = None,
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``; see `CpuManySearch.run`."""
+        if answer is None:
+            answer = np.empty((len(sources), self.search.vertices), self.dtype)
         potential = None if self.potentials is None else self.potentials.potential
-        return self._search(sources, answer, lanes, potential)
+        self._search(sources, answer, lanes, potential, told)
+        return answer
+
+    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
+        """Arrays for distances from so many sources, and for their parents."""
+        shape = sources, self.search.vertices
+        return np.empty(shape, self.dtype), np.empty(shape, self.search.rows[0].neighbors.dtype)
 
     def run_with_parents(
-        self, sources: IntArray, *, lanes: int | None = None
+        self,
+        sources: IntArray,
+        answers: tuple[AnyArray, AnyArray] | None = None,
+        *,
+        lanes: int | None = None,
+        told: Told | None = None,
     ) -> tuple[AnyArray, AnyArray]:
         """Distances as `run` gives them, and parents: ids (sources, vertices).
 
         A source is its own parent; all ones: not reached. Without negative weights parents are
         those of single searches.
+
+        Parameters
+        ----------
+        answers
+            Arrays as `empty` makes them, to write to.
+        told
+            Hears of sources when their distances and parents are there.
         """
-        answer = self._search(sources, None, lanes)
-        parents = find_parents(*self.search.rows, self._team, sources, answer)
-        if self.potentials is not None:
-            restore(answer, self.potentials.potential, sources, unreached(answer.dtype)[0])
+        answer, parents = self.empty(len(sources)) if answers is None else answers
+        # Which finds those of the sources that it has searched from.
+        alone, far = Team(1), unreached(answer.dtype)[0]
+
+        def found(begin: int, end: int) -> None:
+            part = slice(begin, end)
+            some = sources[part], answer[part]
+            find_parents(*self.search.rows, alone, *some, parents[part])
+            if self.potentials is not None:
+                restore(some[1], self.potentials.potential, some[0], far)
+            if told is not None:
+                told(begin, end)
+
+        self._search(sources, answer, lanes, None, found)
         return answer, parents
 
     def _search(
         self,
         sources: IntArray,
-        answer: AnyArray | None,
+        answer: AnyArray,
         lanes: int | None,
-        potential: AnyArray | None = None,
-    ) -> AnyArray:
+        potential: AnyArray | None,
+        told: Told | None,
+    ) -> None:
         """Distances; in the weights that are searched where no potential is given to take away."""
-        if answer is None:
-            answer = np.empty((len(sources), self.search.vertices), self.dtype)
         if self.chooser is None:
-            return self.search.run(sources, answer, lanes=lanes, potential=potential)
-        self.chooser.run(sources, answer, lanes or self._lanes, potential)
-        return answer
+            self.search.run(sources, answer, lanes=lanes, potential=potential, told=told)
+        else:
+            self.chooser.run(sources, answer, lanes or self._lanes, potential, told)
 
 
 def longest_reweighted(plain: LightRows, potential: AnyArray) -> int | None:

@@ -113,7 +113,12 @@ def parents_of_sources(
 
 
 def find_parents(
-    out: LightRows, into: LightRows, team: Team, sources: IntArray, answer: AnyArray
+    out: LightRows,
+    into: LightRows,
+    team: Team,
+    sources: IntArray,
+    answer: AnyArray,
+    parents: AnyArray | None = None,
 ) -> AnyArray:
     """Parents of the searches from ``sources``: ids (sources, rows), all ones where unreached.
 
@@ -125,6 +130,8 @@ def find_parents(
         Threads that share the sources.
     answer
         (sources, rows): final distances.
+    parents
+        Ids (sources, rows) to write to.
 
     Raises
     ------
@@ -132,7 +139,8 @@ def find_parents(
         The graph's out- and in-arcs contradict each other.
     """
     rows, ids, dtype = answer.shape[1], out.neighbors.dtype, answer.dtype
-    parents = np.empty(answer.shape, ids)
+    if parents is None:
+        parents = np.empty(answer.shape, ids)
     shape, words = (team.threads, rows), (team.threads, words_for(rows))
     scratch = Scratch(
         np.empty(shape, ids),

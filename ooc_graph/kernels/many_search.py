@@ -10,12 +10,12 @@ from ooc_graph.errors import InputError
 from ooc_graph.kernels import many_prune
 from ooc_graph.kernels.bitmap import WORD_BITS, words_for
 from ooc_graph.kernels.lanes import lanes_for
-from ooc_graph.kernels.many_sssp import Batch, search_batches
+from ooc_graph.kernels.many_sssp import Batch, search_batch
 from ooc_graph.kernels.sssp_push import LightRows
 from ooc_graph.kernels.sssp_search import distance_dtype, overflow_error, sums_may_overflow
 from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import Team, new_control
-from ooc_graph.types import AnyArray, IntArray, Rows
+from ooc_graph.types import AnyArray, IntArray, Rows, Told
 
 INTEGER_TOP = 1 << 61
 """Integer distances stay below; what is not reached lies at it, what never will be at twice it."""
@@ -100,6 +100,7 @@ class CpuManySearch:
         lanes: int | None = None,
         potential: AnyArray | None = None,
         pruning: bool = True,
+        told: Told | None = None,
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``.
 
@@ -115,6 +116,8 @@ class CpuManySearch:
             (vertices,): what the weights were shifted by; distances are given without it.
         pruning
             Whether arcs that nobody needs are dropped first if so many sources pay for it.
+        told
+            Hears of every batch when its rows are in ``answer``.
 
         Returns
         -------
@@ -128,7 +131,7 @@ class CpuManySearch:
             self.expect(len(sources))
         out, into = (self._out, self._into) if self._pruned is None else self._pruned
         if len(sources):
-            self._search(out, into, sources, answer, lanes or self._lanes, potential)
+            self._search(out, into, sources, answer, lanes or self._lanes, potential, told)
         return answer
 
     def _search(
@@ -139,14 +142,13 @@ class CpuManySearch:
         answer: AnyArray,
         most: int,
         potential: AnyArray | None = None,
+        told: Told | None = None,
     ) -> None:
         dtype = answer.dtype
         lanes = even_lanes(len(sources), most, self._team.threads)
         states = _states(self.vertices, dtype, lanes, self._team.threads)
         step, far = np.array([step_of(out, dtype)], dtype), unreached(dtype)
-        self._team.launch(
-            search_batches,
-            new_control(),
+        given = (
             into,
             out,
             leaves_of(out, into),
@@ -157,6 +159,14 @@ class CpuManySearch:
             sources,
             answer,
         )
+        lanes = states.distance.shape[2]
+
+        def batches(thread: int, _: int, control: IntArray) -> None:
+            while (first := search_batch(thread, control, *given)) >= 0:
+                if told is not None:
+                    told(first, min(first + lanes, len(sources)))
+
+        self._team.launch(batches, new_control())
         self.counts += states.counts
 
     def _prune(self) -> tuple[LightRows, LightRows]:

@@ -15,7 +15,7 @@ from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch, suits_near_
 from ooc_graph.kernels.sssp_search import CpuSsspSearch
 from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import Team
-from ooc_graph.types import AnyArray, IntArray, Rows
+from ooc_graph.types import AnyArray, IntArray, Rows, Told
 
 
 class SideBySide:
@@ -48,12 +48,22 @@ class SideBySide:
         """Searches at a time."""
         return len(self._searches)
 
-    def run(self, sources: IntArray, answer: AnyArray, potential: AnyArray | None) -> None:
+    def run(
+        self,
+        sources: IntArray,
+        answer: AnyArray,
+        potential: AnyArray | None,
+        told: Told | None = None,
+    ) -> None:
         """As `Chooser.run`."""
+        far = unreached(answer.dtype)[0]
 
         def search(thread: int, place: int) -> None:
             answer[place] = self._searches[thread].run(int(sources[place])).distance
+            if potential is not None:
+                part = slice(place, place + 1)
+                restore(answer[part], potential, sources[part], far)
+            if told is not None:
+                told(place, place + 1)
 
         side_by_side(self.threads, len(sources), search)
-        if potential is not None:
-            restore(answer, potential, sources, unreached(answer.dtype)[0])

@@ -259,9 +259,8 @@ def publish(batch: Any, sources: Any, answer: Any, far: Any, potential: Any) -> 
 
 
 @kernel
-def search_batches(
+def search_batch(
     thread: int,
-    threads: int,  # noqa: ARG001
     control: Any,
     into: Any,
     out: Any,
@@ -272,8 +271,10 @@ def search_batches(
     potential: Any,
     sources: Any,
     answer: Any,
-) -> None:
-    """Search batch after batch, each on one thread, until all sources have their row.
+) -> Any:
+    """Search the next batch on the calling thread: its sources have their rows then.
+
+    Returns the place of its first source, -1 if no batch is left or the launch was given up.
 
     ``leaves`` lists rows that no shortest path leads through. Every array of ``states`` is that of
     a `Batch` once for every thread, ``step`` and ``far`` are arrays (1,) of the distances' dtype,
@@ -291,12 +292,14 @@ def search_batches(
         states.counts[thread],
     )
     lanes = batch.distance.shape[1]
-    while atomic_load(control, ABORT) == 0:
-        first = atomic_add(control, CHUNK, lanes)
-        if first >= len(sources):
-            break
-        end = min(first + lanes, len(sources))
-        begin(out, batch, leaves, sources[first:end])
-        settle(out, batch, step[0])
-        _finish(into, batch, leaves)
-        publish(batch, sources[first:end], answer[first:end], far[0], potential)
+    if atomic_load(control, ABORT) != 0:
+        return -1
+    first = atomic_add(control, CHUNK, lanes)
+    if first >= len(sources):
+        return -1
+    end = min(first + lanes, len(sources))
+    begin(out, batch, leaves, sources[first:end])
+    settle(out, batch, step[0])
+    _finish(into, batch, leaves)
+    publish(batch, sources[first:end], answer[first:end], far[0], potential)
+    return first

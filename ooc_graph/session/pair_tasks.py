@@ -24,6 +24,7 @@ from ooc_graph.errors import (
     UsageError,
 )
 from ooc_graph.kernels.given_up import leave_if_given_up
+from ooc_graph.kernels.many_bfs_search import empty_tallies
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.units import finish_unit
@@ -32,9 +33,10 @@ from ooc_graph.session import resident
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
 from ooc_graph.session.pair_device import SUMMED, internal_ids, on_device
+from ooc_graph.session.pairs_recorded import Recording
 from ooc_graph.session.source_tiers import ONE_BY_ONE, note_on_device
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
+from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Told
 
 Answer = TypeVar("Answer")
 
@@ -194,7 +196,7 @@ def _found(task: PairsTask, rows: Rows, sources: int) -> tuple[AnyArray, ...] | 
 
 
 def write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
-    """Search from the sources of some chunks and write these.
+    """Search from the sources of some chunks, and write each of these when it is found.
 
     Parameters
     ----------
@@ -209,22 +211,14 @@ def write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
 def _write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
     assert task.folder is not None
     assert task.attempt is not None
-    (rows, moved), length = _search(task, places), task.spec.chunk
-    for start in range(0, len(places), length):
-        part = rows.part(start, min(start + length, len(places)))
-        number = first + start // length
-        facts: dict[str, Any] = {}
-        if task.asked.reduce is not None:
-            reduced = part.reduced(task.asked.reduce)
-            facts = {
-                "reached": [one.reached for one in reduced],
-                "value": [one.value for one in reduced],
-            }
+    folder, attempt = Path(task.folder), Path(task.attempt)
 
-        def write(folder: Path, part: Any = part, number: int = number) -> list[FileEntry]:
-            return [] if task.asked.reduce else write_rows(part, task.specs, number, folder)
+    def write(part: Rows, number: int) -> None:
+        _write_chunk(task, folder, attempt, first + number, part)
 
-        finish_unit(Path(task.folder), Path(task.attempt), number, write, facts)
+    with Recording(write, len(places), task.spec.chunk) as recording:
+        rows, moved = _search(task, places, recording)
+        recording.finish(rows)
     return Done(len(places), moved)
 
 
@@ -233,8 +227,28 @@ def _whom(task: PairsTask) -> tuple[str, str, str, str, str]:
     return task.path, task.identity, task.asked.kernel, task.method, task.device
 
 
-def _search(task: PairsTask, places: IntArray) -> tuple[Rows, Moved]:
-    """What is asked of sources, and what was read of the store meanwhile."""
+def _write_chunk(task: PairsTask, folder: Path, attempt: Path, number: int, part: Rows) -> None:
+    facts: dict[str, Any] = {}
+    if task.asked.reduce is not None:
+        reduced = part.reduced(task.asked.reduce)
+        facts = {
+            "reached": [one.reached for one in reduced],
+            "value": [one.value for one in reduced],
+        }
+
+    def write(scratch: Path) -> list[FileEntry]:
+        return [] if task.asked.reduce else write_rows(part, task.specs, number, scratch)
+
+    finish_unit(folder, attempt, number, write, facts)
+
+
+def _search(
+    task: PairsTask, places: IntArray, recording: Recording | None = None
+) -> tuple[Rows, Moved]:
+    """What is asked of sources, and what was read of the store meanwhile.
+
+    Where it is recorded, some of it may be before the search is over.
+    """
     try:
         with resident.searcher(*_whom(task), task.budget_bytes, named=False) as held:
             # It may have been waited for long.
@@ -243,7 +257,7 @@ def _search(task: PairsTask, places: IntArray) -> tuple[Rows, Moved]:
                 return _batch_by_batch(task, held.search, held.ids, places), Moved()
             before = held.moved
             if before is None:
-                return _in_memory(task, held.search, held.ids, places), Moved()
+                return _in_memory(task, held.search, held.ids, places, recording), Moved()
             rows = _batch_by_batch(task, held.search.search, held.ids, places)
             after = held.moved
             assert after is not None
@@ -252,17 +266,36 @@ def _search(task: PairsTask, places: IntArray) -> tuple[Rows, Moved]:
         raise named(error, resident.open_same(task.path, task.identity)) from None
 
 
-def _in_memory(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> Rows:
-    internal = internal_ids(ids, places)
+def _in_memory(
+    task: PairsTask, search: Any, ids: Ids, places: IntArray, recording: Recording | None
+) -> Rows:
+    internal, is_searched = internal_ids(ids, places), ids.internal_of[places] >= 0
+
+    def heard(rows: Rows) -> Told | None:
+        return None if recording is None else recording.of(rows, is_searched)
+
     if task.asked.hops:
-        return _levels(task, search, ids, places, internal)
+        return _levels(task, search, ids, places, internal, heard)
     search.expect(task.sources, task.closing)
-    if task.asked.parents:
-        answer, parents = search.run_with_parents(internal, lanes=task.lanes)
-        return SourceRows(answer, places, ids, task.asked, parents)
     if task.device == CUDA:
+        return _on_device(task, search, ids, places)
+    rows: Rows
+    if task.asked.parents:
+        answers = search.empty(len(internal))
+        rows = SourceRows(answers[0], places, ids, task.asked, answers[1])
+        search.run_with_parents(internal, answers, lanes=task.lanes, told=heard(rows))
+        return rows
+    answer = np.empty((len(internal), search.vertices), search.dtype)
+    rows = SourceRows(answer, places, ids, task.asked)
+    search.run(internal, answer, lanes=task.lanes, told=heard(rows))
+    return rows
+
+
+def _on_device(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> Rows:
+    if not task.asked.parents:
         return on_device(task, search, ids, places)
-    return SourceRows(search.run(internal, lanes=task.lanes), places, ids, task.asked)
+    answer, parents = search.run_with_parents(internal_ids(ids, places), lanes=task.lanes)
+    return SourceRows(answer, places, ids, task.asked, parents)
 
 
 def _batch_by_batch(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> Rows:
@@ -283,25 +316,37 @@ def _batch_by_batch(task: PairsTask, search: Any, ids: Ids, places: IntArray) ->
 
 
 def _levels(
-    task: PairsTask, search: Any, ids: Ids, places: IntArray, internal: IntArray
-) -> SourceRows | SourceTallies:
+    task: PairsTask,
+    search: Any,
+    ids: Ids,
+    places: IntArray,
+    internal: IntArray,
+    heard: Callable[[Rows], Told | None],
+) -> Rows:
     """Levels, or where they are reduced what was counted of them."""
     asked, most = task.asked, None
     if asked.cutoff is not None:
         most = min(max(math.floor(asked.cutoff), 0), INT32_UNREACHED)
+    rows: Rows
     if asked.reduce is None:
-        return SourceRows(search.run(internal, lanes=task.lanes, most=most), places, ids, asked)
+        answer = np.empty((len(internal), search.vertices), search.dtype)
+        rows = SourceRows(answer, places, ids, asked)
+        search.run(internal, answer, lanes=task.lanes, most=most, told=heard(rows))
+        return rows
     wanted = None
     if asked.targets is not None:
         aimed = ids.internal_of[asked.targets]
         wanted = np.zeros(search.vertices, np.bool_)
         wanted[aimed[aimed >= 0]] = True
-    bins: dict[str, int] = {}
+    bins, width = 0, 1
     if asked.reduce == HISTOGRAM:
+        bins = asked.bins.count
         width = min(int(asked.bins.width_for(search.dtype)), INT32_UNREACHED)
-        bins = {"bins": asked.bins.count, "width": width}
-    tallies = search.tally(internal, lanes=task.lanes, most=most, wanted=wanted, **bins)
-    return SourceTallies(tallies, places, ids, asked)
+    tallies = empty_tallies(len(internal), bins)
+    rows = SourceTallies(tallies, places, ids, asked)
+    counted = {"most": most, "wanted": wanted, "bins": bins, "width": width, "tallies": tallies}
+    search.tally(internal, lanes=task.lanes, told=heard(rows), **counted)
+    return rows
 
 
 def named(error: NegativeCycleError, graph: Graph) -> NegativeCycleError:
