@@ -52,7 +52,7 @@ def same(graph: og.Graph, found: og.Result, root: int) -> None:
 def host_bytes(graph: og.Graph) -> int:
     """Fewer than pinning all rows takes, and enough for columns."""
     facts = cuda_disk.known_facts(graph, "bfs")
-    return cuda_disk.least_disk_plan(facts).host_bytes + 48 * graph.rows
+    return cuda_disk.least_plan(facts).host_bytes + 48 * graph.rows
 
 
 def test_arcs_stay_in_the_store(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
