@@ -145,7 +145,7 @@ def test_no_host_memory_pins_nothing() -> None:
 
 def test_the_numbers_of_the_device_are_the_plans() -> None:
     request_bytes = 4 * request_words(2) + 1
-    assert device_disk_sssp_plan.REQUEST_BYTES == request_bytes
+    assert request_bytes == device_disk_sssp_plan.REQUEST_BYTES
     assert device_disk_sssp_plan.FEW_ROWS == MOST_FIRST
     plan = DiskSsspPlan(facts(True), 0, 0, HeadRule(2, 4), 5000, 20, 3 * SIDECAR_BYTES, True)
     table = describe_disk(plan)
