@@ -24,6 +24,7 @@ from ooc_graph.memory.device_disk_sssp_plan import (
 from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import ANSWER_BLOCK_BYTES, ANSWER_VERTEX_BYTES, ANSWER_VERTICES
 from ooc_graph.session import cuda_tiers, rank_memory, tiers
+from ooc_graph.session.devices import AUTO
 from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.session.remembered import Remembered
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError, load_device_bfs
@@ -51,6 +52,17 @@ def may_stay(graph: Graph, kernel: str) -> bool:
     if kernel == "sssp" and graph.weight_dtype != np.float32:
         return False
     return tiers.has_tiers(graph, kernel)
+
+
+def suits(graph: Graph, kernel: str, place: Place) -> bool:
+    """As `may_stay`, for what was asked for at a place.
+
+    Where SSSP has nothing to gain from pulling it goes on by many small steps, each of which may
+    read: ``auto`` leaves that to the CPU, whose memory may have the rows.
+    """
+    if not may_stay(graph, kernel):
+        return False
+    return place.wanted != AUTO or cuda_tiers.may_pin(graph, kernel)
 
 
 def least_plan(facts: DiskFacts) -> DiskDevicePlan | DiskSsspPlan:

@@ -192,6 +192,19 @@ def test_what_cannot_stay_in_the_store(
     assert not cuda_disk.may_stay(graph, "sssp")
 
 
+def test_where_pulling_does_not_pay_it_must_be_asked_for(tmp_path: Path) -> None:
+    at = np.arange(4000)
+    flat = og.build((at, at + 1, np.ones(4000, np.float32)), tmp_path / "path.zarr")
+    assert cuda_disk.may_stay(flat, "sssp")
+    assert not cuda_tiers.may_pin(flat, "sssp")
+    there = place(resident.cuda_bytes(flat, "sssp") - 1)
+    assert choice.choose(flat, "sssp", there, pinned=True).host_bytes is not None
+    there.wanted = "auto"
+    way = choice.choose(flat, "sssp", there, pinned=True, tiers=True)
+    assert (way.device, way.host_bytes) == ("cpu", None)
+    assert "bytes of device memory" in way.why
+
+
 def test_refused_plans_are_followed_by_smaller_ones(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
