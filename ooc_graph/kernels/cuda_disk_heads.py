@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,30 @@ def bitmap_words(rows: int) -> int:
     return 2 * words_for(rows)
 
 
+class DiskBuffers:
+    """What is written on the device by loading, and then by searches; allocated once.
+
+    Parameters
+    ----------
+    *sides
+        Rows that are fetched.
+    pins
+        Whether host memory may be pinned for what is copied.
+
+    Attributes
+    ----------
+    distance, parent
+        uint32 (rows,) and (rows + 1,), on the device.
+    staged
+        Room for a batch of units.
+    """
+
+    def __init__(self, *sides: TierRows, pins: bool) -> None:
+        rows = len(sides[0].heads.lengths)
+        self.distance, self.parent = (cuda().empty(count, np.uint32) for count in (rows, rows + 1))
+        self.staged = Staged(*sides, pins=pins)
+
+
 class DeviceHeads:
     """The first arcs of every row, neighbours and weights: room for them, and then they.
 
@@ -44,6 +68,10 @@ class DeviceHeads:
         How many arcs of each row; ``least`` is 1 or more.
     device_arcs
         Most arcs that stand on the device; None: all.
+    buffers
+        What is used meanwhile; None: 8 bytes a row, which are free again.
+    pinned
+        Makes an array of so many elements, of a type, in pinned memory.
 
     Raises
     ------
@@ -54,18 +82,30 @@ class DeviceHeads:
         There are more rows than a device tells apart.
     """
 
-    def __init__(self, lengths: AnyArray, hold: SsspHold, device_arcs: int | None = None) -> None:
+    def __init__(
+        self,
+        lengths: AnyArray,
+        hold: SsspHold,
+        device_arcs: int | None = None,
+        *,
+        buffers: DiskBuffers | None = None,
+        pinned: Callable[[int, Any], PinnedArray] = PinnedArray,
+    ) -> None:
         require_rows(len(lengths))
         self.hold = SsspHold(min(hold.least, _MOST_LEAST), min(hold.shift, WORD_BITS - 1))
         with within_memory("the first arcs of every row"):
-            self._measure(lengths)
-            self._make_room(self.arcs if device_arcs is None else device_arcs)
+            self._measure(lengths, buffers)
+            self._make_room(self.arcs if device_arcs is None else device_arcs, pinned)
 
-    def _measure(self, lengths: AnyArray) -> None:
+    def _measure(self, lengths: AnyArray, buffers: DiskBuffers | None) -> None:
         cupy, rows = cuda(), len(lengths)
         words = bitmap_words(rows)
         self.longer = cupy.zeros(words, np.uint32)
-        counts, there = cupy.zeros(rows + 1, np.uint32), cupy.empty(rows, np.uint32)
+        if buffers is None:
+            counts, there = (cupy.empty(count, np.uint32) for count in (rows + 1, rows))
+        else:
+            counts, there = buffers.parent, buffers.distance
+        counts[:1].fill(0)
         there.set(lengths)  # `asarray` would pin as much host memory
         rule = np.uint32(self.hold.least), np.uint32(self.hold.shift)
         sizes = np.uint32(rows), np.uint32(words)
@@ -77,7 +117,7 @@ class DeviceHeads:
             raise MemoryBudgetError("2^32 arcs and more are held of all rows at most")
         self._starts = cupy.cumsum(counts, dtype=np.uint32)
 
-    def _make_room(self, device_arcs: int) -> None:
+    def _make_room(self, device_arcs: int, pinned: Callable[[int, Any], PinnedArray]) -> None:
         cupy, self.device_arcs = cuda(), self.arcs
         if device_arcs < self.arcs:
             # No row is cut in two.
@@ -85,8 +125,8 @@ class DeviceHeads:
             row = int(cupy.searchsorted(self._starts, most, side="right")[0]) - 1
             self.device_arcs = int(self._starts[row])
         self._near = [cupy.empty(self.device_arcs, kind) for kind in (np.uint32, np.float32)]
-        pinned = self.arcs - self.device_arcs
-        self._far = [PinnedArray(pinned, kind) for kind in (np.uint32, np.float32) if pinned]
+        rest = self.arcs - self.device_arcs
+        self._far = [pinned(rest, kind) for kind in (np.uint32, np.float32) if rest]
         near = [array.data.ptr for array in self._near]
         far = [array.device.data.ptr for array in self._far] or [int(NULL)] * 2
         places = [self._starts.data.ptr, self.longer.data.ptr, *near, *far, self.device_arcs]
@@ -98,7 +138,9 @@ class DeviceHeads:
         """Bytes in pinned host memory."""
         return sum(array.host.nbytes for array in self._far)
 
-    def fill(self, rows: TierRows, *, pins: bool = True) -> np.float32:
+    def fill(
+        self, rows: TierRows, *, pins: bool = True, buffers: DiskBuffers | None = None
+    ) -> np.float32:
         """Bring all heads here, in the order of the tier; the largest weight of rows seen whole.
 
         Parameters
@@ -107,6 +149,8 @@ class DeviceHeads:
             Of the same side, with limits: what is fetched of each row, its head or more.
         pins
             Whether host memory may be pinned for what is copied.
+        buffers
+            What units are staged in; None: as much memory, which is free again.
 
         Raises
         ------
@@ -114,7 +158,8 @@ class DeviceHeads:
             What is fetched is not what was written.
         """
         with within_memory("room for what is fetched of the store"):
-            staged, steps = Staged(rows, pins=pins), Steps(TAIL_SOURCE)
+            staged = Staged(rows, pins=pins) if buffers is None else buffers.staged
+            steps = Steps(TAIL_SOURCE)
         heaviest = np.zeros(1, np.float32)
 
         def launch(count: int, fetched: tuple[Any, ...]) -> None:

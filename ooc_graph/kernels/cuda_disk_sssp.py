@@ -7,11 +7,12 @@ them comes from the tier where rows want it, checked as ever. The answer has the
 from __future__ import annotations
 
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda_disk_heads import DiskSide
+from ooc_graph.kernels.cuda_disk_heads import DiskBuffers, DiskSide
 from ooc_graph.kernels.cuda_disk_parents import find_parents
 from ooc_graph.kernels.cuda_disk_push import given_to_push, push_rising
 from ooc_graph.kernels.cuda_disk_state import TOP, DiskState, bits_of
@@ -43,6 +44,8 @@ class CudaDiskSsspSearch:
         What is known of the weights.
     pins
         Whether host memory may be pinned for what is copied: a bit a row, and what a window takes.
+    buffers
+        Those that the rows were loaded with; None: new ones.
 
     Raises
     ------
@@ -54,13 +57,21 @@ class CudaDiskSsspSearch:
         The device's memory is too small.
     """
 
-    def __init__(self, out: DiskSide, into: DiskSide, known: Known, *, pins: bool = True) -> None:
+    def __init__(
+        self,
+        out: DiskSide,
+        into: DiskSide,
+        known: Known,
+        *,
+        pins: bool = True,
+        buffers: DiskBuffers | None = None,
+    ) -> None:
         cuda()
         require_columns(out.rows.dtypes)
         self._known, self._may_pull = known, may_pull(known.survey)
         self._arcs = int(out.rows.heads.lengths.sum(dtype=np.int64))
         with within_memory("SSSP on this graph"):
-            self._state = DiskState(out, into, pins=pins)
+            self._state = DiskState(out, into, pins=pins, buffers=buffers)
         rows = self._state.rows
         self._may_overflow = sums_may_overflow(float(known.heaviest), rows, _FLOAT)
         self._phase_arcs: dict[str, int] = {}
@@ -79,6 +90,12 @@ class CudaDiskSsspSearch:
         AssertionError
             The graph's out- and in-arcs contradict each other.
         """
+        there: Any = self.run_on_device(root)
+        columns = there.parent.get(), there.distance.get()
+        return SsspTree(*columns, there.elapsed_s, there.phase_arcs)
+
+    def run_on_device(self, root: int) -> SsspTree:
+        """As `run`; the arrays stay on the device, and change with the next search."""
         state = self._state
         require_root(root, state.rows)
         start = perf_counter()
@@ -89,8 +106,8 @@ class CudaDiskSsspSearch:
         self._phase_arcs["parents"] = find_parents(state, root, floor)
         self._require_no_overflow()
         elapsed_s = perf_counter() - start
-        distance = state.distance.get().view(_FLOAT)
-        return SsspTree(state.parent.get(), distance, elapsed_s, self._phase_arcs)
+        distance = state.distance.view(_FLOAT)
+        return SsspTree(state.parent, distance, elapsed_s, self._phase_arcs)
 
     def _push(self, root: int) -> tuple[np.float32, np.float32]:
         """Push along heads, and from the few rows nearest to the root along all of their arcs.

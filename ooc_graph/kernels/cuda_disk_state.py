@@ -7,10 +7,16 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.bitmap import Words
-from ooc_graph.kernels.cuda_disk_heads import HEAD_SOURCE, TAIL_SOURCE, DiskSide, bitmap_words
+from ooc_graph.kernels.cuda_disk_heads import (
+    HEAD_SOURCE,
+    TAIL_SOURCE,
+    DiskBuffers,
+    DiskSide,
+    bitmap_words,
+)
 from ooc_graph.kernels.cuda_held import NULL
 from ooc_graph.kernels.cuda_modules import cuda
-from ooc_graph.kernels.cuda_staged import Staged, host_buffer
+from ooc_graph.kernels.cuda_staged import host_buffer
 from ooc_graph.kernels.cuda_steps import KEPT, LISTED, Steps, least
 from ooc_graph.kernels.sssp_search import MOST_FIRST
 from ooc_graph.types import AnyArray
@@ -37,6 +43,8 @@ class DiskState:
         Rows of out- and in-arcs, the same object when undirected.
     pins
         Whether host memory may be pinned for what is copied.
+    buffers
+        Those that the rows were loaded with; None: new ones.
 
     Attributes
     ----------
@@ -53,19 +61,22 @@ class DiskState:
         How many rows `keep_few` keeps.
     """
 
-    def __init__(self, out: DiskSide, into: DiskSide, *, pins: bool) -> None:
+    def __init__(
+        self, out: DiskSide, into: DiskSide, *, pins: bool, buffers: DiskBuffers | None = None
+    ) -> None:
         cupy = cuda()
         self.out, self.into = out, into
         self.rows = len(out.rows.heads.lengths)
         self.words = bitmap_words(self.rows)
-        self.distance, self.parent = (cupy.empty(self.rows, np.uint32) for _ in range(2))
+        sides = (out.rows,) if into is out else (out.rows, into.rows)
+        room = buffers or DiskBuffers(*sides, pins=pins)
+        self.distance, self.parent = room.distance, room.parent[: self.rows]
+        self._staged = room.staged
         self.nearer, self.waiting, self.more, self.next = (
             cupy.zeros(self.words, np.uint32) for _ in range(4)
         )
         self._few, self._few_count = cupy.empty(MOST_FIRST, np.uint32), cupy.empty(1, np.uint64)
         self.few = 0
-        sides = (out.rows,) if into is out else (out.rows, into.rows)
-        self._staged = Staged(*sides, pins=pins)
         self._heads, self._tails = Steps(HEAD_SOURCE), Steps(TAIL_SOURCE)
         self._bits = host_buffer(4 * self.words, pins=pins).view(np.uint32)
 

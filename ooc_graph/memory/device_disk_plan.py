@@ -1,4 +1,4 @@
-"""What of a graph whose rows stay in the store is on a CUDA device and in host memory.
+"""What of a graph whose rows stay in the store is on a CUDA device and in host memory, for BFS.
 
 Computed before rows are read, from their lengths. The device holds all that a search writes, and
 the first arcs of the in-rows: the first of each, and behind it columns of four. The columns that it
@@ -56,7 +56,7 @@ class DiskFacts:
     Parameters
     ----------
     kernel
-        ``bfs``.
+        ``bfs`` or ``sssp``.
     device
         Rows and their lengths; ``longer`` is what columns are made of.
     shards
@@ -189,6 +189,15 @@ class DiskDevicePlan:
         """First arcs of each row at hand: on the device, and in all."""
         return f"{1 + 4 * self.near} and {1 + 4 * (self.near + self.far)}"
 
+    @property
+    def held(self) -> dict[str, Any]:
+        """Which arcs are at hand, JSON-able."""
+        return {
+            "arcs of each row on the device, and at hand": self.rule,
+            "room for arcs of hubs on the device": self.near_hub_arcs,
+            "room for arcs of hubs in host memory": self.far_hub_arcs,
+        }
+
     def _window(self) -> int:
         return min(WINDOW_ROWS, self.facts.rows + 64)
 
@@ -231,7 +240,7 @@ def plan_disk_device(
         that are longer than the kernels count.
     """
     least = least_disk_plan(facts)
-    _require_countable(facts)
+    require_countable(facts)
     if least.device_bytes > device_bytes:
         raise MemoryBudgetError(
             f"{facts.kernel} on {facts.rows:,} rows with arcs in the store needs at least "
@@ -291,7 +300,13 @@ def _tail_bytes(plan: DiskDevicePlan) -> int:
     return plan.facts.device.arcs * _ARC_BYTES + 4 * plan.facts.sides * names.SIDECAR_BYTES
 
 
-def _require_countable(facts: DiskFacts) -> None:
+def require_countable(facts: DiskFacts) -> None:
+    """Refuse rows that are longer than the kernels count.
+
+    Raises
+    ------
+    MemoryBudgetError
+    """
     longest = max((int(side.length.max(initial=0)) for side in facts.device.sides), default=0)
     if longest >= _LONGEST:
         raise MemoryBudgetError(
@@ -300,8 +315,8 @@ def _require_countable(facts: DiskFacts) -> None:
         )
 
 
-def describe_disk(plan: DiskDevicePlan) -> dict[str, Any]:
-    """A plan as a table of names and numbers, JSON-able."""
+def describe_disk(plan: Any) -> dict[str, Any]:
+    """A plan, of whichever kernel, as a table of names and numbers, JSON-able."""
     arcs = max(plan.facts.device.arcs, 1)
     return {
         "kernel": plan.facts.kernel,
@@ -313,9 +328,7 @@ def describe_disk(plan: DiskDevicePlan) -> dict[str, Any]:
         **{f"host bytes: {name}": size for name, size in plan.host_parts.items()},
         "host bytes: in all": plan.host_bytes,
         "bytes of pinned host memory": plan.pinned_bytes,
-        "arcs of each row on the device, and at hand": plan.rule,
-        "room for arcs of hubs on the device": plan.near_hub_arcs,
-        "room for arcs of hubs in host memory": plan.far_hub_arcs,
+        **plan.held,
         "share of arcs on the device": round(min(1, plan.arcs_on_device / arcs), 4),
         "share of arcs in host memory": round(min(1, plan.arcs_in_host / arcs), 4),
         "units fetched at a time": plan.batch_units,

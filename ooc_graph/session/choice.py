@@ -274,7 +274,7 @@ def _on_cuda(graph: Graph, kernel: str, exchange: str, place: Place, answer: _An
                 refused = error
             else:
                 return Way(CUDA, way, budget_bytes=plan.budget_bytes)
-    if answer and exchange == "auto" and cuda_disk.may_stay(graph, kernel):
+    if answer and exchange == "auto" and cuda_disk.suits(graph, kernel, place):
         return _in_store(graph, kernel, place, answer)
     if refused is not None:
         raise refused

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.memory.device_disk_plan import (
@@ -14,19 +16,29 @@ from ooc_graph.memory.device_disk_plan import (
     least_disk_plan,
     plan_disk_device,
 )
+from ooc_graph.memory.device_disk_sssp_plan import (
+    DiskSsspPlan,
+    least_disk_sssp,
+    plan_disk_sssp,
+)
 from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import ANSWER_BLOCK_BYTES, ANSWER_VERTEX_BYTES, ANSWER_VERTICES
 from ooc_graph.session import cuda_tiers, rank_memory, tiers
+from ooc_graph.session.devices import AUTO
 from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.session.remembered import Remembered
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError, load_device_bfs
+from ooc_graph.shards.device_tiers_sssp import load_device_sssp
 from ooc_graph.shards.tiers import require_stored
 
 if TYPE_CHECKING:
     from ooc_graph.session.place import Place
     from ooc_graph.shards.load import Graph
 
-LOADERS: dict[str, Callable[..., DeviceTierSearch]] = {"bfs": load_device_bfs}
+LOADERS: dict[str, Callable[..., DeviceTierSearch]] = {
+    "bfs": load_device_bfs,
+    "sssp": load_device_sssp,
+}
 """What brings to the device, for a kernel, what a plan has there; others have no such search."""
 
 # Of a row in an answer on the device, while it is made: names, and those of the parents.
@@ -37,7 +49,33 @@ def may_stay(graph: Graph, kernel: str) -> bool:
     """Whether a graph's arcs can stay in a store while a CUDA device searches it."""
     if kernel not in LOADERS or rank_memory.only_ranks(graph):
         return False
+    if kernel == "sssp" and graph.weight_dtype != np.float32:
+        return False
     return tiers.has_tiers(graph, kernel)
+
+
+def suits(graph: Graph, kernel: str, place: Place) -> bool:
+    """As `may_stay`, for what was asked for at a place.
+
+    Where SSSP has nothing to gain from pulling it goes on by many small steps, each of which may
+    read: ``auto`` leaves that to the CPU, whose memory may have the rows.
+    """
+    if not may_stay(graph, kernel):
+        return False
+    return place.wanted != AUTO or cuda_tiers.may_pin(graph, kernel)
+
+
+def least_plan(facts: DiskFacts) -> DiskDevicePlan | DiskSsspPlan:
+    """Plan with the least memory that will do, of either kind."""
+    return least_disk_plan(facts) if facts.kernel == "bfs" else least_disk_sssp(facts)
+
+
+def plan_within(
+    facts: DiskFacts, device_bytes: int, host_bytes: int, *, may_pin: bool = True
+) -> DiskDevicePlan | DiskSsspPlan:
+    """Plan for budgets of device and host memory; see `plan_disk_device`."""
+    plan = plan_disk_device if facts.kernel == "bfs" else plan_disk_sssp
+    return plan(facts, device_bytes, host_bytes, may_pin=may_pin)
 
 
 def facts_of(graph: Graph, kernel: str) -> DiskFacts:
@@ -76,7 +114,7 @@ def budget_for(graph: Graph, place: Place, *, on_device: bool) -> int:
 
 def least_device_bytes(graph: Graph, kernel: str) -> int:
     """Least device memory of a search with arcs in the store; reads the graph's offsets."""
-    return least_disk_plan(known_facts(graph, kernel)).device_bytes
+    return least_plan(known_facts(graph, kernel)).device_bytes
 
 
 def _host_bytes(graph: Graph) -> int:
@@ -95,7 +133,7 @@ def host_budget(graph: Graph, place: Place, answer_bytes: int) -> int:
 
 def plan_for(
     graph: Graph, kernel: str, place: Place, *, answer_bytes: int = 0, on_device: bool = False
-) -> DiskDevicePlan:
+) -> DiskDevicePlan | DiskSsspPlan:
     """Plan for a process that searches; reads the graph's offsets.
 
     Parameters
@@ -112,7 +150,7 @@ def plan_for(
     """
     facts = known_facts(graph, kernel)
     beside = _host_bytes(graph) + answer_bytes
-    needed = least_disk_plan(facts).host_bytes + beside
+    needed = least_plan(facts).host_bytes + beside
     if needed > place.process_limit_bytes:
         more = "raise --memory-limit" if place.is_limited else "that is what is free"
         raise MemoryBudgetError(
@@ -120,7 +158,7 @@ def plan_for(
             f"bytes of host memory, and {place.process_limit_bytes:,} may be used; {more}"
         )
     budget = max(budget_for(graph, place, on_device=on_device), 0)
-    return plan_disk_device(facts, budget, host_budget(graph, place, answer_bytes))
+    return plan_within(facts, budget, host_budget(graph, place, answer_bytes))
 
 
 def load_within(
@@ -144,8 +182,8 @@ def load_within(
         Names the chunk.
     """
     facts, unpinned = known_facts(graph, kernel), ""
-    least = least_disk_plan(facts)
-    plan = plan_disk_device(facts, device_bytes, host_bytes)
+    least = least_plan(facts)
+    plan = plan_within(facts, device_bytes, host_bytes)
     while True:
         try:
             found = LOADERS[kernel](graph, plan, threads=threads)
@@ -164,12 +202,12 @@ def load_within(
             give_back_freed_memory()
             return replace(found, unpinned=unpinned)
         # Only now: the frames of the error kept what they had of the memory.
-        plan = plan_disk_device(facts, device_bytes, host_bytes, may_pin=not unpinned)
+        plan = plan_within(facts, device_bytes, host_bytes, may_pin=not unpinned)
 
 
 def note_of(search: DeviceTierSearch, moved: Moved) -> str:
     """What is said of a search with arcs in the store."""
-    plan: DiskDevicePlan = search.plan
+    plan: DiskDevicePlan | DiskSsspPlan = search.plan
     arcs = max(plan.facts.device.arcs, 1)
     shares = [100 * min(1, held / arcs) for held in (plan.arcs_on_device, plan.arcs_in_host)]
     said = (

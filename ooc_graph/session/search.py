@@ -149,7 +149,9 @@ def search(
                 budget_bytes=way.budget_bytes,
                 copies=way.copies,
                 host_bytes=way.host_bytes,
-                may_stay=ranks_instead(graph, kernel, way, place, exchange) is None,
+                may_stay=way.device == CUDA
+                and ranks_instead(graph, kernel, way, place, exchange) is None
+                and cuda_disk.suits(graph, kernel, place),
             )
             return _carry_out(graph, chosen, way.exchange, place)
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cuda_disk_heads import DeviceHeads, DiskSide
+from ooc_graph.kernels.cuda_disk_heads import DeviceHeads, DiskBuffers, DiskSide
 from ooc_graph.kernels.cuda_disk_sssp import CudaDiskSsspSearch, require_columns
+from ooc_graph.kernels.cuda_modules import within_memory
+from ooc_graph.kernels.cuda_pinned import PinnedArray
 from ooc_graph.kernels.cuda_tier_sssp import SsspHold
 from ooc_graph.kernels.interface import SsspTree
 from ooc_graph.kernels.tier_rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
 from ooc_graph.kernels.tier_sssp_search import Known
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.disk import DiskUnits
+from ooc_graph.memory.disk import READERS, DiskUnits
 from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import HeadRule
 from ooc_graph.shards.load import Graph
@@ -50,6 +54,8 @@ class DiskHold:
         Host memory for units that were read.
     pins
         Whether host memory may be pinned for what is copied.
+    readers
+        Threads that read.
     """
 
     hold: SsspHold
@@ -57,6 +63,7 @@ class DiskHold:
     device_arcs: int | None = None
     kept_bytes: int = 0
     pins: bool = True
+    readers: int = READERS
 
 
 @dataclass(frozen=True)
@@ -97,12 +104,15 @@ def load_disk_sssp(
     held: DiskHold,
     head_share: float,
     *,
+    pinned: Callable[[int, Any], PinnedArray] = PinnedArray,
+    room: Callable[[int], AnyArray] | None = None,
     window: int = WINDOW_ROWS,
     look: int = FIRST_LOOK,
 ) -> CudaDiskSssp:
     """Read the store once, in order, and keep what searches want within the device's reach.
 
-    Host memory of a side meanwhile is 8 bytes a row, and what is staged; 4 bytes a row stay.
+    Host memory of a side meanwhile is 9 bytes a row, and what is staged; 4 bytes a row stay. What
+    the device writes is allocated before its heads: loading takes nothing besides.
 
     Parameters
     ----------
@@ -112,6 +122,10 @@ def load_disk_sssp(
         What is kept where.
     head_share
         Share of the input tuples at the first 1 % of the rows.
+    pinned
+        Makes an array of so many elements, of a type, in pinned memory, for heads.
+    room
+        As of `ooc_graph.memory.disk.DiskUnits`.
     window, look
         See `ooc_graph.kernels.tier_rows.TierRows`.
 
@@ -127,29 +141,46 @@ def load_disk_sssp(
     stored, order = require_stored(graph, "sssp")
     sides: list[Tiered] = []
     heads: list[DeviceHeads] = []
+    buffers: DiskBuffers | None = None
     with ExitStack() as undo:
         for name in side_names(graph):
             columns = [arrays_of(graph, name, order, c) for c in ("neighbors", "weights")]
             require_columns(tuple(stored.spec(arrays[0]).dtype for arrays in columns))
             offsets = arrays_of(graph, name, order, "offsets")
             lengths, places, first = read_lengths(stored, offsets, graph.rows, _LENGTH)
-            units = _units(stored, columns, first, held)
+            units = _units(stored, columns, first, held, room)
             undo.callback(units.close)
             bare = _bare(lengths, places)
-            heads.append(DeviceHeads(lengths, held.hold, held.device_arcs))
-            heaviest = _fill(heads[-1], bare, units, window, pins=held.pins)
-            sides.append(Tiered(TierRows(bare, units, window, look), units, heaviest))
+            rows = TierRows(bare, units, window, look)
+            if buffers is None:  # the other side's windows and batches are as large
+                with within_memory("SSSP on this graph"):
+                    buffers = DiskBuffers(rows, pins=held.pins)
+            wanted = lengths, held.hold, held.device_arcs
+            heads.append(DeviceHeads(*wanted, buffers=buffers, pinned=pinned))
+            sides.append(Tiered(rows, units, _fill(heads[-1], bare, units, window, buffers)))
             units.keeping = True
         known = Known(survey_tier(sides[0].rows, head_share), max(side.heaviest for side in sides))
         both = [DiskSide(s.rows, h) for s, h in zip(sides, heads, strict=True)]
-        search = CudaDiskSsspSearch(both[0], both[-1], known, pins=held.pins)
+        search = CudaDiskSsspSearch(both[0], both[-1], known, pins=held.pins, buffers=buffers)
         undo.pop_all()
     return CudaDiskSssp(search, tuple(sides), tuple(heads))
 
 
-def _units(stored: Stored, columns: list[list[str]], first: AnyArray, held: DiskHold) -> DiskUnits:
+def _units(
+    stored: Stored,
+    columns: list[list[str]],
+    first: AnyArray,
+    held: DiskHold,
+    room: Callable[[int], AnyArray] | None,
+) -> DiskUnits:
     return DiskUnits(
-        stored, columns, first, batch_units=held.batch_units, kept_bytes=held.kept_bytes
+        stored,
+        columns,
+        first,
+        batch_units=held.batch_units,
+        kept_bytes=held.kept_bytes,
+        readers=held.readers,
+        room=room,
     )
 
 
@@ -160,12 +191,12 @@ def _bare(lengths: AnyArray, places: AnyArray) -> HeadRows:
 
 
 def _fill(
-    heads: DeviceHeads, bare: HeadRows, units: DiskUnits, window: int, *, pins: bool
+    heads: DeviceHeads, bare: HeadRows, units: DiskUnits, window: int, buffers: DiskBuffers
 ) -> np.float32:
     """Bring the heads to where they are kept; the largest weight of all."""
     short = units.unit_bytes // units.dtypes[0].itemsize
     limits = HeadRule(heads.hold.least, heads.hold.shift).of(bare.lengths)
     # What is short is read to its end, where its heaviest arc is.
     np.copyto(limits, bare.lengths, where=bare.lengths <= short)
-    seen = heads.fill(TierRows(bare, units, window, limits=limits), pins=pins)
+    seen = heads.fill(TierRows(bare, units, window, limits=limits), buffers=buffers)
     return max(seen, np.float32(heaviest_of_long(TierRows(bare, units, window), short)))

@@ -20,6 +20,8 @@ from ooc_graph.session import cuda_disk, cuda_tiers, resident
 from tests.gpu.test_cuda_disk import refuse_pinning
 from tests.gpu.test_cuda_session import Said
 
+KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
@@ -38,32 +40,39 @@ def hub(graph: og.Graph) -> int:
     return int(graph.original_of()[0])
 
 
-def limits(graph: og.Graph, host_memory: str | int = 0) -> dict[str, Any]:
-    budget = cuda_disk.least_device_bytes(graph, "bfs") + 8 * graph.rows
+def limits(graph: og.Graph, kernel: str, host_memory: str | int = 0) -> dict[str, Any]:
+    budget = cuda_disk.least_device_bytes(graph, kernel) + 8 * graph.rows
     return {"device": "cuda", "device_memory": budget, "host_memory": host_memory}
 
 
-def same(graph: og.Graph, found: og.Result, root: int) -> None:
-    right = og.bfs(graph, root, device="cpu")
+def searched(graph: og.Graph, kernel: str, root: int, **options: Any) -> Any:
+    return {"bfs": og.bfs, "sssp": og.sssp}[kernel](graph, root, **options)
+
+
+def same(graph: og.Graph, kernel: str, found: og.Result, root: int) -> None:
+    right = searched(graph, kernel, root, device="cpu")
     for name in right.names:
         column = np.asarray(found.read(name))
         assert column.tobytes() == right.read(name).tobytes(), name
 
 
-def host_bytes(graph: og.Graph) -> int:
-    """Fewer than pinning all rows takes, and enough for columns."""
-    facts = cuda_disk.known_facts(graph, "bfs")
-    return cuda_disk.least_disk_plan(facts).host_bytes + 48 * graph.rows
+def host_bytes(graph: og.Graph, kernel: str) -> int:
+    """Fewer than pinning all rows takes, and enough for columns, or heads."""
+    facts = cuda_disk.known_facts(graph, kernel)
+    return cuda_disk.least_plan(facts).host_bytes + 48 * graph.rows
 
 
-def test_arcs_stay_in_the_store(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+@KERNELS
+def test_arcs_stay_in_the_store(
+    kernel: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # So that the graph is too large for it, as small as it is.
     monkeypatch.setattr(cuda_tiers, "may_pin", lambda *_: False)
-    for host, pins in ((0, False), (host_bytes(graph), True)):
+    for host, pins in ((0, False), (host_bytes(graph, kernel), True)):
         said = Said()
         for root in (hub(graph), int(graph.original_of()[-1])):
-            found = og.bfs(graph, root, progress=said, **limits(graph, host))
-            same(graph, found, root)
+            found = searched(graph, kernel, root, progress=said, **limits(graph, kernel, host))
+            same(graph, kernel, found, root)
         assert len(said.notes) == 2
         for note in said.notes:
             assert "bytes of the store for" in note
@@ -71,7 +80,10 @@ def test_arcs_stay_in_the_store(graph: og.Graph, monkeypatch: pytest.MonkeyPatch
         resident.release()
 
 
-def test_the_search_is_held_for_the_next(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+@KERNELS
+def test_the_search_is_held_for_the_next(
+    kernel: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loaded, load = [], cuda_disk.load_within
 
     def noted(*arguments: Any) -> Any:
@@ -80,54 +92,59 @@ def test_the_search_is_held_for_the_next(graph: og.Graph, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(cuda_disk, "load_within", noted)
     monkeypatch.setattr(cuda_tiers, "may_pin", lambda *_: False)
-    wanted = {"device": "cuda", "device_memory": limits(graph)["device_memory"]}
+    wanted = {"device": "cuda", "device_memory": limits(graph, kernel)["device_memory"]}
     for _ in range(3):
-        found = og.bfs(graph, hub(graph), **wanted)
+        found = searched(graph, kernel, hub(graph), **wanted)
     assert len(loaded) == 1
     # With another limit it is made anew.
-    og.bfs(graph, hub(graph), host_memory=0, **wanted)
+    searched(graph, kernel, hub(graph), host_memory=0, **wanted)
     assert [host for _, host in loaded][1:] == [0]
-    same(graph, found, hub(graph))
+    same(graph, kernel, found, hub(graph))
 
 
-def test_an_answer_stays_on_the_device(graph: og.Graph) -> None:
+@KERNELS
+def test_an_answer_stays_on_the_device(kernel: str, graph: og.Graph) -> None:
     cupy = cuda_modules.cuda()
-    wanted = limits(graph)
+    wanted = limits(graph, kernel)
     wanted["device_memory"] += cuda_disk.answer_device_bytes(graph)
     root, said = hub(graph), Said()
-    found = og.bfs(graph, root, arrays="cupy", progress=said, **wanted)
+    found = searched(graph, kernel, root, arrays="cupy", progress=said, **wanted)
     assert isinstance(found.read("parent"), cupy.ndarray)
     assert "bytes of the store for" in said.notes[-1]
     on_host = {name: found.on_host(name) for name in found.names}
-    right = og.bfs(graph, root, device="cpu")
+    right = searched(graph, kernel, root, device="cpu")
     for name in right.names:
         assert on_host[name].tobytes() == right.read(name).tobytes(), name
 
 
+@KERNELS
 def test_refused_pinning_leaves_arcs_in_the_store(
-    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+    kernel: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse_pinning(monkeypatch)
     said, root = Said(), hub(graph)
     # Rows that were to be pinned, and then columns that were.
-    small = resident.cuda_bytes(graph, "bfs") - 1
-    found = og.bfs(graph, root, device="cuda", device_memory=small, progress=said)
-    same(graph, found, root)
+    small = resident.cuda_bytes(graph, kernel) - 1
+    found = searched(graph, kernel, root, device="cuda", device_memory=small, progress=said)
+    same(graph, kernel, found, root)
     assert "leaves arcs in the store" in said.notes[0]
     said.notes.clear()
     monkeypatch.setattr(cuda_tiers, "may_pin", lambda *_: False)
-    found = og.bfs(graph, root, progress=said, **limits(graph, host_bytes(graph)))
-    same(graph, found, root)
+    found = searched(
+        graph, kernel, root, progress=said, **limits(graph, kernel, host_bytes(graph, kernel))
+    )
+    same(graph, kernel, found, root)
     assert "pinned host memory are refused" in said.notes[-1]
 
 
+@KERNELS
 def test_refused_device_memory_goes_on_with_less(
-    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+    kernel: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cupy = cuda_modules.cuda()
     monkeypatch.setattr(cuda_tiers, "may_pin", lambda *_: False)
     monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", 256 << 10)
-    least, root = cuda_disk.least_device_bytes(graph, "bfs"), hub(graph)
+    least, root = cuda_disk.least_device_bytes(graph, kernel), hub(graph)
     wanted = {"device_memory": least + 16 * graph.rows, "host_memory": 0}
     pool = cupy.get_default_memory_pool()
     gc.collect()
@@ -135,14 +152,14 @@ def test_refused_device_memory_goes_on_with_less(
     before, limit = pool.total_bytes(), pool.get_limit()
     pool.set_limit(size=before + least)
     try:
-        found = og.bfs(graph, root, device="cuda", **wanted)
+        found = searched(graph, kernel, root, device="cuda", **wanted)
         assert pool.total_bytes() <= before + least
         (held,) = resident._held.values()
         # A plan is what is used at most: one above the least may do.
         assert least <= held.search.plan.device_bytes < wanted["device_memory"]
     finally:
         pool.set_limit(size=limit)
-    same(graph, found, root)
+    same(graph, kernel, found, root)
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -150,30 +167,33 @@ def command(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(given, capture_output=True, text=True, check=False, timeout=240)
 
 
-def test_the_command(graph: og.Graph, tmp_path: Path) -> None:
-    budget, root = limits(graph)["device_memory"], hub(graph)
+@KERNELS
+def test_the_command(kernel: str, graph: og.Graph, tmp_path: Path) -> None:
+    budget, root = limits(graph, kernel)["device_memory"], hub(graph)
     options = ["--source", root, "--device", "cuda", "--device-memory", budget]
     out = tmp_path / "hops.zarr"
-    done = command("bfs", graph.path, "--out", out, *options, "--host-memory", 0)
+    done = command(kernel, graph.path, "--out", out, *options, "--host-memory", 0)
     assert done.returncode == 0, done.stderr
     assert "bytes of the store for" in done.stderr
-    same(graph, TreeResult.open(out), root)
-    done = command("plan", graph.path, *options[2:], "--host-memory", 0)
+    same(graph, kernel, TreeResult.open(out), root)
+    done = command("plan", graph.path, "--kernel", kernel, *options[2:], "--host-memory", 0)
     assert done.returncode == 0, done.stderr
     assert "bytes of pinned host memory" in done.stdout
 
 
-def test_a_damaged_chunk_leaves_no_result(tmp_path: Path) -> None:
-    graph = og.build(og.Kronecker(15), tmp_path / "g.zarr", rows="hub", device="cpu")
-    spec = graph.stored.spec(f"{names.rows_path(0, 'out', names.HUB)}/neighbors")
+@KERNELS
+def test_a_damaged_chunk_leaves_no_result(kernel: str, tmp_path: Path) -> None:
+    graph = og.build(og.Kronecker(15), tmp_path / "g.zarr", rows="both", device="cpu")
+    order = names.HUB if kernel == "bfs" else names.LIGHT
+    spec = graph.stored.spec(f"{names.rows_path(0, 'out', order)}/neighbors")
     path = graph.path / spec.chunk_path(0)
     good = bytearray(path.read_bytes())
     middle = len(good) // 2
     good[middle : middle + 100] = bytes(100)
     path.write_bytes(good)
-    out, budget = tmp_path / "hops.zarr", limits(graph)["device_memory"]
+    out, budget = tmp_path / "hops.zarr", limits(graph, kernel)["device_memory"]
     options = ["--source", hub(graph), "--device", "cuda", "--device-memory", budget]
-    done = command("bfs", graph.path, "--out", out, *options, "--host-memory", 0)
+    done = command(kernel, graph.path, "--out", out, *options, "--host-memory", 0)
     assert done.returncode == 1
     assert str(path) in done.stderr
     assert not out.exists()

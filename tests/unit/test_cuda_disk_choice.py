@@ -255,6 +255,7 @@ def test_the_search_before_is_taken_again(graph: og.Graph, monkeypatch: pytest.M
 
 def test_refused_memory_goes_to_the_store(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, least = resident.cuda_bytes(graph, "bfs"), cuda_disk.least_device_bytes(graph, "bfs")
+    least_sssp = cuda_disk.least_device_bytes(graph, "sssp")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (9 * whole, 9 * whole))
     tried: list[tuple[int, int | None]] = []
 
@@ -271,7 +272,7 @@ def test_refused_memory_goes_to_the_store(graph: og.Graph, monkeypatch: pytest.M
         (replace(task, budget_bytes=least + 8), [(least + 8, None), (least + 8, 0)]),
         (replace(task, budget_bytes=least, host_bytes=7), [(least, 7)]),
         (replace(task, may_stay=False), [(0, None), (pinned, None)]),
-        (replace(task, kernel="sssp", budget_bytes=1000), [(1000, None)]),
+        (replace(task, kernel="sssp", budget_bytes=1000), [(1000, None), (least_sssp, 0)]),
     ]
     for asked, expected in cases:
         tried.clear()

@@ -1,0 +1,252 @@
+"""When SSSP's arcs stay in the store while a CUDA device searches, what is planned, and said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.sssp_search import MOST_FIRST
+from ooc_graph.kernels.tier_requests import request_words
+from ooc_graph.layout.names import SIDECAR_BYTES
+from ooc_graph.memory import device_disk_sssp_plan
+from ooc_graph.memory.device_disk_plan import DiskFacts, describe_disk
+from ooc_graph.memory.device_disk_sssp_plan import (
+    DiskSsspPlan,
+    least_disk_sssp,
+    plan_disk_sssp,
+)
+from ooc_graph.memory.device_plan import COLUMNS, DeviceFacts
+from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.plan import ALL, HeadRule, Lengths
+from ooc_graph.session import choice, cuda_disk, cuda_tiers, rank_memory, resident
+from ooc_graph.session.devices import CudaLimits
+from ooc_graph.session.place import PlannedCuda
+from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
+from tests.command_line import call
+
+HOST = 1 << 40
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    path = tmp_path_factory.mktemp("graphs") / "kronecker.zarr"
+    return og.build(og.Kronecker(13), path, rows="light", shards=4)
+
+
+@pytest.fixture(autouse=True)
+def _little_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on large graphs, where what is small beside the vertices does not matter."""
+    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", 0)
+
+
+def place(device_bytes: int, pinned_bytes: int | None = None) -> PlannedCuda:
+    return PlannedCuda(HOST, CudaLimits(device_bytes, pinned_bytes))
+
+
+def facts(directed: bool = False, scale: int = 20) -> DiskFacts:
+    """Of a graph with a few long rows, and many short ones; of in-arcs fewer where directed."""
+    rows = 1 << scale
+    length = np.array([1, 4, 40, 1000])
+    counts = np.array([rows // 2, rows // 4, rows // 4 - rows // 64, rows // 64])
+    sides = [Lengths(length, counts)]
+    if directed:
+        sides.append(Lengths(length, np.array([rows, 0, 0, 0])))
+    return DiskFacts("sssp", DeviceFacts(rows, tuple(sides), (0,) * COLUMNS, 0, False), 4)
+
+
+def plans(known: DiskFacts) -> Iterator[DiskSsspPlan]:
+    """Of budgets from the least on to what holds all arcs, of either kind."""
+    least, whole = least_disk_sssp(known), 8 * known.device.arcs
+    for more_device in (0, whole // 16, whole // 2, 2 * whole):
+        for more_host in (0, whole // 16, whole // 2, 4 * whole):
+            budgets = least.device_bytes + more_device, least.host_bytes + more_host
+            plan = plan_disk_sssp(known, *budgets)
+            assert (plan.device_budget_bytes, plan.host_budget_bytes) == budgets
+            yield plan
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_plan_fills_its_budgets_and_no_more(directed: bool) -> None:
+    known, seen = facts(directed), set()
+    for plan in plans(known):
+        assert plan.device_bytes <= plan.device_budget_bytes
+        assert plan.host_bytes <= plan.host_budget_bytes
+        assert plan.pinned_bytes <= plan.host_bytes
+        kept = sum(side.kept(plan.share) for side in known.device.sides)
+        # What is not on the device is in host memory; a head that would be cut counts as both.
+        assert kept <= plan.arcs_on_device + plan.arcs_in_host <= kept + 1000 * known.sides
+        assert (plan.arcs_in_host == 0) == (plan.arcs_on_device == kept)
+        whole = kept == known.device.arcs
+        assert plan.kept_bytes == 0 or not whole
+        seen.add((plan.arcs_on_device == kept, whole, plan.kept_bytes > 0))
+    # All on the device, in part or whole; and some of it pinned, with units kept and without.
+    assert {(True, False, False), (True, True, False), (False, False, True)} <= seen
+    assert any(not near and whole for near, whole, _ in seen)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_device_is_filled_before_anything_is_pinned(directed: bool) -> None:
+    known = facts(directed)
+    for plan in plans(known):
+        if plan.arcs_in_host:
+            assert 0 <= plan.device_budget_bytes - plan.device_bytes < 8 * (known.sides + 1)
+        # With less of either no more is held.
+        held = plan.arcs_on_device + plan.arcs_in_host
+        less = plan_disk_sssp(known, plan.device_budget_bytes, 0)
+        assert less.arcs_in_host == 0
+        assert sum(side.kept(less.share) for side in known.device.sides) <= held
+
+
+def test_too_little_device_memory_is_refused_with_the_least() -> None:
+    known = facts()
+    least = least_disk_sssp(known)
+    found = plan_disk_sssp(known, least.device_bytes, 0)
+    assert (found.share, found.arcs_on_device) == (HeadRule(1), known.rows)
+    with pytest.raises(MemoryBudgetError, match=f"at least {least.device_bytes:,} bytes of device"):
+        plan_disk_sssp(known, least.device_bytes - 1, HOST)
+
+
+def test_what_cannot_be_counted_is_refused_or_not_held() -> None:
+    known = facts()
+    long = Lengths(np.array([1 << 31]), np.array([1]))
+    with pytest.raises(MemoryBudgetError, match="a row of 2,147,483,648 arcs"):
+        plan_disk_sssp(replace(known, device=replace(known.device, sides=(long,))), HOST, HOST)
+    many = Lengths(np.array([1 << 20]), np.array([1 << 13]))
+    plan = plan_disk_sssp(replace(known, device=replace(known.device, sides=(many,))), HOST, HOST)
+    assert 1 << 30 < many.kept(plan.share) < 1 << 32
+    assert plan.kept_bytes > 0
+
+
+def test_no_host_memory_pins_nothing() -> None:
+    known = facts()
+    least = least_disk_sssp(known)
+    for host_bytes in (0, least.host_bytes - 1):
+        plan = plan_disk_sssp(known, 1 << 30, host_bytes)
+        assert (plan.arcs_in_host, plan.kept_bytes, plan.pinned_bytes) == (0, 0, 0)
+        assert not plan.pins
+        assert plan.share.least == ALL
+        assert plan.host_bytes <= plan_disk_sssp(known, 1 << 30, least.host_bytes).host_bytes
+    # Where nothing can be pinned, units are kept instead.
+    budgets = least.device_bytes, least.host_bytes + (64 << 20)
+    bare, pinned = (plan_disk_sssp(known, *budgets, may_pin=may) for may in (False, True))
+    assert (bare.arcs_in_host, bare.pinned_bytes, bare.share) == (0, 0, least.share)
+    assert pinned.arcs_in_host > 0
+    assert bare.kept_bytes > pinned.kept_bytes > 0
+
+
+def test_the_numbers_of_the_device_are_the_plans() -> None:
+    request_bytes = 4 * request_words(2) + 1
+    assert request_bytes == device_disk_sssp_plan.REQUEST_BYTES
+    assert device_disk_sssp_plan.FEW_ROWS == MOST_FIRST
+    plan = DiskSsspPlan(facts(True), 0, 0, HeadRule(2, 4), 5000, 20, 3 * SIDECAR_BYTES, True)
+    table = describe_disk(plan)
+    assert table["tier"] == "disk"
+    assert sum(plan.device_parts.values()) == table["device bytes: in all"] == plan.device_bytes
+    assert sum(plan.host_parts.values()) == table["host bytes: in all"] == plan.host_bytes
+    assert table["arcs of each row at hand"] == "2 + 1/16"
+    assert plan.arcs_on_device == 2 * 5000
+
+
+def test_arcs_stay_in_the_store_where_nothing_else_will_do(graph: og.Graph) -> None:
+    small, needed = resident.cuda_bytes(graph, "sssp") - 1, 8 * graph.arcs
+    assert cuda_tiers.may_pin(graph, "sssp")
+    way = choice.choose(graph, "sssp", place(small, needed), pinned=True)
+    assert (way.device, way.host_bytes) == ("cuda", None)
+    for limit in (needed - 1, 0):
+        way = choice.choose(graph, "sssp", place(small, limit), pinned=True)
+        assert (way.device, way.exchange) == ("cuda", "one")
+        assert (way.budget_bytes, way.host_bytes) == (small, limit)
+    least = cuda_disk.least_device_bytes(graph, "sssp")
+    assert choice.choose(graph, "sssp", place(least, 0), pinned=True).budget_bytes == least
+    with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
+        choice.choose(graph, "sssp", place(least - 1, 0), pinned=True)
+
+
+def test_what_cannot_stay_in_the_store(
+    graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cuda_disk.may_stay(graph, "sssp")
+    assert not cuda_disk.may_stay(graph, "bfs")
+    source, target, weight = og.Kronecker(8).block(0, 1000)
+    for dtype in (np.float64, np.int32):
+        path = tmp_path / f"{np.dtype(dtype)}.zarr"
+        other = og.build((source, target, (100 * weight).astype(dtype)), path)
+        assert not cuda_disk.may_stay(other, "sssp")
+        needed = place(resident.cuda_bytes(other, "sssp") - 1, 0)
+        with pytest.raises(MemoryBudgetError, match="use --device cpu"):
+            choice.choose(other, "sssp", needed, pinned=True)
+        needed.wanted = "auto"
+        way = choice.choose(other, "sssp", needed, pinned=True, tiers=True)
+        assert way.device == "cpu"
+        assert "bytes of device memory" in way.why
+    monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
+    assert not cuda_disk.may_stay(graph, "sssp")
+
+
+def test_where_pulling_does_not_pay_it_must_be_asked_for(tmp_path: Path) -> None:
+    at = np.arange(4000)
+    flat = og.build((at, at + 1, np.ones(4000, np.float32)), tmp_path / "path.zarr")
+    assert cuda_disk.may_stay(flat, "sssp")
+    assert not cuda_tiers.may_pin(flat, "sssp")
+    there = place(resident.cuda_bytes(flat, "sssp") - 1)
+    assert choice.choose(flat, "sssp", there, pinned=True).host_bytes is not None
+    there.wanted = "auto"
+    way = choice.choose(flat, "sssp", there, pinned=True, tiers=True)
+    assert (way.device, way.host_bytes) == ("cpu", None)
+    assert "bytes of device memory" in way.why
+
+
+def test_refused_plans_are_followed_by_smaller_ones(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    least = least_disk_sssp(cuda_disk.known_facts(graph, "sssp"))
+    kinds: list[type[Exception] | None] = [PinningRefusedError, MemoryBudgetError, None]
+    tried: list[Any] = []
+
+    def load(_: object, plan: Any, *, threads: int) -> DeviceTierSearch:
+        tried.append(plan)
+        kind = kinds.pop(0)
+        if kind is not None:
+            raise kind("it is refused")
+        return DeviceTierSearch(None, (), plan, SimpleNamespace())  # type: ignore[arg-type]
+
+    monkeypatch.setitem(cuda_disk.LOADERS, "sssp", load)
+    budgets = 3 * least.device_bytes, 3 * least.host_bytes
+    found = cuda_disk.load_within(graph, "sssp", *budgets, 1)
+    assert [plan.pins for plan in tried] == [True, False, False]
+    assert tried[2].device_budget_bytes < tried[1].device_budget_bytes == budgets[0]
+    note = cuda_disk.note_of(found, Moved(bytes=4321, rows=98))
+    assert note.startswith("sssp had ")
+    assert f"({found.plan.rule} of each row)" in note
+    assert "and 0 bytes of pinned memory, and read 4,321 bytes of the store for 98 rows" in note
+    assert note.endswith("; it is refused")
+
+
+def test_the_plan_is_shown(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["plan", str(graph.path), "--kernel", "sssp", "--device", "cuda", "--json"]
+    least = cuda_disk.least_device_bytes(graph, "sssp")
+    limits = ["--host-memory", "0", "--device-memory"]
+    done = call(monkeypatch, capsys, *given, *limits, str(least))
+    assert done.code == 0, done.err
+    table = json.loads(done.out)
+    assert (table["kernel"], table["tier"], table["device bytes: in all"]) == (
+        "sssp",
+        "disk",
+        least,
+    )
+    assert (table["bytes of pinned host memory"], table["host budget"]) == (0, 0)
+    done = call(monkeypatch, capsys, *given, *limits, str(least - 1))
+    assert done.code == 2
+    assert f"at least {least:,} bytes of device memory" in done.err
+    assert len(done.err.strip().splitlines()) == 1
