@@ -64,8 +64,6 @@ class CudaDiskBfsSteps:
         What is at hand.
     window, units
         Most rows in a window, and most arcs in a batch of units.
-    answer
-        uint32 and int32 (rows,), in host memory: what answers are copied to.
 
     Raises
     ------
@@ -83,11 +81,12 @@ class CudaDiskBfsSteps:
         *,
         window: int,
         units: int,
-        answer: tuple[AnyArray, AnyArray],
     ) -> None:
         self.rows = len(into_lengths)
         require_rows(self.rows)
-        self._room, self._answer = padded(self.rows), answer
+        self._room = padded(self.rows)
+        self.copied_to: tuple[AnyArray, AnyArray] | None = None
+        """uint32 and int32 (rows,), in host memory: what answers are copied to."""
         self._words = np.uint32(self._room // 32)
         with within_memory(_NAME):
             self._allocate(out_lengths, into_lengths, window, units)
@@ -102,9 +101,9 @@ class CudaDiskBfsSteps:
         self, out_lengths: AnyArray, into_lengths: AnyArray, window: int, units: int
     ) -> None:
         cupy = cuda()
-        self._into = self._out = cupy.asarray(into_lengths).view(np.uint32)
+        self._into = self._out = _sent(into_lengths)
         if out_lengths is not into_lengths:
-            self._out = cupy.asarray(out_lengths).view(np.uint32)
+            self._out = _sent(out_lengths)
         self._parent = cupy.empty(self._room, np.uint32)
         self._level = cupy.empty(self._room, np.int32)
         bitmaps = [cupy.zeros(self._room // 32, np.uint32) for _ in range(4)]
@@ -204,7 +203,9 @@ class CudaDiskBfsSteps:
 
     def answer(self) -> tuple[AnyArray, AnyArray]:
         """Parents (uint32) and levels (int32) of all rows, in host memory: the same each time."""
-        parent, level = self._answer
+        if self.copied_to is None:
+            raise ValueError("there is nothing that answers could be copied to")
+        parent, level = self.copied_to
         for there, here in zip(self.answer_there(), (parent, level), strict=True):
             there.get(out=here)
         return parent, level
@@ -222,3 +223,10 @@ def _whole_rows(lengths: AnyArray, held: DiskHold) -> list[WholeRows]:
             found.append(WholeRows(first, lengths[first : first + count], arcs))
         first += count
     return found
+
+
+def _sent(lengths: AnyArray) -> Any:
+    """Lengths on the device; `asarray` would pin as much host memory for it, and keep that."""
+    there = cuda().empty(len(lengths), np.uint32)
+    there.set(lengths.view(np.uint32))
+    return there

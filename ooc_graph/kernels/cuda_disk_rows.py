@@ -100,7 +100,10 @@ class WholeRows:
             row = int(window.row[index]) - self.first
             if not 0 <= row < self.rows:
                 continue
-            place, target = window.place[0, index], int(self._starts[row] + window.cursor[index])
+            place, target = (
+                window.place[0, index],
+                int(self._starts[row]) + int(window.cursor[index]),
+            )
             arcs = units[place : place + window.asked[index]]
             if self._pinned is None:
                 _send(self.arcs[target:], arcs)
@@ -124,6 +127,7 @@ class Requests:
         cupy = cuda()
         self.row, self.place, self.asked = (cupy.empty(rows, np.int64) for _ in range(3))
         self.starts = cupy.empty(rows + 1, np.uint64)
+        self._sent_starts: AnyArray | None = None
         self.hit = cupy.empty(rows, np.uint8)
         self.units = cupy.empty(arcs, np.uint32)
 
@@ -143,11 +147,12 @@ class Requests:
         starts = np.zeros(end - begin + 1, np.uint64)
         np.cumsum(window.asked[begin:end], dtype=np.uint64, out=starts[1:])
         _send(self.starts, starts)
+        self._sent_starts = starts  # until the next ones: then the stream has been waited for
         return int(starts[-1])
 
 
 def _send(target: Any, source: AnyArray) -> None:
-    """Copy to the beginning of an array on the device; from ordinary memory, it is done then."""
+    """Copy to the beginning of an array on the device; the source stays until it was waited for."""
     if source.nbytes > target.nbytes or not source.flags.c_contiguous:
         raise ValueError(f"{source.nbytes} bytes do not go to {target.nbytes} as they are")
     runtime, stream = cuda().cuda.runtime, cuda().cuda.get_current_stream().ptr

@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout import names
 from ooc_graph.memory import device_plan
@@ -23,6 +25,7 @@ from ooc_graph.memory.plan import (
     STRETCH_ROWS,
     UNPACKING_BYTES,
     WINDOW_ROW_BYTES,
+    Lengths,
 )
 
 LEAST_BATCH_UNITS, MOST_BATCH_UNITS = 16, 256
@@ -288,11 +291,19 @@ def _with_columns(plan: DiskDevicePlan, host_bytes: int) -> DiskDevicePlan:
 
 def _with_hubs(plan: DiskDevicePlan, host_bytes: int) -> DiskDevicePlan:
     """The plan with room for hubs: all that the device has left, and a share of the host's."""
-    most = plan.facts.device.sides[0].arcs
+    most = _arcs_of_longest(plan.facts.device.sides[0], MOST_HUBS)
     near = min(max(plan.device_budget_bytes - plan.device_bytes, 0) // _ARC_BYTES, most)
     far = max(host_bytes - plan.host_bytes, 0) // _ARC_BYTES if plan.pins else 0
     far = min(far - far // KEPT_SHARE, most - near)
     return replace(plan, near_hub_arcs=near, far_hub_arcs=far)
+
+
+def _arcs_of_longest(side: Lengths, count: int) -> int:
+    """Arcs of so many rows at most: the longest ones, so that there are no more in any others."""
+    order = np.argsort(side.length)[::-1]
+    length, rows = side.length[order], side.rows[order]
+    taken = np.clip(count - (np.cumsum(rows) - rows), 0, rows)
+    return int(length @ taken)
 
 
 def _tail_bytes(plan: DiskDevicePlan) -> int:

@@ -80,18 +80,19 @@ def _parts(paths: Iterable[Path], most_bytes: int) -> Iterable[tuple[Path, int]]
     """Files, and bytes to read of each from its beginning on."""
     for path in paths:
         size = min(path.stat().st_size, most_bytes)
-        if not size:
-            return
         most_bytes -= size
-        yield path, size
+        if size:
+            yield path, size
 
 
 def _drop(path: Path, size: int) -> int | None:
-    """Have the page cache forget a file; bytes of its first ``size`` that it keeps."""
+    """Have the page cache forget a file; bytes of its first ``size`` that it keeps, if known."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         return _resident_bytes(descriptor, size)
+    except OSError:  # of a file system without mappings
+        return None
     finally:
         os.close(descriptor)
 

@@ -294,14 +294,12 @@ def _in_store(graph: Graph, kernel: str, place: Place, answer: _Answer) -> Way:
     budget_bytes = cuda_disk.budget_for(graph, place, on_device=answer.on_device)
     host_bytes = cuda_disk.host_budget(graph, place, answer.bytes)
     limit = place.cuda_limits.pinned_bytes
-    # With a limit, what is held is of another size than what is asked for, or of the same; without,
-    # what is free comes and goes, and loading again pays only for much more.
-    if (
-        held is not None
-        and held[0] == budget_bytes
-        and (held[1] == limit or (limit is None and 2 * held[1] >= host_bytes))
-    ):
-        return Way(CUDA, "one", budget_bytes=held[0], host_bytes=held[1])
+    if held is not None and held[0] == budget_bytes:
+        # A limit that was met is met again. Where less was free, or there is none, what is free
+        # comes and goes, and loading again pays only for much more.
+        may_hold = limit is None or held[1] <= limit
+        if held[1] == limit or (may_hold and 2 * held[1] >= host_bytes):
+            return Way(CUDA, "one", budget_bytes=held[0], host_bytes=held[1])
     beside: Any = {"answer_bytes": answer.bytes, "on_device": answer.on_device}
     plan = cuda_disk.plan_for(graph, kernel, place, **beside)
     budgets = plan.device_budget_bytes, plan.host_budget_bytes

@@ -214,6 +214,6 @@ def note_of(search: DeviceTierSearch, moved: Moved) -> str:
         f"{plan.facts.kernel} had {shares[0]:.1f} % of the arcs on the device and {shares[1]:.1f} "
         f"% in host memory ({plan.rule} of each row), {plan.device_bytes:,} bytes of the device "
         f"and {plan.pinned_bytes:,} bytes of pinned memory, and read {moved.bytes:,} bytes of the "
-        f"store for {moved.rows:,} rows"
+        f"store for {moved.rows:,} rows{tiers.how_read(moved)}"
     )
     return f"{said}; {search.unpinned}" if search.unpinned else said

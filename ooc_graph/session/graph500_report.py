@@ -116,7 +116,11 @@ def _with_disk(
     """
     if not run.tiers:
         return {}
-    probe = run.place.call(probe_of, str(graph.path))
+    try:
+        probe = run.place.call(probe_of, str(graph.path))
+    except OSError:
+        # Searches have been made by what is there: their report is not to be lost for this.
+        return dict(run.tiers)
     return {
         kernel: {**facts, **describe_probe(probe, moved_by(searched[kernel]).bytes_s)}
         for kernel, facts in run.tiers.items()

@@ -165,8 +165,11 @@ def searcher(
     with _lock:
         within = budget_bytes, copies, named, host_bytes
         key = _key(path, identity, kernel, method, device_name, *within)
-        if less:
-            key = next((held for held, asked in _asked.items() if asked == key), key)
+        for held, asked in _asked.items():
+            # What is in the store, on a CUDA device, pins no rows: it suits whatever may be pinned.
+            if asked == key and (less or held[-1][-1] is not None):
+                key = held
+                break
         if key not in _held:
             # Ranks first: only then is what they held seen as free.
             release_ranks()

@@ -254,10 +254,11 @@ def search_whole(task: SearchTask) -> Written:
                     # What was tried instead needs something else; later this may be needless.
                     raise DeviceBusyError(busy) from error
                 raise
-            busy = str(error) if isinstance(error, DeviceBusyError) else ""
+            is_busy = isinstance(error, DeviceBusyError)
+            busy = busy or (str(error) if is_busy else "")
         # Only now: the frames of the error kept what they had of the memory.
         less, note = go_on(task)
-        said = f"others have memory of the device: {note}" if busy else note
+        said = f"others have memory of the device: {note}" if is_busy else note
         task, refused = replace(task, **less), (*refused, said)
 
 

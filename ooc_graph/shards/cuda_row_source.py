@@ -93,5 +93,7 @@ class RunRows:
             if words is not None:
                 words[place].set(beside)
             done += len(some)
+            # The piece is in ordinary memory, which is gone then.
+            cupy.cuda.get_current_stream().synchronize()
         keys -= np.uint64(low << 32)
         return [keys, words]

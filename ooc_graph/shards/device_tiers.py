@@ -179,6 +179,8 @@ def load_device_bfs(
         steps = _steps_of(plan, room, sides[0], sides[-1])
         _fill(sides[-1], steps)
         _fill_whole(sides[0], steps)
+        # Not before: what loading takes is gone now.
+        steps.copied_to = room.array(graph.rows, np.uint32), room.array(graph.rows, np.int32)
         for side in sides:
             side.units.keeping = True
         search = DiskBfsSearch(steps, out, into)
@@ -191,14 +193,12 @@ def _steps_of(plan: DiskDevicePlan, room: HostRoom, out: Tiered, into: Tiered) -
     far = [room.column(count) for count in plan.far_rows]
     near_hubs, far_hubs, arcs = _hubs_of(plan, out.rows.heads.lengths)
     hub_arcs = room.pinned(arcs, np.uint32) if far_hubs else None
-    answer = room.array(len(lengths), np.uint32), room.array(len(lengths), np.int32)
     return CudaDiskBfsSteps(
         out.rows.heads.lengths,
         lengths,
         DiskHold(plan.near_rows, far, near_hubs, far_hubs, hub_arcs),
         window=len(into.rows.window.row),
         units=into.units.batch_units * into.units.unit_bytes // into.units.dtypes[0].itemsize,
-        answer=answer,
     )
 
 

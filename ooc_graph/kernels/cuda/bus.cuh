@@ -21,8 +21,8 @@ __device__ __forceinline__ void ask_span(u64 begin, u64 end) {
     atomicAdd(&asked_sectors, (u32)((end + SECTOR_WORDS - 1) / SECTOR_WORDS - begin / SECTOR_WORDS));
 }
 
-// A word of each lane that is here, at the same place of one array or more. Sectors count as one where
-// 2**35 words lie between them.
+// A word of each lane that is here, at the same place of one array or more. Lanes that come apart count
+// apart: never too few. Sectors count as one where 2**35 words lie between them.
 __device__ __forceinline__ void ask_together(u64 at, u32 arrays = 1) {
     const u32 same = __match_any_sync(__activemask(), (u32)(at / SECTOR_WORDS));
     if (threadIdx.x % 32 == __ffs(same) - 1) atomicAdd(&asked_sectors, arrays);
