@@ -10,9 +10,9 @@ chunks is dropped; what the search keeps of what it read, within its host budget
 
 Time is the wall clock's, of the whole search: from the root's internal id until parents, and levels
 or distances, of all rows stand in host memory, reading included. TEPS counts input tuples between
-reached vertices. Answers are validated against the edges, between the searches, with memory of the device
-that the search has nothing of. The disk's rate is that of the same chunk files, read in order by as
-many threads, the page cache dropped before. Appends to records/gpu_disk.jsonl.
+reached vertices. Answers are validated against the edges, between the searches, with memory of the
+device that the search has nothing of. The disk's rate is that of the same chunk files, read in
+order by as many threads, the page cache dropped before. Appends to records/gpu_disk.jsonl.
 """
 
 from __future__ import annotations
