@@ -1,18 +1,18 @@
-"""BFS on one CUDA device of Graph500's graph with arcs in the store, the page cache cold.
+"""Searches on one CUDA device of Graph500's graph with arcs in the store, the page cache cold.
 
-    python benchmarks/gpu_disk.py [--scale 26] [--device-gib 1] [--host-gib 1] [--keys 64]
-                                  [--folder DIR] [--unchecked] [--records PATH]
+    python benchmarks/gpu_disk.py [--kernel sssp] [--scale 26] [--device-gib 1] [--host-gib 1]
+                                  [--keys 64] [--folder DIR] [--unchecked] [--records PATH]
 
 The device builds the store in a temporary folder, with all of its memory. A plan says what a search
 within the budgets has where; all that it allocates on the device comes from a pool that is limited
 to its budget. ``--host-gib 0`` pins nothing. Before each search the page cache of the store's
 chunks is dropped; what the search keeps of what it read, within its host budget, stays.
 
-Time is the wall clock's, of the whole search: from the root's internal id until parents and levels
-of all rows stand in host memory, reading included. TEPS counts input tuples between reached
-vertices. Answers are validated against the edges, between the searches, with memory of the device
-that the search has nothing of. The disk's rate is that of the same chunk files, read in order by as
-many threads, the page cache dropped before. Appends to records/gpu_disk.jsonl.
+Time is the wall clock's, of the whole search: from the root's internal id until parents, and levels
+or distances, of all rows stand in host memory, reading included. TEPS counts input tuples between
+reached vertices. Answers are validated against the edges, between the searches, with memory of the
+device that the search has nothing of. The disk's rate is that of the same chunk files, read in
+order by as many threads, the page cache dropped before. Appends to records/gpu_disk.jsonl.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ import gpu_graphs
 import numpy as np
 
 import ooc_graph as og
-from ooc_graph.memory.device_disk_plan import READERS, describe_disk, plan_disk_device
+from ooc_graph.memory.device_disk_plan import READERS, describe_disk
 from ooc_graph.memory.moved import Moved
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.report.records import append_record
 from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.session import cuda_disk
 from ooc_graph.session.machine import cores
+from ooc_graph.session.orders import ORDER_OF
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.types import AnyArray
 
@@ -49,9 +50,11 @@ DISK_BYTES = 4 << 30
 PIECE_BYTES = 1 << 20
 
 
-def chunks_of(graph: og.Graph) -> list[Path]:
-    """Files that rows are read from, in the order of the store."""
-    arrays = [one for side in graph.arrays_of("hub", "neighbors") for one in side]
+def chunks_of(graph: og.Graph, kernel: str) -> list[Path]:
+    """Files that rows are read from, column by column in the order of the store."""
+    columns = {"bfs": ["neighbors"], "sssp": ["neighbors", "weights"]}[kernel]
+    found = [graph.arrays_of(ORDER_OF[kernel], column) for column in columns]
+    arrays = [one for sides in found for side in sides for one in side]
     specs = [graph.stored.spec(array) for array in arrays]
     return [graph.path / spec.chunk_path(index) for spec in specs for index in range(spec.chunks)]
 
@@ -91,17 +94,18 @@ def disk_bytes_per_s(paths: list[Path]) -> float:
 
 def searched(
     graph: og.Graph,
+    kernel: str,
     search: DeviceTierSearch,
     keys: list[int],
     roots: list[int],
     checked: gpu_disk_checks.Validated | None,
 ) -> dict[str, Any]:
     """Time, and validate, one search a key, each with a cold page cache."""
-    chunks, tuples = chunks_of(graph), graph.tuples()
+    chunks, tuples = chunks_of(graph, kernel), graph.tuples()
     times: list[float] = []
     edges: list[int] = []
     moved: list[Moved] = []
-    levels: list[Any] = []
+    courses: list[Any] = []
     search.run(roots[0])  # kernels are compiled and loaded
     for key, root in zip(keys, roots, strict=True):
         drop_page_cache(chunks)
@@ -109,9 +113,9 @@ def searched(
         tree = search.run(root)
         times.append(perf_counter() - begun)
         moved.append(search.moved.since(before))
-        edges.append(int(tuples[tree.level >= 0].sum(dtype=np.uint64)) // 2)
-        columns = tree.level_vertices, tree.level_arcs, tree.level_direction
-        levels.append([column.tolist() for column in columns])
+        reached = gpu_disk_checks.reached_by(tree)
+        edges.append(int(tuples[reached].sum(dtype=np.uint64)) // 2)
+        courses.append(course_of(kernel, tree))
         if checked is not None:
             checked.add(key, tree)
     if checked is not None:
@@ -121,19 +125,29 @@ def searched(
         "edges": edges,
         "teps": teps_statistics(times, edges).to_dict(),
         "moved": [asdict(one) for one in moved],
-        "levels": levels,
+        "levels" if kernel == "bfs" else "phase_arcs": courses,
         "answers_validated": 0 if checked is None else checked.right,
     }
 
 
-def within(graph: og.Graph, device_bytes: int, host_bytes: int) -> tuple[Any, Any, float]:
+def course_of(kernel: str, tree: Any) -> Any:
+    """What is said of the levels of BFS, and of the phases of SSSP."""
+    if kernel == "sssp":
+        return tree.phase_arcs
+    columns = tree.level_vertices, tree.level_arcs, tree.level_direction
+    return [column.tolist() for column in columns]
+
+
+def within(
+    graph: og.Graph, kernel: str, device_bytes: int, host_bytes: int
+) -> tuple[Any, Any, float]:
     """A search by a plan, its device memory from a pool with that limit; and seconds of loading."""
-    plan = plan_disk_device(cuda_disk.known_facts(graph, "bfs"), device_bytes, host_bytes)
+    plan = cuda_disk.plan_within(cuda_disk.known_facts(graph, kernel), device_bytes, host_bytes)
     pool = cupy.cuda.MemoryPool()
     pool.set_limit(size=plan.device_bytes)
     begun = perf_counter()
     with cupy.cuda.using_allocator(pool.malloc):
-        search = cuda_disk.LOADERS["bfs"](graph, plan, threads=cores())
+        search = cuda_disk.LOADERS[kernel](graph, plan, threads=cores())
     return search, pool, perf_counter() - begun
 
 
@@ -146,29 +160,32 @@ def roots_of(graph: og.Graph, source: og.Kronecker, count: int) -> tuple[list[in
 
 def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Build, load and search; all that is recorded."""
-    source = og.Kronecker(options.scale, weighted=False)
+    kernel = options.kernel
+    source = og.Kronecker(options.scale, weighted=kernel == "sssp")
     begun = perf_counter()
-    graph = og.build(source, folder / "graph.zarr", rows="hub", device="cuda")
+    graph = og.build(source, folder / "graph.zarr", rows=ORDER_OF[kernel], device="cuda")
     build_s = perf_counter() - begun
     gpu_graphs.free_memory()
-    disk = disk_bytes_per_s(chunks_of(graph))
+    disk = disk_bytes_per_s(chunks_of(graph, kernel))
     print(f"built in {build_s:.1f} s; the disk gives {disk / 1e9:.2f} GB/s", flush=True)
     keys, roots = roots_of(graph, source, options.keys)
     budgets = int(options.device_gib * GIB), int(options.host_gib * GIB)
-    cuda_disk.known_facts(graph, "bfs")
+    cuda_disk.known_facts(graph, kernel)
     with MemoryWatch(interval_s=0.02) as watch:
-        search, pool, load_s = within(graph, *budgets)
+        search, pool, load_s = within(graph, kernel, *budgets)
         loaded = watch.peak_bytes
     print(f"loaded in {load_s:.1f} s", flush=True)
-    checked = None if options.unchecked else gpu_disk_checks.Validated(source, graph, len(keys))
-    found = searched(graph, search, keys, roots, checked)
+    checked = None
+    if not options.unchecked:
+        checked = gpu_disk_checks.Validated(source, graph, kernel, len(keys))
+    found = searched(graph, kernel, search, keys, roots, checked)
     search.close()
     assert pool.total_bytes() <= search.plan.device_bytes <= budgets[0]
     rates = [one["bytes"] / s for one, s in zip(found["moved"], found["times_s"], strict=True)]
     return {
         "rows": graph.rows,
         "arcs": graph.arcs,
-        "store_bytes": sum(path.stat().st_size for path in chunks_of(graph)),
+        "store_bytes": sum(path.stat().st_size for path in chunks_of(graph, kernel)),
         "plan": describe_disk(search.plan),
         "device_peak_bytes": pool.total_bytes(),
         "host_bytes_while_loading": loaded - watch.baseline_bytes,
@@ -186,7 +203,8 @@ def line(record: dict[str, Any]) -> str:
     spread = ("harmonic_mean", "minimum", "first_quartile", "median", "third_quartile", "maximum")
     middle = partial(np.median, axis=0)
     return (
-        f"bfs {record['scale']}, {record['device_gib']} GiB and {record['host_gib']} GiB | GTEPS "
+        f"{record['kernel']} {record['scale']}, {record['device_gib']} GiB and "
+        + f"{record['host_gib']} GiB | GTEPS "
         + " ".join(f"{teps[name] / 1e9:.2f}" for name in spread)
         + f" | median {middle([one['bytes'] for one in moved]) / 1e6:.0f} MB for "
         + f"{middle([one['rows'] for one in moved]):,.0f} rows, "
@@ -197,6 +215,7 @@ def line(record: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kernel", choices=("bfs", "sssp"), default="bfs")
     parser.add_argument("--scale", type=int, default=26)
     parser.add_argument("--device-gib", type=float, default=1)
     parser.add_argument("--host-gib", type=float, default=1)
@@ -210,7 +229,7 @@ def main() -> None:
         found = measured(options, Path(scratch))
     record = {
         "benchmark": "gpu_disk",
-        "kernel": "bfs",
+        "kernel": options.kernel,
         "scale": options.scale,
         "device_gib": options.device_gib,
         "host_gib": options.host_gib,

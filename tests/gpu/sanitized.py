@@ -48,11 +48,14 @@ from ooc_graph.kernels.interface import ENOUGH_PUSHED
 from ooc_graph.kernels.tier_sssp_search import TAIL_ROWS
 from ooc_graph.layout import names
 from ooc_graph.memory.device_disk_plan import DiskDevicePlan
+from ooc_graph.memory.device_disk_sssp_plan import DiskSsspPlan
+from ooc_graph.memory.plan import HeadRule
 from ooc_graph.session import cuda_disk
 from ooc_graph.shards import cuda_sides
 from ooc_graph.shards.build import BuildOptions
 from ooc_graph.shards.cuda_build import build_on_device
 from ooc_graph.shards.device_tiers import load_device_bfs
+from ooc_graph.shards.device_tiers_sssp import load_device_sssp
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import NoProgress, Rows
@@ -175,15 +178,24 @@ def tiers(directed: bool) -> None:
 
 
 def in_store(directed: bool) -> None:
-    """BFS with arcs in the store, with none, few and many of them in columns in either memory."""
-    ends = (400 * np.random.default_rng(5).random((2, 6000)) ** 2).astype(np.int64)
+    """Searches with arcs in the store, with few and many of them at hand in either memory."""
+    random = np.random.default_rng(5)
+    ends = (400 * random.random((2, 6000)) ** 2).astype(np.int64)
+    edges = ends[0], ends[1], random.random(6000).astype(np.float32)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "graph.zarr"
-        graph = og.build((ends[0], ends[1]), path, directed=directed, rows="hub", device="cpu")
+        graph = og.build(edges, path, directed=directed, rows="both", device="cpu")
         facts = cuda_disk.known_facts(graph, "bfs")
         for near, far, hubs in ((0, 0, 0), (1, 0, 500), (1, 2, 1000), (0, 7, 0)):
             plan = DiskDevicePlan(facts, 0, 0, near, far, 2, 0, far > 0, hubs, hubs * (far > 0))
             search = load_device_bfs(graph, plan, threads=1, window=128, look=20)
+            for root in (0, graph.rows - 1):
+                search.run(root)
+            search.close()
+        facts = cuda_disk.known_facts(graph, "sssp")
+        for share, near_arcs in ((HeadRule(1), 1 << 20), (HeadRule(2, 3), 500)):
+            held = DiskSsspPlan(facts, 0, 0, share, near_arcs, 2, 0, near_arcs == 500)
+            search = load_device_sssp(graph, held, threads=1, window=128, look=20)
             for root in (0, graph.rows - 1):
                 search.run(root)
             search.close()
