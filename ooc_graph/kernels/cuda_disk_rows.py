@@ -100,10 +100,8 @@ class WholeRows:
             row = int(window.row[index]) - self.first
             if not 0 <= row < self.rows:
                 continue
-            place, target = (
-                window.place[0, index],
-                int(self._starts[row]) + int(window.cursor[index]),
-            )
+            place = window.place[0, index]
+            target = int(self._starts[row]) + int(window.cursor[index])
             arcs = units[place : place + window.asked[index]]
             if self._pinned is None:
                 _send(self.arcs[target:], arcs)
