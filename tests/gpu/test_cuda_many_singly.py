@@ -194,19 +194,20 @@ def test_any_allocation_that_is_refused_is_done_without(light: og.Graph, find: A
     pool = cupy.get_default_memory_pool()
     right = columns(find(light, sources, device="cpu"))
     resident.release()
-    before = used_bytes()
-    plain = _Refusing(pool, 0)
-    with cupy.cuda.using_allocator(plain):
-        find(light, sources, device="cuda")
-    resident.release()
-    count = plain.made
+    for _ in range(2):  # some is allocated once in a process
+        plain = _Refusing(pool, 0)
+        with cupy.cuda.using_allocator(plain):
+            find(light, sources, device="cuda")
+        resident.release()
+    count, before = plain.made, used_bytes()
     assert count > 10
     for refused in range(1, count + 1, 5):
         allocator, said = _Refusing(pool, refused), Said()
         with cupy.cuda.using_allocator(allocator):
             assert columns(find(light, sources, device="cuda", progress=said)) == right
-        assert allocator.made >= refused
-        assert any("fit the device" in n or "was refused" in n for n in said.notes), refused
+        assert allocator.made >= refused, (allocator.made, refused, count)
+        told = [n for n in said.notes if "fit the device" in n or "was refused" in n]
+        assert told, (refused, said.notes)
         resident.release()
         assert used_bytes() == before, refused
 
