@@ -221,7 +221,8 @@ AGAIN = (
 
 def test_what_stands_here_was_tested_on_a_gpu() -> None:
     record = last_run.read()
-    assert record.get("sources_sha256") == last_run.sources_sha256(), AGAIN
+    for part in (last_run.TESTS, last_run.SANITIZER):
+        assert record[part]["sources_sha256"] == last_run.sources_sha256(part), AGAIN
     assert record["tests"]["exit_status"] == 0, AGAIN
     assert record["tests"]["failed"] == record["tests"]["skipped"] == 0, AGAIN
     assert record["tests"]["passed"] > 200, AGAIN
@@ -233,9 +234,15 @@ def test_what_stands_here_was_tested_on_a_gpu() -> None:
 def test_changed_sources_are_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kept = tmp_path / "last_run.json"
     monkeypatch.setattr(last_run, "circumstances", lambda: {"device": "none"})
-    last_run.write("tests", {"passed": 1}, kept)
-    last_run.write("sanitizer", {"tools": {}}, kept)
-    assert json.loads(kept.read_text()).keys() == {"sources_sha256", "tests", "sanitizer"}
+    for part in (last_run.TESTS, last_run.SANITIZER):
+        last_run.write(part, {}, kept)
+    noted = json.loads(kept.read_text())
+    before = {part: last_run.sources_sha256(part) for part in noted}
+    assert {part: found["sources_sha256"] for part, found in noted.items()} == before
+    # A test that has changed is no matter of the sanitizer's, a kernel is one of both.
+    with monkeypatch.context() as patch:
+        patch.setattr(last_run, "TESTS_ALONE", ())
+        assert last_run.sources_sha256(last_run.SANITIZER) == before[last_run.TESTS]
+    assert before[last_run.TESTS] != before[last_run.SANITIZER]
     monkeypatch.setattr(last_run, "HASHED", last_run.HASHED[1:])
-    last_run.write("tests", {"passed": 2}, kept)
-    assert json.loads(kept.read_text()).keys() == {"sources_sha256", "tests"}
+    assert all(last_run.sources_sha256(part) != found for part, found in before.items())
