@@ -12,7 +12,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels import cuda_modules
-from ooc_graph.session import cuda_tiers, resident
+from ooc_graph.session import cuda_disk, cuda_tiers, resident
 from tests.gpu.test_cuda_session import Said, search
 from tests.gpu.test_cuda_tiers import LITTLE
 
@@ -101,6 +101,8 @@ def test_rows_that_are_refused_half_way_are_pinned_no_longer(
         register(begin, size, flags)
 
     monkeypatch.setattr(runtime, "hostRegister", refuse_the_second)
+    # Where arcs cannot stay in the store.
+    monkeypatch.setattr(cuda_disk, "may_stay", lambda *_: False)
     said = ""
     try:
         og.sssp(graph, hub(graph), **limits(graph, "sssp"))
