@@ -127,10 +127,9 @@ def test_reading_ahead_is_overlap(store: Path, monkeypatch: pytest.MonkeyPatch) 
     with slow_reads(monkeypatch, clock, first_once_it_waits):
         read = units._read
 
-        def told(reads: Any) -> int:
-            got = read(reads)
+        def told(share: int, reads: Any) -> None:
+            read(share, reads)
             next(event for event in done if not event.is_set()).set()
-            return got
 
         monkeypatch.setattr(units, "_read", told)
         for number, _ in enumerate(units.stage(batches())):
