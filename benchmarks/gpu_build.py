@@ -28,7 +28,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import cupy
 from gpu_build_runs import (
     EdgeColumns,
     disk_rates,
@@ -37,7 +36,7 @@ from gpu_build_runs import (
     way_of_building,
     write_columns,
 )
-from gpu_graphs import device_facts
+from gpu_graphs import DeviceWatch, device_facts, free_memory
 
 from ooc_graph import Kronecker
 from ooc_graph.edges.interface import EdgeSource
@@ -75,13 +74,14 @@ def figures(
     source: EdgeSource, folder: Path, *, on_device: bool, memory_bytes: int | None = None
 ) -> dict[str, Any]:
     """Build once; what it took."""
-    pool = cupy.get_default_memory_pool()
-    pool.free_all_blocks()
+    free_memory()
     shutil.rmtree(folder / "graph.zarr", ignore_errors=True)
     os.sync()
     begun = perf_counter()
-    report = built(source, folder / "graph.zarr", on_device=on_device, memory_bytes=memory_bytes)
-    elapsed_s = perf_counter() - begun
+    with DeviceWatch() as watch:
+        out = folder / "graph.zarr"
+        report = built(source, out, on_device=on_device, memory_bytes=memory_bytes)
+        elapsed_s = perf_counter() - begun
     assert report.manifest is not None
     return {
         "elapsed_s": elapsed_s,
@@ -91,7 +91,7 @@ def figures(
         "arcs": report.arcs,
         "run_bytes": report.run_bytes,
         "store_bytes": sum(entry.size for entry in report.manifest.files.values()),
-        "device_pool_bytes": pool.total_bytes(),
+        "device_peak_bytes": watch.peak_bytes,
         "manifest_sha256": report.manifest.sha256,
     }
 
@@ -164,7 +164,9 @@ def report_out_of_core(
     print(
         f"scale {kronecker.scale} {kind}, {memory_bytes:,} bytes of the device: {seconds}; "
         f"{found['run_bytes_written']:,} bytes to runs and back; "
-        f"{found['share_of_disk']:.0%} of the disk's rate; stages {runs['runs'][-1]['stages']}",
+        f"{found['share_of_disk']:.0%} of the disk's rate; at most "
+        f"{max(run['device_peak_bytes'] for run in runs['runs']):,} bytes of the device; stages "
+        f"{runs['runs'][-1]['stages']}",
         flush=True,
     )
     parameters = {"scale": kronecker.scale, "edge_factor": 16, "weighted": kronecker.weighted}

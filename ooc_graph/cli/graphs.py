@@ -11,6 +11,7 @@ import click
 from ooc_graph.cli.options import (
     common_options,
     compress_option,
+    device_memory_option,
     number,
     read_options,
     shards_option,
@@ -25,6 +26,7 @@ from ooc_graph.cli.working import (
 from ooc_graph.edges import open_source
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import OutputExistsError, UsageError, ValidationFailedError
+from ooc_graph.session.devices import CudaLimits
 
 
 @click.command()
@@ -101,6 +103,7 @@ def graph500(
 @click.option("--rows", type=click.Choice(["hub", "light", "both"]), help="Row orders to store.")
 @shards_option
 @compress_option
+@device_memory_option
 @common_options
 def build(
     sources: tuple[str, ...],
@@ -114,6 +117,7 @@ def build(
     rows: str | None,
     shards: int | None,
     compress: bool,
+    device_memory: str | None,
     **common: Any,
 ) -> None:
     """Build a graph store from edge files; the last argument is the store."""
@@ -123,6 +127,7 @@ def build(
     *inputs, out = sources
     if not inputs:
         raise UsageError("give at least one edge file and then the store to write")
+    CudaLimits.of(device_memory, None).require_cuda(common["device"])
     refuse_out(Path(out), common["overwrite"])
     source = open_source(
         inputs if len(inputs) > 1 else inputs[0],
@@ -145,6 +150,7 @@ def build(
             options,
             client=client,
             device=common["device"],
+            device_memory=device_memory,
             memory_limit=limit(common, client),
             progress=progress,
         )

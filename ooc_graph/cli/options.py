@@ -30,14 +30,17 @@ exchange_option = click.option(
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
 
 
+device_memory_option = click.option(
+    "--device-memory",
+    metavar="SIZE",
+    help="Memory of a CUDA device, such as 16GiB [15/16 of what it has].",
+)
+
+
 def cuda_memory_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Options that say what a search on a CUDA device may use."""
     options = [
-        click.option(
-            "--device-memory",
-            metavar="SIZE",
-            help="Memory of a CUDA device, such as 16GiB [15/16 of what it has].",
-        ),
+        device_memory_option,
         click.option(
             "--host-memory",
             metavar="SIZE",

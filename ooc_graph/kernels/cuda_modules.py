@@ -262,5 +262,30 @@ def within_memory(what: str) -> Iterator[None]:
         free, total = cupy.cuda.runtime.memGetInfo()
         raise MemoryBudgetError(
             f"{what} does not fit the device: {error}; {free:,} of its {total:,} bytes are free; "
-            "use a larger device, or --device cpu"
+            "use a larger device, more --device-memory, or --device cpu"
         ) from error
+
+
+@contextmanager
+def own_pool(limit_bytes: int | None) -> Iterator[None]:
+    """Allocate from a pool of its own, which takes no more of the device than a limit.
+
+    CuPy's pool keeps what was freed, in blocks that later ones may not fit, and so takes more than
+    is ever in use at a time. An allocator that somebody else has put in place stays (RMM, which may
+    hold all of the device), as does CuPy's pool if it has a limit.
+
+    Parameters
+    ----------
+    limit_bytes
+        None: the allocator that is there.
+    """
+    cupy = cuda()
+    shared = cupy.get_default_memory_pool()
+    if limit_bytes is None or cupy.cuda.get_allocator() != shared.malloc or shared.get_limit():
+        yield
+        return
+    pool = cupy.cuda.MemoryPool()
+    pool.set_limit(size=limit_bytes)
+    # What it keeps is the device's again when the last array is dropped, and it with them.
+    with cupy.cuda.using_allocator(pool.malloc):
+        yield

@@ -62,6 +62,7 @@ def build(
     compress: bool = False,
     client: Client | None = None,
     device: str = AUTO,
+    device_memory: str | int | None = None,
     memory_limit: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -93,6 +94,8 @@ def build(
     device
         ``cuda``: a CUDA device of this process, or of one worker, sorts; ``cpu``; ``auto``: CUDA
         where there is a device that will do. The store has the same bytes.
+    device_memory
+        Bytes (or "4GiB") of the CUDA device that the build may use; None: nearly all that is free.
     memory_limit
         Bytes (or "4GiB") of host memory for all processes of the build together.
     overwrite
@@ -124,6 +127,7 @@ def build(
         chosen,
         client=client,
         device=device,
+        device_memory=device_memory,
         memory_limit=memory_limit,
         progress=progress,
     )
@@ -137,11 +141,13 @@ def build_with_report(
     *,
     client: Client | None = None,
     device: str = AUTO,
+    device_memory: str | int | None = None,
     memory_limit: str | int | None = None,
     progress: Progress | None = None,
 ) -> tuple[Graph, BuildReport]:
     """As `build`, from an opened source, with what the build did."""
-    place = place_for(client, parse_bytes(memory_limit), device)
+    limits = CudaLimits.of(device_memory, None).require_cuda(device)
+    place = place_for(client, parse_bytes(memory_limit), device, limits)
     place.release()
     report = build_store(place, source, out, options, progress or NoProgress())
     write_run_facts(out, {"stages": report.stages, "edges": report.edges})

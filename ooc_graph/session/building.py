@@ -16,6 +16,7 @@ from ooc_graph.session.place import Here, Place
 from ooc_graph.shards.build import BuildOptions, BuildReport
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.cuda_build import build_into
+from ooc_graph.shards.cuda_plan import usable_bytes
 from ooc_graph.types import NoProgress, Progress
 
 # A device of which others have more than one part in so many is not at our disposal.
@@ -56,10 +57,12 @@ def _on_device(
             "client= out, or build on the CPU (device='cpu')"
         )
     with partial_store(out, "graph", overwrite=options.overwrite) as partial:
+        allowed = place.cuda_limits.device_bytes
         if place.client is None:
-            return build_here(partial, source, options, place.limit_bytes, progress)
+            return build_here(partial, source, options, place.limit_bytes, allowed, progress)
         with progress.stage("building on a CUDA device"):
-            return place.call(build_here, partial, source, options, place.process_limit_bytes)
+            host_bytes = place.process_limit_bytes
+            return place.call(build_here, partial, source, options, host_bytes, allowed)
 
 
 def _is_elsewhere(source: EdgeSource) -> bool:
@@ -71,10 +74,21 @@ def build_here(
     source: EdgeSource,
     options: BuildOptions,
     limit_bytes: int,
+    allowed_bytes: int | None = None,
     progress: Progress | None = None,
 ) -> BuildReport:
-    """Build on the device of this process, which is a worker or has no cluster."""
+    """Build on the device of this process, which is a worker or has no cluster.
+
+    Parameters
+    ----------
+    limit_bytes
+        Host memory.
+    allowed_bytes
+        Memory of the device that may be used; None: nearly all that is free.
+    """
     free, total = cuda_modules.device_bytes()
+    if allowed_bytes is not None:
+        allowed_bytes = min(allowed_bytes, usable_bytes(free))
     try:
         with Here(limit_bytes, CUDA).workforce() as workforce:
             return build_into(
@@ -83,6 +97,7 @@ def build_here(
                 options=options,
                 workforce=workforce,
                 progress=progress or NoProgress(),
+                device_memory_bytes=allowed_bytes,
             )
     except MemoryBudgetError as error:
         if (total - free) * _OTHERS_PART > total:

@@ -20,7 +20,7 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda_modules import cuda, device_bytes, within_memory
+from ooc_graph.kernels.cuda_modules import cuda, device_bytes, own_pool, within_memory
 from ooc_graph.kernels.cuda_pinned import free_pinned, pinned_buffer
 from ooc_graph.kernels.cuda_store import (
     MANY_TUPLES,
@@ -121,7 +121,7 @@ def build_into(
     """As `build_on_device`, into a store that is begun, perhaps by another process; commits it."""
     report = BuildReport()
     limit = usable_bytes(device_bytes()[0]) if device_memory_bytes is None else device_memory_bytes
-    with within_memory("the build of this store"):
+    with within_memory("the build of this store"), own_pool(device_memory_bytes):
         sink = ChunkSink(partial.folder, workforce, pinned_buffer)
         build = DeviceBuild(partial, workforce, progress, report, options, sink, limit)
         try:

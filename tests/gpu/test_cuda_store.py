@@ -36,6 +36,7 @@ from ooc_graph.layout.manifest import Manifest
 from ooc_graph.shards import cuda_build, cuda_sides, cuda_tables, renumber
 from ooc_graph.shards.build import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_on_device
+from ooc_graph.shards.cuda_plan import DevicePlan
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import NoProgress
@@ -330,6 +331,40 @@ def test_no_more_memory_is_taken_than_allowed(
             build_there(source, tmp_path / "g.zarr", device_memory_bytes=limit, overwrite=True)
         finally:
             pool.set_limit(before)
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_the_device_gives_no_more_than_the_limit(
+    runs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted with what the pool keeps of what was freed."""
+    made: list[Any] = []
+
+    class Noted(cupy.cuda.MemoryPool):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+            self.most = 0
+
+        def malloc(self, size: int) -> Any:
+            memory = super().malloc(size)
+            self.most = max(self.most, self.total_bytes())
+            return memory
+
+    monkeypatch.setattr(cupy.cuda, "MemoryPool", Noted)
+    monkeypatch.setattr(cuda_sides, "runs_pay", lambda *_: runs)
+    monkeypatch.setattr(DevicePlan, "keep", False)
+    source = random_source(1, vertices=20_000, edges=300_000, weight="float64", gapped=True)
+    shared = cupy.get_default_memory_pool()
+    shared.free_all_blocks()
+    before = shared.total_bytes()
+    report = build_there(source, tmp_path / "g.zarr", device_memory_bytes=8 * MIB)
+    assert (report.run_bytes > 0) == runs
+    (pool,) = made
+    assert 4 * MIB < pool.most <= 8 * MIB
+    pool.free_all_blocks()
+    assert pool.total_bytes() == 0
+    assert shared.total_bytes() == before
 
 
 def test_too_little_memory_is_said_and_nothing_is_left(tmp_path: Path) -> None:

@@ -21,9 +21,10 @@ from ooc_graph.errors import (
 )
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout import names
-from ooc_graph.session import choice, devices, rank_memory, search
+from ooc_graph.session import building, choice, devices, rank_memory, search
 from ooc_graph.session.place import Here
 from ooc_graph.types import Dealing, NoProgress
+from tests.command_line import call
 
 
 class RuntimeFailure(RuntimeError):
@@ -375,3 +376,47 @@ def test_edges_in_memory_are_not_sent_to_a_worker(cupy: Any, tmp_path: Path) -> 
         with pytest.raises(DeviceError, match="a CUDA device needs CuPy"):
             og.build(edges, tmp_path / "g.zarr", client=client, device="cuda")
         assert og.build(edges, tmp_path / "g.zarr", client=client).edges == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"), [(None, None), ("60MB", 60_000_000), ("1GB", (74 << 20) + 5)]
+)
+def test_a_build_takes_what_it_may_of_the_device(
+    cupy: Any,
+    asked: str | None,
+    given: int | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was asked for, and never more than is free."""
+    cupy(total=100 << 20, free=80 << 20)
+    found = []
+
+    class Enough(Exception):
+        pass
+
+    def take(*_: Any, device_memory_bytes: int | None, **__: Any) -> None:
+        found.append(device_memory_bytes)
+        raise Enough
+
+    monkeypatch.setattr(building, "build_into", take)
+    monkeypatch.setattr(cuda_modules, "free_unused", lambda: None)
+    monkeypatch.setattr(building, "usable_bytes", lambda free: free - (6 << 20))
+    edges = np.array([1, 2, 3]), np.array([2, 3, 4])
+    with pytest.raises(Enough):
+        og.build(edges, tmp_path / "g.zarr", device="cuda", device_memory=asked)
+    assert found == [given]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_device_memory_is_not_for_builds_on_the_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "edges.csv").write_text("1,2\n")
+    arguments = ["build", tmp_path / "edges.csv", tmp_path / "g.zarr", "--device", "cpu"]
+    done = call(monkeypatch, capsys, *arguments, "--device-memory", "1GiB")
+    assert (done.code, done.out) == (2, "")
+    assert "--device-memory and --host-memory are for CUDA devices" in done.err
+    with pytest.raises(UsageError, match="for CUDA devices"):
+        og.build(tmp_path / "edges.csv", tmp_path / "g.zarr", device="cpu", device_memory=1 << 30)
+    assert [path.name for path in tmp_path.iterdir()] == ["edges.csv"]

@@ -1,0 +1,226 @@
+"""Units of a store to a CUDA device: by this package's readers, and by kvikio straight there.
+
+    python benchmarks/gpu_direct.py [--scale 26] [--share 0.125] [--repeats 2] [--folder DIR]
+
+Of Graph500's rows a share of all units of 64 KiB, chosen at random, is brought to the device in the
+order of the store, in batches of 256; the page cache of the store's chunks is dropped before each
+pass. ``ours`` is what searches do: threads read into pinned memory and hold every unit against its
+crc32c, and a batch is copied to the device while the next is read. ``kvikio`` (GPUDirect Storage
+where the machine has it, else its own threads and bounce buffers) reads into memory of the device,
+two batches in flight, and checks nothing. Both read the same stretches of files that were opened
+before, kvikio's registered. A sum over what came shows that it was the same. Appends to
+records/gpu_direct.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import cupy
+import gpu_graphs
+import kvikio
+import kvikio.cufile_driver
+import kvikio.defaults
+import numpy as np
+from gpu_disk import chunks_of, disk_bytes_per_s, drop_page_cache
+
+import ooc_graph as og
+from ooc_graph.kernels.cuda_pinned import pinned_buffer
+from ooc_graph.layout.names import SIDECAR_BYTES
+from ooc_graph.memory.device_disk_plan import READERS
+from ooc_graph.memory.disk import DiskUnits
+from ooc_graph.report.records import append_record
+from ooc_graph.shards.tiers import read_lengths
+
+RECORDS = Path(__file__).parent / "records" / "gpu_direct.jsonl"
+BATCH_UNITS = 256
+KVIKIO = {
+    "as it comes": {},
+    "as many threads": {"num_threads": READERS},
+    "64 threads": {"num_threads": 64},
+    "as many threads, direct": {"num_threads": READERS, "auto_direct_io_read": True},
+    "64 threads, direct": {"num_threads": 64, "auto_direct_io_read": True},
+}
+
+
+def batches_of(chunks: list[Path], share: float) -> list[np.ndarray]:
+    """Some of all whole units in ascending order, a batch after the other."""
+    sizes = [path.stat().st_size for path in chunks]
+    is_whole = [np.arange(1, units_of(size) + 1) * SIDECAR_BYTES <= size for size in sizes]
+    whole = np.flatnonzero(np.concatenate(is_whole))
+    chosen = whole[np.random.default_rng(1).random(len(whole)) < share]
+    return [chosen[at : at + BATCH_UNITS] for at in range(0, len(chosen), BATCH_UNITS)]
+
+
+def units_of(size: int) -> int:
+    """Units of so many bytes, the last of which may be short."""
+    return -(-size // SIDECAR_BYTES)
+
+
+class Ours:
+    """What a search reads by."""
+
+    def __init__(self, graph: og.Graph) -> None:
+        (offsets,), (column,) = (graph.arrays_of("hub", name) for name in ("offsets", "neighbors"))
+        _, _, first = read_lengths(graph.stored, offsets, graph.rows, np.dtype(np.uint32))
+        self.units = DiskUnits(
+            graph.stored,
+            [column],
+            first,
+            batch_units=BATCH_UNITS,
+            readers=READERS,
+            room=pinned_buffer,
+        )
+        self._there = cupy.empty(BATCH_UNITS * SIDECAR_BYTES // 4, np.uint32)
+        self._sum = cupy.zeros(1, np.uint64)
+
+    def run(self, batches: list[np.ndarray]) -> int:
+        """A sum over all that came."""
+        self._sum[...] = 0
+        for (column,) in self.units.stage([batch] for batch in batches):
+            there = self._there[: len(column)]
+            there.set(column)
+            self._sum += there.sum(dtype=np.uint64)
+            cupy.cuda.get_current_stream().synchronize()
+        return int(self._sum[0])
+
+
+class Direct:
+    """kvikio, with two batches in flight."""
+
+    def __init__(self, chunks: list[Path], stack: ExitStack) -> None:
+        self._files = [stack.enter_context(kvikio.CuFile(path)) for path in chunks]
+        self._ends = np.cumsum([units_of(path.stat().st_size) for path in chunks])
+        self._there = cupy.empty((2, BATCH_UNITS * SIDECAR_BYTES), np.uint8)
+        self._sum = cupy.zeros(1, np.uint64)
+        self.requests = 0
+
+    def _stretches(self, batch: np.ndarray) -> Iterator[tuple[int, int, int, int]]:
+        """File, unit within it, place in the batch and length of what lies together."""
+        file = np.searchsorted(self._ends, batch, "right")
+        begins = np.flatnonzero(
+            (np.diff(batch, prepend=-2) != 1) | (np.diff(file, prepend=-1) != 0)
+        )
+        for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(batch)], strict=True):
+            number = int(file[begin])
+            before = int(self._ends[number - 1]) if number else 0
+            yield number, int(batch[begin]) - before, begin, end - begin
+
+    def _begin(self, batch: np.ndarray, turn: int) -> list[Any]:
+        futures = []
+        for number, unit, place, length in self._stretches(batch):
+            at, size = place * SIDECAR_BYTES, length * SIDECAR_BYTES
+            there = self._there[turn, at : at + size]
+            futures.append(self._files[number].pread(there, size, unit * SIDECAR_BYTES))
+        self.requests += len(futures)
+        return futures
+
+    def run(self, batches: list[np.ndarray]) -> int:
+        """A sum over all that came."""
+        self._sum[...] = 0
+        self.requests = 0
+        begun = self._begin(batches[0], 0)
+        for number, batch in enumerate(batches):
+            got = sum(future.get() for future in begun)
+            assert got == len(batch) * SIDECAR_BYTES, got
+            turn = number % 2
+            if number + 1 < len(batches):
+                begun = self._begin(batches[number + 1], 1 - turn)
+            there = self._there[turn, : len(batch) * SIDECAR_BYTES].view(np.uint32)
+            self._sum += there.sum(dtype=np.uint64)
+            cupy.cuda.get_current_stream().synchronize()
+        return int(self._sum[0])
+
+
+def measured(
+    run: Callable[[list[np.ndarray]], int],
+    batches: list[np.ndarray],
+    chunks: list[Path],
+    repeats: int,
+) -> tuple[list[float], int]:
+    """Seconds of passes with a cold page cache, and the sum."""
+    run(batches[:2])
+    times, total = [], 0
+    for _ in range(repeats):
+        drop_page_cache(chunks)
+        begun = perf_counter()
+        total = run(batches)
+        times.append(perf_counter() - begun)
+    return times, total
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scale", type=int, default=26)
+    parser.add_argument("--share", type=float, default=0.125)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--records", type=Path, default=RECORDS)
+    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
+    options = parser.parse_args()
+    figures: dict[str, Any] = {}
+    with ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(dir=options.folder))
+        source = og.Kronecker(options.scale)
+        graph = og.build(source, Path(scratch) / "graph.zarr", rows="hub", device="cuda")
+        gpu_graphs.free_memory()
+        chunks = chunks_of(graph, "bfs")
+        disk = disk_bytes_per_s(chunks)
+        ours = Ours(graph)
+        batches = batches_of(chunks, options.share)
+        size = SIDECAR_BYTES * sum(map(len, batches))
+        sums = {}
+        times, sums["ours"] = measured(ours.run, batches, chunks, options.repeats)
+        figures["ours"] = {"times_s": times, "bytes_per_s": size / statistics.median(times)}
+        for name, settings in KVIKIO.items():
+            kvikio.defaults.set(settings)
+            with ExitStack() as files:
+                direct = Direct(chunks, files)
+                times, sums[name] = measured(direct.run, batches, chunks, options.repeats)
+            figures[f"kvikio, {name}"] = {
+                "times_s": times,
+                "bytes_per_s": size / statistics.median(times),
+                "requests": direct.requests,
+            }
+        # Once more, as a host may keep what its machines read.
+        times, sums["ours, again"] = measured(ours.run, batches, chunks, options.repeats)
+        figures["ours, again"] = {"times_s": times, "bytes_per_s": size / statistics.median(times)}
+        ours.units.close()
+        assert len(set(sums.values())) == 1, sums
+    properties = kvikio.cufile_driver.properties
+    first = figures["ours"]["bytes_per_s"]
+    for name, one in figures.items():
+        one["of_ours"] = one["bytes_per_s"] / first
+        print(f"{name:36} {one['bytes_per_s'] / 1e9:6.2f} GB/s {one['of_ours']:5.2f}", flush=True)
+    record = {
+        "benchmark": "gpu_direct",
+        "parameters": {
+            "scale": options.scale,
+            "share": options.share,
+            "batch_units": BATCH_UNITS,
+            "units": sum(map(len, batches)),
+        },
+        "kvikio": {
+            "version": kvikio.__version__,
+            "compatibility_mode": str(kvikio.defaults.get("compat_mode")),
+            "is_gds_available": bool(properties.is_gds_available),
+            "has_nvidia_fs": Path("/proc/driver/nvidia-fs").exists(),
+        },
+        "device": gpu_graphs.device_facts(),
+        "source_commit": options.commit,
+        "disk_bytes_per_s": disk,
+        "figures": figures,
+    }
+    append_record(options.records, record)
+    print(record["kvikio"], f"disk in order {disk / 1e9:.2f} GB/s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
