@@ -33,7 +33,7 @@ from gpu_disk import chunks_of, disk_bytes_per_s, drop_page_cache
 
 import ooc_graph as og
 from ooc_graph.kernels.cuda_pinned import pinned_buffer
-from ooc_graph.layout.names import SIDECAR_BYTES
+from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
 from ooc_graph.memory.device_disk_plan import READERS
 from ooc_graph.memory.disk import DiskUnits
 from ooc_graph.report.records import append_record
@@ -52,11 +52,16 @@ KVIKIO = {
 
 def batches_of(chunks: list[Path], share: float) -> list[np.ndarray]:
     """Some of all whole units in ascending order, a batch after the other."""
-    sizes = [path.stat().st_size for path in chunks]
+    sizes = [data_bytes(path) for path in chunks]
     is_whole = [np.arange(1, units_of(size) + 1) * SIDECAR_BYTES <= size for size in sizes]
     whole = np.flatnonzero(np.concatenate(is_whole))
     chosen = whole[np.random.default_rng(1).random(len(whole)) < share]
     return [chosen[at : at + BATCH_UNITS] for at in range(0, len(chosen), BATCH_UNITS)]
+
+
+def data_bytes(chunk: Path) -> int:
+    """Bytes of a chunk's file before its crc32c."""
+    return chunk.stat().st_size - CRC_BYTES
 
 
 def units_of(size: int) -> int:
@@ -97,7 +102,7 @@ class Direct:
 
     def __init__(self, chunks: list[Path], stack: ExitStack) -> None:
         self._files = [stack.enter_context(kvikio.CuFile(path)) for path in chunks]
-        self._ends = np.cumsum([units_of(path.stat().st_size) for path in chunks])
+        self._ends = np.cumsum([units_of(data_bytes(path)) for path in chunks])
         self._there = cupy.empty((2, BATCH_UNITS * SIDECAR_BYTES), np.uint8)
         self._sum = cupy.zeros(1, np.uint64)
         self.requests = 0

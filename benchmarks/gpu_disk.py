@@ -1,7 +1,8 @@
 """Searches on one CUDA device of Graph500's graph with arcs in the store, the page cache cold.
 
     python benchmarks/gpu_disk.py [--kernel sssp] [--scale 26] [--device-gib 1] [--host-gib 1]
-                                  [--keys 64] [--folder DIR] [--unchecked] [--records PATH]
+                                  [--compress] [--keys 64] [--folder DIR] [--unchecked]
+                                  [--records PATH]
 
 The device builds the store in a temporary folder, with all of its memory. A plan says what a search
 within the budgets has where; all that it allocates on the device comes from a pool that is limited
@@ -163,7 +164,10 @@ def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     kernel = options.kernel
     source = og.Kronecker(options.scale, weighted=kernel == "sssp")
     begun = perf_counter()
-    graph = og.build(source, folder / "graph.zarr", rows=ORDER_OF[kernel], device="cuda")
+    rows = ORDER_OF[kernel]
+    graph = og.build(
+        source, folder / "graph.zarr", rows=rows, compress=options.compress, device="cuda"
+    )
     build_s = perf_counter() - begun
     gpu_graphs.free_memory()
     disk = disk_bytes_per_s(chunks_of(graph, kernel))
@@ -221,6 +225,7 @@ def main() -> None:
     parser.add_argument("--host-gib", type=float, default=1)
     parser.add_argument("--keys", type=int, default=64)
     parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--compress", action="store_true", help="a store of fewer bits an arc")
     parser.add_argument("--unchecked", action="store_true", help="for trials")
     parser.add_argument("--records", type=Path, default=RECORDS)
     parser.add_argument("--commit", help="commit of the sources, where git does not know it")
@@ -233,6 +238,7 @@ def main() -> None:
         "scale": options.scale,
         "device_gib": options.device_gib,
         "host_gib": options.host_gib,
+        "compress": options.compress,
         "device": gpu_graphs.device_facts(),
         "source_commit": options.commit,
         **found,

@@ -42,3 +42,19 @@ extern "C" __global__ void to_original(u64 vertices, const int* internal_of, con
         value_by_id[v] = row < 0 ? unreached : value[row];
     }
 }
+
+// Sums rows of so many words each, a warp a row, wherever they are: what a search does with rows
+// that it has listed, without what it does with their neighbours.
+extern "C" __global__ void sum_rows(const u32* __restrict__ columns, const u32* __restrict__ listed,
+                                    long long count, long long words, u64* total) {
+    const long long warps = (long long)gridDim.x * blockDim.x / 32;
+    const int lane = threadIdx.x % 32;
+    u64 sum = 0;
+    for (long long at = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / 32; at < count;
+         at += warps) {
+        const u32* row = columns + listed[at] * words;
+        for (long long word = lane; word < words; word += 32) sum += row[word];
+    }
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(0xFFFFFFFFu, sum, step);
+    if (lane == 0) atomicAdd(total, sum);
+}

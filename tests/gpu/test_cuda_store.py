@@ -354,14 +354,14 @@ def test_the_device_gives_no_more_than_the_limit(
     monkeypatch.setattr(cupy.cuda, "MemoryPool", Noted)
     monkeypatch.setattr(cuda_sides, "runs_pay", lambda *_: runs)
     monkeypatch.setattr(DevicePlan, "keep", False)
-    source = random_source(1, vertices=20_000, edges=300_000, weight="float64", gapped=True)
+    source = random_source(1, vertices=20_000, edges=600_000, weight="float64", gapped=True)
     shared = cupy.get_default_memory_pool()
     shared.free_all_blocks()
     before = shared.total_bytes()
     report = build_there(source, tmp_path / "g.zarr", device_memory_bytes=8 * MIB)
     assert (report.run_bytes > 0) == runs
     (pool,) = made
-    assert 4 * MIB < pool.most <= 8 * MIB
+    assert 2 * MIB < pool.most <= 8 * MIB
     pool.free_all_blocks()
     assert pool.total_bytes() == 0
     assert shared.total_bytes() == before
