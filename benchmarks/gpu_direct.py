@@ -29,7 +29,7 @@ import kvikio
 import kvikio.cufile_driver
 import kvikio.defaults
 import numpy as np
-from gpu_disk import chunks_of, disk_bytes_per_s, drop_page_cache
+from gpu_disk import disk_bytes_per_s, drop_page_cache
 
 import ooc_graph as og
 from ooc_graph.kernels.cuda_pinned import pinned_buffer
@@ -50,35 +50,41 @@ KVIKIO = {
 }
 
 
-def batches_of(chunks: list[Path], share: float) -> list[np.ndarray]:
-    """Some of all whole units in ascending order, a batch after the other."""
-    sizes = [data_bytes(path) for path in chunks]
-    is_whole = [np.arange(1, units_of(size) + 1) * SIDECAR_BYTES <= size for size in sizes]
-    whole = np.flatnonzero(np.concatenate(is_whole))
-    chosen = whole[np.random.default_rng(1).random(len(whole)) < share]
-    return [chosen[at : at + BATCH_UNITS] for at in range(0, len(chosen), BATCH_UNITS)]
+class Chunks:
+    """Chunk files of the rows' neighbours, and the units that they have among all."""
 
+    def __init__(self, graph: og.Graph) -> None:
+        (offsets,), (self.arrays,) = (
+            graph.arrays_of("hub", name) for name in ("offsets", "neighbors")
+        )
+        _, _, self.first = read_lengths(graph.stored, offsets, graph.rows, np.dtype(np.uint32))
+        self.paths: list[Path] = []
+        begins, wholes = [], []
+        for array, first in zip(self.arrays, self.first.tolist(), strict=True):
+            spec = graph.stored.spec(array)
+            for index in range(spec.chunks):
+                path = graph.path / spec.chunk_path(index)
+                self.paths.append(path)
+                begins.append((4 * first + index * spec.chunk_bytes) // SIDECAR_BYTES)
+                wholes.append((path.stat().st_size - CRC_BYTES) // SIDECAR_BYTES)
+        self.begins, self.wholes = np.array(begins), np.array(wholes)
 
-def data_bytes(chunk: Path) -> int:
-    """Bytes of a chunk's file before its crc32c."""
-    return chunk.stat().st_size - CRC_BYTES
-
-
-def units_of(size: int) -> int:
-    """Units of so many bytes, the last of which may be short."""
-    return -(-size // SIDECAR_BYTES)
+    def batches(self, share: float) -> list[np.ndarray]:
+        """Some of all whole units in ascending order, a batch after the other."""
+        pairs = zip(self.begins.tolist(), self.wholes.tolist(), strict=True)
+        whole = np.concatenate([np.arange(begin, begin + count) for begin, count in pairs])
+        chosen = whole[np.random.default_rng(1).random(len(whole)) < share]
+        return [chosen[at : at + BATCH_UNITS] for at in range(0, len(chosen), BATCH_UNITS)]
 
 
 class Ours:
     """What a search reads by."""
 
-    def __init__(self, graph: og.Graph) -> None:
-        (offsets,), (column,) = (graph.arrays_of("hub", name) for name in ("offsets", "neighbors"))
-        _, _, first = read_lengths(graph.stored, offsets, graph.rows, np.dtype(np.uint32))
+    def __init__(self, graph: og.Graph, chunks: Chunks) -> None:
         self.units = DiskUnits(
             graph.stored,
-            [column],
-            first,
+            [chunks.arrays],
+            chunks.first,
             batch_units=BATCH_UNITS,
             readers=READERS,
             room=pinned_buffer,
@@ -100,23 +106,22 @@ class Ours:
 class Direct:
     """kvikio, with two batches in flight."""
 
-    def __init__(self, chunks: list[Path], stack: ExitStack) -> None:
-        self._files = [stack.enter_context(kvikio.CuFile(path)) for path in chunks]
-        self._ends = np.cumsum([units_of(data_bytes(path)) for path in chunks])
+    def __init__(self, chunks: Chunks, stack: ExitStack) -> None:
+        self._files = [stack.enter_context(kvikio.CuFile(path)) for path in chunks.paths]
+        self._begins = chunks.begins
         self._there = cupy.empty((2, BATCH_UNITS * SIDECAR_BYTES), np.uint8)
         self._sum = cupy.zeros(1, np.uint64)
         self.requests = 0
 
     def _stretches(self, batch: np.ndarray) -> Iterator[tuple[int, int, int, int]]:
         """File, unit within it, place in the batch and length of what lies together."""
-        file = np.searchsorted(self._ends, batch, "right")
+        file = np.searchsorted(self._begins, batch, "right") - 1
         begins = np.flatnonzero(
             (np.diff(batch, prepend=-2) != 1) | (np.diff(file, prepend=-1) != 0)
         )
         for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(batch)], strict=True):
             number = int(file[begin])
-            before = int(self._ends[number - 1]) if number else 0
-            yield number, int(batch[begin]) - before, begin, end - begin
+            yield number, int(batch[begin] - self._begins[number]), begin, end - begin
 
     def _begin(self, batch: np.ndarray, turn: int) -> list[Any]:
         futures = []
@@ -147,14 +152,14 @@ class Direct:
 def measured(
     run: Callable[[list[np.ndarray]], int],
     batches: list[np.ndarray],
-    chunks: list[Path],
+    paths: list[Path],
     repeats: int,
 ) -> tuple[list[float], int]:
     """Seconds of passes with a cold page cache, and the sum."""
     run(batches[:2])
     times, total = [], 0
     for _ in range(repeats):
-        drop_page_cache(chunks)
+        drop_page_cache(paths)
         begun = perf_counter()
         total = run(batches)
         times.append(perf_counter() - begun)
@@ -176,26 +181,26 @@ def main() -> None:
         source = og.Kronecker(options.scale)
         graph = og.build(source, Path(scratch) / "graph.zarr", rows="hub", device="cuda")
         gpu_graphs.free_memory()
-        chunks = chunks_of(graph, "bfs")
-        disk = disk_bytes_per_s(chunks)
-        ours = Ours(graph)
-        batches = batches_of(chunks, options.share)
+        chunks = Chunks(graph)
+        disk = disk_bytes_per_s(chunks.paths)
+        ours = Ours(graph, chunks)
+        batches = chunks.batches(options.share)
         size = SIDECAR_BYTES * sum(map(len, batches))
         sums = {}
-        times, sums["ours"] = measured(ours.run, batches, chunks, options.repeats)
+        times, sums["ours"] = measured(ours.run, batches, chunks.paths, options.repeats)
         figures["ours"] = {"times_s": times, "bytes_per_s": size / statistics.median(times)}
         for name, settings in KVIKIO.items():
             kvikio.defaults.set(settings)
             with ExitStack() as files:
                 direct = Direct(chunks, files)
-                times, sums[name] = measured(direct.run, batches, chunks, options.repeats)
+                times, sums[name] = measured(direct.run, batches, chunks.paths, options.repeats)
             figures[f"kvikio, {name}"] = {
                 "times_s": times,
                 "bytes_per_s": size / statistics.median(times),
                 "requests": direct.requests,
             }
         # Once more, as a host may keep what its machines read.
-        times, sums["ours, again"] = measured(ours.run, batches, chunks, options.repeats)
+        times, sums["ours, again"] = measured(ours.run, batches, chunks.paths, options.repeats)
         figures["ours, again"] = {"times_s": times, "bytes_per_s": size / statistics.median(times)}
         ours.units.close()
         assert len(set(sums.values())) == 1, sums
