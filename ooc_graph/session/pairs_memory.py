@@ -39,6 +39,8 @@ _REDUCED_BYTES, _BIN_BYTES = 16, 48
 _COUNT_BYTES = 8
 # A parent by internal id; and while parents are found bytes a vertex and thread, two ids and bits.
 _PARENT_BYTES, _SCRATCH_BYTES = 4, 9
+# Of a column while a row of distances and parents is made: both, who is reached, and their parents.
+_MADE_BYTES = 41
 # Of one source of a task that reduces levels: what was counted, as Python has it, too.
 _TALLY_BYTES = 400
 
@@ -137,7 +139,11 @@ def task_bytes(
     if asked.reduce is not None:
         source_bytes += _reduced_bytes(asked)
     tasks = 1 if in_memory and place.client is None else place.threads
-    return sources * source_bytes * tasks
+    # As many threads write what is found of a task while it is searched, and one each task's rest.
+    made = 0
+    if device == CUDA and asked.parents and not in_memory:
+        made = 2 * (specs[0].width or 0) * _MADE_BYTES * tasks
+    return sources * source_bytes * tasks + made
 
 
 def _source_bytes(graph: Graph, spec: ArraySpec, asked: Asked) -> int:

@@ -20,6 +20,8 @@ Way = tuple[str, int, int, int]
 # Bytes a column while rows of the answer are made: its place, whether it is none, a distance, and
 # what is made of a row: parents and who has them, or a copy of what is reached, or its bins.
 _COLUMN_BYTES, _PARENTS_BYTES, _REDUCING_BYTES = 17, 33, 42
+# Of a row that is made for a chunk which is written while the task is searched.
+_BESIDE_BYTES = 8
 # Of one source where its distances are reduced: as Python has the numbers.
 _REDUCED_BYTES, _BIN_BYTES = 200, 48
 
@@ -93,7 +95,9 @@ def _task_bytes(
         bins = asked.bins.count * _BIN_BYTES if asked.reduce == HISTOGRAM else 0
         reduced = sources * (_REDUCED_BYTES + bins)
         return min(lanes, sources) * row + columns + width * _REDUCING_BYTES + reduced
+    writing = 1 if in_memory else 2
+    columns += (writing - 1) * width * _BESIDE_BYTES
     if asked.parents:
-        columns += width * _PARENTS_BYTES
+        columns += writing * width * _PARENTS_BYTES
     block = sum(spec.item_bytes for spec in specs) if in_memory else 0
     return sources * (row + block) + columns

@@ -235,11 +235,11 @@ def test_a_store_is_gone_on_with_one_by_one(
     right = columns(og.johnson(light, sources, device="cpu"))
     plain, searched = CudaJohnson.run_columns, []
 
-    def refuse(self: CudaJohnson, some: Any, *rest: Any) -> Any:
+    def refuse(self: CudaJohnson, some: Any, *rest: Any, **more: Any) -> Any:
         searched.append(len(some))
         if len(searched) > 3:
             raise MemoryBudgetError("the batch does not fit the device")
-        return plain(self, some, *rest)
+        return plain(self, some, *rest, **more)
 
     monkeypatch.setattr(CudaJohnson, "run_columns", refuse)
     said = Said()

@@ -75,7 +75,17 @@ class _Batches:
     def expect(self, *_: int) -> None:
         pass
 
-    def run_columns(self, sources: Any, targets: Any, own: Any, most: Any) -> Any:
+    def run_columns(
+        self, sources: Any, targets: Any, own: Any, most: Any, *, answer: Any, told: Any
+    ) -> Any:
+        """Some sources at a time, as they arrive in host memory."""
+        for part in self._parts(len(sources), told):
+            answer[part] = self._columns(sources[part], targets, own[part], most)
+            if told is not None:
+                told(part.start, part.stop)
+        return answer
+
+    def _columns(self, sources: Any, targets: Any, own: Any, most: Any) -> Any:
         assert most is None
         self._made_up.use(BATCHES, *sources.tolist())
         found = self._search.run(sources)
@@ -85,12 +95,24 @@ class _Batches:
         answer[np.flatnonzero(has_own), own[has_own]] = 0
         return answer
 
-    def run_with_parents(self, sources: Any, *, lanes: int) -> Any:
-        self._made_up.use(BATCHES, *sources.tolist())
-        return self._search.run_with_parents(sources, lanes=lanes)
+    def _parts(self, count: int, told: Any) -> list[slice]:
+        length = count if told is None else self._made_up.part
+        return [slice(low, min(low + length, count)) for low in range(0, count, max(length, 1))]
+
+    def empty(self, sources: int) -> Any:
+        return self._search.empty(sources)
+
+    def run_with_parents(self, sources: Any, answers: Any, *, lanes: int, told: Any) -> Any:
+        for part in self._parts(len(sources), told):
+            self._made_up.use(BATCHES, *sources[part].tolist())
+            some = tuple(each[part] for each in answers)
+            self._search.run_with_parents(sources[part], some, lanes=lanes)
+            if told is not None:
+                told(part.start, part.stop)
+        return answers
 
     def reduce(self, sources: Any, targets: Any, own: Any, most: Any) -> Any:
-        found = self.run_columns(sources, targets, own, most)
+        found = self._columns(sources, targets, own, most)
         parts = np.zeros(len(sources), part_dtype(self.dtype))
         reached = found < np.inf
         parts["reached"] = reached.sum(axis=1)
@@ -109,6 +131,8 @@ class MadeUp:
         self.used: list[str] = []
         self.refuses: Callable[[str, bool, int], Exception | None] = lambda *_: None
         self.graph_held: list[int] = []
+        # Sources that arrive at a time.
+        self.part = 1 << 30
         self._count = 0
 
     def use(self, kind: str, *sources: int) -> None:
