@@ -9,8 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ooc_graph.kernels.bellman_ford import restore
 from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.kernels.interface import BfsTree, SsspTree
+from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Told
 
 
@@ -34,12 +36,21 @@ class TierSingly:
         Of the distances; int32 for levels.
     ids
         Dtype of parents.
+    potential
+        (vertices,): what the weights that are searched were shifted by; distances are given without
+        it. None: nothing.
     """
 
     def __init__(
-        self, search: Single, vertices: int, dtype: np.dtype[Any], ids: np.dtype[Any]
+        self,
+        search: Single,
+        vertices: int,
+        dtype: np.dtype[Any],
+        ids: np.dtype[Any],
+        potential: AnyArray | None = None,
     ) -> None:
         self._search, self.vertices, self.dtype, self._ids = search, vertices, dtype, ids
+        self._potential = potential
 
     def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
         """Arrays for distances from so many sources, and for their parents."""
@@ -96,6 +107,7 @@ class TierSingly:
             tree = self._search.run(source)
             if isinstance(tree, SsspTree):
                 answer[place] = tree.distance
+                self._restore(answer[place : place + 1], sources[place : place + 1])
             else:
                 answer[place] = tree.level
                 answer[place][tree.level < 0] = INT32_UNREACHED
@@ -103,3 +115,8 @@ class TierSingly:
                 parents[place] = tree.parent
             if told is not None:
                 told(place, place + 1)
+
+    def _restore(self, answer: AnyArray, sources: IntArray) -> None:
+        """Turn distances in the weights that are searched into distances."""
+        if self._potential is not None:
+            restore(answer, self._potential, sources, unreached(answer.dtype)[0])

@@ -77,7 +77,7 @@ def process_bytes(
     if device == CUDA:
         # Rows stay in host memory, too: parents are found there.
         rows, size = graph.resident_bytes(LIGHT), specs[0].dtype.itemsize
-        shifted = graph.arcs * (_SORTED_BYTES + 4 + size) if graph.has_negative_weights else 0
+        shifted = shifted_bytes(graph, size)
         # Page-locked, twice: a part of the answers, or a batch where that is more. Parents are
         # found from distances to all rows.
         width = max(specs[0].item_bytes // size, graph.rows if asked.parents else 0)
@@ -85,6 +85,17 @@ def process_bytes(
         scratch = graph.rows * place.threads * _SCRATCH_BYTES if asked.parents else 0
         return rows + shifted + graph.vertices * ID_BYTES + locked + scratch
     return _needed_bytes(graph, specs, asked, lanes, place.threads)
+
+
+def shifted_bytes(graph: Graph, size: int) -> int:
+    """Host memory that rows with other weights take for a CUDA device, where some are negative.
+
+    Parameters
+    ----------
+    size
+        Bytes of a distance.
+    """
+    return graph.arcs * (_SORTED_BYTES + 4 + size) if graph.has_negative_weights else 0
 
 
 def _needed_bytes(

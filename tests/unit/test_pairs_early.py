@@ -23,6 +23,7 @@ from ooc_graph.session import (
     pairs,
     pairs_plan,
     pairs_recorded,
+    pairs_singly,
     pairs_stored,
     place,
     resident,
@@ -46,16 +47,16 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def specs(*given: Any) -> Any:
         return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
 
-    def sizes(*given: Any, **named: Any) -> Any:
-        for method, lanes, _, beside in stored_sizes(*given, **named):
-            yield method, lanes, CHUNKS, beside
+    def way_of(*given: Any, **named: Any) -> Any:
+        method, lanes, _, beside = plain(*given, **named)
+        return method, lanes, CHUNKS, beside
 
-    stored_sizes = pairs_stored.sizes
+    plain = pairs_stored.way_of
     resident.release()
     monkeypatch.setattr(pairs, "pairs_specs", specs)
     monkeypatch.setattr(pairs_stored, "LANES_STORED", (BATCH,))
-    for module in ("pairs_plan", "pairs_singly"):
-        monkeypatch.setattr(f"ooc_graph.session.{module}.sizes", sizes)
+    for module in (pairs_stored, pairs_singly):
+        monkeypatch.setattr(module, "way_of", way_of)
     monkeypatch.setattr(pairs_plan, "CUDA_SOURCES", (CHUNK * CHUNKS,))
     monkeypatch.setattr(pairs_plan, "CUDA_BATCH_BYTES", BATCH * 8)
     monkeypatch.setattr(pair_device, "CREWS", 1)
@@ -130,8 +131,8 @@ KINDS: list[tuple[str, str, str, dict[str, Any]]] = [
         ("signed", "apsp", {"parents": True}),
         ("signed", "apsp", {"reduce": "eccentricity"}),
     )
-    # There BFS has no batches, and negative weights have nothing else.
-    if (where, find) != (ways.BATCHES, "bfs") and (where, kind) != (SINGLY, "signed")
+    # There BFS has no batches.
+    if (where, find) != (ways.BATCHES, "bfs")
 ]
 
 
