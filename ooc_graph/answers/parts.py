@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -20,7 +21,7 @@ class SourceParts:
     ----------
     parts
         (sources with a row,), with the fields ``reached``, ``largest``, ``sum`` and, of integers,
-        ``exact``.
+        ``exact``; zeros where they are put there later.
     sources
         int64 (sources,): their places among all vertices.
     ids
@@ -34,15 +35,28 @@ class SourceParts:
         found = np.zeros(len(sources), parts.dtype)
         # A source without arcs reaches itself, too.
         found["reached"] = is_own
-        found[ids.internal_of[sources] >= 0] = parts
         self._found, self._is_own = found, is_own
         self._sources, self._ids = sources, ids
+        self._with_row = np.flatnonzero(ids.internal_of[sources] >= 0)
         self._all_vertices = len(ids.internal_of)
+        self._instead: dict[int, Reduced] = {}
+        self.put(0, parts)
 
-    @property
-    def is_beyond(self) -> AnyArray:
-        """Whose sum float64 does not hold, as the device made it: bool (sources,)."""
-        beyond: AnyArray = ~np.isfinite(self._found["sum"])
+    def put(self, begin: int, parts: AnyArray) -> None:
+        """Fill in what is told of sources from one on, counted among those that have a row."""
+        self._found[self._with_row[begin : begin + len(parts)]] = parts
+
+    def put_instead(self, sources: IntArray, found: Sequence[Reduced]) -> None:
+        """Fill in what distances reduced to of some sources, given by their places."""
+        self._instead.update(zip(sources.tolist(), found, strict=True))
+
+    def beyond(self, begin: int, end: int) -> IntArray:
+        """Places of those sources whose sum float64 does not hold, as the device made it.
+
+        Of sources from one to before another, counted among those that have a row.
+        """
+        some = self._with_row[begin:end]
+        beyond: IntArray = self._sources[some[~np.isfinite(self._found["sum"][some])]]
         return beyond
 
     def part(self, start: int, stop: int) -> SourceParts:
@@ -59,12 +73,14 @@ class SourceParts:
         ------
         InputError
             A sum does not fit its column; where closeness is asked for, float64: such sources are
-            to be reduced from their distances (`is_beyond`).
+            to be reduced from their distances (`beyond`).
         """
         rows = zip(self._found, self._is_own.tolist(), self._sources.tolist(), strict=True)
         return [self._reduced(reduce, *row) for row in rows]
 
     def _reduced(self, reduce: str, part: Any, is_own: bool, source: int) -> Reduced:
+        if source in self._instead:
+            return self._instead[source]
         reached = int(part["reached"])
         if reduce == "eccentricity":
             return Reduced(part["largest"].item() if reached else 0, reached)

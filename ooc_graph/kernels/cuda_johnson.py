@@ -15,11 +15,12 @@ import numpy as np
 
 from ooc_graph.kernels.bellman_ford import Potentials, potentials, restore, reweighted
 from ooc_graph.kernels.cuda_held import DeviceRows, hold
-from ooc_graph.kernels.cuda_many import CudaManySearch
+from ooc_graph.kernels.cuda_many import CREWS, CudaManySearch
 from ooc_graph.kernels.cuda_many_core import rows_of_arcs
 from ooc_graph.kernels.cuda_many_host import HostAnswers
 from ooc_graph.kernels.cuda_modules import cuda, within_memory
 from ooc_graph.kernels.cuda_sssp_sums import require_weights
+from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.kernels.many_johnson import longest_reweighted, plain_rows
 from ooc_graph.kernels.many_parents import find_parents
 from ooc_graph.kernels.many_search import require_room
@@ -27,7 +28,7 @@ from ooc_graph.kernels.sssp_push import LightRows
 from ooc_graph.kernels.sssp_search import distance_dtype
 from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import Team
-from ooc_graph.types import AnyArray, IntArray, Rows
+from ooc_graph.types import AnyArray, IntArray, Rows, Told
 
 
 class CudaJohnson:
@@ -125,24 +126,52 @@ class CudaJohnson:
             self._answers.run(sources, answer)
         return answer
 
+    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
+        """Arrays for distances from so many sources, and for their parents, in host memory."""
+        shape = sources, self.search.vertices
+        return np.empty(shape, self.dtype), np.empty(shape, self._host[0].neighbors.dtype)
+
     def run_with_parents(
         self,
         sources: IntArray,
+        answers: tuple[AnyArray, AnyArray] | None = None,
         *,
         lanes: int | None = None,  # noqa: ARG002
+        told: Told | None = None,
     ) -> tuple[AnyArray, AnyArray]:
-        """As `CpuJohnson.run_with_parents`; the parents are found on the CPU."""
-        answer = np.empty((len(sources), self.search.vertices), self.dtype)
-        with within_memory("distances from many sources"):
-            self.expect(len(sources))
-            self._answers.run(sources, answer, self.search.columns(restored=False))
-        parents = find_parents(*self._searched, self._team, sources, answer)
-        if self.potentials is not None:
-            restore(answer, self.potentials.potential, sources, unreached(answer.dtype)[0])
+        """As `CpuJohnson.run_with_parents`; the parents are found on the CPU.
+
+        So many batches are searched at a time as keep the device busy, then their parents.
+        """
+        answer, parents = self.empty(len(sources)) if answers is None else answers
+        self.expect(len(sources))
+        length = CREWS * self.search.lanes
+        # Once at least: what no source is asked for gets ready for others.
+        for begin in range(0, max(len(sources), 1), length):
+            leave_if_given_up()
+            part = slice(begin, min(begin + length, len(sources)))
+            self._find(sources[part], answer[part], parents[part])
+            if told is not None:
+                told(part.start, part.stop)
         return answer, parents
 
+    def _find(self, sources: IntArray, answer: AnyArray, parents: AnyArray) -> None:
+        """Distances and parents of some sources."""
+        with within_memory("distances from many sources"):
+            self._answers.run(sources, answer, self.search.columns(restored=False))
+        find_parents(*self._searched, self._team, sources, answer, parents)
+        if self.potentials is not None:
+            restore(answer, self.potentials.potential, sources, unreached(answer.dtype)[0])
+
     def run_columns(
-        self, sources: IntArray, targets: IntArray, own: IntArray, most: float | None = None
+        self,
+        sources: IntArray,
+        targets: IntArray,
+        own: IntArray,
+        most: float | None = None,
+        *,
+        answer: AnyArray | None = None,
+        told: Told | None = None,
     ) -> AnyArray:
         """Distances from internal ids to some vertices, in their order.
 
@@ -156,17 +185,22 @@ class CudaJohnson:
             int64 (sources,): column of each source, whose distance is 0; -1 where it has none.
         most
             Largest distance that counts as reached; None: any.
+        answer
+            Array (sources, columns) to write to.
+        told
+            Hears of sources when their rows are in ``answer``, while others are searched.
 
         Returns
         -------
         ndarray
-            (sources, columns).
+            (sources, columns), ``answer`` where it is given.
         """
-        answer = np.empty((len(sources), len(targets)), self.dtype)
+        if answer is None:
+            answer = np.empty((len(sources), len(targets)), self.dtype)
         with within_memory("distances from many sources"):
             self.expect(len(sources))
             columns = self.search.columns(targets, most)
-            self._answers.run(sources, answer, columns, own.astype(np.uint32))
+            self._answers.run(sources, answer, columns, own.astype(np.uint32), told)
         return answer
 
     def reduce(

@@ -10,7 +10,7 @@ from ooc_graph.kernels.cuda_many import Columns, CudaManySearch
 from ooc_graph.kernels.cuda_modules import cuda
 from ooc_graph.kernels.cuda_pinned import pinned_buffer
 from ooc_graph.threads import Threads
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.types import AnyArray, IntArray, Told
 
 PART_BYTES = 64 << 20
 """Bytes of answers that are copied at once, about."""
@@ -45,6 +45,7 @@ class HostAnswers:
         answer: AnyArray,
         columns: Columns | None = None,
         own: AnyArray | None = None,
+        told: Told | None = None,
     ) -> None:
         """Search from internal ids; distances become the rows of ``answer``.
 
@@ -58,6 +59,8 @@ class HostAnswers:
             What is asked of each source; None: all rows.
         own
             uint32 (sources,): column of each source, all ones where it has none; None: its row.
+        told
+            Hears of every part when it has arrived in ``answer``.
         """
         cupy = cuda()
         if not answer.size:
@@ -69,6 +72,14 @@ class HostAnswers:
         stream, copying = cupy.cuda.get_current_stream(), cupy.cuda.Stream(non_blocking=True)
         copied = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
         waiting: list[tuple[int, slice]] = []
+
+        def arrived(slot: int, part: slice) -> None:
+            copied[slot].synchronize()
+            if not is_pinned:
+                self._drain(executor, answer[part], slot)
+            if told is not None:
+                told(part.start, part.stop)
+
         try:
             with Threads(self._threads) as executor:
                 for number, low in enumerate(range(0, len(sources), length)):
@@ -79,7 +90,7 @@ class HostAnswers:
                     self._search.search_into(self._device[slot], sources[part], chosen, mine)
                     copying.wait_event(stream.record())
                     if len(waiting) > 1:
-                        self._drain(executor, copied, answer, *waiting.pop(0))
+                        arrived(*waiting.pop(0))
                     to = answer[part].ctypes.data if is_pinned else self._pinned[slot].ctypes.data
                     width = answer[0].nbytes
                     cupy.cuda.runtime.memcpy2DAsync(
@@ -87,10 +98,10 @@ class HostAnswers:
                         *(width, part.stop - part.start, _TO_HOST, copying.ptr),
                     )
                     copied[slot].record(copying)
-                    if not is_pinned:
+                    if not is_pinned or told is not None:
                         waiting.append((slot, part))
                 for ready in waiting:
-                    self._drain(executor, copied, answer, *ready)
+                    arrived(*ready)
         finally:
             # Whatever happens, memory is given back only when nothing is copied any more.
             copying.synchronize()
@@ -115,18 +126,9 @@ class HostAnswers:
             self._pinned = [pinned_buffer(pinned_bytes) for _ in range(2)]
             self._pinned_bytes = pinned_bytes
 
-    def _drain(
-        self,
-        executor: Threads,
-        copied: list[Any],
-        answer: AnyArray,
-        slot: int,
-        part: slice,
-    ) -> None:
-        """Wait for a part to arrive, and bring it where it belongs."""
-        copied[slot].synchronize()
-        to = answer[part]
-        from_ = self._pinned[slot][: to.nbytes].view(answer.dtype).reshape(to.shape)
+    def _drain(self, executor: Threads, to: AnyArray, slot: int) -> None:
+        """Bring a part that has arrived where it belongs."""
+        from_ = self._pinned[slot][: to.nbytes].view(to.dtype).reshape(to.shape)
         share = -(-len(to) // self._threads)
         list(
             executor.map(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -55,12 +56,9 @@ class CpuJohnson:
         self.potentials: Potentials | None = None
         longest = None
         if out.weights.min(initial=0) < 0:
-            plain = plain_rows(out)
-            self.potentials = potentials(plain)
-            by = self.potentials.potential
-            longest = longest_reweighted(plain, by)
-            out = as_rows(reweighted(plain, by, into=False))
-            into = as_rows(reweighted(plain_rows(into), by, into=True))
+            found = shifted_rows(out, into)
+            self.potentials, longest = found.potentials, found.longest
+            out, into = found.out, found.into
         self._lanes = lanes
         self.search = CpuManySearch(out, into, team, lanes, longest)
         self.chooser: Chooser | None = None
@@ -169,6 +167,42 @@ class CpuJohnson:
             self.search.run(sources, answer, lanes=lanes, potential=potential, told=told)
         else:
             self.chooser.run(sources, answer, lanes or self._lanes, potential, told)
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """Rows with weights that potentials make 0 or more.
+
+    Parameters
+    ----------
+    out, into
+        Light-first rows of out- and in-arcs, weights of the distances' dtype.
+    potentials
+        What made them so.
+    longest
+        Bound of a path's integer length; None for floats.
+    """
+
+    out: Rows
+    into: Rows
+    potentials: Potentials
+    longest: int | None
+
+
+def shifted_rows(out: Rows, into: Rows) -> Shifted:
+    """Rows to search instead of rows that have negative weights.
+
+    Raises
+    ------
+    NegativeCycleError, InputError
+        As `CpuJohnson`.
+    """
+    plain = plain_rows(out)
+    found = potentials(plain)
+    by = found.potential
+    longest = longest_reweighted(plain, by)
+    out = as_rows(reweighted(plain, by, into=False))
+    return Shifted(out, as_rows(reweighted(plain_rows(into), by, into=True)), found, longest)
 
 
 def longest_reweighted(plain: LightRows, potential: AnyArray) -> int | None:

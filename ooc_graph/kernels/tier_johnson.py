@@ -12,6 +12,7 @@ import numpy as np
 
 from ooc_graph.kernels.bellman_ford import Potentials, find_potentials
 from ooc_graph.kernels.bitmap import Words, pack_bits, words_for
+from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.kernels.lanes import lanes_for
 from ooc_graph.kernels.many_johnson import longest_shifted
 from ooc_graph.kernels.many_search import INTEGER_TOP, LANES, require_room
@@ -28,7 +29,7 @@ from ooc_graph.kernels.tier_lanes import (
     spread_lanes,
 )
 from ooc_graph.kernels.tier_rows import TierRows
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.types import AnyArray, IntArray, Told
 
 PARENT_BITS = 3 * 8
 """Bytes a row of bits while parents are found."""
@@ -70,36 +71,59 @@ class TierJohnson:
         require_room(heaviest_shifted, self.vertices, self.dtype, longest)
         self.relaxed = self.passes = 0
 
+    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
+        """Arrays for distances from so many sources, and for their parents."""
+        shape = sources, self.vertices
+        return np.empty(shape, self.dtype), np.empty(shape, self._out.heads.neighbors.dtype)
+
     def run(
-        self, sources: IntArray, answer: AnyArray | None = None, *, lanes: int = LANES
+        self,
+        sources: IntArray,
+        answer: AnyArray | None = None,
+        *,
+        lanes: int = LANES,
+        told: Told | None = None,
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``; as `CpuJohnson.run`."""
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
-        self._search(sources, answer, lanes, None)
+        self._search(sources, answer, lanes, None, told)
         return answer
 
     def run_with_parents(
-        self, sources: IntArray, *, lanes: int = LANES
+        self,
+        sources: IntArray,
+        answers: tuple[AnyArray, AnyArray] | None = None,
+        *,
+        lanes: int = LANES,
+        told: Told | None = None,
     ) -> tuple[AnyArray, AnyArray]:
         """As `CpuJohnson.run_with_parents`."""
-        answer = np.empty((len(sources), self.vertices), self.dtype)
-        parents = np.empty(answer.shape, self._out.heads.neighbors.dtype)
-        self._search(sources, answer, lanes, parents)
+        answer, parents = self.empty(len(sources)) if answers is None else answers
+        self._search(sources, answer, lanes, parents, told)
         return answer, parents
 
     def _search(
-        self, sources: IntArray, answer: AnyArray, most: int, parents: AnyArray | None
+        self,
+        sources: IntArray,
+        answer: AnyArray,
+        most: int,
+        parents: AnyArray | None,
+        told: Told | None,
     ) -> None:
         if not len(sources):
             return
         state, far = self._state(min(most, len(sources))), unreached(self.dtype)[0]
         for begin in range(0, len(sources), most):
+            # A batch may take long, and a chunk may have several.
+            leave_if_given_up()
             batch = sources[begin : begin + most]
             state = self._settle(state, batch)
             publish_lanes(state, batch, answer[begin : begin + most], far)
             if parents is not None:
                 parents[begin : begin + most] = self._parents(state, batch).T
+            if told is not None:
+                told(begin, begin + len(batch))
 
     def _state(self, lanes: int) -> LaneState:
         rows, dtype, lanes = self.vertices, self.dtype, lanes_for(self.dtype, lanes)

@@ -9,9 +9,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ooc_graph.kernels.bellman_ford import restore
 from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.kernels.interface import BfsTree, SsspTree
-from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
+from ooc_graph.kernels.sssp_shared import unreached
+from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Told
 
 
 class Single(Protocol):
@@ -34,44 +36,87 @@ class TierSingly:
         Of the distances; int32 for levels.
     ids
         Dtype of parents.
+    potential
+        (vertices,): what the weights that are searched were shifted by; distances are given without
+        it. None: nothing.
     """
 
     def __init__(
-        self, search: Single, vertices: int, dtype: np.dtype[Any], ids: np.dtype[Any]
+        self,
+        search: Single,
+        vertices: int,
+        dtype: np.dtype[Any],
+        ids: np.dtype[Any],
+        potential: AnyArray | None = None,
     ) -> None:
         self._search, self.vertices, self.dtype, self._ids = search, vertices, dtype, ids
+        self._potential = potential
 
-    def run(self, sources: IntArray, *, lanes: int = 1) -> AnyArray:  # noqa: ARG002
+    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
+        """Arrays for distances from so many sources, and for their parents."""
+        shape = sources, self.vertices
+        return np.empty(shape, self.dtype), np.empty(shape, self._ids)
+
+    def run(
+        self,
+        sources: IntArray,
+        answer: AnyArray | None = None,
+        *,
+        lanes: int = 1,  # noqa: ARG002
+        told: Told | None = None,
+    ) -> AnyArray:
         """Search from each of the internal ids ``sources``: (sources, vertices).
 
         What is not reached has +inf, or the largest integer of the dtype.
+
+        Parameters
+        ----------
+        answer
+            Array to write to.
+        told
+            Hears of every source when its row is there.
         """
-        return self._run(sources, None)
+        if answer is None:
+            answer = np.empty((len(sources), self.vertices), self.dtype)
+        self._run(sources, answer, None, told)
+        return answer
 
     def run_with_parents(
         self,
         sources: IntArray,
+        answers: tuple[AnyArray, AnyArray] | None = None,
         *,
         lanes: int = 1,  # noqa: ARG002
+        told: Told | None = None,
     ) -> tuple[AnyArray, AnyArray]:
         """Distances as `run` gives them, and parents: ids (sources, vertices).
 
-        A source is its own parent; all ones: not reached.
+        A source is its own parent; all ones: not reached. ``answers`` are arrays to write to, as
+        `empty` makes them.
         """
-        parents = np.empty((len(sources), self.vertices), self._ids)
-        return self._run(sources, parents), parents
+        answer, parents = self.empty(len(sources)) if answers is None else answers
+        self._run(sources, answer, parents, told)
+        return answer, parents
 
-    def _run(self, sources: IntArray, parents: AnyArray | None) -> AnyArray:
-        answer: AnyArray = np.empty((len(sources), self.vertices), self.dtype)
+    def _run(
+        self, sources: IntArray, answer: AnyArray, parents: AnyArray | None, told: Told | None
+    ) -> None:
         for place, source in enumerate(sources.tolist()):
             # A search out of the store may take seconds, and a task has many.
             leave_if_given_up()
             tree = self._search.run(source)
             if isinstance(tree, SsspTree):
                 answer[place] = tree.distance
+                self._restore(answer[place : place + 1], sources[place : place + 1])
             else:
                 answer[place] = tree.level
                 answer[place][tree.level < 0] = INT32_UNREACHED
             if parents is not None:
                 parents[place] = tree.parent
-        return answer
+            if told is not None:
+                told(place, place + 1)
+
+    def _restore(self, answer: AnyArray, sources: IntArray) -> None:
+        """Turn distances in the weights that are searched into distances."""
+        if self._potential is not None:
+            restore(answer, self._potential, sources, unreached(answer.dtype)[0])

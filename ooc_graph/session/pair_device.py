@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ooc_graph.answers.columns import SourceColumns
-from ooc_graph.answers.numbers import SourceNumbers
-from ooc_graph.answers.pairs import largest_reached, own_columns
+from ooc_graph.answers.pairs import SourceRows, largest_reached, own_columns
 from ooc_graph.answers.parts import SourceParts
-from ooc_graph.answers.reductions import Reduced
 from ooc_graph.answers.scatter import Ids
-from ooc_graph.types import IntArray
+from ooc_graph.kernels.cuda_many import CREWS, part_dtype
+from ooc_graph.types import IntArray, Told
 
 if TYPE_CHECKING:
     from ooc_graph.session.pair_tasks import PairsTask
@@ -21,8 +22,12 @@ ON_DEVICE = ("eccentricity", "closeness", "sum")
 """Reductions that a CUDA device makes itself."""
 SUMMED = ("closeness", "sum")
 """Those that add distances up."""
+SHORT_S = 1.0
+"""Sources that are reduced in less time are followed by twice as many at once."""
 _BEYOND = 64
 """Sources whose distances leave the device at once where their sums are beyond float64."""
+Heard = Callable[[Any], "Told | None"]
+"""Gives what is to hear of sources when they are found, of rows of the answer; None: nobody is."""
 
 
 def internal_ids(ids: Ids, places: IntArray) -> IntArray:
@@ -33,8 +38,8 @@ def internal_ids(ids: Ids, places: IntArray) -> IntArray:
 
 
 def on_device(
-    task: PairsTask, search: Any, ids: Ids, places: IntArray
-) -> SourceColumns | SourceParts | SourceNumbers:
+    task: PairsTask, search: Any, ids: Ids, places: IntArray, heard: Heard = lambda _: None
+) -> SourceColumns | SourceParts | SourceRows:
     """What is asked of sources: distances as the device puts them in order, or reductions.
 
     Parameters
@@ -43,6 +48,8 @@ def on_device(
         `ooc_graph.kernels.cuda_johnson.CudaJohnson`.
     places
         int64 (sources,): places of the sources among all vertices.
+    heard
+        Gives what hears of the sources that have arcs, as some of them are found.
 
     Raises
     ------
@@ -51,18 +58,25 @@ def on_device(
     InputError
         A sum of floats is beyond float64, as the CPU finds it.
     """
+    if task.asked.parents:
+        internal = internal_ids(ids, places)
+        answers = search.empty(len(internal))
+        rows = SourceRows(answers[0], places, ids, task.asked, answers[1])
+        search.run_with_parents(internal, answers, lanes=task.lanes, told=heard(rows))
+        return rows
     if task.asked.reduce not in ON_DEVICE:
-        return _columns(task, search, ids, places)
-    given = _asked_of_device(task, search, ids, places)
-    parts = SourceParts(search.reduce(*given), places, ids, task.asked)
-    if not task.sums_on_device or not parts.is_beyond.any():
-        return parts
-    return _with_beyond(task, search, ids, places, parts)
+        return _columns(task, search, ids, places, heard)
+    return _reduced(task, search, ids, places, heard)
 
 
-def _columns(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> SourceColumns:
-    given = _asked_of_device(task, search, ids, places)
-    return SourceColumns(search.run_columns(*given), places, ids, task.asked)
+def _columns(
+    task: PairsTask, search: Any, ids: Ids, places: IntArray, heard: Heard
+) -> SourceColumns:
+    sources, aimed, own, most = _asked_of_device(task, search, ids, places)
+    answer = np.empty((len(sources), len(aimed)), search.dtype)
+    rows = SourceColumns(answer, places, ids, task.asked)
+    search.run_columns(sources, aimed, own, most, answer=answer, told=heard(rows))
+    return rows
 
 
 def _asked_of_device(
@@ -77,20 +91,47 @@ def _asked_of_device(
     return internal_ids(ids, places), aimed.astype(np.int64), own, most
 
 
-def _with_beyond(
-    task: PairsTask, search: Any, ids: Ids, places: IntArray, parts: SourceParts
-) -> SourceNumbers:
-    """Reductions; of sources whose sums are beyond float64 as the CPU makes them of distances."""
-    reduce, beyond = task.asked.reduce, np.flatnonzero(parts.is_beyond)
-    assert reduce is not None
-    found: dict[int, Reduced] = {}
+def _reduced(task: PairsTask, search: Any, ids: Ids, places: IntArray, heard: Heard) -> SourceParts:
+    """Reductions; those of all sources at once where nobody is to hear of them before the end."""
+    sources, aimed, own, most = _asked_of_device(task, search, ids, places)
+    rows = SourceParts(np.zeros(len(sources), part_dtype(search.dtype)), places, ids, task.asked)
+    told = heard(rows)
+    for begin, end in _stretches(
+        len(sources), len(sources) if told is None else CREWS * task.lanes
+    ):
+        part = slice(begin, end)
+        rows.put(begin, search.reduce(sources[part], aimed, own[part], most))
+        if task.sums_on_device:
+            _put_beyond(task, search, ids, rows, rows.beyond(begin, end))
+        if told is not None:
+            told(begin, end)
+    return rows
+
+
+def _stretches(count: int, length: int) -> Iterator[tuple[int, int]]:
+    """Stretches of sources; each twice as long as the one before if that took little time.
+
+    A search of few batches waits longer for the last of them than one of many; but what is found
+    is recorded only when a stretch ends.
+    """
+    begin = 0
+    # Once at least: what no source is asked for gets ready for others.
+    while True:
+        end, start = min(begin + length, count), perf_counter()
+        yield begin, end
+        if end == count:
+            return
+        if perf_counter() - start < SHORT_S:
+            length *= 2
+        begin = end
+
+
+def _put_beyond(
+    task: PairsTask, search: Any, ids: Ids, rows: SourceParts, beyond: IntArray
+) -> None:
+    """Reduce sources whose sums are beyond float64 as the CPU does, from their distances."""
+    assert task.asked.reduce is not None
     for begin in range(0, len(beyond), _BEYOND):
         some = beyond[begin : begin + _BEYOND]
-        rows = _columns(task, search, ids, places[some])
-        found |= dict(zip(some.tolist(), rows.reduced(reduce), strict=True))
-    return SourceNumbers(
-        [
-            found[index] if index in found else parts.part(index, index + 1).reduced(reduce)[0]
-            for index in range(len(places))
-        ]
-    )
+        found = _columns(task, search, ids, some, lambda _: None)
+        rows.put_instead(some, found.reduced(task.asked.reduce))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ooc_graph.answers.columns import SourceColumns
-from ooc_graph.answers.numbers import SourceNumbers
 from ooc_graph.answers.pairs import Asked, SourceRows, write_rows
-from ooc_graph.answers.parts import SourceParts
-from ooc_graph.answers.reductions import HISTOGRAM, Reduced
-from ooc_graph.answers.scatter import Ids
-from ooc_graph.answers.tallies import SourceTallies
+from ooc_graph.answers.reductions import Reduced
 from ooc_graph.errors import (
     DeviceBusyError,
     MemoryBudgetError,
@@ -24,7 +19,6 @@ from ooc_graph.errors import (
     UsageError,
 )
 from ooc_graph.kernels.given_up import leave_if_given_up
-from ooc_graph.kernels.many_bfs_search import empty_tallies
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.units import finish_unit
@@ -32,11 +26,12 @@ from ooc_graph.memory.moved import Moved
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
-from ooc_graph.session.pair_device import SUMMED, internal_ids, on_device
+from ooc_graph.session.pair_device import SUMMED
+from ooc_graph.session.pair_searches import Rows, batch_by_batch, in_memory
 from ooc_graph.session.pairs_recorded import Recording
 from ooc_graph.session.source_tiers import ONE_BY_ONE, note_on_device
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Told
+from ooc_graph.types import AnyArray, IntArray
 
 Answer = TypeVar("Answer")
 
@@ -112,9 +107,6 @@ class Done(NamedTuple):
     sources: int
     moved: Moved
     found: Any = None
-
-
-Rows = SourceRows | SourceColumns | SourceTallies | SourceParts | SourceNumbers
 
 
 def prepare(task: PairsTask) -> None:
@@ -254,99 +246,16 @@ def _search(
             # It may have been waited for long.
             leave_if_given_up()
             if task.is_one_by_one_on_device:
-                return _batch_by_batch(task, held.search, held.ids, places), Moved()
+                return batch_by_batch(task, held.search, held.ids, places, recording), Moved()
             before = held.moved
             if before is None:
-                return _in_memory(task, held.search, held.ids, places, recording), Moved()
-            rows = _batch_by_batch(task, held.search.search, held.ids, places)
+                return in_memory(task, held.search, held.ids, places, recording), Moved()
+            rows = batch_by_batch(task, held.search.search, held.ids, places, recording)
             after = held.moved
             assert after is not None
             return rows, after.since(before)
     except NegativeCycleError as error:
         raise named(error, resident.open_same(task.path, task.identity)) from None
-
-
-def _in_memory(
-    task: PairsTask, search: Any, ids: Ids, places: IntArray, recording: Recording | None
-) -> Rows:
-    internal, is_searched = internal_ids(ids, places), ids.internal_of[places] >= 0
-
-    def heard(rows: Rows) -> Told | None:
-        return None if recording is None else recording.of(rows, is_searched)
-
-    if task.asked.hops:
-        return _levels(task, search, ids, places, internal, heard)
-    search.expect(task.sources, task.closing)
-    if task.device == CUDA:
-        return _on_device(task, search, ids, places)
-    rows: Rows
-    if task.asked.parents:
-        answers = search.empty(len(internal))
-        rows = SourceRows(answers[0], places, ids, task.asked, answers[1])
-        search.run_with_parents(internal, answers, lanes=task.lanes, told=heard(rows))
-        return rows
-    answer = np.empty((len(internal), search.vertices), search.dtype)
-    rows = SourceRows(answer, places, ids, task.asked)
-    search.run(internal, answer, lanes=task.lanes, told=heard(rows))
-    return rows
-
-
-def _on_device(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> Rows:
-    if not task.asked.parents:
-        return on_device(task, search, ids, places)
-    answer, parents = search.run_with_parents(internal_ids(ids, places), lanes=task.lanes)
-    return SourceRows(answer, places, ids, task.asked, parents)
-
-
-def _batch_by_batch(task: PairsTask, search: Any, ids: Ids, places: IntArray) -> Rows:
-    """By a search that does not reduce by itself; a batch is reduced before the next is begun."""
-    asked, lanes = task.asked, task.lanes
-    if asked.parents:
-        answer, parents = search.run_with_parents(internal_ids(ids, places), lanes=lanes)
-        return SourceRows(answer, places, ids, asked, parents)
-    if asked.reduce is None:
-        answer = search.run(internal_ids(ids, places), lanes=lanes)
-        return SourceRows(answer, places, ids, asked)
-    found: list[Reduced] = []
-    for begin in range(0, len(places), lanes):
-        batch = places[begin : begin + lanes]
-        answer = search.run(internal_ids(ids, batch), lanes=lanes)
-        found += SourceRows(answer, batch, ids, asked).reduced(asked.reduce)
-    return SourceNumbers(found)
-
-
-def _levels(
-    task: PairsTask,
-    search: Any,
-    ids: Ids,
-    places: IntArray,
-    internal: IntArray,
-    heard: Callable[[Rows], Told | None],
-) -> Rows:
-    """Levels, or where they are reduced what was counted of them."""
-    asked, most = task.asked, None
-    if asked.cutoff is not None:
-        most = min(max(math.floor(asked.cutoff), 0), INT32_UNREACHED)
-    rows: Rows
-    if asked.reduce is None:
-        answer = np.empty((len(internal), search.vertices), search.dtype)
-        rows = SourceRows(answer, places, ids, asked)
-        search.run(internal, answer, lanes=task.lanes, most=most, told=heard(rows))
-        return rows
-    wanted = None
-    if asked.targets is not None:
-        aimed = ids.internal_of[asked.targets]
-        wanted = np.zeros(search.vertices, np.bool_)
-        wanted[aimed[aimed >= 0]] = True
-    bins, width = 0, 1
-    if asked.reduce == HISTOGRAM:
-        bins = asked.bins.count
-        width = min(int(asked.bins.width_for(search.dtype)), INT32_UNREACHED)
-    tallies = empty_tallies(len(internal), bins)
-    rows = SourceTallies(tallies, places, ids, asked)
-    counted = {"most": most, "wanted": wanted, "bins": bins, "width": width, "tallies": tallies}
-    search.tally(internal, lanes=task.lanes, told=heard(rows), **counted)
-    return rows
 
 
 def named(error: NegativeCycleError, graph: Graph) -> NegativeCycleError:

@@ -39,6 +39,8 @@ _REDUCED_BYTES, _BIN_BYTES = 16, 48
 _COUNT_BYTES = 8
 # A parent by internal id; and while parents are found bytes a vertex and thread, two ids and bits.
 _PARENT_BYTES, _SCRATCH_BYTES = 4, 9
+# Of a column while a row of distances and parents is made: both, who is reached, and their parents.
+_MADE_BYTES = 41
 # Of one source of a task that reduces levels: what was counted, as Python has it, too.
 _TALLY_BYTES = 400
 
@@ -75,7 +77,7 @@ def process_bytes(
     if device == CUDA:
         # Rows stay in host memory, too: parents are found there.
         rows, size = graph.resident_bytes(LIGHT), specs[0].dtype.itemsize
-        shifted = graph.arcs * (_SORTED_BYTES + 4 + size) if graph.has_negative_weights else 0
+        shifted = shifted_bytes(graph, size)
         # Page-locked, twice: a part of the answers, or a batch where that is more. Parents are
         # found from distances to all rows.
         width = max(specs[0].item_bytes // size, graph.rows if asked.parents else 0)
@@ -83,6 +85,17 @@ def process_bytes(
         scratch = graph.rows * place.threads * _SCRATCH_BYTES if asked.parents else 0
         return rows + shifted + graph.vertices * ID_BYTES + locked + scratch
     return _needed_bytes(graph, specs, asked, lanes, place.threads)
+
+
+def shifted_bytes(graph: Graph, size: int) -> int:
+    """Host memory that rows with other weights take for a CUDA device, where some are negative.
+
+    Parameters
+    ----------
+    size
+        Bytes of a distance.
+    """
+    return graph.arcs * (_SORTED_BYTES + 4 + size) if graph.has_negative_weights else 0
 
 
 def _needed_bytes(
@@ -137,7 +150,11 @@ def task_bytes(
     if asked.reduce is not None:
         source_bytes += _reduced_bytes(asked)
     tasks = 1 if in_memory and place.client is None else place.threads
-    return sources * source_bytes * tasks
+    # As many threads write what is found of a task while it is searched, and one each task's rest.
+    made = 0
+    if device == CUDA and asked.parents and not in_memory:
+        made = 2 * (specs[0].width or 0) * _MADE_BYTES * tasks
+    return sources * source_bytes * tasks + made
 
 
 def _source_bytes(graph: Graph, spec: ArraySpec, asked: Asked) -> int:

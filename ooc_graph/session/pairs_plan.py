@@ -273,7 +273,7 @@ def _share(spec: ArraySpec, processes: int) -> int:
 def _most_sources(graph: Graph, spec: ArraySpec) -> int:
     """Sources of a task on a CUDA device, in whole batches, so that it ends after some seconds.
 
-    What it found is recorded when it ends. As many batches as keep the device busy are more.
+    As many batches as keep the device busy are more.
     """
     lanes = CUDA_BATCH_BYTES // spec.dtype.itemsize
     edges = max(graph.arcs // 2, 1)

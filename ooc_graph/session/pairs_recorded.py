@@ -90,7 +90,11 @@ class Recording:
                 chunks = [n for n in touched if is_found[slice(*self._bounds(n))].all()]
                 self._taken.update(chunks)
             if chunks:
-                self._hand_over(rows, chunks)
+                try:
+                    self._hand_over(rows, chunks)
+                except MemoryError as error:
+                    # Raised where the context ends: a search would say that it was refused this.
+                    self._error = self._error or error
             self._leave_if_given_up()
 
         return told

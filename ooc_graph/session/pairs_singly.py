@@ -9,11 +9,11 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.session import cuda_tiers, resident
 from ooc_graph.session.devices import CUDA
-from ooc_graph.session.pairs_memory import ID_BYTES, beside_bytes
+from ooc_graph.session.pairs_memory import ID_BYTES, beside_bytes, shifted_bytes
 from ooc_graph.session.pairs_plan import Plan
-from ooc_graph.session.pairs_stored import Way, sizes
+from ooc_graph.session.pairs_stored import way_of
 from ooc_graph.session.place import Place
-from ooc_graph.session.source_tiers import ONE_BY_ONE, single_of
+from ooc_graph.session.source_tiers import ONE_BY_ONE, is_shifted, single_of
 from ooc_graph.shards.load import Graph
 
 # Host memory of a row where an answer of the device's arrives: a level or distance as the device
@@ -46,13 +46,16 @@ def plan_singly(
     MemoryBudgetError
         Host memory has no room for the rows on their way, or beside them for the answers.
     """
-    _, lanes, chunks, task_bytes = _size(graph, specs, asked, place, in_memory)
+    way = way_of(ONE_BY_ONE, 1, graph, specs, asked, place, in_memory=in_memory)
+    _, lanes, chunks, task_bytes = way
     needed = _beside(graph, specs, asked, place, task_bytes, in_memory)
     plan = Plan(lanes, chunks, budget_bytes, ONE_BY_ONE, needed_bytes=needed)
     if budget_bytes:
         # `pinned_budget` has seen to it.
         return plan
     needed += graph.resident_bytes(resident.ORDER_OF[asked.kernel]) + graph.vertices * ID_BYTES
+    if is_shifted(graph, asked.kernel):
+        needed += shifted_bytes(graph, specs[0].dtype.itemsize)
     if needed > place.least_limit_bytes:
         raise MemoryBudgetError(
             f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker may "
@@ -76,7 +79,7 @@ def pinned_budget(
     MemoryBudgetError
         The device, or the host, has too little; says the least that would do.
     """
-    _, _, _, task_bytes = _size(graph, specs, asked, place, in_memory)
+    _, _, _, task_bytes = way_of(ONE_BY_ONE, 1, graph, specs, asked, place, in_memory=in_memory)
     beside = _beside(graph, specs, asked, place, task_bytes, in_memory)
     is_held = (
         not place.is_limited
@@ -88,14 +91,6 @@ def pinned_budget(
         graph, single_of(asked.kernel), place, answer_bytes=beside, is_held=is_held
     )
     return plan.budget_bytes
-
-
-def _size(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, in_memory: bool
-) -> Way:
-    """Lanes, chunks of a task and bytes of its answers, as where arcs stay in the store."""
-    ways = sizes(graph, specs, asked, place, in_memory=in_memory)
-    return next(way for way in ways if way[0] == ONE_BY_ONE)
 
 
 def _beside(

@@ -20,6 +20,8 @@ Way = tuple[str, int, int, int]
 # Bytes a column while rows of the answer are made: its place, whether it is none, a distance, and
 # what is made of a row: parents and who has them, or a copy of what is reached, or its bins.
 _COLUMN_BYTES, _PARENTS_BYTES, _REDUCING_BYTES = 17, 33, 42
+# Of a row that is made for a chunk which is written while the task is searched.
+_BESIDE_BYTES = 8
 # Of one source where its distances are reduced: as Python has the numbers.
 _REDUCED_BYTES, _BIN_BYTES = 200, 48
 
@@ -27,31 +29,43 @@ _REDUCED_BYTES, _BIN_BYTES = 200, 48
 def sizes(
     graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, *, in_memory: bool
 ) -> Iterator[Way]:
-    """Ways to divide the sources, those that hold more first.
+    """Ways to divide the sources, those that hold more first; each as of `way_of`."""
+    for method in methods_of(graph, asked.kernel):
+        for lanes in LANES_STORED if method == BATCHES else (1,):
+            yield way_of(method, lanes, graph, specs, asked, place, in_memory=in_memory)
 
-    Yields
-    ------
+
+def way_of(
+    method: str,
+    lanes: int,
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    place: Place,
+    *,
+    in_memory: bool,
+) -> Way:
+    """How the sources are divided for a method.
+
+    Returns
+    -------
     method
-        One of `ooc_graph.session.source_tiers.methods_of`.
+        One by one or in batches, see `ooc_graph.session.source_tiers.methods_of`.
     lanes, chunks
         Sources searched from at once, and chunks of a task.
     beside_bytes
         Memory of a process beside the rows and what searches of one source hold.
     """
-    ways: list[tuple[str, int]] = []
-    for method in methods_of(graph, asked.kernel):
-        ways += [(method, lanes) for lanes in (LANES_STORED if method == BATCHES else (1,))]
-    for method, lanes in ways:
-        length = specs[0].chunk
-        chunks = -(-lanes // length)
-        sources = min(chunks * length, specs[0].length)
-        state = 0
-        if method == BATCHES:
-            ids = id_dtype(graph.rows).itemsize if asked.parents else 0
-            state = graph.rows * lane_bytes(specs[0].dtype, lanes, ids)
-        answers = _task_bytes(graph, specs, asked, sources, lanes, in_memory)
-        tasks = 1 if in_memory and place.client is None else place.threads
-        yield method, lanes, chunks, state + tasks * answers
+    length = specs[0].chunk
+    chunks = -(-lanes // length)
+    sources = min(chunks * length, specs[0].length)
+    state = 0
+    if method == BATCHES:
+        ids = id_dtype(graph.rows).itemsize if asked.parents else 0
+        state = graph.rows * lane_bytes(specs[0].dtype, lanes, ids)
+    answers = _task_bytes(graph, specs, asked, sources, lanes, in_memory)
+    tasks = 1 if in_memory and place.client is None else place.threads
+    return method, lanes, chunks, state + tasks * answers
 
 
 def in_turn(
@@ -93,7 +107,9 @@ def _task_bytes(
         bins = asked.bins.count * _BIN_BYTES if asked.reduce == HISTOGRAM else 0
         reduced = sources * (_REDUCED_BYTES + bins)
         return min(lanes, sources) * row + columns + width * _REDUCING_BYTES + reduced
+    writing = 1 if in_memory else 2
+    columns += (writing - 1) * width * _BESIDE_BYTES
     if asked.parents:
-        columns += width * _PARENTS_BYTES
+        columns += writing * width * _PARENTS_BYTES
     block = sum(spec.item_bytes for spec in specs) if in_memory else 0
     return sources * (row + block) + columns

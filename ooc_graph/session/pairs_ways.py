@@ -16,7 +16,12 @@ from ooc_graph.session.pairs_plan import fits_in_batches
 from ooc_graph.session.pairs_singly import pinned_budget
 from ooc_graph.session.place import Place
 from ooc_graph.session.rank_memory import only_ranks
-from ooc_graph.session.source_tiers import ONE_BY_ONE, single_of
+from ooc_graph.session.source_tiers import (
+    ONE_BY_ONE,
+    is_shifted,
+    shifted_device_bytes,
+    single_of,
+)
 from ooc_graph.shards.load import Graph
 
 
@@ -159,9 +164,10 @@ def _resident(
     _in_memory: bool,
 ) -> PairsWay | None:
     """All rows on the device, one source after the other."""
-    if not _may_search_singly(graph, asked):
+    if only_ranks(graph):
         return None
     needed = resident.cuda_bytes(graph, single_of(asked.kernel))
+    needed += shifted_device_bytes(graph, asked.kernel)
     if needed <= place.device.memory_bytes:
         return PairsWay(CUDA, ONE_BY_ONE)
     raise MemoryBudgetError(
@@ -173,8 +179,11 @@ def _resident(
 def _pinned(
     graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, in_memory: bool
 ) -> PairsWay | None:
-    """Rows in pinned host memory, one source after the other, within what the device has."""
-    if not _may_search_singly(graph, asked):
+    """Rows in pinned host memory, one source after the other, within what the device has.
+
+    Those of the store, whose weights such a search takes as they are.
+    """
+    if only_ranks(graph) or is_shifted(graph, asked.kernel):
         return None
     if not cuda_tiers.may_pin(graph, single_of(asked.kernel)):
         return None
@@ -183,8 +192,3 @@ def _pinned(
 
 
 _LOOKS: tuple[Look, ...] = (_batches, _resident, _pinned)
-
-
-def _may_search_singly(graph: Graph, asked: Asked) -> bool:
-    """Whether single searches find what is asked: they take weights of 0 or more."""
-    return not only_ranks(graph) and (asked.hops or not graph.has_negative_weights)

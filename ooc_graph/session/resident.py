@@ -426,9 +426,23 @@ def _load_singly_on_cuda(graph: Graph, kernel: str, budget_bytes: int, *, named:
     """
     del named
     single = source_tiers.single_of(kernel)
+    if source_tiers.is_shifted(graph, kernel):
+        assert not budget_bytes
+        return _load_shifted_on_cuda(graph, kernel)
     held = _load_on_cuda(graph, single, budget_bytes, named=False)
     search = source_tiers.singly_on_device(held.search, graph, kernel)
     return replace(held, kernel=kernel, search=search)
+
+
+def _load_shifted_on_cuda(graph: Graph, kernel: str) -> Searcher:
+    """As `_load_singly_on_cuda`, where weights are negative."""
+    found = device(CUDA)
+    needed = cuda_bytes(graph, source_tiers.single_of(kernel))
+    needed += source_tiers.shifted_device_bytes(graph, kernel)
+    cuda_modules.require_memory(needed, f"{kernel} on {graph.path}")
+    shard = graph.load(ORDER_OF[kernel], signed=True)
+    search = source_tiers.shifted_on_device(shard, graph, found)
+    return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)
 
 
 def _load_on_cuda(graph: Graph, kernel: str, budget_bytes: int, *, named: bool) -> Searcher:

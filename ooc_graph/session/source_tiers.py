@@ -11,7 +11,9 @@ from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_held import NARROW
 from ooc_graph.kernels.interface import hubs_hold_much
 from ooc_graph.kernels.many_choice import is_long_and_thin
+from ooc_graph.kernels.many_johnson import shifted_rows
 from ooc_graph.kernels.many_search import require_room
+from ooc_graph.kernels.sides import light_rows
 from ooc_graph.kernels.sssp_search import first_rows
 from ooc_graph.kernels.tier_singly import TierSingly
 from ooc_graph.layout.names import APSP, LIGHT, MULTI_SOURCE_BFS, OUT
@@ -23,6 +25,7 @@ from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.session.warmup import TIERS, warm
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import TierSearch, load_side
+from ooc_graph.types import Shard
 
 KERNELS = (APSP, MULTI_SOURCE_BFS)
 
@@ -187,6 +190,42 @@ def singly_on_device(search: Any, graph: Graph, kernel: str) -> TierSingly:
         dtype = rank_memory.distance_dtype(graph)
         require_room(search.heaviest, graph.rows, dtype, None)
     return TierSingly(search, graph.rows, dtype, NARROW)
+
+
+def is_shifted(graph: Graph, kernel: str) -> bool:
+    """Whether potentials must make the weights 0 or more before single searches take them."""
+    return kernel == APSP and graph.has_negative_weights
+
+
+def shifted_device_bytes(graph: Graph, kernel: str) -> int:
+    """Device memory that such weights take beside the stored ones' bytes."""
+    if not is_shifted(graph, kernel) or graph.weight_dtype is None:
+        return 0
+    wider = rank_memory.distance_dtype(graph).itemsize - graph.weight_dtype.itemsize
+    return graph.arcs * max(wider, 0)
+
+
+def shifted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
+    """As `singly_on_device`, over weights of any sign; potentials are found on the CPU.
+
+    Parameters
+    ----------
+    shard
+        Light-first rows of the whole graph, in host memory.
+    device
+        `ooc_graph.kernels.cuda_device.CudaDevice`.
+
+    Raises
+    ------
+    NegativeCycleError, InputError
+        As `ooc_graph.kernels.many_johnson.CpuJohnson`.
+    MemoryBudgetError
+        The device's memory is too small.
+    """
+    found, dtype = shifted_rows(*light_rows(shard)), rank_memory.distance_dtype(graph)
+    search = device.sssp(replace(shard, out_light=found.out, into_light=found.into))
+    require_room(search.heaviest, graph.rows, dtype, found.longest)
+    return TierSingly(search, graph.rows, dtype, NARROW, found.potentials.potential)
 
 
 def note_on_device(kernel: str, pinned: DevicePlan | None) -> str:

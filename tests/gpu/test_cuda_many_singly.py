@@ -235,11 +235,11 @@ def test_a_store_is_gone_on_with_one_by_one(
     right = columns(og.johnson(light, sources, device="cpu"))
     plain, searched = CudaJohnson.run_columns, []
 
-    def refuse(self: CudaJohnson, some: Any, *rest: Any) -> Any:
+    def refuse(self: CudaJohnson, some: Any, *rest: Any, **more: Any) -> Any:
         searched.append(len(some))
         if len(searched) > 3:
             raise MemoryBudgetError("the batch does not fit the device")
-        return plain(self, some, *rest)
+        return plain(self, some, *rest, **more)
 
     monkeypatch.setattr(CudaJohnson, "run_columns", refuse)
     said = Said()
@@ -289,14 +289,51 @@ def test_sums_beyond_float64(reduce: str) -> None:
     assert said[0] == said[1]
 
 
-def test_negative_weights_are_not_searched_one_by_one(tmp_path: Path) -> None:
+@pytest.fixture(scope="module", params=["float32", "float64", "int64", "long"])
+def signed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """Weights of both signs, many that potentials make 0; long ones need more than 32 bits."""
+    random = np.random.default_rng(13)
+    source, target, _ = skewed("int64")
+    by = random.integers(0, 90, 15_001)
+    weight = random.integers(0, 9, EDGES) + by[source] - by[target]
+    keep = source != target
+    if request.param == "long":
+        weight = weight * (1 << 34)
+    elif request.param.startswith("f"):
+        # Rounded, with no cycle of weight zero that this might make negative.
+        weight = ((weight + 1) / 7).astype(request.param)
+    edges = source[keep], target[keep], weight[keep]
+    path = tmp_path_factory.mktemp("stores") / f"{request.param}.zarr"
+    return og.build(edges, path, directed=True, device="cpu")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"parents": True, "cutoff": 30}, {"reduce": "closeness"}, {"reduce": "eccentricity"}],
+    ids=str,
+)
+def test_negative_weights_one_by_one(
+    signed: og.Graph, options: dict[str, Any], tmp_path: Path
+) -> None:
+    ids, said = signed.original_ids(), Said()
+    options = {"targets": ids[4::5], **options}
+    right = columns(og.johnson(signed, ids[::50], device="cpu", **options))
+    with without(*RESIDENT):
+        found = og.johnson(signed, ids[::50], device="cuda", progress=said, **options)
+        kept = og.johnson(signed, ids[::50], device="cuda", out=tmp_path / "d.zarr", **options)
+    assert columns(found) == right
+    assert columns(kept) == right
+    assert said.notes[-1] == "apsp searched one by one on the CUDA device"
+
+
+def test_negative_weights_are_not_pinned(tmp_path: Path) -> None:
     signed = og.build(
         (np.array([0, 1, 0]), np.array([1, 2, 2]), np.array([3, -2, 4])),
         tmp_path / "signed.zarr",
         directed=True,
         device="cpu",
     )
-    with without(*RESIDENT):
+    with without(*PINNED):
         with pytest.raises(MemoryBudgetError, match="bytes of device memory"):
             og.johnson(signed, device="cuda")
         assert og.johnson(signed).distance[0].tolist() == [0, 3, 1]

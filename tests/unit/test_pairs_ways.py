@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,13 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.pairs import Asked, pairs_specs
-from ooc_graph.errors import DeviceBusyError, DeviceError, MemoryBudgetError, UsageError
+from ooc_graph.errors import (
+    DeviceBusyError,
+    DeviceError,
+    MemoryBudgetError,
+    NegativeCycleError,
+    UsageError,
+)
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_many import part_dtype
@@ -75,7 +82,17 @@ class _Batches:
     def expect(self, *_: int) -> None:
         pass
 
-    def run_columns(self, sources: Any, targets: Any, own: Any, most: Any) -> Any:
+    def run_columns(
+        self, sources: Any, targets: Any, own: Any, most: Any, *, answer: Any, told: Any
+    ) -> Any:
+        """Some sources at a time, as they arrive in host memory."""
+        for part in self._parts(len(sources), told):
+            answer[part] = self._columns(sources[part], targets, own[part], most)
+            if told is not None:
+                told(part.start, part.stop)
+        return answer
+
+    def _columns(self, sources: Any, targets: Any, own: Any, most: Any) -> Any:
         assert most is None
         self._made_up.use(BATCHES, *sources.tolist())
         found = self._search.run(sources)
@@ -85,12 +102,24 @@ class _Batches:
         answer[np.flatnonzero(has_own), own[has_own]] = 0
         return answer
 
-    def run_with_parents(self, sources: Any, *, lanes: int) -> Any:
-        self._made_up.use(BATCHES, *sources.tolist())
-        return self._search.run_with_parents(sources, lanes=lanes)
+    def _parts(self, count: int, told: Any) -> list[slice]:
+        length = count if told is None else self._made_up.part
+        return [slice(low, min(low + length, count)) for low in range(0, count, max(length, 1))]
+
+    def empty(self, sources: int) -> Any:
+        return self._search.empty(sources)
+
+    def run_with_parents(self, sources: Any, answers: Any, *, lanes: int, told: Any) -> Any:
+        for part in self._parts(len(sources), told):
+            self._made_up.use(BATCHES, *sources[part].tolist())
+            some = tuple(each[part] for each in answers)
+            self._search.run_with_parents(sources[part], some, lanes=lanes)
+            if told is not None:
+                told(part.start, part.stop)
+        return answers
 
     def reduce(self, sources: Any, targets: Any, own: Any, most: Any) -> Any:
-        found = self.run_columns(sources, targets, own, most)
+        found = self._columns(sources, targets, own, most)
         parts = np.zeros(len(sources), part_dtype(self.dtype))
         reached = found < np.inf
         parts["reached"] = reached.sum(axis=1)
@@ -109,6 +138,8 @@ class MadeUp:
         self.used: list[str] = []
         self.refuses: Callable[[str, bool, int], Exception | None] = lambda *_: None
         self.graph_held: list[int] = []
+        # Sources that arrive at a time.
+        self.part = 1 << 30
         self._count = 0
 
     def use(self, kind: str, *sources: int) -> None:
@@ -379,15 +410,85 @@ def test_host_memory_that_is_refused_makes_tasks_smaller(
     assert said.notes
 
 
-def test_negative_weights_are_searched_in_batches_alone(signed: og.Graph, device: MadeUp) -> None:
+@pytest.fixture(scope="module", params=["int64", "int32", "float32", "float64"])
+def negative(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """Weights of both signs, many that potentials make 0, and vertices that few reach."""
+    random = np.random.default_rng(11)
+    u, v = (400 * random.random((2, 3000)) ** 2).astype(np.int64)
+    by = random.integers(0, 60, 400)
+    weight = random.integers(0, 9, 3000) + by[u] - by[v]
+    if request.param.startswith("float"):
+        weight = weight / 7
+    keep = u != v
+    path = tmp_path_factory.mktemp("graphs") / f"{request.param}.zarr"
+    columns = u[keep] * 2, v[keep] * 2, weight[keep].astype(request.param)
+    return og.build(columns, path, directed=True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"parents": True}, {"cutoff": 20}, {"reduce": "closeness"}, {"reduce": "eccentricity"}],
+    ids=str,
+)
+def test_negative_weights_one_by_one(
+    negative: og.Graph, device: MadeUp, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """Weights that potentials made are searched, and distances have the CPU's bits."""
+    ids = negative.original_ids()
+    search = partial(og.johnson, negative, ids[::3], targets=ids[1::2], **options)
+    right = columns(search(device="cpu"))
+    device.refuses, said = refusing(BATCHES, loaded=True), Said()
+    assert columns(search(device=CUDA, progress=said)) == right
+    assert columns(search(device=CUDA, out=tmp_path / "d.zarr")) == right
+    assert set(device.used) == {BATCHES, RESIDENT}
+    assert said.notes[0].startswith("apsp one by one on the CUDA device, all rows there: batches")
+    assert said.notes[-1] == "apsp searched one by one on the CUDA device"
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_negative_weights_are_not_pinned(
+    signed: og.Graph, device: MadeUp, loaded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in pinned memory are the store's rows. Without room for others it is the CPU's."""
+    fewer(monkeypatch)
     right = columns(og.johnson(signed, device="cpu"))
-    device.refuses = refusing(BATCHES, loaded=True)
-    with pytest.raises(MemoryBudgetError, match="batches does not fit"):
+    device.refuses = refusing(BATCHES, RESIDENT, loaded=loaded)
+    with pytest.raises(MemoryBudgetError, match="resident does not fit"):
         og.johnson(signed, device=CUDA)
     said = Said()
     assert columns(og.johnson(signed, progress=said)) == right
-    assert device.used == [BATCHES] * 2
-    assert said.notes[0].startswith("apsp on the CPU: batches does not fit")
+    assert device.used == [BATCHES, RESIDENT] * 2
+    on_cpu = [note for note in said.notes if "on the CPU" in note]
+    assert len(on_cpu) == 1
+    assert on_cpu[0].startswith("apsp on the CPU: resident does not fit")
+
+
+def test_negative_cycles_are_found_for_searches_one_by_one(device: MadeUp, tmp_path: Path) -> None:
+    ends = np.array([5, 9, 7, 1]), np.array([9, 7, 5, 5])
+    graph = og.build(
+        (*ends, np.array([4, -3, -2, 1])), tmp_path / "g.zarr", directed=True, device="cpu"
+    )
+    device.refuses = refusing(BATCHES, loaded=True)
+    with pytest.raises(NegativeCycleError) as caught:
+        og.johnson(graph, device=CUDA, out=tmp_path / "d.zarr")
+    assert set(caught.value.cycle) == {5, 7, 9}
+    assert caught.value.weight == -1
+
+
+@pytest.mark.usefixtures("device")
+def test_ways_of_negative_weights_follow_the_memory_there_is(negative: og.Graph) -> None:
+    dtype = np.dtype(negative.weight_dtype)
+    wider = negative.arcs * (8 - 4) * (dtype == np.int32)
+    least = resident.cuda_bytes(negative, "sssp") + wider
+    one = PairsWay(CUDA, ONE_BY_ONE)
+
+    def bare(memory: int) -> list[PairsWay]:
+        return [replace(way, why="") for way in chosen(negative, Asked(), CUDA, memory)]
+
+    assert bare(resident.cuda_bytes(negative, "apsp")) == [PairsWay(CUDA), one]
+    assert bare(least) == [one]
+    with pytest.raises(MemoryBudgetError, match=f"needs {least:,} bytes of device memory"):
+        bare(least - 1)
 
 
 def test_the_command_ends_with_one_line(

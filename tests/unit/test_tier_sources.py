@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import CancelledError
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from ooc_graph.errors import InputError, NegativeCycleError
 from ooc_graph.kernels import tier_falling
 from ooc_graph.kernels.bellman_ford import potentials
+from ooc_graph.kernels.given_up import heard_by
 from ooc_graph.kernels.many_johnson import CpuJohnson, plain_rows
 from ooc_graph.kernels.team import Team
 from ooc_graph.kernels.tier_falling import TierFalling
@@ -152,3 +155,31 @@ def test_bounds_are_those_of_searches_in_memory():
     ):
         with pytest.raises(InputError, match="bound of"):
             make()
+
+
+@pytest.mark.parametrize("with_parents", [False, True])
+def test_batches_are_told_of_until_their_task_is_given_up(with_parents):
+    search, _ = bound(shifted("int32"), HeadRule(2, 2))
+    sources, is_over, told = np.arange(40), threading.Event(), []
+    wanted = search.run_with_parents(sources)
+    answers = search.empty(len(sources))
+
+    def hear(begin, end):
+        same([each[begin:end] for each in answers], [each[begin:end] for each in wanted])
+        told.append((begin, end))
+        if end == 32:
+            is_over.set()
+
+    def run():
+        if with_parents:
+            search.run_with_parents(sources, answers, lanes=16, told=hear)
+        else:
+            answers[1][:] = wanted[1]
+            search.run(sources, answers[0], lanes=16, told=hear)
+
+    with pytest.raises(CancelledError):
+        heard_by(is_over, run)()
+    assert told == [(0, 16), (16, 32)]
+    run()
+    assert told[2:] == [(0, 16), (16, 32), (32, 40)]
+    same(answers, wanted)

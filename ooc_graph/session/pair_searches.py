@@ -1,0 +1,124 @@
+"""The searches of one task, each of which says whose answers it has found as soon as it has."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ooc_graph.answers.columns import SourceColumns
+from ooc_graph.answers.numbers import SourceNumbers
+from ooc_graph.answers.pairs import SourceRows
+from ooc_graph.answers.parts import SourceParts
+from ooc_graph.answers.reductions import HISTOGRAM
+from ooc_graph.answers.scatter import Ids
+from ooc_graph.answers.tallies import SourceTallies
+from ooc_graph.kernels.many_bfs_search import empty_tallies
+from ooc_graph.session.devices import CUDA
+from ooc_graph.session.pair_device import Heard, internal_ids, on_device
+from ooc_graph.session.pairs_recorded import Recording
+from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
+
+if TYPE_CHECKING:
+    from ooc_graph.session.pair_tasks import PairsTask
+
+Rows: TypeAlias = SourceRows | SourceColumns | SourceTallies | SourceParts | SourceNumbers
+
+
+def in_memory(
+    task: PairsTask, search: Any, ids: Ids, places: IntArray, recording: Recording | None
+) -> Rows:
+    """What is asked of sources, with all arcs in memory, or in that of a CUDA device.
+
+    Parameters
+    ----------
+    search
+        `ooc_graph.kernels.many_johnson.CpuJohnson`, its twin on a CUDA device, or
+        `ooc_graph.kernels.many_bfs_search.CpuManyBfs`.
+    places
+        int64 (sources,): places of the sources among all vertices.
+    recording
+        Hears of those that are found; None: nothing is recorded.
+    """
+    heard = _hearing(recording, ids.internal_of[places] >= 0)
+    if task.asked.hops:
+        return _levels(task, search, ids, places, heard)
+    search.expect(task.sources, task.closing)
+    if task.device == CUDA:
+        return on_device(task, search, ids, places, heard)
+    return _rows(task, search, ids, places, heard)
+
+
+def batch_by_batch(
+    task: PairsTask, search: Any, ids: Ids, places: IntArray, recording: Recording | None
+) -> Rows:
+    """By a search that does not reduce by itself; a batch is reduced before the next is begun.
+
+    Parameters
+    ----------
+    search
+        `ooc_graph.kernels.tier_johnson.TierJohnson` or `ooc_graph.kernels.tier_singly.TierSingly`.
+    places, recording
+        As of `in_memory`.
+    """
+    asked, lanes = task.asked, task.lanes
+    if asked.reduce is None:
+        heard = _hearing(recording, ids.internal_of[places] >= 0)
+        return _rows(task, search, ids, places, heard)
+    rows = SourceNumbers([None] * len(places))
+    # Also of sources without arcs, which batches have here.
+    told = _hearing(recording, np.ones(len(places), np.bool_))(rows)
+    for begin in range(0, len(places), lanes):
+        batch = places[begin : begin + lanes]
+        answer = search.run(internal_ids(ids, batch), lanes=lanes)
+        rows.put(begin, SourceRows(answer, batch, ids, asked).reduced(asked.reduce))
+        if told is not None:
+            told(begin, begin + len(batch))
+    return rows
+
+
+def _hearing(recording: Recording | None, is_searched: AnyArray) -> Heard:
+    """Give what hears of the sources of rows, those that are searched from."""
+    return lambda rows: None if recording is None else recording.of(rows, is_searched)
+
+
+def _rows(task: PairsTask, search: Any, ids: Ids, places: IntArray, heard: Heard) -> SourceRows:
+    """Distances or levels, and parents if wanted, by internal id."""
+    internal = internal_ids(ids, places)
+    if task.asked.parents:
+        answers = search.empty(len(internal))
+        rows = SourceRows(answers[0], places, ids, task.asked, answers[1])
+        search.run_with_parents(internal, answers, lanes=task.lanes, told=heard(rows))
+        return rows
+    answer = np.empty((len(internal), search.vertices), search.dtype)
+    rows = SourceRows(answer, places, ids, task.asked)
+    search.run(internal, answer, lanes=task.lanes, told=heard(rows))
+    return rows
+
+
+def _levels(task: PairsTask, search: Any, ids: Ids, places: IntArray, heard: Heard) -> Rows:
+    """Levels, or where they are reduced what was counted of them."""
+    asked, most, internal = task.asked, None, internal_ids(ids, places)
+    if asked.cutoff is not None:
+        most = min(max(math.floor(asked.cutoff), 0), INT32_UNREACHED)
+    rows: Rows
+    if asked.reduce is None:
+        answer = np.empty((len(internal), search.vertices), search.dtype)
+        rows = SourceRows(answer, places, ids, asked)
+        search.run(internal, answer, lanes=task.lanes, most=most, told=heard(rows))
+        return rows
+    wanted = None
+    if asked.targets is not None:
+        aimed = ids.internal_of[asked.targets]
+        wanted = np.zeros(search.vertices, np.bool_)
+        wanted[aimed[aimed >= 0]] = True
+    bins, width = 0, 1
+    if asked.reduce == HISTOGRAM:
+        bins = asked.bins.count
+        width = min(int(asked.bins.width_for(search.dtype)), INT32_UNREACHED)
+    tallies = empty_tallies(len(internal), bins)
+    rows = SourceTallies(tallies, places, ids, asked)
+    counted = {"most": most, "wanted": wanted, "bins": bins, "width": width, "tallies": tallies}
+    search.tally(internal, lanes=task.lanes, told=heard(rows), **counted)
+    return rows

@@ -1,0 +1,153 @@
+"""Answers on their way from a CUDA device that is made up: who is told of them, and when."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ooc_graph.kernels import cuda_many_host
+from ooc_graph.kernels.cuda_many_host import HostAnswers
+
+LANES, WIDTH, PITCH = 4, 5, 8
+PAGEABLE, PINNED = 0, 1
+
+
+class Stream:
+    """What is to be done there is done when somebody waits for it."""
+
+    ptr = 0
+
+    def __init__(self, **_: Any) -> None:
+        self.queued: list[Callable[[], None]] = []
+
+    def record(self) -> Event:
+        event = Event()
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        event.synchronize()
+
+    def synchronize(self) -> None:
+        while self.queued:
+            self.queued.pop(0)()
+
+
+class Event:
+    def __init__(self, **_: Any) -> None:
+        self._stream, self._before = Stream(), list[Callable[[], None]]()
+
+    def record(self, stream: Stream) -> None:
+        # What is queued by now comes before it.
+        self._stream, self._before = stream, [*stream.queued]
+
+    def synchronize(self) -> None:
+        while self._before and self._before[-1] in self._stream.queued:
+            self._stream.queued.pop(0)()
+
+
+class Search:
+    """Distances of source s are s, s + 1, ...; those of the device's row are beyond."""
+
+    lanes, dtype = LANES, np.dtype(np.float32)
+
+    def columns(self) -> Any:
+        return SimpleNamespace(count=WIDTH)
+
+    def pitch(self, _: Any) -> int:
+        return PITCH
+
+    def search_into(self, out: Any, sources: Any, *_: Any) -> None:
+        rows = out.memory[: len(sources) * PITCH].reshape(-1, PITCH)
+        rows[:] = -1
+        rows[:, :WIDTH] = sources[:, None] + np.arange(WIDTH)
+
+
+class Buffer:
+    """Memory of the device."""
+
+    def __init__(self, elements: int, dtype: Any) -> None:
+        self.memory = np.empty(elements, dtype)
+        self.data = SimpleNamespace(ptr=self.memory.ctypes.data)
+
+
+@pytest.fixture(params=[PAGEABLE, PINNED])
+def copied(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Rows of each copy, when it is done."""
+    done: list[int] = []
+    streams: list[Stream] = []
+
+    def stream(**given: Any) -> Stream:
+        streams.append(Stream(**given))
+        return streams[-1]
+
+    def copy(to: int, step: int, from_: int, pitch: int, width: int, rows: int, *_: int) -> None:
+        def arrive() -> None:
+            for row in range(rows):
+                ctypes.memmove(to + row * step, from_ + row * pitch, width)
+            done.append(rows)
+
+        streams[-1].queued.append(arrive)
+
+    kind = SimpleNamespace(type=request.param)
+    cuda = SimpleNamespace(
+        get_current_stream=Stream,
+        Stream=stream,
+        Event=Event,
+        runtime=SimpleNamespace(memcpy2DAsync=copy, pointerGetAttributes=lambda _: kind),
+    )
+    cupy = SimpleNamespace(cuda=cuda, empty=Buffer)
+    monkeypatch.setattr(cuda_many_host, "cuda", lambda: cupy)
+    monkeypatch.setattr(cuda_many_host, "pinned_buffer", lambda size: np.empty(size, np.uint8))
+    # Two batches at a time.
+    monkeypatch.setattr(cuda_many_host, "PART_BYTES", 2 * LANES * PITCH * 4)
+    yield done
+    assert not any(stream.queued for stream in streams)
+
+
+def right(sources: Any) -> np.ndarray:
+    return (sources[:, None] + np.arange(WIDTH)).astype(np.float32)
+
+
+@pytest.mark.parametrize("count", [1, 8, 9, 16, 30])
+def test_parts_are_told_of_once_they_have_arrived(copied: list[int], count: int) -> None:
+    sources = np.arange(100, 100 + count)
+    answer = np.full((count, WIDTH), np.nan, np.float32)
+    told: list[tuple[int, int]] = []
+
+    def hear(begin: int, end: int) -> None:
+        assert np.array_equal(answer[begin:end], right(sources[begin:end]))
+        assert sum(copied) >= end
+        # At most two parts are on their way, so that the device has another one to search.
+        assert np.isnan(answer[end + 16 :]).all()
+        told.append((begin, end))
+
+    answers: Any = HostAnswers(Search(), 2)  # type: ignore[arg-type]
+    answers.run(sources, answer, told=hear)
+    assert told == [(low, min(low + 8, count)) for low in range(0, count, 8)]
+    again = np.empty_like(answer)
+    answers.run(sources, again)
+    assert np.array_equal(again, right(sources))
+
+
+def test_who_is_told_may_end_the_search(copied: list[int]) -> None:
+    sources, told = np.arange(64), []
+
+    def hear(begin: int, _: int) -> None:
+        told.append(begin)
+        if len(told) == 3:
+            raise CancelledError
+
+    answer = np.empty((64, WIDTH), np.float32)
+    answers: Any = HostAnswers(Search(), 2)  # type: ignore[arg-type]
+    with pytest.raises(CancelledError):
+        answers.run(sources, answer, told=hear)
+    # What was on its way has arrived, and no more was begun.
+    assert told == [0, 8, 16]
+    assert sum(copied) <= 40
