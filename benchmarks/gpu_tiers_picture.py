@@ -1,10 +1,11 @@
 """Table and picture of searches within budgets of device memory.
 
-    python benchmarks/gpu_tiers_picture.py [--records PATH] [--out PATH]
+    python benchmarks/gpu_tiers_picture.py [--records PATH] [--resident PATH] [--out PATH]
 
 Takes the newest record of gpu_tiers.py of each kernel, scale and budget. The table has all of them.
 The picture has the scales that were searched within several budgets: the harmonic mean, and from
-the slowest search to the best, by the share of the arcs that is on the device.
+the slowest search to the best, by the share of the arcs that is on the device; and a ring for the
+newest record of gpu.py, by kernels that have all rows on the device.
 """
 
 from __future__ import annotations
@@ -46,6 +47,13 @@ def chosen(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [newest[key] for key in sorted(newest)]
 
 
+def without_budget(records: Sequence[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
+    """The newest record of gpu.py of each kernel and scale: all rows on the device."""
+    return {
+        (r["kernel"], r["scale"]): r for r in records if r["benchmark"] == "gpu" and "teps" in r
+    }
+
+
 def share(record: dict[str, Any]) -> float:
     return float(record["plan"]["share of arcs on the device"])
 
@@ -63,7 +71,11 @@ def line(record: dict[str, Any]) -> str:
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
-def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
+def draw(
+    records: Sequence[dict[str, Any]],
+    resident: dict[tuple[str, int], dict[str, Any]],
+    path: Path,
+) -> None:
     """Write the picture; the ending of the name says what kind of file."""
     settings: Any = {"svg.hashsalt": "gpu tiers", "svg.fonttype": "none", "font.size": 8}
     with mpl.rc_context(settings):
@@ -73,6 +85,7 @@ def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
             found = list(group)
             if len(found) > 2:
                 _line(axis, kernel, scale, found)
+                _point(axis, kernel, resident.get((kernel, scale)))
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_xlabel("arcs on the device, per cent of all", color=INK)
@@ -86,7 +99,7 @@ def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
         if axis.lines:
             axis.legend(frameon=False, loc="lower right")
         name = records[0]["device"]["name"]
-        axis.set_title(f"{name}: harmonic mean; slowest to best", loc="left")
+        axis.set_title(f"{name}: harmonic mean; slowest to best; ring: no budget", loc="left")
         metadata = {"Date": None} if path.suffix == ".svg" else None
         figure.savefig(path, metadata=metadata, dpi=130, facecolor="white")
 
@@ -102,16 +115,24 @@ def _line(axis: Axes, kernel: str, scale: int, records: Sequence[dict[str, Any]]
     axis.plot(at, mean, color=COLOURS[kernel], marker="o", markersize=4, label=label)
 
 
+def _point(axis: Axes, kernel: str, record: dict[str, Any] | None) -> None:
+    if record is not None:
+        rate = record["teps"]["harmonic_mean"] / 1e9
+        colour = COLOURS[kernel]
+        axis.plot([100], [rate], marker="o", markersize=6, color=colour, markerfacecolor="white")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=Path, default=FOLDER / "gpu_tiers.jsonl")
+    parser.add_argument("--resident", type=Path, default=FOLDER / "gpu.jsonl")
     parser.add_argument("--out", type=Path, default=FOLDER / "gpu_tiers.svg")
     options = parser.parse_args()
     records = chosen(read_records(options.records))
     print(HEAD)
     for record in records:
         print(line(record))
-    draw(records, options.out)
+    draw(records, without_budget(read_records(options.resident)), options.out)
 
 
 if __name__ == "__main__":
