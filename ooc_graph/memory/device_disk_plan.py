@@ -24,7 +24,6 @@ from ooc_graph.memory.plan import (
     STRETCH_ROW_BYTES,
     STRETCH_ROWS,
     UNPACKING_BYTES,
-    WINDOW_ROW_BYTES,
     Lengths,
 )
 
@@ -46,9 +45,13 @@ READERS = 16
 """Threads that read."""
 REQUEST_BYTES = 4 * 8 + 1
 """Of a row in a window on the device."""
+ORDER_BYTES = 24
+"""Of a row in a window, in host memory, while it is put in order, or arcs are counted."""
 # Visited, frontier, found, left; and those that the host has of them for a while.
 _BITMAPS, _HOST_BITMAPS = 4, 2
 _ARC_BYTES, _STATE_BYTES = 4, 8
+# Of a row in the list of a window, which has a place in one column.
+_WINDOW_ROW_BYTES = 5 * 8
 _LONGEST = 1 << 31
 
 
@@ -134,7 +137,7 @@ class DiskDevicePlan:
             "vertex state": padded * _STATE_BYTES + _BITMAPS * padded // 8,
             "row lengths": 4 * facts.rows * facts.sides,
             "first arcs": 4 * padded + 16 * sum(max(rows, 1) for rows in self.near_rows),
-            "hub rows": _ARC_BYTES * self.near_hub_arcs + 8 * (min(facts.rows, MOST_HUBS) + 2),
+            "hub rows": _ARC_BYTES * self.near_hub_arcs + self._hub_places(),
             "staging": self.batch_units * names.SIDECAR_BYTES + self._window() * REQUEST_BYTES,
             "reserve": device_plan.FIXED_BYTES,
         }
@@ -156,9 +159,9 @@ class DiskDevicePlan:
             "row tables": tables,
             "tree": max(_STATE_BYTES * facts.rows, self._loading()),
             "bitmaps": _HOST_BITMAPS * padded // 8,
-            "staging": sides * (2 * self.batch_units * (names.SIDECAR_BYTES + 8) + self._windows()),
+            "staging": sides * self._batches() + self._lists(),
             "columns": 16 * sum(max(rows, 1) for rows in self.far_rows),
-            "hub rows": _ARC_BYTES * self.far_hub_arcs,
+            "hub rows": _ARC_BYTES * self.far_hub_arcs + self._hub_places(),
             "kept units": sides * self.kept_bytes,
             "reserve": RESERVE_BYTES,
         }
@@ -175,7 +178,8 @@ class DiskDevicePlan:
             return 0
         facts, parts = self.facts, self.host_parts
         staged = facts.sides * 2 * self.batch_units * names.SIDECAR_BYTES
-        return staged + _STATE_BYTES * facts.rows + parts["columns"] + parts["hub rows"]
+        copied = _STATE_BYTES * facts.rows
+        return staged + copied + parts["columns"] + _ARC_BYTES * self.far_hub_arcs
 
     @property
     def arcs_on_device(self) -> int:
@@ -204,10 +208,18 @@ class DiskDevicePlan:
     def _window(self) -> int:
         return min(WINDOW_ROWS, self.facts.rows + 64)
 
-    def _windows(self) -> int:
-        """The list of a window, and what of it is copied for the device."""
+    def _hub_places(self) -> int:
+        """Where rows begin that are held whole, on the device and in host memory."""
+        return 8 * (min(self.facts.rows, MOST_HUBS) + 2)
+
+    def _batches(self) -> int:
+        """Two batches of a side, and the numbers of their units, for those who list them."""
         unpacking = UNPACKING_BYTES * READERS // 4 if self.facts.packed else 0
-        return self._window() * (WINDOW_ROW_BYTES + REQUEST_BYTES) + unpacking
+        return 2 * self.batch_units * (names.SIDECAR_BYTES + 16) + unpacking
+
+    def _lists(self) -> int:
+        """A window of each side, and one of what is loaded, in order."""
+        return self._window() * ((self.facts.sides + 1) * _WINDOW_ROW_BYTES + ORDER_BYTES)
 
     def _loading(self) -> int:
         """A chunk of offsets, or how many arcs to read of each row and which rows have any."""
@@ -265,7 +277,7 @@ def plan_disk_device(
 
 def _batch_units(facts: DiskFacts, device_spare: int, host_spare: int) -> int:
     on_device = device_spare // STAGING_SHARE // names.SIDECAR_BYTES
-    in_host = host_spare // STAGING_SHARE // (2 * facts.sides * (names.SIDECAR_BYTES + 8))
+    in_host = host_spare // STAGING_SHARE // (2 * facts.sides * (names.SIDECAR_BYTES + 16))
     more = min(on_device, in_host, MOST_BATCH_UNITS - LEAST_BATCH_UNITS)
     return LEAST_BATCH_UNITS + max(more, 0)
 

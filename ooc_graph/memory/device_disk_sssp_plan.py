@@ -18,6 +18,7 @@ from ooc_graph.memory.device_disk_plan import (
     KEPT_SHARE,
     LEAST_BATCH_UNITS,
     MOST_BATCH_UNITS,
+    ORDER_BYTES,
     READERS,
     STAGING_SHARE,
     WINDOW_ROWS,
@@ -42,8 +43,6 @@ FEW_ROWS = 4096
 _ARC_BYTES, _STATE_BYTES, _BITMAPS = 8, 8, 4
 _COLUMNS = 2  # neighbours and weights
 _MOST_ARCS = 1 << 32
-# Of a row in a window while it is put in order.
-_ORDER_BYTES = 16
 # Of a row that is longer than a unit while its last weight is read.
 _LONG_ROW_BYTES = 28
 
@@ -108,7 +107,7 @@ class DiskSsspPlan:
         staged = 2 * _COLUMNS * self.batch_units * (names.SIDECAR_BYTES + 16)
         unpacking = UNPACKING_BYTES * READERS // 4 if facts.packed else 0
         # A list of each side, and one of what is loaded.
-        lists = (facts.sides + 1) * WINDOW_ROW_BYTES + REQUEST_BYTES + _ORDER_BYTES
+        lists = (facts.sides + 1) * WINDOW_ROW_BYTES + REQUEST_BYTES + ORDER_BYTES
         return {
             "row tables": tables,
             "tree": max(_STATE_BYTES * facts.rows, self._loading()),

@@ -117,7 +117,7 @@ def least_device_bytes(graph: Graph, kernel: str) -> int:
     return least_plan(known_facts(graph, kernel)).device_bytes
 
 
-def _host_bytes(graph: Graph) -> int:
+def beside_bytes(graph: Graph) -> int:
     """Host memory of a search beside its plan: id tables, and pieces of an answer."""
     table = id_dtype(graph.rows).itemsize + (8 if graph.first_id is None else 0)
     pieces = min(ANSWER_VERTICES, graph.vertices) * ANSWER_VERTEX_BYTES + ANSWER_BLOCK_BYTES
@@ -126,7 +126,7 @@ def _host_bytes(graph: Graph) -> int:
 
 def host_budget(graph: Graph, place: Place, answer_bytes: int) -> int:
     """Host memory that a search may use: of the process, or what ``--host-memory`` says."""
-    free = max(place.process_limit_bytes - _host_bytes(graph) - answer_bytes, 0)
+    free = max(place.process_limit_bytes - beside_bytes(graph) - answer_bytes, 0)
     limit = place.cuda_limits.pinned_bytes
     return free if limit is None else min(limit, free)
 
@@ -149,7 +149,7 @@ def plan_for(
         Says the least that would do.
     """
     facts = known_facts(graph, kernel)
-    beside = _host_bytes(graph) + answer_bytes
+    beside = beside_bytes(graph) + answer_bytes
     needed = least_plan(facts).host_bytes + beside
     if needed > place.process_limit_bytes:
         more = "raise --memory-limit" if place.is_limited else "that is what is free"

@@ -176,7 +176,7 @@ def test_host_memory_holds_what_a_search_must_have(graph: og.Graph) -> None:
     small = resident.cuda_bytes(graph, "bfs") - 1
     needed = least_disk_plan(cuda_disk.known_facts(graph, "bfs")).host_bytes
     answer = 20 * graph.vertices
-    needed += cuda_disk._host_bytes(graph) + answer
+    needed += cuda_disk.beside_bytes(graph) + answer
     way = in_store(graph, place(small, 0, needed), answer_bytes=answer)
     assert way.host_bytes == 0
     with pytest.raises(MemoryBudgetError, match=f"needs at least {needed:,} bytes of host memory"):
