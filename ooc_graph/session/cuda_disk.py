@@ -10,17 +10,9 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.memory.device_disk_plan import (
-    DiskDevicePlan,
-    DiskFacts,
-    least_disk_plan,
-    plan_disk_device,
-)
-from ooc_graph.memory.device_disk_sssp_plan import (
-    DiskSsspPlan,
-    least_disk_sssp,
-    plan_disk_sssp,
-)
+from ooc_graph.memory.device_disk import DiskFacts, DiskPlan
+from ooc_graph.memory.device_disk_plan import least_disk_plan, plan_disk_device
+from ooc_graph.memory.device_disk_sssp_plan import least_disk_sssp, plan_disk_sssp
 from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import ANSWER_BLOCK_BYTES, ANSWER_VERTEX_BYTES, ANSWER_VERTICES
 from ooc_graph.session import cuda_tiers, rank_memory, tiers
@@ -65,14 +57,14 @@ def suits(graph: Graph, kernel: str, place: Place) -> bool:
     return place.wanted != AUTO or cuda_tiers.may_pin(graph, kernel)
 
 
-def least_plan(facts: DiskFacts) -> DiskDevicePlan | DiskSsspPlan:
+def least_plan(facts: DiskFacts) -> DiskPlan:
     """Plan with the least memory that will do, of either kind."""
     return least_disk_plan(facts) if facts.kernel == "bfs" else least_disk_sssp(facts)
 
 
 def plan_within(
     facts: DiskFacts, device_bytes: int, host_bytes: int, *, may_pin: bool = True
-) -> DiskDevicePlan | DiskSsspPlan:
+) -> DiskPlan:
     """Plan for budgets of device and host memory; see `plan_disk_device`."""
     plan = plan_disk_device if facts.kernel == "bfs" else plan_disk_sssp
     return plan(facts, device_bytes, host_bytes, may_pin=may_pin)
@@ -133,7 +125,7 @@ def host_budget(graph: Graph, place: Place, answer_bytes: int) -> int:
 
 def plan_for(
     graph: Graph, kernel: str, place: Place, *, answer_bytes: int = 0, on_device: bool = False
-) -> DiskDevicePlan | DiskSsspPlan:
+) -> DiskPlan:
     """Plan for a process that searches; reads the graph's offsets.
 
     Parameters
@@ -207,7 +199,7 @@ def load_within(
 
 def note_of(search: DeviceTierSearch, moved: Moved) -> str:
     """What is said of a search with arcs in the store."""
-    plan: DiskDevicePlan | DiskSsspPlan = search.plan
+    plan: DiskPlan = search.plan
     arcs = max(plan.facts.device.arcs, 1)
     shares = [100 * min(1, held / arcs) for held in (plan.arcs_on_device, plan.arcs_in_host)]
     said = (

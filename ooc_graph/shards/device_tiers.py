@@ -18,7 +18,8 @@ from ooc_graph.kernels.disk_rows import keep_all
 from ooc_graph.kernels.tier_rows import FIRST_LOOK, HeadRows, TierRows
 from ooc_graph.layout.names import IN, OUT, rows_path
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.device_disk_plan import MOST_HUBS, READERS, WINDOW_ROWS, DiskDevicePlan
+from ooc_graph.memory.device_disk import READERS, WINDOW_ROWS
+from ooc_graph.memory.device_disk_plan import MOST_HUBS, DiskDevicePlan
 from ooc_graph.memory.disk import DiskUnits
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import Tiered, TierSearch, read_lengths, require_stored

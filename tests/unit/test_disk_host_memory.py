@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.memory import device_disk_plan, device_disk_sssp_plan
+from ooc_graph.memory import device_disk
 from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import RESERVE_BYTES
 from ooc_graph.session import cuda_disk
@@ -67,8 +67,7 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[dict[str, int], int, 
         idle_device.stand_in(patch)
         # As on large graphs, where what lengths are made of is little beside the tree.
         patch.setattr(lengths, "_STRETCH", STRETCH_ROWS)
-        for module in (device_disk_plan, device_disk_sssp_plan):
-            patch.setattr(module, "STRETCH_ROWS", STRETCH_ROWS)
+        patch.setattr(device_disk, "STRETCH_ROWS", STRETCH_ROWS)
         graph = og.open(path)
         facts = cuda_disk.known_facts(graph, kernel)
         least, arcs = cuda_disk.least_plan(facts), 4 * facts.device.arcs
