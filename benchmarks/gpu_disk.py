@@ -34,7 +34,7 @@ import gpu_graphs
 import numpy as np
 
 import ooc_graph as og
-from ooc_graph.memory.device_disk_plan import READERS, describe_disk
+from ooc_graph.memory.device_disk import READERS, describe_disk
 from ooc_graph.memory.moved import Moved
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.report.records import append_record

@@ -89,7 +89,8 @@ class WholeRows:
         self.first, self.rows = first, len(lengths)
         self._starts = np.zeros(self.rows + 1, np.uint64)
         np.cumsum(lengths, dtype=np.uint64, out=self._starts[1:])
-        self.starts = cupy.asarray(self._starts)
+        self.starts = cupy.empty(self.rows + 1, np.uint64)
+        self.starts.set(self._starts)  # `asarray` would pin as much host memory, and keep that
         self._pinned = pinned
         count = int(self._starts[-1])
         self.arcs = cupy.empty(count, np.uint32) if pinned is None else pinned.device

@@ -19,11 +19,24 @@ _PAGE_BYTES = 4096
 _PIECE_BYTES = 64 << 20
 
 
-def pinned_buffer(size_bytes: int) -> AnyArray:
-    """Host memory that the device copies to at full speed, uint8; ordinary where there is none."""
+def pinned_buffer(size_bytes: int, *, pooled: bool = True) -> AnyArray:
+    """Host memory that the device copies to at full speed, uint8; ordinary where there is none.
+
+    Parameters
+    ----------
+    size_bytes
+        Of the buffer.
+    pooled
+        Whether it is from CuPy's pool, which takes up to twice as much and keeps what is given
+        back; otherwise it is as large as asked for, and gone with the buffer.
+    """
     cupy = cuda()
     try:
-        return np.frombuffer(cupy.cuda.alloc_pinned_memory(size_bytes), np.uint8, size_bytes)
+        if pooled:
+            memory = cupy.cuda.alloc_pinned_memory(size_bytes)
+        else:
+            memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size_bytes), 0)
+        return np.frombuffer(memory, np.uint8, size_bytes)
     except (MemoryError, cupy.cuda.runtime.CUDARuntimeError):
         return np.empty(size_bytes, np.uint8)
 

@@ -96,4 +96,5 @@ class Staged:
 
 def host_buffer(size_bytes: int, *, pins: bool) -> AnyArray:
     """Host memory, uint8, pinned where that is wanted and the system does it."""
-    return pinned_buffer(size_bytes) if pins else np.empty(size_bytes, np.uint8)
+    # Not from the pool: a plan counts what is asked for.
+    return pinned_buffer(size_bytes, pooled=False) if pins else np.empty(size_bytes, np.uint8)

@@ -14,106 +14,49 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.layout import names
 from ooc_graph.memory import device_plan
-from ooc_graph.memory.device_plan import COLUMNS, DeviceFacts
-from ooc_graph.memory.plan import (
-    RESERVE_BYTES,
-    SLACK_SHARE,
-    STRETCH_ROW_BYTES,
-    STRETCH_ROWS,
-    UNPACKING_BYTES,
-    WINDOW_ROW_BYTES,
-    Lengths,
+from ooc_graph.memory.device_disk import (
+    STATE_BYTES,
+    DiskFacts,
+    DiskPlan,
 )
+from ooc_graph.memory.device_disk_budget import KEPT_SHARE, begin_plan, with_kept
+from ooc_graph.memory.device_plan import COLUMNS
+from ooc_graph.memory.plan import Lengths
 
-LEAST_BATCH_UNITS, MOST_BATCH_UNITS = 16, 256
-"""Units that are fetched at a time."""
-STAGING_SHARE = 16
-"""Staging takes at most one in this many of the bytes beyond the least."""
 ENOUGH_COLUMNS = 4
 """Columns at hand from which on hubs, and units that are kept, are better than more of them."""
 COLUMN_SHARE = 4
 """Behind those a column is held if it takes at most one in this many of what is left."""
 MOST_HUBS = 1 << 16
 """Rows that are held whole, at most."""
-KEPT_SHARE = 4
-"""Of what hubs may take, and units that are kept, one in this many bytes is for the latter."""
-WINDOW_ROWS = 1 << 16
-"""Most rows that are looked at together."""
-READERS = 16
-"""Threads that read."""
 REQUEST_BYTES = 4 * 8 + 1
 """Of a row in a window on the device."""
-# Visited, frontier, found, left; and those that the host has of them for a while.
-_BITMAPS, _HOST_BITMAPS = 4, 2
-_ARC_BYTES, _STATE_BYTES = 4, 8
-_LONGEST = 1 << 31
+_ARC_BYTES = 4
+_BITMAPS = 4  # visited, frontier, found, left
 
 
 @dataclass(frozen=True)
-class DiskFacts:
-    """What a plan depends on beside the budgets.
+class DiskDevicePlan(DiskPlan):
+    """As `DiskPlan`, for BFS: columns, staging, and what answers are copied to are pinned.
 
     Parameters
     ----------
-    kernel
-        ``bfs`` or ``sssp``.
-    device
-        Rows and their lengths; ``longer`` is what columns are made of.
-    shards
-        Of the graph.
-    packed
-        Whether arcs have fewer bits in the store.
-    """
-
-    kernel: str
-    device: DeviceFacts
-    shards: int
-    packed: bool = False
-
-    @property
-    def rows(self) -> int:
-        """Of the graph."""
-        return self.device.rows
-
-    @property
-    def sides(self) -> int:
-        """1, or 2 of directed graphs."""
-        return len(self.device.sides)
-
-
-@dataclass(frozen=True)
-class DiskDevicePlan:
-    """What is where.
-
-    Parameters
-    ----------
-    facts, device_budget_bytes, host_budget_bytes
-        What it was made for.
     near, far
         Columns on the device, and behind them in pinned host memory.
-    batch_units
-        Units that are fetched at a time.
-    kept_bytes
-        Host memory for units that were read, of each side.
-    pins
-        Whether anything is pinned: columns, staging, and what answers are copied to.
     near_hub_arcs, far_hub_arcs
         Room for arcs of out-rows that are held whole, on the device and in pinned memory.
     """
 
-    facts: DiskFacts
-    device_budget_bytes: int
-    host_budget_bytes: int
     near: int = 0
     far: int = 0
-    batch_units: int = LEAST_BATCH_UNITS
-    kept_bytes: int = 0
-    pins: bool = False
     near_hub_arcs: int = 0
     far_hub_arcs: int = 0
+
+    columns = 1
+    request_bytes = REQUEST_BYTES
+    copied_bytes = 0
+    host_bitmaps = 2
 
     @property
     def near_rows(self) -> tuple[int, ...]:
@@ -131,51 +74,29 @@ class DiskDevicePlan:
         facts = self.facts
         padded = facts.device.padded
         return {
-            "vertex state": padded * _STATE_BYTES + _BITMAPS * padded // 8,
+            "vertex state": padded * STATE_BYTES + _BITMAPS * padded // 8,
             "row lengths": 4 * facts.rows * facts.sides,
-            "first arcs": 4 * padded + 16 * sum(max(rows, 1) for rows in self.near_rows),
-            "hub rows": _ARC_BYTES * self.near_hub_arcs + 8 * (min(facts.rows, MOST_HUBS) + 2),
-            "staging": self.batch_units * names.SIDECAR_BYTES + self._window() * REQUEST_BYTES,
+            "first arcs": 4 * padded + _column_bytes(self.near_rows),
+            "hub rows": _ARC_BYTES * self.near_hub_arcs + self._hub_places(),
+            "staging": self.staged_bytes,
             "reserve": device_plan.FIXED_BYTES,
         }
 
     @property
-    def device_bytes(self) -> int:
-        """Bytes on the device when most is held."""
-        return sum(self.device_parts.values())
-
-    @property
-    def host_parts(self) -> dict[str, int]:
-        """Bytes of host memory by purpose, when most is held: pinned or not."""
-        facts = self.facts
-        sides, padded = facts.sides, facts.device.padded
-        units = facts.device.arcs * _ARC_BYTES // names.SIDECAR_BYTES + 2 * sides * facts.shards
-        # Places of rows; crc32c of each unit, and where it is kept.
-        tables = sides * (4 * facts.rows + 8 * -(-facts.rows // 64)) + 8 * units
+    def reach_parts(self) -> dict[str, int]:
+        """Bytes of host memory for columns and hubs."""
         return {
-            "row tables": tables,
-            "tree": max(_STATE_BYTES * facts.rows, self._loading()),
-            "bitmaps": _HOST_BITMAPS * padded // 8,
-            "staging": sides * (2 * self.batch_units * (names.SIDECAR_BYTES + 8) + self._windows()),
-            "columns": 16 * sum(max(rows, 1) for rows in self.far_rows),
-            "hub rows": _ARC_BYTES * self.far_hub_arcs,
-            "kept units": sides * self.kept_bytes,
-            "reserve": RESERVE_BYTES,
+            "columns": _column_bytes(self.far_rows),
+            "hub rows": _ARC_BYTES * self.far_hub_arcs + self._hub_places(),
         }
 
     @property
-    def host_bytes(self) -> int:
-        """Bytes of host memory when most is held."""
-        return sum(self.host_parts.values())
-
-    @property
     def pinned_bytes(self) -> int:
-        """Bytes of pinned memory among them."""
+        """Bytes of pinned host memory, at most: with what answers are copied to."""
         if not self.pins:
             return 0
-        facts, parts = self.facts, self.host_parts
-        staged = facts.sides * 2 * self.batch_units * names.SIDECAR_BYTES
-        return staged + _STATE_BYTES * facts.rows + parts["columns"] + parts["hub rows"]
+        held = _column_bytes(self.far_rows) + _ARC_BYTES * self.far_hub_arcs
+        return self.staged_host_bytes + STATE_BYTES * self.facts.rows + held
 
     @property
     def arcs_on_device(self) -> int:
@@ -201,19 +122,14 @@ class DiskDevicePlan:
             "room for arcs of hubs in host memory": self.far_hub_arcs,
         }
 
-    def _window(self) -> int:
-        return min(WINDOW_ROWS, self.facts.rows + 64)
+    def _hub_places(self) -> int:
+        """Where rows begin that are held whole, on the device and in host memory."""
+        return 8 * (min(self.facts.rows, MOST_HUBS) + 2)
 
-    def _windows(self) -> int:
-        """The list of a window, and what of it is copied for the device."""
-        unpacking = UNPACKING_BYTES * READERS // 4 if self.facts.packed else 0
-        return self._window() * (WINDOW_ROW_BYTES + REQUEST_BYTES) + unpacking
 
-    def _loading(self) -> int:
-        """A chunk of offsets, or how many arcs to read of each row and which rows have any."""
-        chunk = min(names.CHUNK_BYTES, 8 * (self.facts.rows + 1))
-        stretch = min(STRETCH_ROWS, self.facts.rows + 1) * STRETCH_ROW_BYTES
-        return max(chunk + stretch, 5 * self.facts.rows)
+def _column_bytes(rows: tuple[int, ...]) -> int:
+    """Bytes of columns of four neighbours of so many rows each."""
+    return 16 * sum(max(count, 1) for count in rows)
 
 
 def least_disk_plan(facts: DiskFacts) -> DiskDevicePlan:
@@ -242,32 +158,8 @@ def plan_disk_device(
         The device's budget is too small, and says the least that would do; or the graph has rows
         that are longer than the kernels count.
     """
-    least = least_disk_plan(facts)
-    require_countable(facts)
-    if least.device_bytes > device_bytes:
-        raise MemoryBudgetError(
-            f"{facts.kernel} on {facts.rows:,} rows with arcs in the store needs at least "
-            f"{least.device_bytes:,} bytes of device memory, and {device_bytes:,} may be used; "
-            "raise --device-memory"
-        )
-    spare = max(host_bytes - least.host_bytes, 0)
-    spare -= spare // SLACK_SHARE
-    pins = may_pin and least.host_bytes <= host_bytes
-    batch = _batch_units(facts, device_bytes - least.device_bytes, spare)
-    plan = DiskDevicePlan(facts, device_bytes, host_bytes, batch_units=batch, pins=pins)
-    within = least.host_bytes + spare
-    plan = _with_hubs(_with_columns(plan, within), within)
-    if not spare:
-        return plan
-    rest = min(within - plan.host_bytes, _tail_bytes(plan)) // facts.sides
-    return replace(plan, kept_bytes=max(rest, 0) // names.SIDECAR_BYTES * names.SIDECAR_BYTES)
-
-
-def _batch_units(facts: DiskFacts, device_spare: int, host_spare: int) -> int:
-    on_device = device_spare // STAGING_SHARE // names.SIDECAR_BYTES
-    in_host = host_spare // STAGING_SHARE // (2 * facts.sides * (names.SIDECAR_BYTES + 8))
-    more = min(on_device, in_host, MOST_BATCH_UNITS - LEAST_BATCH_UNITS)
-    return LEAST_BATCH_UNITS + max(more, 0)
+    plan, within = begin_plan(least_disk_plan(facts), device_bytes, host_bytes, may_pin=may_pin)
+    return with_kept(_with_hubs(_with_columns(plan, within), within), within)
 
 
 def _with_columns(plan: DiskDevicePlan, host_bytes: int) -> DiskDevicePlan:
@@ -304,43 +196,3 @@ def _arcs_of_longest(side: Lengths, count: int) -> int:
     length, rows = side.length[order], side.rows[order]
     taken = np.clip(count - (np.cumsum(rows) - rows), 0, rows)
     return int(length @ taken)
-
-
-def _tail_bytes(plan: DiskDevicePlan) -> int:
-    """Bytes of units that are worth keeping: all there are."""
-    return plan.facts.device.arcs * _ARC_BYTES + 4 * plan.facts.sides * names.SIDECAR_BYTES
-
-
-def require_countable(facts: DiskFacts) -> None:
-    """Refuse rows that are longer than the kernels count.
-
-    Raises
-    ------
-    MemoryBudgetError
-    """
-    longest = max((int(side.length.max(initial=0)) for side in facts.device.sides), default=0)
-    if longest >= _LONGEST:
-        raise MemoryBudgetError(
-            f"{facts.kernel} with arcs in the store has a row of {longest:,} arcs, and fewer than "
-            f"{_LONGEST:,} can be counted on a CUDA device; use more workers, or --device cpu"
-        )
-
-
-def describe_disk(plan: Any) -> dict[str, Any]:
-    """A plan, of whichever kernel, as a table of names and numbers, JSON-able."""
-    arcs = max(plan.facts.device.arcs, 1)
-    return {
-        "kernel": plan.facts.kernel,
-        "tier": "disk",
-        "device budget": plan.device_budget_bytes,
-        **{f"device bytes: {name}": size for name, size in plan.device_parts.items()},
-        "device bytes: in all": plan.device_bytes,
-        "host budget": plan.host_budget_bytes,
-        **{f"host bytes: {name}": size for name, size in plan.host_parts.items()},
-        "host bytes: in all": plan.host_bytes,
-        "bytes of pinned host memory": plan.pinned_bytes,
-        **plan.held,
-        "share of arcs on the device": round(min(1, plan.arcs_on_device / arcs), 4),
-        "share of arcs in host memory": round(min(1, plan.arcs_in_host / arcs), 4),
-        "units fetched at a time": plan.batch_units,
-    }

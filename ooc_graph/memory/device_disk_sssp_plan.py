@@ -11,128 +11,72 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout import names
 from ooc_graph.memory import device_plan
-from ooc_graph.memory.device_disk_plan import (
-    KEPT_SHARE,
-    LEAST_BATCH_UNITS,
-    MOST_BATCH_UNITS,
-    READERS,
-    STAGING_SHARE,
-    WINDOW_ROWS,
+from ooc_graph.memory.device_disk import (
+    STATE_BYTES,
     DiskFacts,
-    require_countable,
+    DiskPlan,
 )
-from ooc_graph.memory.plan import (
-    RESERVE_BYTES,
-    SLACK_SHARE,
-    STRETCH_ROW_BYTES,
-    STRETCH_ROWS,
-    UNPACKING_BYTES,
-    WINDOW_ROW_BYTES,
-    HeadRule,
-    rules,
-)
+from ooc_graph.memory.device_disk_budget import KEPT_SHARE, begin_plan, with_kept
+from ooc_graph.memory.plan import HeadRule, rules
 
 REQUEST_BYTES = 4 * 5 + 1
 """Of a row in a window on the device, and as much on its way there and back."""
 FEW_ROWS = 4096
 """Rows that are pushed whole, at most; 4 bytes each."""
-_ARC_BYTES, _STATE_BYTES, _BITMAPS = 8, 8, 4
-_COLUMNS = 2  # neighbours and weights
+_ARC_BYTES, _BITMAPS = 8, 4
 _MOST_ARCS = 1 << 32
-# Of a row in a window while it is put in order.
-_ORDER_BYTES = 16
 # Of a row that is longer than a unit while its last weight is read.
 _LONG_ROW_BYTES = 28
 
 
 @dataclass(frozen=True)
-class DiskSsspPlan:
-    """What is where.
+class DiskSsspPlan(DiskPlan):
+    """As `DiskPlan`, for SSSP: heads and staging are pinned.
 
     Parameters
     ----------
-    facts, device_budget_bytes, host_budget_bytes
-        What it was made for.
     share
         Arcs of each row that are within reach.
     near_arcs
         Most of them that stand on the device, of each side.
-    batch_units
-        Units of neighbours that are fetched at a time.
-    kept_bytes
-        Host memory for units that were read, of each side.
-    pins
-        Whether anything is pinned: heads, and staging.
     """
 
-    facts: DiskFacts
-    device_budget_bytes: int
-    host_budget_bytes: int
     share: HeadRule
     near_arcs: int
-    batch_units: int = LEAST_BATCH_UNITS
-    kept_bytes: int = 0
-    pins: bool = False
+
+    columns = 2
+    request_bytes = REQUEST_BYTES
+    copied_bytes = REQUEST_BYTES
+    host_bitmaps = 1
 
     @property
     def device_parts(self) -> dict[str, int]:
         """Bytes on the device by purpose."""
         facts = self.facts
         bitmap = facts.device.padded // 8
-        staged = _COLUMNS * self.batch_units * names.SIDECAR_BYTES
         return {
-            "vertex state": _STATE_BYTES * (facts.rows + 1) + _BITMAPS * bitmap + 4 * FEW_ROWS,
+            "vertex state": STATE_BYTES * (facts.rows + 1) + _BITMAPS * bitmap + 4 * FEW_ROWS,
             "places of heads": facts.sides * (4 * (facts.rows + 1) + bitmap),
             "first arcs": _ARC_BYTES * self.arcs_on_device,
-            "staging": staged + _window(facts) * REQUEST_BYTES,
+            "staging": self.staged_bytes,
             "reserve": device_plan.FIXED_BYTES,
         }
 
     @property
-    def device_bytes(self) -> int:
-        """Bytes on the device when most is held."""
-        return sum(self.device_parts.values())
-
-    @property
-    def host_parts(self) -> dict[str, int]:
-        """Bytes of host memory by purpose, when most is held: pinned or not."""
-        facts = self.facts
-        units = facts.device.arcs * _ARC_BYTES // names.SIDECAR_BYTES
-        units += 2 * _COLUMNS * facts.sides * facts.shards
-        # Lengths, and places of rows; crc32c of each unit, and where it is kept.
-        tables = facts.sides * (4 * facts.rows + 8 * -(-facts.rows // 64)) + 8 * units
-        # Two batches, and the numbers of their units.
-        staged = 2 * _COLUMNS * self.batch_units * (names.SIDECAR_BYTES + 16)
-        unpacking = UNPACKING_BYTES * READERS // 4 if facts.packed else 0
-        # A list of each side, and one of what is loaded.
-        lists = (facts.sides + 1) * WINDOW_ROW_BYTES + REQUEST_BYTES + _ORDER_BYTES
-        return {
-            "row tables": tables,
-            "tree": max(_STATE_BYTES * facts.rows, self._loading()),
-            "bitmaps": facts.device.padded // 8,
-            "staging": facts.sides * (staged + unpacking) + lists * _window(facts),
-            "first arcs": _ARC_BYTES * self.arcs_in_host,
-            "kept units": facts.sides * self.kept_bytes,
-            "reserve": RESERVE_BYTES,
-        }
-
-    @property
-    def host_bytes(self) -> int:
-        """Bytes of host memory when most is held."""
-        return sum(self.host_parts.values())
+    def reach_parts(self) -> dict[str, int]:
+        """Bytes of host memory for heads."""
+        return {"first arcs": _ARC_BYTES * self.arcs_in_host}
 
     @property
     def pinned_bytes(self) -> int:
-        """Bytes of pinned memory among them, at most."""
+        """Bytes of pinned host memory, at most: with what sets and requests are copied to."""
         if not self.pins:
             return 0
         facts = self.facts
-        staged = facts.sides * 2 * _COLUMNS * self.batch_units * names.SIDECAR_BYTES
-        copied = _window(facts) * REQUEST_BYTES + facts.device.padded // 8
-        return staged + copied + self.host_parts["first arcs"]
+        copied = facts.window * REQUEST_BYTES + facts.device.padded // 8
+        return self.staged_host_bytes + copied + _ARC_BYTES * self.arcs_in_host
 
     @property
     def arcs_on_device(self) -> int:
@@ -160,13 +104,9 @@ class DiskSsspPlan:
         """Which arcs are at hand, JSON-able."""
         return {"arcs of each row at hand": self.rule}
 
-    def _loading(self) -> int:
-        """A chunk of offsets, or how many arcs to read of each row and which rows are short."""
-        facts = self.facts
-        chunk = min(names.CHUNK_BYTES, 8 * (facts.rows + 1))
-        stretch = min(STRETCH_ROWS, facts.rows + 1) * STRETCH_ROW_BYTES
-        long_rows = facts.device.arcs * 4 // names.SIDECAR_BYTES
-        return max(chunk + stretch, 5 * facts.rows + _LONG_ROW_BYTES * long_rows)
+    def _long_rows(self) -> int:
+        """Bytes for rows that are longer than a unit, whose last weight is read by itself."""
+        return _LONG_ROW_BYTES * (self.facts.device.arcs * 4 // names.SIDECAR_BYTES)
 
 
 def least_disk_sssp(facts: DiskFacts) -> DiskSsspPlan:
@@ -196,36 +136,10 @@ def plan_disk_sssp(
         The device's budget is too small, and says the least that would do; or the graph has rows
         that are longer than the kernels count.
     """
-    least = least_disk_sssp(facts)
-    require_countable(facts)
-    if least.device_bytes > device_bytes:
-        raise MemoryBudgetError(
-            f"{facts.kernel} on {facts.rows:,} rows with arcs in the store needs at least "
-            f"{least.device_bytes:,} bytes of device memory, and {device_bytes:,} may be used; "
-            "raise --device-memory"
-        )
-    spare = max(host_bytes - least.host_bytes, 0)
-    spare -= spare // SLACK_SHARE
-    within = least.host_bytes + spare
-    plan = replace(
-        least,
-        device_budget_bytes=device_bytes,
-        host_budget_bytes=host_bytes,
-        batch_units=_batch_units(facts, device_bytes - least.device_bytes, spare),
-        pins=may_pin and least.host_bytes <= host_bytes,
-    )
+    plan, within = begin_plan(least_disk_sssp(facts), device_bytes, host_bytes, may_pin=may_pin)
     plan = _with_heads(plan, within)
-    if not spare or plan.share.least >= _longest(facts):
-        return plan
-    rest = min(within - plan.host_bytes, _tail_bytes(facts)) // facts.sides
-    return replace(plan, kept_bytes=max(rest, 0) // names.SIDECAR_BYTES * names.SIDECAR_BYTES)
-
-
-def _batch_units(facts: DiskFacts, device_spare: int, host_spare: int) -> int:
-    on_device = device_spare // STAGING_SHARE // (_COLUMNS * names.SIDECAR_BYTES)
-    each = 2 * _COLUMNS * facts.sides * (names.SIDECAR_BYTES + 16)
-    more = min(on_device, host_spare // STAGING_SHARE // each, MOST_BATCH_UNITS - LEAST_BATCH_UNITS)
-    return LEAST_BATCH_UNITS + max(more, 0)
+    # What is within reach is not read again.
+    return plan if plan.share.least >= _longest(facts) else with_kept(plan, within)
 
 
 def _with_heads(plan: DiskSsspPlan, host_bytes: int) -> DiskSsspPlan:
@@ -261,14 +175,5 @@ def _most_kept(facts: DiskFacts, share: HeadRule) -> int:
     return max(side.kept(share) for side in facts.device.sides)
 
 
-def _window(facts: DiskFacts) -> int:
-    return min(WINDOW_ROWS, facts.rows + 64)
-
-
 def _longest(facts: DiskFacts) -> int:
     return max(int(side.length.max(initial=0)) for side in facts.device.sides)
-
-
-def _tail_bytes(facts: DiskFacts) -> int:
-    """Bytes of units that are worth keeping: all there are."""
-    return facts.device.arcs * _ARC_BYTES + 4 * _COLUMNS * facts.sides * names.SIDECAR_BYTES

@@ -10,17 +10,9 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.memory.device_disk_plan import (
-    DiskDevicePlan,
-    DiskFacts,
-    least_disk_plan,
-    plan_disk_device,
-)
-from ooc_graph.memory.device_disk_sssp_plan import (
-    DiskSsspPlan,
-    least_disk_sssp,
-    plan_disk_sssp,
-)
+from ooc_graph.memory.device_disk import DiskFacts, DiskPlan
+from ooc_graph.memory.device_disk_plan import least_disk_plan, plan_disk_device
+from ooc_graph.memory.device_disk_sssp_plan import least_disk_sssp, plan_disk_sssp
 from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import ANSWER_BLOCK_BYTES, ANSWER_VERTEX_BYTES, ANSWER_VERTICES
 from ooc_graph.session import cuda_tiers, rank_memory, tiers
@@ -65,14 +57,14 @@ def suits(graph: Graph, kernel: str, place: Place) -> bool:
     return place.wanted != AUTO or cuda_tiers.may_pin(graph, kernel)
 
 
-def least_plan(facts: DiskFacts) -> DiskDevicePlan | DiskSsspPlan:
+def least_plan(facts: DiskFacts) -> DiskPlan:
     """Plan with the least memory that will do, of either kind."""
     return least_disk_plan(facts) if facts.kernel == "bfs" else least_disk_sssp(facts)
 
 
 def plan_within(
     facts: DiskFacts, device_bytes: int, host_bytes: int, *, may_pin: bool = True
-) -> DiskDevicePlan | DiskSsspPlan:
+) -> DiskPlan:
     """Plan for budgets of device and host memory; see `plan_disk_device`."""
     plan = plan_disk_device if facts.kernel == "bfs" else plan_disk_sssp
     return plan(facts, device_bytes, host_bytes, may_pin=may_pin)
@@ -117,7 +109,7 @@ def least_device_bytes(graph: Graph, kernel: str) -> int:
     return least_plan(known_facts(graph, kernel)).device_bytes
 
 
-def _host_bytes(graph: Graph) -> int:
+def beside_bytes(graph: Graph) -> int:
     """Host memory of a search beside its plan: id tables, and pieces of an answer."""
     table = id_dtype(graph.rows).itemsize + (8 if graph.first_id is None else 0)
     pieces = min(ANSWER_VERTICES, graph.vertices) * ANSWER_VERTEX_BYTES + ANSWER_BLOCK_BYTES
@@ -126,14 +118,14 @@ def _host_bytes(graph: Graph) -> int:
 
 def host_budget(graph: Graph, place: Place, answer_bytes: int) -> int:
     """Host memory that a search may use: of the process, or what ``--host-memory`` says."""
-    free = max(place.process_limit_bytes - _host_bytes(graph) - answer_bytes, 0)
+    free = max(place.process_limit_bytes - beside_bytes(graph) - answer_bytes, 0)
     limit = place.cuda_limits.pinned_bytes
     return free if limit is None else min(limit, free)
 
 
 def plan_for(
     graph: Graph, kernel: str, place: Place, *, answer_bytes: int = 0, on_device: bool = False
-) -> DiskDevicePlan | DiskSsspPlan:
+) -> DiskPlan:
     """Plan for a process that searches; reads the graph's offsets.
 
     Parameters
@@ -149,7 +141,7 @@ def plan_for(
         Says the least that would do.
     """
     facts = known_facts(graph, kernel)
-    beside = _host_bytes(graph) + answer_bytes
+    beside = beside_bytes(graph) + answer_bytes
     needed = least_plan(facts).host_bytes + beside
     if needed > place.process_limit_bytes:
         more = "raise --memory-limit" if place.is_limited else "that is what is free"
@@ -207,7 +199,7 @@ def load_within(
 
 def note_of(search: DeviceTierSearch, moved: Moved) -> str:
     """What is said of a search with arcs in the store."""
-    plan: DiskDevicePlan | DiskSsspPlan = search.plan
+    plan: DiskPlan = search.plan
     arcs = max(plan.facts.device.arcs, 1)
     shares = [100 * min(1, held / arcs) for held in (plan.arcs_on_device, plan.arcs_in_host)]
     said = (

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.device_disk_plan import describe_disk
+from ooc_graph.memory.device_disk import describe_disk
 from ooc_graph.memory.device_plan import describe_device
 from ooc_graph.memory.plan import describe
 from ooc_graph.session import cuda_disk, cuda_tiers, rank_memory

@@ -21,13 +21,14 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.disk import READERS, DiskUnits
 from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import HeadRule
+from ooc_graph.shards.device_sides import bare_side
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import (
     Tiered,
     arrays_of,
+    columns_of,
     heaviest_of_long,
     moved_of,
-    read_lengths,
     require_stored,
     side_names,
     survey_tier,
@@ -144,18 +145,23 @@ def load_disk_sssp(
     buffers: DiskBuffers | None = None
     with ExitStack() as undo:
         for name in side_names(graph):
-            columns = [arrays_of(graph, name, order, c) for c in ("neighbors", "weights")]
-            require_columns(tuple(stored.spec(arrays[0]).dtype for arrays in columns))
-            offsets = arrays_of(graph, name, order, "offsets")
-            lengths, places, first = read_lengths(stored, offsets, graph.rows, _LENGTH)
-            units = _units(stored, columns, first, held, room)
+            require_columns(_dtypes(stored, graph, name, order))
+            bare, units = bare_side(
+                graph,
+                name,
+                order,
+                _LENGTH,
+                batch_units=held.batch_units,
+                kept_bytes=held.kept_bytes,
+                readers=held.readers,
+                room=room,
+            )
             undo.callback(units.close)
-            bare = _bare(lengths, places)
             rows = TierRows(bare, units, window, look)
             if buffers is None:  # the other side's windows and batches are as large
                 with within_memory("SSSP on this graph"):
                     buffers = DiskBuffers(rows, pins=held.pins)
-            wanted = lengths, held.hold, held.device_arcs
+            wanted = bare.lengths, held.hold, held.device_arcs
             heads.append(DeviceHeads(*wanted, buffers=buffers, pinned=pinned))
             sides.append(Tiered(rows, units, _fill(heads[-1], bare, units, window, buffers)))
             units.keeping = True
@@ -166,28 +172,10 @@ def load_disk_sssp(
     return CudaDiskSssp(search, tuple(sides), tuple(heads))
 
 
-def _units(
-    stored: Stored,
-    columns: list[list[str]],
-    first: AnyArray,
-    held: DiskHold,
-    room: Callable[[int], AnyArray] | None,
-) -> DiskUnits:
-    return DiskUnits(
-        stored,
-        columns,
-        first,
-        batch_units=held.batch_units,
-        kept_bytes=held.kept_bytes,
-        readers=held.readers,
-        room=room,
-    )
-
-
-def _bare(lengths: AnyArray, places: AnyArray) -> HeadRows:
-    """Rows of which nothing is in host memory but how long they are, and where."""
-    none, weights = np.empty(0, np.uint32), np.empty(0, np.float32)
-    return HeadRows(none, lengths, places, none, weights, weights)
+def _dtypes(stored: Stored, graph: Graph, side: str, order: str) -> tuple[np.dtype[Any], ...]:
+    """Types of the columns of one side."""
+    first = (arrays_of(graph, side, order, column)[0] for column in columns_of(order))
+    return tuple(stored.spec(array).dtype for array in first)
 
 
 def _fill(

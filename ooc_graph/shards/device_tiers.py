@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +16,12 @@ from ooc_graph.kernels.cuda_disk_rows import NO_VERTEX
 from ooc_graph.kernels.cuda_pinned import PinnedArray
 from ooc_graph.kernels.disk_bfs_search import DiskBfsSearch
 from ooc_graph.kernels.disk_rows import keep_all
-from ooc_graph.kernels.tier_rows import FIRST_LOOK, HeadRows, TierRows
-from ooc_graph.layout.names import IN, OUT, rows_path
-from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.device_disk_plan import MOST_HUBS, READERS, WINDOW_ROWS, DiskDevicePlan
-from ooc_graph.memory.disk import DiskUnits
+from ooc_graph.kernels.tier_rows import FIRST_LOOK, TierRows, Window
+from ooc_graph.memory.device_disk import READERS, WINDOW_ROWS
+from ooc_graph.memory.device_disk_plan import MOST_HUBS, DiskDevicePlan
+from ooc_graph.shards.device_sides import bare_side
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiers import Tiered, TierSearch, read_lengths, require_stored
+from ooc_graph.shards.tiers import Tiered, TierSearch, require_stored, side_names
 from ooc_graph.types import AnyArray
 
 _LENGTH = np.dtype(np.int32)
@@ -122,24 +122,16 @@ def load_side(
     PinningRefusedError
         The system gives no pinned memory.
     """
-    stored = graph.stored
-    assert isinstance(stored, Stored)
-    offsets, neighbors = (
-        [f"{rows_path(shard, side, order)}/{column}" for shard in range(graph.shards)]
-        for column in ("offsets", "neighbors")
-    )
-    lengths, places, first = read_lengths(stored, offsets, graph.rows, _LENGTH)
-    units = DiskUnits(
-        stored,
-        [neighbors],
-        first,
+    heads, units = bare_side(
+        graph,
+        side,
+        order,
+        _LENGTH,
         batch_units=plan.batch_units,
         kept_bytes=plan.kept_bytes,
         readers=READERS,
         room=room.buffer,
     )
-    none = np.empty(0, units.dtypes[0])
-    heads = HeadRows(np.empty(0, _LENGTH), lengths, places, none, none, none)
     return Tiered(TierRows(heads, units, window, look), units, 0)
 
 
@@ -172,7 +164,7 @@ def load_device_bfs(
     _, order = require_stored(graph, "bfs")
     room, sides = HostRoom(plan.pins, threads), []
     with ExitStack() as undo:
-        for name in (OUT, IN) if graph.directed else (OUT,):
+        for name in side_names(graph):
             sides.append(load_side(graph, name, order, plan, room, window=window, look=look))
             undo.callback(sides[-1].units.close)
         out, into = sides[0].rows, sides[-1].rows
@@ -215,30 +207,27 @@ def _hubs_of(plan: DiskDevicePlan, lengths: AnyArray) -> tuple[int, int, int]:
 def _fill_whole(out: Tiered, steps: CudaDiskBfsSteps) -> None:
     """Bring the out-rows that are held whole to their places."""
     rows = TierRows(out.rows.heads, out.units, len(out.rows.window.row))
-
-    def scan(
-        lengths: AnyArray, window: Any, begin: int, end: int, kept: int, units: AnyArray
-    ) -> int:
-        steps.hold_whole(window, begin, end, units)
-        return int(keep_all(lengths, window, begin, end, kept))
-
-    for waiting in rows.rows(whole_set(steps.hubs)):
-        rows.scan(waiting, scan, rows.most_look)
+    _bring(rows, steps.hubs, steps.hold_whole)
 
 
 def _fill(into: Tiered, steps: CudaDiskBfsSteps) -> None:
-    """Bring the first arcs of the in-rows to their places, in the order of the store."""
+    """Bring the first arcs of the in-rows to their places."""
     heads = into.rows.heads
     limits = np.minimum(heads.lengths, _LENGTH.type(steps.at_hand))
     rows = TierRows(heads, into.units, len(into.rows.window.row), limits=limits)
     if steps.at_hand > rows.most_look:
         raise ValueError(f"{steps.at_hand} arcs of a row do not fit a batch of {rows.most_look}")
+    _bring(rows, len(limits), steps.hold)
+
+
+def _bring(rows: TierRows, count: int, hold: Callable[[Window, int, int, AnyArray], None]) -> None:
+    """Have what is fetched of the first rows held, in the order of the store."""
 
     def scan(
         limits: AnyArray, window: Any, begin: int, end: int, kept: int, units: AnyArray
     ) -> int:
-        steps.hold(window, begin, end, units)
+        hold(window, begin, end, units)
         return int(keep_all(limits, window, begin, end, kept))
 
-    for waiting in rows.rows(whole_set(len(limits))):
+    for waiting in rows.rows(whole_set(count)):
         rows.scan(waiting, scan, rows.most_look)

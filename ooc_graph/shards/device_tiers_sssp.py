@@ -5,7 +5,7 @@ from __future__ import annotations
 from ooc_graph.kernels.cuda_tier_sssp import SsspHold
 from ooc_graph.kernels.sssp_search import first_rows
 from ooc_graph.kernels.tier_rows import FIRST_LOOK
-from ooc_graph.memory.device_disk_plan import READERS, WINDOW_ROWS
+from ooc_graph.memory.device_disk import READERS, WINDOW_ROWS
 from ooc_graph.memory.device_disk_sssp_plan import DiskSsspPlan
 from ooc_graph.shards.cuda_disk_sssp import DiskHold, load_disk_sssp
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom

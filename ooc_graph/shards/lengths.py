@@ -63,3 +63,4 @@ def stretches(stored: Arrays, array: str) -> Iterator[tuple[int, IntArray]]:
             part = np.concatenate([last, data[begin : begin + _STRETCH]])
             yield row, part
             row, last = row + len(part) - 1, part[-1:].copy()
+        del data  # before the next chunk has memory of its own

@@ -119,6 +119,11 @@ def arrays_of(graph: Graph, side: str, order: str, column: str) -> list[str]:
     return [f"{rows_path(shard, side, order)}/{column}" for shard in range(graph.shards)]
 
 
+def columns_of(order: str) -> tuple[str, ...]:
+    """Columns that rows in an order have."""
+    return ("neighbors", "weights") if order == LIGHT else ("neighbors",)
+
+
 def read_lengths(
     stored: Stored, arrays: list[str], rows: int, dtype: np.dtype[Any]
 ) -> tuple[AnyArray, IntArray, IntArray]:
@@ -186,8 +191,7 @@ def load_side(
     """
     stored = graph.stored
     assert isinstance(stored, Stored)
-    names = ["neighbors", *(["weights"] if order == LIGHT else [])]
-    columns = [arrays_of(graph, side, order, name) for name in names]
+    columns = [arrays_of(graph, side, order, column) for column in columns_of(order)]
     narrow = np.dtype(f"i{plan.facts.offset_bytes}")
     offsets = arrays_of(graph, side, order, "offsets")
     lengths, places, first = read_lengths(stored, offsets, graph.rows, narrow)

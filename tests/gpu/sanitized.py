@@ -187,15 +187,17 @@ def in_store(directed: bool) -> None:
         graph = og.build(edges, path, directed=directed, rows="both", device="cpu")
         facts = cuda_disk.known_facts(graph, "bfs")
         for near, far, hubs in ((0, 0, 0), (1, 0, 500), (1, 2, 1000), (0, 7, 0)):
-            plan = DiskDevicePlan(facts, 0, 0, near, far, 2, 0, far > 0, hubs, hubs * (far > 0))
+            held = near, far, hubs, hubs * (far > 0)
+            plan = DiskDevicePlan(facts, 0, 0, *held, batch_units=2, pins=far > 0)
             search = load_device_bfs(graph, plan, threads=1, window=128, look=20)
             for root in (0, graph.rows - 1):
                 search.run(root)
             search.close()
         facts = cuda_disk.known_facts(graph, "sssp")
         for share, near_arcs in ((HeadRule(1), 1 << 20), (HeadRule(2, 3), 500)):
-            held = DiskSsspPlan(facts, 0, 0, share, near_arcs, 2, 0, near_arcs == 500)
-            search = load_device_sssp(graph, held, threads=1, window=128, look=20)
+            more: dict[str, Any] = {"batch_units": 2, "pins": near_arcs == 500}
+            shares = DiskSsspPlan(facts, 0, 0, share, near_arcs, **more)
+            search = load_device_sssp(graph, shares, threads=1, window=128, look=20)
             for root in (0, graph.rows - 1):
                 search.run(root)
             search.close()

@@ -12,10 +12,10 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import CorruptStoreError
 from ooc_graph.layout import chunks, names
+from ooc_graph.memory.device_disk import DiskFacts
 from ooc_graph.memory.device_disk_plan import (
     REQUEST_BYTES,
     DiskDevicePlan,
-    DiskFacts,
     least_disk_plan,
     plan_disk_device,
 )
@@ -80,7 +80,8 @@ def loaded(
     **sizes: int,
 ) -> Any:
     pins = far > 0 or hubs[1] > 0
-    plan = DiskDevicePlan(facts_of(graph), 0, 0, near, far, batch, kept, pins, *hubs)
+    more: dict[str, Any] = {"batch_units": batch, "kept_bytes": kept, "pins": pins}
+    plan = DiskDevicePlan(facts_of(graph), 0, 0, near, far, *hubs, **more)
     return load_device_bfs(graph, plan, threads=2, **sizes)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.layout import names
-from ooc_graph.memory.device_disk_plan import DiskFacts
+from ooc_graph.memory.device_disk import DiskFacts
 from ooc_graph.memory.device_disk_sssp_plan import (
     REQUEST_BYTES,
     DiskSsspPlan,

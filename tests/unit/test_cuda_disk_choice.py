@@ -17,13 +17,8 @@ from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cuda_disk_rows import REQUEST_BYTES, padded
 from ooc_graph.layout.names import SIDECAR_BYTES
 from ooc_graph.memory import device_disk_plan
-from ooc_graph.memory.device_disk_plan import (
-    DiskDevicePlan,
-    DiskFacts,
-    describe_disk,
-    least_disk_plan,
-    plan_disk_device,
-)
+from ooc_graph.memory.device_disk import DiskFacts, describe_disk
+from ooc_graph.memory.device_disk_plan import DiskDevicePlan, least_disk_plan, plan_disk_device
 from ooc_graph.memory.device_plan import COLUMNS, DeviceFacts
 from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import Lengths
@@ -126,7 +121,8 @@ def test_the_numbers_of_the_device_are_the_plans() -> None:
     assert device_disk_plan.REQUEST_BYTES == REQUEST_BYTES
     known = facts()
     assert known.device.padded == padded(known.rows)
-    plan = DiskDevicePlan(known, 0, 0, 1, 2, 20, 3 * SIDECAR_BYTES, True)
+    more: dict[str, Any] = {"batch_units": 20, "kept_bytes": 3 * SIDECAR_BYTES, "pins": True}
+    plan = DiskDevicePlan(known, 0, 0, 1, 2, **more)
     table = describe_disk(plan)
     assert table["tier"] == "disk"
     assert sum(plan.device_parts.values()) == table["device bytes: in all"] == plan.device_bytes
@@ -176,7 +172,7 @@ def test_host_memory_holds_what_a_search_must_have(graph: og.Graph) -> None:
     small = resident.cuda_bytes(graph, "bfs") - 1
     needed = least_disk_plan(cuda_disk.known_facts(graph, "bfs")).host_bytes
     answer = 20 * graph.vertices
-    needed += cuda_disk._host_bytes(graph) + answer
+    needed += cuda_disk.beside_bytes(graph) + answer
     way = in_store(graph, place(small, 0, needed), answer_bytes=answer)
     assert way.host_bytes == 0
     with pytest.raises(MemoryBudgetError, match=f"needs at least {needed:,} bytes of host memory"):

@@ -18,7 +18,7 @@ from ooc_graph.kernels.sssp_search import MOST_FIRST
 from ooc_graph.kernels.tier_requests import request_words
 from ooc_graph.layout.names import SIDECAR_BYTES
 from ooc_graph.memory import device_disk_sssp_plan
-from ooc_graph.memory.device_disk_plan import DiskFacts, describe_disk
+from ooc_graph.memory.device_disk import DiskFacts, describe_disk
 from ooc_graph.memory.device_disk_sssp_plan import (
     DiskSsspPlan,
     least_disk_sssp,
@@ -147,7 +147,8 @@ def test_the_numbers_of_the_device_are_the_plans() -> None:
     request_bytes = 4 * request_words(2) + 1
     assert request_bytes == device_disk_sssp_plan.REQUEST_BYTES
     assert device_disk_sssp_plan.FEW_ROWS == MOST_FIRST
-    plan = DiskSsspPlan(facts(True), 0, 0, HeadRule(2, 4), 5000, 20, 3 * SIDECAR_BYTES, True)
+    more: dict[str, Any] = {"batch_units": 20, "kept_bytes": 3 * SIDECAR_BYTES, "pins": True}
+    plan = DiskSsspPlan(facts(True), 0, 0, HeadRule(2, 4), 5000, **more)
     table = describe_disk(plan)
     assert table["tier"] == "disk"
     assert sum(plan.device_parts.values()) == table["device bytes: in all"] == plan.device_bytes

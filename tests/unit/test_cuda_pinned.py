@@ -7,6 +7,7 @@ import mmap
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ooc_graph.errors import MemoryBudgetError
@@ -70,3 +71,39 @@ def test_refusals_say_what_would_help(runtime: Runtime, monkeypatch: pytest.Monk
         cuda_pinned._Pinned(1000, 2)
     assert "ulimit" not in str(refused.value)
     assert not runtime.pinned
+
+
+class Allocator:
+    """CuPy's memory that is pinned, and its pool, which rounds up."""
+
+    def __init__(self) -> None:
+        self.runtime, self.is_refused = Runtime(), False
+        self.asked: list[tuple[str, int]] = []
+
+    def alloc_pinned_memory(self, size: int) -> bytearray:
+        self.asked.append(("pool", size))
+        return bytearray(1 << size.bit_length())
+
+    def PinnedMemory(self, size: int) -> bytearray:
+        if self.is_refused:
+            raise self.runtime.CUDARuntimeError("out of memory")
+        self.asked.append(("system", size))
+        return bytearray(size)
+
+    def PinnedMemoryPointer(self, memory: bytearray, offset: int) -> memoryview:
+        return memoryview(memory)[offset:]
+
+
+def test_buffers_are_from_the_pool_or_no_larger_than_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = Allocator()
+    monkeypatch.setattr(cuda_pinned, "cuda", lambda: SimpleNamespace(cuda=made))
+    for pooled in (True, False):
+        buffer = cuda_pinned.pinned_buffer(1000, pooled=pooled)
+        assert (len(buffer), buffer.dtype) == (1000, np.uint8)
+    assert made.asked == [("pool", 1000), ("system", 1000)]
+    assert isinstance(buffer.base, memoryview)
+    made.is_refused = True
+    # Ordinary memory, which nobody else has.
+    assert cuda_pinned.pinned_buffer(1000, pooled=False).base is None

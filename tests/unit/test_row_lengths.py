@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from ooc_graph.memory.device_plan import last_longer
+from ooc_graph.memory.plan import STRETCH_ROW_BYTES, STRETCH_ROWS
 from ooc_graph.shards.lengths import count_lengths
+from ooc_graph.shards.tiers import read_lengths
 from ooc_graph.types import Dealing
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process
@@ -72,3 +74,36 @@ def held_while_counting(rows: int, most: float) -> int:
         lambda: count_lengths(stored, stored.names, rows, (1, 3, 5)),  # type: ignore[arg-type]
         most,
     )
+
+
+def test_one_chunk_of_offsets_is_in_memory_at_a_time() -> None:
+    rows, chunk = 1_500_000, 500_000
+    planned = 8 * chunk + STRETCH_ROWS * STRETCH_ROW_BYTES
+    kept = 4 * rows + 8 * -(-rows // 64)
+    assert 8 * chunk < in_own_process(held_while_reading, rows, chunk) - kept <= planned
+
+
+class Chunks:
+    """Offsets of one shard's rows, which have an arc each."""
+
+    def __init__(self, rows: int, chunk: int) -> None:
+        self._rows, self._chunk = rows, chunk
+
+    def spec(self, _: str) -> SimpleNamespace:
+        return SimpleNamespace(chunks=-(-(self._rows + 1) // self._chunk))
+
+    def chunk(self, _: SimpleNamespace, index: int) -> np.ndarray:
+        begin = index * self._chunk
+        end = min(begin + self._chunk, self._rows + 1)
+        return np.arange(begin, end, dtype=np.uint64)
+
+
+def held_while_reading(rows: int, chunk: int) -> int:
+    stored, found = Chunks(rows, chunk), []
+
+    def read() -> None:
+        found[:] = read_lengths(stored, ["0"], rows, np.dtype(np.int32))  # type: ignore[arg-type]
+
+    most = traced_peak(read, 4 * rows + 8 * -(-rows // 64) + 8 * chunk + 64 * STRETCH_ROWS)
+    assert (found[0] == 1).all()
+    return most
