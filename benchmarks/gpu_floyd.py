@@ -6,7 +6,8 @@ Directed graphs on the device, with integer weights: ``random``, drawn from 1 to
 ``metric``, distances of random points in a square, of which all pairs or a share have an arc. Both
 ways begin with rows on the device and nothing else, and leave all distances there as integers of
 64 bits; they take turns, and their answers are compared. Beside them stands how many minima of a
-sum the closing of the matrix takes in a second, and how many the device can, from registers alone.
+sum the closing of the matrix takes in a second, and how many the device can, from registers alone:
+of int32, which the closing has, and of fp32, which has no instruction for a sum and its minimum.
 
 Appends to records/floyd_warshall.jsonl.
 """
@@ -20,6 +21,7 @@ from time import perf_counter
 from typing import Any
 
 import cupy
+import gpu_graphs
 import numpy as np
 
 from ooc_graph.kernels import cuda_floyd
@@ -34,26 +36,9 @@ LONG_S = 0.4
 """What takes longer is not done again."""
 WARMED = 2000
 """In smaller graphs the first searches, which load kernels, are not timed."""
-PEAK = r"""
-extern "C" __global__ void __launch_bounds__(256) least(int loops, int add, int* out) {
-    int at[8][4];
-    for (int i = 0; i < 8; i++) for (int j = 0; j < 4; j++) at[i][j] = threadIdx.x * i + j;
-    int a[8], b[4];
-    for (int i = 0; i < 8; i++) a[i] = add * i + threadIdx.x;
-    for (int j = 0; j < 4; j++) b[j] = add - j;
-    for (int k = 0; k < loops; k++) {
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-#pragma unroll
-            for (int j = 0; j < 4; j++) at[i][j] = min(a[i] + b[j], at[i][j]);
-            a[i] ^= at[i][0];
-        }
-    }
-    int sum = 0;
-    for (int i = 0; i < 8; i++) for (int j = 0; j < 4; j++) sum += at[i][j];
-    out[blockIdx.x * 256 + threadIdx.x] = sum;
-}
-"""
+PEAK = Path(__file__).with_name("gpu_floyd_peak.cu")
+TYPES = {"int32": "int", "fp32": "float"}
+"""Whose minima of sums are measured: the closing has the first, others' figures the second."""
 
 
 def timed(work: Any) -> tuple[float, Any]:
@@ -64,9 +49,10 @@ def timed(work: Any) -> tuple[float, Any]:
     return perf_counter() - begun, done
 
 
-def most_minima() -> float:
-    """Minima of sums a second, from registers."""
-    kernel, blocks, loops = cupy.RawKernel(PEAK, "least"), 132 * 16, 4096
+def most_minima(value: str) -> float:
+    """Minima of sums a second, from registers, of a C type."""
+    kernel = cupy.RawKernel(PEAK.read_text(), "least", options=(f"-DVALUE={value}",))
+    blocks, loops = 132 * 16, 4096
     out = cupy.empty(blocks * 256, np.int32)
     found = [timed(lambda: kernel((blocks,), (256,), (loops, 3, out)))[0] for _ in range(5)]
     return float(blocks * 256 * loops * 32 / min(found[1:]))
@@ -107,7 +93,9 @@ def all_pairs(sides: Any, vertices: int, *, closing: bool) -> tuple[Any, CudaMan
     return search.run_on_device(np.arange(vertices)), search
 
 
-def measure(told: dict[str, Any], sides: Any, repeats: int, most: float) -> dict[str, Any]:
+def measure(
+    told: dict[str, Any], sides: Any, repeats: int, most: dict[str, float]
+) -> dict[str, Any]:
     """Both ways in turn, and the closing alone."""
     vertices = told["vertices"]
     times: dict[str, list[float]] = {"batches": [], "closed": [], "closing": []}
@@ -128,12 +116,14 @@ def measure(told: dict[str, Any], sides: Any, repeats: int, most: float) -> dict
         elapsed_s, _ = timed(lambda core=core: cuda_floyd.close(core))
         times["closing"].append(elapsed_s)
     least = {name: min(found) for name, found in times.items()}
+    rate = core.rows**3 / least["closing"]
     return {
         "times_s": times,
         "least_s": least,
         "faster_by": least["batches"] / least["closed"],
-        "minima_per_s": core.rows**3 / least["closing"],
+        "minima_per_s": rate,
         "minima_per_s_from_registers": most,
+        "share_of_registers": {name: rate / peak for name, peak in most.items()},
         "needed_share": needed / core.rows**2,
     }
 
@@ -145,9 +135,11 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", default=["random", "metric"])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--records", type=Path, default=RECORDS)
+    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
     options = parser.parse_args()
-    most = most_minima()
-    print(f"{most / 1e12:.2f} T minima of sums a second from registers", flush=True)
+    most = {name: most_minima(value) for name, value in TYPES.items()}
+    for name, peak in most.items():
+        print(f"{name}: {peak / 1e12:.2f} T minima of sums a second from registers", flush=True)
     for told, sides in graphs(options):
         found = measure(told, sides, options.repeats, most)
         ms = {name: seconds * 1e3 for name, seconds in found["least_s"].items()}
@@ -155,12 +147,20 @@ def main() -> None:
             f"n {told['vertices']:5d} {told['kind']:6s} {told['density']:5g}: batches "
             f"{ms['batches']:8.2f} ms, Floyd-Warshall {ms['closed']:7.2f} ms "
             f"({found['faster_by']:5.2f} x), closing {ms['closing']:7.2f} ms, "
-            f"{found['minima_per_s'] / 1e12:5.2f} T/s, needed {found['needed_share']:.4f}",
+            f"{found['minima_per_s'] / 1e12:5.2f} T/s, "
+            f"{found['share_of_registers']['fp32']:4.0%} of fp32's, "
+            f"needed {found['needed_share']:.4f}",
             flush=True,
         )
         append_record(
             options.records,
-            {"benchmark": "gpu_floyd_warshall", "parameters": told, "figures": found},
+            {
+                "benchmark": "gpu_floyd_warshall",
+                "parameters": told,
+                "device": gpu_graphs.device_facts(),
+                "source_commit": options.commit,
+                "figures": found,
+            },
         )
         cupy.get_default_memory_pool().free_all_blocks()
 

@@ -1,7 +1,8 @@
 """Many sources on one CUDA device: all pairs beside this machine's CPU, and Kronecker graphs.
 
     python benchmarks/gpu_johnson.py random [--vertices 8000] [--plain] [--threads 2]
-    python benchmarks/gpu_johnson.py kronecker [--scale 20] [--sources 4096] [--stored 1024]
+    python benchmarks/gpu_johnson.py kronecker [--scale 20] [--sources 4096] [--stored 4096]
+    python benchmarks/gpu_johnson.py public [--scale 20 | --vertices N [--plain]] [--out FOLDER]
 
 ``random``: the graph of ``johnson.py``, float64, all pairs; with potentials that make many weights
 negative, unless ``--plain``. The CPU on so many threads and the device take turns, from the same
@@ -14,8 +15,12 @@ beside it. Answers are compared byte for byte.
 the largest component. Times are of preparing (landmarks, arcs that nobody needs) and of reducing
 the distances of all sources on the device; GTEPS are input tuples by sources over both together,
 and over the reductions alone. Distances of some sources are compared byte for byte with single
-searches. Then the distances of ``--stored`` sources are brought to page-locked memory, prepared
-already, and their rate is set beside one plain copy of as many bytes.
+searches. Then the distances of ``--stored`` sources, all unless said otherwise, are brought to
+page-locked memory, prepared already, and their rate is set beside one plain copy of as many bytes.
+
+``public``: the Kronecker graph, or with ``--vertices`` the random one, through `ooc_graph.johnson`
+on the device, in memory, with ``out=`` and with ``reduce=``, beside the class of kernels from rows
+in host memory (`johnson_public`). Without ``--stored`` all sources are written, too.
 
 Appends to records/gpu_johnson.jsonl.
 """
@@ -26,27 +31,33 @@ import argparse
 import statistics
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 import cupy
 import gpu_graphs
 import johnson
+import johnson_public
 import numpy as np
 
+import ooc_graph as og
 from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.bellman_ford_search import potentials
 from ooc_graph.kernels.cuda_held import hold
 from ooc_graph.kernels.cuda_johnson import CudaJohnson
 from ooc_graph.kernels.cuda_many import CudaManySearch
 from ooc_graph.kernels.cuda_many_host import HostAnswers
-from ooc_graph.kernels.many_johnson import CpuJohnson
+from ooc_graph.kernels.many_johnson import CpuJohnson, plain_rows
+from ooc_graph.kernels.sides import light_rows
 from ooc_graph.kernels.team import Team
 from ooc_graph.report.records import append_record
 from ooc_graph.session.machine import cores
-from ooc_graph.types import AnyArray
+from ooc_graph.types import AnyArray, Rows
 
 RECORDS = Path(__file__).parent / "records" / "gpu_johnson.jsonl"
 RANDOM_STATE = 7
+VERTICES = 8000
 COMPARED = 64
 _TO_HOST = 2
 
@@ -79,7 +90,7 @@ def copy_rate(to: AnyArray) -> float:
 
 
 def all_pairs(options: argparse.Namespace) -> None:
-    arcs = johnson.random_arcs(options.vertices, negative=not options.plain)
+    arcs = johnson.random_arcs(options.vertices or VERTICES, negative=not options.plain)
     vertices, u, v, weight = arcs
     out, into = johnson.rows_of(vertices, u, v, weight), johnson.rows_of(vertices, v, u, weight)
     sources, team = np.arange(vertices), Team(options.threads)
@@ -118,6 +129,7 @@ def all_pairs(options: argparse.Namespace) -> None:
         "median_s": median,
         "searches_on_the_device_s": searched,
         "device_is_faster_by": {n: median["CPU"] / s for n, s in median.items() if n != "CPU"},
+        "potentials_s": potentials_s(out, options.repeats),
         "copy_bytes_per_s": copy_rate(locked),
     }
     for name, seconds in median.items():
@@ -130,6 +142,14 @@ def all_pairs(options: argparse.Namespace) -> None:
         "cpu_threads": options.threads,
     }
     record(options, "gpu_johnson_all_pairs", parameters, figures)
+
+
+def potentials_s(out: Rows, repeats: int) -> list[float] | None:
+    """Times of finding potentials on the CPU, on one thread; None where none are needed."""
+    if out.weights is None or out.weights.min(initial=0) >= 0:
+        return None
+    plain = plain_rows(out)
+    return [timed(lambda: potentials(plain))[0] for _ in range(repeats)]
 
 
 def kronecker(options: argparse.Namespace) -> None:
@@ -167,7 +187,7 @@ def kronecker(options: argparse.Namespace) -> None:
         f"reduced in {reduced * 1e3:.2f} ms: {figures['gteps']:.0f} GTEPS, "
         f"{figures['gteps_of_reductions']:.0f} of reductions alone"
     )
-    answer = page_locked((min(options.stored, len(sources)), held.rows), np.float32)
+    answer = page_locked((min(options.stored or len(sources), len(sources)), held.rows), np.float32)
     answers = HostAnswers(search, 1)
     stored = [
         timed(lambda: answers.run(sources[: len(answer)], answer))[0]
@@ -197,6 +217,45 @@ def kronecker(options: argparse.Namespace) -> None:
     record(options, "gpu_johnson_kronecker", parameters, figures)
 
 
+def public(options: argparse.Namespace) -> None:
+    with TemporaryDirectory(dir=options.out, prefix="johnson-public-") as name:
+        folder = Path(name)
+        if options.vertices is None:
+            source: Any = Kronecker(options.scale, weighted=True)
+        else:
+            source = johnson.random_arcs(options.vertices, negative=not options.plain)[1:]
+        # Of arrays the way of the arcs has to be said, of Kronecker's edges it is known.
+        said = {} if options.vertices is None else {"directed": True}
+        graph = og.build(source, folder / "g.zarr", **said)
+        random = np.random.default_rng(RANDOM_STATE)
+        count = min(options.sources, graph.rows)
+        sources = random.choice(graph.rows, count, replace=False).astype(np.int64)
+        shard = graph.load("light", signed=True)
+        sides = light_rows(shard)
+        calls = johnson_public.PublicCalls(
+            graph,
+            CudaJohnson(*sides, threads=cores()).run,
+            sources,
+            stored=options.stored or count,
+            device="cuda",
+            out=folder / "d.zarr",
+        )
+        figures = johnson_public.measure(calls, options.repeats)
+    if options.vertices is None:
+        edges = source.edges * count
+        figures["gteps_of_reductions"] = edges / figures["median_s"][johnson_public.REDUCED] / 1e9
+        print(f"{figures['gteps_of_reductions']:.0f} GTEPS of reductions")
+    parameters = {
+        "scale": None if options.vertices else options.scale,
+        "vertices": graph.vertices,
+        "arcs": graph.arcs,
+        "negative": graph.has_negative_weights,
+        "sources": count,
+        "stored_sources": min(options.stored or count, count),
+    }
+    record(options, "gpu_johnson_public", parameters, figures)
+
+
 def compare(search: CudaManySearch, sources: AnyArray, expected: AnyArray, parts: AnyArray) -> None:
     """End where distances are not those of single searches, or their reductions do not fit."""
     found = np.ascontiguousarray(search.run_on_device(sources[:COMPARED]).get())
@@ -224,18 +283,19 @@ def record(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("graph", choices=["random", "kronecker"])
-    parser.add_argument("--vertices", type=int, default=8000)
+    parser.add_argument("graph", choices=["random", "kronecker", "public"])
+    parser.add_argument("--vertices", type=int, help=f"of the random graph [{VERTICES}]")
     parser.add_argument("--plain", action="store_true", help="no negative weights")
     parser.add_argument("--threads", type=int, default=2, help="of the CPU")
     parser.add_argument("--scale", type=int, default=20)
     parser.add_argument("--sources", type=int, default=4096)
-    parser.add_argument("--stored", type=int, default=1024)
+    parser.add_argument("--stored", type=int, help="of them, with distances written [all]")
+    parser.add_argument("--out", type=Path, help="folder for what is written [a temporary one]")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--records", type=Path, default=RECORDS)
     parser.add_argument("--commit", help="commit of the sources, where git does not know it")
     options = parser.parse_args()
-    (all_pairs if options.graph == "random" else kronecker)(options)
+    {"random": all_pairs, "kronecker": kronecker, "public": public}[options.graph](options)
 
 
 if __name__ == "__main__":

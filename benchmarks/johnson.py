@@ -4,6 +4,7 @@
     python benchmarks/johnson.py kronecker [--scale 16] [--sources 1024]
     python benchmarks/johnson.py bfs [--scale 16] [--sources 1024]
     python benchmarks/johnson.py stored [--scale 16 | --vertices N [--negative]] [--shares ...]
+    python benchmarks/johnson.py public [--scale 16 | --vertices N [--negative]] [--out FOLDER]
 
 ``random``: directed, 16 arcs a vertex with ends and weights drawn at random, float64, all pairs or
 the first ``--sources``. With ``--negative`` potentials shift the weights, so that many are
@@ -23,6 +24,9 @@ the method looks at; beside the search in memory. Bytes are those read of the st
 plain passes, each over all out-arcs: as many as rows go on to improve in, once for a batch, or
 for a source where these are searched from one by one.
 
+``public``: the same graphs through `ooc_graph.johnson`, in memory, with ``out=`` and with
+``reduce=``, beside the class of kernels (`johnson_public`).
+
 Ours and the other take turns; answers are compared, single searches bit for bit, counts with sums
 of levels. Appends to records/johnson.jsonl.
 """
@@ -39,6 +43,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Any
 
+import johnson_public
 import numpy as np
 
 import ooc_graph as og
@@ -305,6 +310,34 @@ def beyond_memory(options: argparse.Namespace) -> None:
             held.close()
 
 
+def public(options: argparse.Namespace) -> None:
+    with TemporaryDirectory(dir=options.out, prefix="johnson-public-") as name:
+        folder = Path(name)
+        graph = stored_graph(options, folder / "g.zarr")
+        random = np.random.default_rng(RANDOM_STATE)
+        count = min(options.sources or 1024, graph.rows)
+        sources = random.choice(graph.rows, count, replace=False)
+        search = CpuDevice(options.threads).apsp(graph.load("light", signed=True))
+        calls = johnson_public.PublicCalls(
+            graph,
+            search.run,
+            sources,
+            stored=options.stored or count,
+            device="cpu",
+            out=folder / "d.zarr",
+        )
+        figures = johnson_public.measure(calls, options.repeats)
+    parameters = {
+        "scale": None if options.vertices else options.scale,
+        "vertices": graph.vertices,
+        "arcs": graph.arcs,
+        "negative": graph.has_negative_weights,
+        "sources": count,
+        "stored_sources": min(options.stored or count, count),
+    }
+    record(options, "public", parameters, figures)
+
+
 def stored_graph(options: argparse.Namespace, path: Path) -> Any:
     if options.vertices is None:
         return og.build(og.Kronecker(options.scale, weighted=True), path)
@@ -356,6 +389,7 @@ def record(
         options.records,
         {
             "benchmark": f"johnson_{name}",
+            "source_commit": options.commit,
             "parameters": parameters | {"threads": options.threads, "random_state": RANDOM_STATE},
             "figures": figures | {"load_average": os.getloadavg()[0]},
         },
@@ -364,23 +398,27 @@ def record(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("graph", choices=["random", "kronecker", "bfs", "stored"])
+    parser.add_argument("graph", choices=["random", "kronecker", "bfs", "stored", "public"])
     parser.add_argument("--vertices", type=int, help="of the random graph [8000]")
     parser.add_argument("--negative", action="store_true")
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--scale", type=int, default=16)
     parser.add_argument("--sources", type=int, help="of all, or of 1,024")
+    parser.add_argument("--stored", type=int, help="of them, with distances written [all]")
+    parser.add_argument("--out", type=Path, help="folder for what is written [a temporary one]")
     parser.add_argument("--shares", type=float, nargs="*", default=[0.5, 0.25, 0.12])
     parser.add_argument("--lanes", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=cores())
     parser.add_argument("--records", type=Path, default=RECORDS)
+    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
     options = parser.parse_args()
     ways = {
         "random": all_pairs,
         "kronecker": single_searches,
         "bfs": single_bfs,
         "stored": beyond_memory,
+        "public": public,
     }
     ways[options.graph](options)
 

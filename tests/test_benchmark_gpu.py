@@ -61,6 +61,17 @@ def test_kernels_of_the_benchmark_compile(value: str) -> None:
     assert code[:4] == b"\x7fELF"
 
 
+@pytest.mark.parametrize("arch", [80, 90, 100])
+@pytest.mark.parametrize("value", ["int", "float"])
+def test_minima_of_sums_compile(value: str, arch: int) -> None:
+    need_nvrtc()
+    options = ["-std=c++17", f"-DVALUE={value}", f"-arch=sm_{arch}"]
+    source = (BENCHMARKS / "gpu_floyd_peak.cu").read_text()
+    log, code = compile_cuda(source, "gpu_floyd_peak.cu", options)
+    assert log == ""
+    assert code[:4] == b"\x7fELF"
+
+
 def test_work_of_a_bfs(model: Any) -> None:
     levels = [model.Level(False, 10, 100, 0, 1e-5), model.Level(True, 500, 0, 900, 1e-5)]
     work = model.bfs_work(8000, levels)

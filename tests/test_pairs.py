@@ -611,6 +611,44 @@ def test_the_command(
     assert np.array_equal(og.Result.open("h.zarr").read("histogram"), counted)
 
 
+def test_the_command_gives_parents(
+    store: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Those of the API; each arc from a parent is as long as the distances are apart."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
+    Path("s.txt").write_text("17\n3\n605\n")
+    words = ["apsp", store, "--sources", "s.txt", "--out", "d.zarr"]
+    ended = call(monkeypatch, capsys, *words, "--parents")
+    assert ended.code == 0, ended
+    result = og.Result.open("d.zarr")
+    distance, parent = result.read("distance"), result.read("parent")
+    assert np.array_equal(parent, og.johnson(store, [17, 3, 605], parents=True).parent)
+    ids = og.open(store).original_ids().tolist()
+    weight: dict[tuple[int, int], int] = {}
+    for u, v, w in zip(*(column.tolist() for column in edges()), strict=True):
+        weight[u, v] = min(w, weight.get((u, v), w))
+    found = 0
+    for row, source in enumerate([17, 3, 605]):
+        far = dict(zip(ids, distance[row].tolist(), strict=True))
+        for vertex, before in zip(ids, parent[row].tolist(), strict=True):
+            if vertex == source or far[vertex] == INT64_UNREACHED:
+                assert before == (source if vertex == source else -1)
+            else:
+                assert far[before] + weight[before, vertex] == far[vertex]
+                found += 1
+    assert found > VERTICES
+    ended = call(monkeypatch, capsys, *words, "--overwrite")
+    assert ended.code == 0, ended
+    assert "parent" not in og.Result.open("d.zarr").names
+    ended = call(monkeypatch, capsys, *words, "--overwrite", "--parents", "--reduce", "sum")
+    assert ended.code == 2, ended
+    assert len(ended.err.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -22,6 +22,7 @@ from ooc_graph.answers.pairs import pairs_specs
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels import (
     bellman_ford,
+    bellman_ford_search,
     many_bfs_search,
     many_johnson,
     many_parents,
@@ -49,8 +50,8 @@ from tests.unit.test_tier_memory import Scarce
 
 SOME = (answers_pairs, pair_searches, pair_tasks, many_johnson, many_search)
 ALLOCATING = (
-    *(*SOME, scatter, disk, load, tiers, bellman_ford, many_bfs_search, many_parents),
-    *(tier_falling, tier_johnson, tier_rows, tier_singly),
+    *(*SOME, scatter, disk, load, tiers, many_bfs_search, many_parents),
+    *(bellman_ford, bellman_ford_search, tier_falling, tier_johnson, tier_rows, tier_singly),
 )
 REFUSED = r"memory was refused: apsp on .*g.zarr (.*) within ([\d,]+) bytes"
 

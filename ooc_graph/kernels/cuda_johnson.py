@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.bellman_ford import Potentials, potentials, restore, reweighted
+from ooc_graph.kernels.bellman_ford import restore, reweighted
+from ooc_graph.kernels.bellman_ford_search import Potentials, potentials
 from ooc_graph.kernels.cuda_held import DeviceRows, hold
 from ooc_graph.kernels.cuda_many import CREWS, CudaManySearch
 from ooc_graph.kernels.cuda_many_core import rows_of_arcs

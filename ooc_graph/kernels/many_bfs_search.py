@@ -1,6 +1,7 @@
 """BFS from many sources on a graph in memory: batches and threads (CPU).
 
-Batches are given up for single searches where they are not worth it.
+Batches are given up for single searches where they are not worth it: where sources do not meet, and
+where, in a graph whose words exceed the caches, single searches take less time (`BfsTrial`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import numpy as np
 
 from ooc_graph.kernels.bitmap import WORD_BITS, pack_bits, words_for
 from ooc_graph.kernels.many_bfs import BINS, LANES, PLANES, WORDS, Batch, Neighbors, search_batch
+from ooc_graph.kernels.many_bfs_choice import BfsTrial
 from ooc_graph.kernels.many_bfs_singly import BfsSideBySide, tally_levels, write_levels
 from ooc_graph.kernels.many_search import even_lanes
+from ooc_graph.kernels.side_by_side import shifted, tell_side_by_side
 from ooc_graph.kernels.team import Team, new_control
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows, Told
 
@@ -45,7 +48,8 @@ class CpuManyBfs:
         self._out = _neighbors(out)
         self._into = self._out if into is out else _neighbors(into)
         self._rows, self._team = (out, into), team
-        self._is_thin = False
+        self._is_thin, self._was_singly = False, False
+        self._trial = BfsTrial(self.vertices, team.threads)
 
     @property
     def vertices(self) -> int:
@@ -54,8 +58,8 @@ class CpuManyBfs:
 
     @property
     def is_one_by_one(self) -> bool:
-        """Whether batches were given up: each thread has a search of its own."""
-        return self._is_thin
+        """Whether batches were given up: each thread had a search of its own."""
+        return self._is_thin or self._was_singly
 
     def run(
         self,
@@ -91,9 +95,12 @@ class CpuManyBfs:
         last = INT32_UNREACHED - 1 if most is None else most
         nothing = np.empty((0, BINS), np.int64)
         nobody = np.zeros(self.vertices, np.bool_)
-        left = self._batches(sources, lanes, [last, 1], nobody, answer, nothing, told)
-        rows = answer
-        self._singly(sources, left, lambda at, level: write_levels(level, last, rows[at]), told)
+        rows, limits = answer, [last, 1]
+
+        def take(at: int, level: AnyArray) -> None:
+            write_levels(level, last, rows[at])
+
+        self._search(sources, lanes, limits, nobody, answer, nothing, take, told)
         return answer
 
     def tally(
@@ -134,16 +141,48 @@ class CpuManyBfs:
         if tallies is None:
             tallies = empty_tallies(len(sources), bins)
         nothing = np.empty((0, self.vertices), np.int32)
-        left = self._batches(sources, lanes, [last, width], chosen, nothing, tallies, told)
-        tallies[left] = 0
-        rows = tallies
-        self._singly(
-            sources,
-            left,
-            lambda at, level: tally_levels(level, last, chosen, width, rows[at]),
-            told,
-        )
+        rows, limits = tallies, [last, width]
+
+        def take(at: int, level: AnyArray) -> None:
+            tally_levels(level, last, chosen, width, rows[at])
+
+        self._search(sources, lanes, limits, chosen, nothing, tallies, take, told)
         return tallies
+
+    def _search(
+        self,
+        sources: IntArray,
+        lanes: int,
+        limits: list[int],
+        wanted: AnyArray,
+        answer: AnyArray,
+        tallies: IntArray,
+        take: Callable[[int, AnyArray], None],
+        told: Told | None,
+    ) -> None:
+        """Search in batches or one by one; parameters as of `_batches`, and of `_singly`."""
+        if not len(sources):
+            return
+
+        def search(begin: int, end: int, *, singly: bool, told: Told | None = None) -> None:
+            mine, some = sources[begin:end], slice(begin, end)
+            left = np.ones(len(mine), np.bool_)
+            if not singly:
+                within = lanes, limits, wanted, answer[some], tallies[some]
+                left = self._batches(mine, *within, shifted(told, begin))
+                if counted:
+                    tallies[some][left] = 0
+            self._singly(
+                mine, left, lambda at, level: take(begin + at, level), shifted(told, begin)
+            )
+
+        lanes, counted, done = min(lanes, LANES), len(tallies) > 0, 0
+        if not self._is_thin and self._trial.is_wanted(len(sources), lanes, counted=counted):
+            done = self._trial.make(search, lanes, counted=counted)
+            # Not before: who hears of sources takes time, too.
+            tell_side_by_side(self._team.threads, told, done, lanes)
+        self._was_singly = self._trial.is_singly(counted=counted)
+        search(done, len(sources), singly=self._was_singly, told=told)
 
     def _batches(
         self,
@@ -161,7 +200,7 @@ class CpuManyBfs:
         """
         last, width = limits
         each = even_lanes(len(sources), min(lanes, LANES), self._team.threads)
-        if self._is_thin or not len(sources) or each < min(FEW_LANES, lanes):
+        if self._is_thin or (len(sources) and each < min(FEW_LANES, lanes)):
             return np.ones(len(sources), np.bool_)
         finished = np.zeros(-(-len(sources) // each), np.bool_)
         given = (

@@ -12,7 +12,7 @@ from ooc_graph.kernels import floyd_warshall
 from ooc_graph.kernels.many_search import CpuManySearch, even_lanes
 from ooc_graph.kernels.many_singly import SideBySide
 from ooc_graph.kernels.many_sssp import RELAXED
-from ooc_graph.kernels.side_by_side import side_by_side
+from ooc_graph.kernels.side_by_side import shifted, tell_side_by_side
 from ooc_graph.types import AnyArray, IntArray, Rows, Told
 
 MANY_RELAXED = 8.0
@@ -99,7 +99,7 @@ class Chooser:
             self._decided = True
             # Nor before its end: who hears of them takes time, too.
             self._tell(told, 0, done, lanes)
-        rest = told and (lambda begin, end: told(done + begin, done + end))
+        rest = shifted(told, done)
         if self.closed is not None:
             self.closed.run(sources[done:], answer[done:], potential)
             self._tell(told, done, len(sources), lanes)
@@ -117,12 +117,7 @@ class Chooser:
             return
         # As many at a time as a batch has, or all threads have some.
         length = even_lanes(end - begin, lanes, self._threads)
-        firsts = range(begin, end, length)
-
-        def tell(_: int, index: int) -> None:
-            told(firsts[index], min(firsts[index] + length, end))
-
-        side_by_side(self._threads, len(firsts), tell)
+        tell_side_by_side(self._threads, shifted(told, begin), end - begin, length)
 
     def _try(
         self,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.bellman_ford import Potentials, potentials, restore, reweighted
+from ooc_graph.kernels.bellman_ford import restore, reweighted
+from ooc_graph.kernels.bellman_ford_search import Potentials, potentials
 from ooc_graph.kernels.many_choice import Chooser
 from ooc_graph.kernels.many_parents import find_parents
 from ooc_graph.kernels.many_search import LANES, CpuManySearch

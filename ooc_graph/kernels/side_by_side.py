@@ -8,6 +8,7 @@ from functools import partial
 
 from ooc_graph.kernels.given_up import event_here, leave_if_given_up
 from ooc_graph.threads import Members, raise_first
+from ooc_graph.types import Told
 
 
 def side_by_side(threads: int, count: int, do: Callable[[int, int], None]) -> None:
@@ -44,3 +45,18 @@ def side_by_side(threads: int, count: int, do: Callable[[int, int], None]) -> No
     raise_first(errors)
     # What was left out is not to be taken for done.
     leave_if_given_up()
+
+
+def tell_side_by_side(threads: int, told: Told | None, end: int, each: int) -> None:
+    """Tell of the places below ``end``, so many at a time, by all threads."""
+    if told is None:
+        return
+    firsts = range(0, end, each)
+    side_by_side(
+        threads, len(firsts), lambda _, index: told(firsts[index], min(firsts[index] + each, end))
+    )
+
+
+def shifted(told: Told | None, by: int) -> Told | None:
+    """Who hears of places that are counted from ``by``."""
+    return None if told is None else lambda begin, end: told(by + begin, by + end)

@@ -156,7 +156,7 @@ def fall_part(
 
 
 class TierFalling:
-    """`ooc_graph.kernels.bellman_ford.Falling` of rows on a tier.
+    """`ooc_graph.kernels.bellman_ford_search.Falling` of rows on a tier.
 
     It holds room for a stretch: at most an arc and a row's place for each row of the graph.
 
@@ -194,14 +194,21 @@ class TierFalling:
         return self._stretch.neighbors[:count].copy(), self._stretch.weights[:count].copy()
 
     def fall(
-        self, potential: AnyArray, parent: IntArray, changed: Words, eps: float, most: int
-    ) -> int:
+        self,
+        potential: AnyArray,
+        parent: IntArray,
+        changed: Words,
+        eps: float,
+        most: int,
+        most_passes: int,
+    ) -> tuple[int, int]:
         """As the kernel `ooc_graph.kernels.bellman_ford.fall`."""
-        improved, lowest = 0, potential.min(initial=0)
-        while improved < most:
+        improved, passes, lowest = 0, 0, potential.min(initial=0)
+        while improved < most and passes < most_passes:
             row = first_changed(changed, 0, self.rows)
             if row == self.rows:
                 break
+            passes += 1
             whole = False
             while row < self.rows:
                 base = row
@@ -220,7 +227,7 @@ class TierFalling:
                 improved += int(more)
                 whole = row < end and row - base < FEW_ROWS
                 row = first_changed(changed, row, self.rows)
-        return improved
+        return improved, passes
 
     def _gather(
         self,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.bellman_ford import Potentials, find_potentials
+from ooc_graph.kernels.bellman_ford_search import Potentials, find_potentials
 from ooc_graph.kernels.bitmap import Words, pack_bits, words_for
 from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.kernels.lanes import lanes_for

@@ -12,7 +12,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import InputError, NegativeCycleError
-from ooc_graph.kernels import cuda_many, cuda_many_host, cuda_many_prune
+from ooc_graph.kernels import bellman_ford_search, cuda_many, cuda_many_host, cuda_many_prune
 from ooc_graph.kernels.cuda_johnson import CudaJohnson
 from ooc_graph.kernels.cuda_many import Crews, CudaManySearch
 from ooc_graph.kernels.cuda_modules import cuda, free_unused
@@ -177,6 +177,21 @@ def test_negative_weights_and_parents(name: str, weights: str) -> None:
         device.run_with_parents(sources[:20]), cpu.run_with_parents(sources[:20]), strict=True
     ):
         assert found.tobytes() == expected.tobytes()
+
+
+def test_passes_of_potentials_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a pass for each tolerance it is doubled, and the bytes are still the CPU's."""
+    out, into = negative_sides("skewed, directed", "float64")
+    rows = len(out.offsets) - 1
+    monkeypatch.setattr(bellman_ford_search, "PASSES", 1 / rows)
+    sources = some(out, FEW)
+    cpu, device = CpuJohnson(out, into, TEAM), CudaJohnson(out, into, threads=2)
+    assert device.potentials is not None
+    assert device.potentials.tolerance > 4 * np.finfo(np.float64).eps
+    assert device.run(sources).tobytes() == cpu.run(sources).tobytes()
+    monkeypatch.setattr(bellman_ford_search, "MORE_DOUBLINGS", -rows.bit_length())
+    with pytest.raises(InputError, match="do not settle"):
+        CudaJohnson(out, into)
 
 
 def test_a_negative_cycle_is_shown() -> None:

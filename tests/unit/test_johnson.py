@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import johnson
 
 from ooc_graph.errors import InputError, NegativeCycleError
-from ooc_graph.kernels import many_choice
+from ooc_graph.kernels import bellman_ford_search, many_choice
 from ooc_graph.kernels.many_johnson import CpuJohnson
 from ooc_graph.kernels.team import Team
 from ooc_graph.types import INT64_UNREACHED
@@ -222,16 +222,16 @@ def exact_distances(arcs: Arcs, weights: list[Fraction], source: int) -> list[Fr
     return far
 
 
-@pytest.mark.parametrize("height", [1.0, 1e3])
-@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.slow), "float64"])
-def test_error_is_within_the_bound_of_the_page(dtype, height):
-    """docs/apsp.md: (k + 1) (t P + u (2 W + 3 P + 2 D)); and not zero, or it would say nothing."""
+def tall(dtype: str, height: float) -> Arcs:
+    """Weights of both signs, and a little more, so that rounding makes no cycle negative."""
     arcs = skewed(120, 700, dtype, directed=True, seed=6)
     by = (np.random.default_rng(1).random(arcs.vertices) * height).astype(dtype)
-    # A little is added, so that rounding makes no cycle negative.
     weight = arcs.weight + by[arcs.source] - by[arcs.target] + np.dtype(dtype).type(height * 1e-5)
-    arcs = replace(arcs, weight=weight)
-    search = johnson_of(arcs)
+    return replace(arcs, weight=weight)
+
+
+def worst_and_bound(arcs: Arcs, search: CpuJohnson) -> tuple[Fraction, float]:
+    """The largest error against exact distances, and what docs/apsp.md says of it."""
     got = search.run(np.arange(arcs.vertices))
     weights = [Fraction(w) for w in arcs.weight.tolist()]
     worst, largest = Fraction(0), Fraction(0)
@@ -243,12 +243,68 @@ def test_error_is_within_the_bound_of_the_page(dtype, height):
                 worst = max(worst, abs(Fraction(found) - right))
                 largest = max(largest, abs(right))
     assert search.potentials is not None
-    half = float(np.finfo(dtype).eps) / 2
-    assert search.potentials.tolerance == 4 * half
+    half = float(np.finfo(arcs.weight.dtype).eps) / 2
     highest = float(-search.potentials.potential.min())
     terms = 2 * float(np.abs(arcs.weight).max()) + 3 * highest + 2 * float(largest)
-    bound = arcs.vertices * (search.potentials.tolerance * highest + half * terms)
+    return worst, arcs.vertices * (search.potentials.tolerance * highest + half * terms)
+
+
+@pytest.mark.parametrize("height", [1.0, 1e3])
+@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.slow), "float64"])
+def test_error_is_within_the_bound_of_the_page(dtype, height):
+    """docs/apsp.md: (k + 1) (t P + u (2 W + 3 P + 2 D)); and not zero, or it would say nothing."""
+    arcs = tall(dtype, height)
+    search = johnson_of(arcs)
+    assert search.potentials is not None
+    assert search.potentials.tolerance == 2 * float(np.finfo(dtype).eps)
+    worst, bound = worst_and_bound(arcs, search)
     assert 0 < worst <= bound
+
+
+def test_tolerance_doubles_where_passes_do_not_do(monkeypatch):
+    """One pass for each tolerance: fewer than the graph needs, and the answers are still right."""
+    arcs = tall("float64", 1e3)
+    monkeypatch.setattr(bellman_ford_search, "PASSES", 1 / arcs.vertices)
+    search = johnson_of(arcs)
+    assert search.potentials is not None
+    doublings = search.potentials.tolerance / (2 * np.finfo(np.float64).eps)
+    assert doublings in {2.0**count for count in range(2, 12)}
+    worst, bound = worst_and_bound(arcs, search)
+    assert 0 < worst <= bound
+
+
+def test_doublings_are_counted_too(monkeypatch):
+    """What never settles ends with one line, as if rounding kept on lowering potentials."""
+    arcs = tall("float64", 1e3)
+    monkeypatch.setattr(bellman_ford_search, "PASSES", 1 / arcs.vertices)
+    monkeypatch.setattr(bellman_ford_search, "MORE_DOUBLINGS", -arcs.vertices.bit_length())
+    with pytest.raises(InputError, match="do not settle") as caught:
+        johnson_of(arcs)
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value)
+
+
+def test_integers_settle_within_their_rows(monkeypatch):
+    """A chain whose rows stand against its arcs needs as many passes as rows, and no more.
+
+    Its end has the most arcs, so its row is the first.
+    """
+    n = 40
+    chain = np.arange(n - 1)
+    weigh = np.arange(n).repeat(np.arange(n))
+    source, target = np.append(chain, weigh), np.append(chain + 1, n + np.arange(len(weigh)))
+    weight = np.append(np.full(n - 1, -1), np.full(len(weigh), 5 * n))
+    arcs = arcs_of(source, target, weight, directed=True)
+    found = johnson_of(arcs).potentials
+    assert found is not None
+    assert found.potential.min() == 1 - n
+    monkeypatch.setattr(bellman_ford_search, "PASSES", n / arcs.vertices)
+    again = johnson_of(arcs).potentials
+    assert again is not None
+    assert again.potential.tolist() == found.potential.tolist()
+    monkeypatch.setattr(bellman_ford_search, "PASSES", (n - 2) / arcs.vertices)
+    with pytest.raises(InputError, match="do not settle"):
+        johnson_of(arcs)
 
 
 def chooser_of(arcs: Arcs, lanes: int) -> CpuJohnson:

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError, NegativeCycleError
-from ooc_graph.kernels import tier_falling
-from ooc_graph.kernels.bellman_ford import potentials
+from ooc_graph.kernels import bellman_ford_search, tier_falling
+from ooc_graph.kernels.bellman_ford_search import potentials
 from ooc_graph.kernels.given_up import heard_by
 from ooc_graph.kernels.many_johnson import CpuJohnson, plain_rows
 from ooc_graph.kernels.team import Team
@@ -22,7 +22,7 @@ from ooc_graph.kernels.tier_johnson import TierJohnson
 from ooc_graph.memory.plan import ALL, HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows
 from tests.strategies import Arcs, arcs_of, skewed
-from tests.unit.test_johnson import johnson_of, signed_arcs
+from tests.unit.test_johnson import johnson_of, signed_arcs, tall
 from tests.unit.test_tier_searches import RULES, SIZES
 
 # Each type compiles the kernels for itself.
@@ -140,6 +140,23 @@ def test_potentials_read_no_tails_that_lead_no_lower():
     # Of all rows the one whose first arc is negative, and a stretch around where that leads.
     units = len(light.neighbors) * (light.neighbors.itemsize + light.weights.itemsize) // 16
     assert 0 < out._units.units < units / 4
+
+
+def test_passes_are_counted_as_in_memory(monkeypatch):
+    """With one pass for each tolerance, and stretches of few rows, the bits are the same."""
+    arcs = tall("float64", 1e3)
+    rows = arcs.shards(1)[0].out_light
+    monkeypatch.setattr(bellman_ford_search, "PASSES", 1 / arcs.vertices)
+    monkeypatch.setattr(tier_falling, "MOST_ROOM", 16)
+    whole = potentials(plain_rows(rows))
+    assert whole.tolerance > 4 * np.finfo(np.float64).eps
+    found = bound(arcs, HeadRule(1))[0].potentials
+    assert found is not None
+    same([found.potential], [whole.potential])
+    assert (found.tolerance, found.improvements) == (whole.tolerance, whole.improvements)
+    monkeypatch.setattr(bellman_ford_search, "MORE_DOUBLINGS", -arcs.vertices.bit_length())
+    with pytest.raises(InputError, match="do not settle"):
+        bound(arcs, HeadRule(1))
 
 
 def test_bounds_are_those_of_searches_in_memory():

@@ -1,0 +1,120 @@
+"""Many sources through `ooc_graph.johnson`, beside the class of kernels below it.
+
+Both `johnson.py` and `gpu_johnson.py` have it as their way ``public``. A graph is built into a
+folder and opened; what a first call takes, which reads it and compiles, is kept apart. Then turns
+are taken by the class of kernels alone, from rows in memory to distances in new memory; by the
+public function to an answer in memory; to a store in the folder (``out=``; its bytes may still be
+in the page cache); and to a number for each source (``reduce=``). The first three give the
+distances of ``--stored`` sources, the last a number for each of ``--sources``. Answers are
+compared, bit for bit.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import ooc_graph as og
+from ooc_graph.types import AnyArray
+
+REDUCE = "eccentricity"
+BLOCK = 64
+KERNELS, IN_MEMORY, OUT, REDUCED = "kernels", "in memory", "out", "reduce"
+Search = Callable[[AnyArray], AnyArray]
+
+
+class PublicCalls:
+    """Calls of one graph on one device, and their answers.
+
+    Parameters
+    ----------
+    graph
+        A built graph with weights.
+    kernels
+        Distances (sources, rows) from internal ids: the class that the public function uses.
+    sources
+        Internal ids, each once.
+    stored
+        How many of them matrices are wanted of.
+    device
+        ``cpu`` or ``cuda``.
+    out
+        Where a store may be written.
+    """
+
+    def __init__(
+        self,
+        graph: og.Graph,
+        kernels: Search,
+        sources: AnyArray,
+        *,
+        stored: int,
+        device: str,
+        out: Path,
+    ) -> None:
+        self._graph, self._device, self._out = graph, device, out
+        self._internal_of, ids = graph.internal_of(), graph.original_of()[sources]
+        some = sources[:stored]
+        self.calls: dict[str, Callable[[], Any]] = {
+            KERNELS: lambda: kernels(some),
+            IN_MEMORY: lambda: self._johnson(ids[:stored]).distance,
+            OUT: lambda: self._johnson(ids[:stored], out=out, overwrite=True),
+            REDUCED: lambda: self._johnson(ids, reduce=REDUCE).read(REDUCE),
+        }
+
+    def _johnson(self, ids: AnyArray, **options: Any) -> Any:
+        return og.johnson(self._graph, ids, device=self._device, **options)
+
+    def require_equal(self, answers: dict[str, Any]) -> None:
+        """End where they are not the same distances."""
+        whole, kernels = answers[IN_MEMORY], answers[KERNELS]
+        stored = answers[OUT].to_zarr()["distance"]
+        has_row = self._internal_of >= 0
+        order = self._internal_of[has_row]
+        far = np.inf if whole.dtype.kind == "f" else np.iinfo(whole.dtype).max
+        for begin in range(0, len(whole), BLOCK):
+            part = slice(begin, begin + BLOCK)
+            here = whole[part]
+            if stored[part].tobytes() != here.tobytes():
+                raise SystemExit("what is stored differs from what is in memory")
+            if kernels[part][:, order].tobytes() != here[:, has_row].tobytes():
+                raise SystemExit("the public function's distances differ from the kernels'")
+            largest = np.where(here < far, here, 0).max(axis=1)
+            if not np.array_equal(answers[REDUCED][part][: len(here)], largest):
+                raise SystemExit("the reductions are not those of the distances")
+
+
+def measure(calls: PublicCalls, repeats: int) -> dict[str, Any]:
+    """Times of every call: the first, and so many more in turns."""
+    first: dict[str, float] = {}
+    times: dict[str, list[float]] = {name: [] for name in calls.calls}
+    answers: dict[str, Any] = {}
+    for turn in range(repeats + 1):
+        for name, call in calls.calls.items():
+            answers.pop(name, None)
+            begun = perf_counter()
+            answers[name] = call()
+            elapsed_s = perf_counter() - begun
+            if turn:
+                times[name].append(elapsed_s)
+            else:
+                first[name] = elapsed_s
+    calls.require_equal(answers)
+    median = {name: statistics.median(found) for name, found in times.items()}
+    written = answers[IN_MEMORY].nbytes
+    for name, seconds in median.items():
+        print(f"{name:10s} median {seconds:8.3f} s, first {first[name]:8.3f} s", flush=True)
+    print(f"{written / 1e9:.2f} GB stored at {written / median[OUT] / 1e9:.2f} GB/s", flush=True)
+    return {
+        "first_s": first,
+        "times_s": times,
+        "median_s": median,
+        "reduction": REDUCE,
+        "distance_bytes": written,
+        "out_bytes_per_s": written / median[OUT],
+    }
