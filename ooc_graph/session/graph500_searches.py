@@ -24,6 +24,7 @@ from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
 from ooc_graph.session.graph500_energy import measure as measure_energy
 from ooc_graph.session.graph500_run import BatchTask, Run, Searched, moved_by
+from ooc_graph.session.loading import Searcher
 from ooc_graph.session.machine import cores
 from ooc_graph.session.place import Place
 from ooc_graph.session.refused import has_less, with_less
@@ -245,7 +246,7 @@ def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
         ]
 
 
-def _answers(held: resident.Searcher, keys: IntArray, found: list[Searched]) -> Iterator[Any]:
+def _answers(held: Searcher, keys: IntArray, found: list[Searched]) -> Iterator[Any]:
     """Search as the answers are asked for; what is known of each goes to ``found``."""
     graph = held.graph
     vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)

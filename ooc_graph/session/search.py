@@ -25,12 +25,15 @@ from ooc_graph.session import (
     cuda_tiers,
     device_answer,
     edges_method,
+    here,
+    loading,
     rank_memory,
     resident,
     tiers,
 )
 from ooc_graph.session.choice import Way, carry_out, choose, on_cpu, ranks_instead
 from ooc_graph.session.devices import CPU, CUDA
+from ooc_graph.session.loading import Searcher
 from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.session.place import Place
 from ooc_graph.session.refused import has_less, in_store, may_go_on, may_go_to_store, with_less
@@ -47,7 +50,7 @@ NUMPY, CUPY = "numpy", "cupy"
 """Where an answer that is not written lies: in host memory, or on the CUDA device."""
 
 
-def run_search(held: resident.Searcher, root: int) -> tuple[Tree, Course]:
+def run_search(held: Searcher, root: int) -> tuple[Tree, Course]:
     """Search a resident graph from an original id; the tree is valid until the next search."""
     graph = held.graph
     position = graph.position_of(root)
@@ -306,7 +309,7 @@ def _search_held(task: SearchTask) -> Written:
         return written
 
 
-def _pinned_notes(held: resident.Searcher, course: Course) -> tuple[str, ...]:
+def _pinned_notes(held: Searcher, course: Course) -> tuple[str, ...]:
     """What is said of rows in pinned memory, where they are there."""
     if held.pinned is None:
         return ()
@@ -314,7 +317,7 @@ def _pinned_notes(held: resident.Searcher, course: Course) -> tuple[str, ...]:
     return (cuda_tiers.note_of(held.pinned, bus),)
 
 
-def _moved_since(held: resident.Searcher, before: Moved | None) -> tuple[str, ...]:
+def _moved_since(held: Searcher, before: Moved | None) -> tuple[str, ...]:
     """What is said of a search whose arcs stay in the store; nothing of others."""
     if before is None or held.moved is None:
         return ()
@@ -328,12 +331,12 @@ def answer_lonely(task: SearchTask) -> Written:
     """A root without arcs needs no rows."""
     graph = resident.open_same(task.path, task.identity)
     if task.arrays == CUPY:
-        return device_answer.lonely(graph, resident.load_ids(graph), task)
+        return device_answer.lonely(graph, loading.load_ids(graph), task)
     return _deliver(task, graph, (lonely_tree(graph, task.kernel, task.root), Course(0.0, ())))
 
 
 def _deliver(task: SearchTask, graph: Graph, joined: tuple[Tree, Course]) -> Written:
-    return _written(task, joined[0], resident.load_ids(graph), joined[1])
+    return _written(task, joined[0], loading.load_ids(graph), joined[1])
 
 
 def _written(task: SearchTask, tree: Tree, ids: Any, course: Course) -> Written:
@@ -361,7 +364,7 @@ class MakeRanks:
         resident.release()
         graph = resident.open_same(self.task.path, self.task.identity)
         if self.task.device == CPU:
-            warm(self.task.kernel, graph, resident.device(), variant=RANKS)
+            warm(self.task.kernel, graph, here.device(), variant=RANKS)
         key = (self.task.path, self.task.identity, self.task.kernel, self.task.device)
         kept.keep_only(key, shards)
         ranks = {shard: kept.take(key, shard) for shard in shards}
@@ -379,10 +382,10 @@ class MakeRanks:
 
     def _rank(self, graph: Graph, shard: int) -> Any:
         rows = graph.load(resident.ORDER_OF[self.task.kernel], shard)
-        return getattr(resident.device(self.task.device), f"{self.task.kernel}_rank")(rows)
+        return getattr(here.device(self.task.device), f"{self.task.kernel}_rank")(rows)
 
     def _coroutines(self, graph: Graph, ranks: dict[int, Any]) -> tuple[dict[int, Any], Any]:
-        device = resident.device(self.task.device)
+        device = here.device(self.task.device)
         if self.task.kernel == "bfs":
             shared: Any = device.bfs_shared(graph.rows, graph.shards)
             algorithm: Any = bfs

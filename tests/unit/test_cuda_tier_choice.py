@@ -22,6 +22,8 @@ from ooc_graph.session import (
     cuda_disk,
     cuda_tiers,
     devices,
+    here,
+    loading,
     rank_memory,
     refused,
     resident,
@@ -113,7 +115,7 @@ def test_rows_that_are_pinned_already_need_no_free_memory(
         tight.is_limited = limited
         return choice.choose(graph, kernel, tight, pinned=may_pin, on_device=on_device)
 
-    monkeypatch.setattr(resident, "_number_of", lambda _: "0")
+    monkeypatch.setattr(here, "number_of", lambda _: "0")
     key = (str(graph.path), graph.identity, kernel, "rows", "cuda", "1", (small, True, False, None))
     monkeypatch.setattr(resident, "_held", {key: None})
     with pytest.raises(MemoryBudgetError, match="may be used"):
@@ -325,9 +327,9 @@ def test_names_are_held_only_for_answers_on_the_device(
         raise LookupError
 
     monkeypatch.setattr(cuda_tiers, "search_within", search_within)
-    monkeypatch.setattr(resident, "device", lambda _: None)
-    monkeypatch.setattr(resident, "_number_of", lambda _: "0")
-    monkeypatch.setattr(resident, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(here, "device", lambda _: None)
+    monkeypatch.setattr(here, "number_of", lambda _: "0")
+    monkeypatch.setattr(loading, "PinnedRoom", lambda _: np.empty)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
     whom = str(graph.path), graph.identity, kernel, 0, None
     task = SearchTask(*whom, device="cuda", arrays=arrays, budget_bytes=1 << 30)
@@ -357,17 +359,17 @@ def test_memory_that_others_have_makes_the_budget_smaller(
         return None, None
 
     monkeypatch.setattr(cuda_tiers, "search_within", search_within)
-    monkeypatch.setattr(resident, "device", lambda _: None)
-    monkeypatch.setattr(resident, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(here, "device", lambda _: None)
+    monkeypatch.setattr(loading, "PinnedRoom", lambda _: np.empty)
     for free in (least - 1, least, 3 * least):
         there = free + beside
         monkeypatch.setattr(cuda_modules, "device_bytes", lambda n=there: (n, 4 * n))
         if free < least:
             needed = f"needs {least + beside:,} bytes of device memory"
             with pytest.raises(DeviceBusyError, match=needed):
-                resident._load_on_cuda(graph, kernel, 2 * least, named=named)
+                loading._load_on_cuda(graph, kernel, 2 * least, named=named)
         else:
-            resident._load_on_cuda(graph, kernel, 2 * least, named=named)
+            loading._load_on_cuda(graph, kernel, 2 * least, named=named)
     assert budgets == [least, 2 * least]
 
 
@@ -438,7 +440,7 @@ def test_a_device_that_others_use_in_part_has_rows_pinned(
             raise error
         return Written(Course(0.0, ()))
 
-    monkeypatch.setattr(resident, "_number_of", lambda _: "0")
+    monkeypatch.setattr(here, "number_of", lambda _: "0")
     monkeypatch.setattr(search, "_search_held", search_held)
     monkeypatch.setattr(search, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
     task = SearchTask(str(graph.path), graph.identity, kernel, 0, None, device="cuda")
@@ -486,15 +488,15 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
     loaded: list[int] = []
 
     def load(*arguments: object) -> object:
-        budget_bytes = arguments[5]
+        budget_bytes = arguments[4]
         assert isinstance(budget_bytes, int)
         loaded.append(budget_bytes)
         if not budget_bytes:
             raise MemoryBudgetError("refused")
         return SimpleNamespace(pinned=None, moved=None, search=None, ids=None)
 
-    monkeypatch.setattr(resident, "_load", load)
-    monkeypatch.setattr(resident, "_number_of", lambda _: "0")
+    monkeypatch.setattr(loading, "load", load)
+    monkeypatch.setattr(here, "number_of", lambda _: "0")
     monkeypatch.setattr(search, "run_search", lambda *_: (None, Course(0.0, ())))
     monkeypatch.setattr(search, "_written", lambda *_: Written(Course(0.0, ())))
     monkeypatch.setattr(search, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
