@@ -23,7 +23,7 @@ from ooc_graph.errors import (
 from ooc_graph.exchange.cluster import workers_of
 from ooc_graph.kernels.sssp_near_far_search import suits_near_far
 from ooc_graph.kernels.sssp_search import first_rows, survey
-from ooc_graph.session import choice
+from ooc_graph.session import choice, search_memory
 from ooc_graph.session import place as places
 from ooc_graph.session import search as searches
 from ooc_graph.session.cluster import local_cluster
@@ -282,6 +282,6 @@ def test_rows_that_near_far_has_twice_are_counted_if_it_searches(
         assert (
             graph.head_share(first_rows(graph.rows)) == survey(shard.out_light, tuples).head_share
         )
-        copied = choice._copied_bytes(graph, "sssp")
+        copied = search_memory._copied_bytes(graph, "sssp")
         assert (copied > 0) == suits_near_far(shard.out_light, tuples)
         assert (copied > 0) != hubs

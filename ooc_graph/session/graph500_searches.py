@@ -18,7 +18,7 @@ from ooc_graph.memory.plan import describe
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.session import graph500_cuda, resident
 from ooc_graph.session.api import check_edges, validator_of
-from ooc_graph.session.choice import Way, carry_out, choose, on_cpu, resident_bytes
+from ooc_graph.session.choice import choose, on_cpu
 from ooc_graph.session.compile_parts import check_pair
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
@@ -29,7 +29,9 @@ from ooc_graph.session.machine import cores
 from ooc_graph.session.place import Place
 from ooc_graph.session.refused import has_less, with_less
 from ooc_graph.session.search import run_search, search
+from ooc_graph.session.search_memory import resident_bytes
 from ooc_graph.session.tiers import describe_moved, plan_within
+from ooc_graph.session.way import Way, carry_out
 from ooc_graph.session.ways import Course
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray, NoProgress

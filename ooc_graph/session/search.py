@@ -31,13 +31,15 @@ from ooc_graph.session import (
     resident,
     tiers,
 )
-from ooc_graph.session.choice import Way, carry_out, choose, on_cpu, ranks_instead
+from ooc_graph.session.choice import choose, on_cpu
+from ooc_graph.session.choice_cuda import ranks_instead
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.loading import Searcher
 from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.session.place import Place
 from ooc_graph.session.refused import has_less, in_store, may_go_on, may_go_to_store, with_less
 from ooc_graph.session.warmup import RANKS, warm
+from ooc_graph.session.way import Way, carry_out
 from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.shards.load import Graph
