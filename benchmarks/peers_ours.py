@@ -14,7 +14,7 @@ from ooc_graph.answers.scatter import columns_of
 from ooc_graph.layout.names import DISTANCE, LEVEL
 from ooc_graph.session import here, loading, resident
 from ooc_graph.session.edges_method import EDGES, ROWS, load_search
-from ooc_graph.session.search import run_search
+from ooc_graph.session.search_whole import run_search
 from ooc_graph.session.warmup import warm
 from ooc_graph.shards.edge_list import edge_list_bytes
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray

@@ -249,7 +249,7 @@ from pathlib import Path
 import ooc_graph as og
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.session import here, resident, tiers, warmup
-from ooc_graph.session.search import search_whole
+from ooc_graph.session.search_whole import search_whole
 from ooc_graph.session.ways import SearchTask
 
 store, kernel, limit, small, out, *roots = sys.argv[1:]

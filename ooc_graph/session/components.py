@@ -18,7 +18,7 @@ from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import here, loading, resident
 from ooc_graph.session.choice import choose
 from ooc_graph.session.place import Place
-from ooc_graph.session.search import MakeRanks
+from ooc_graph.session.search_ranks import MakeRanks
 from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse.components import components as algorithm

@@ -28,8 +28,9 @@ from ooc_graph.session.loading import Searcher
 from ooc_graph.session.machine import cores
 from ooc_graph.session.place import Place
 from ooc_graph.session.refused import has_less, with_less
-from ooc_graph.session.search import run_search, search
+from ooc_graph.session.search import search
 from ooc_graph.session.search_memory import resident_bytes
+from ooc_graph.session.search_whole import run_search
 from ooc_graph.session.tiers import describe_moved, plan_within
 from ooc_graph.session.way import Way, carry_out
 from ooc_graph.session.ways import Course

@@ -24,7 +24,7 @@ from ooc_graph.kernels.interface import BfsTree, SsspTree
 from ooc_graph.layout import names
 from ooc_graph.session import here, rank_memory, resident
 from ooc_graph.session.cluster import local_cluster
-from ooc_graph.session.search import MakeRanks
+from ooc_graph.session.search_ranks import MakeRanks
 from ooc_graph.shards import cuda_plan
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp

@@ -37,6 +37,7 @@ from ooc_graph.session import (
     refused,
     resident,
     search,
+    search_whole,
 )
 from ooc_graph.session.devices import CudaLimits
 from ooc_graph.session.machine import parse_bytes
@@ -273,7 +274,7 @@ def test_refused_memory_goes_to_the_store(graph: og.Graph, monkeypatch: pytest.M
         tried.append((task.budget_bytes, task.host_bytes))
         raise MemoryBudgetError("refused")
 
-    monkeypatch.setattr(search, "_search_held", refuse)
+    monkeypatch.setattr(search_whole, "_search_held", refuse)
     task = SearchTask(str(graph.path), graph.identity, "bfs", 0, None, device="cuda")
     pinned = whole // 8 * 7
     cases = [
@@ -287,7 +288,7 @@ def test_refused_memory_goes_to_the_store(graph: og.Graph, monkeypatch: pytest.M
     for asked, expected in cases:
         tried.clear()
         with pytest.raises(MemoryBudgetError, match="refused"):
-            search.search_whole(asked)
+            search_whole.search_whole(asked)
         assert tried == expected
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least // 2, 9 * whole))
     less, note = refused.in_store(replace(task, budget_bytes=whole))

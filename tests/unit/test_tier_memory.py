@@ -19,7 +19,7 @@ from ooc_graph.memory import disk, plan
 from ooc_graph.session import choice, graph500_searches, resident, search_memory
 from ooc_graph.session.graph500 import graph500
 from ooc_graph.session.graph500_run import Graph500Options
-from ooc_graph.session.search import search_whole
+from ooc_graph.session.search_whole import search_whole
 from ooc_graph.session.ways import SearchTask
 from ooc_graph.shards import load, tiers
 from ooc_graph.shards.load import Graph
