@@ -20,7 +20,7 @@ from ooc_graph.session.loading import Searcher
 from ooc_graph.session.place import Place
 from ooc_graph.session.search import KERNELS
 from ooc_graph.session.ways import Course
-from ooc_graph.shards.build import BuildOptions
+from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import Progress
 from ooc_graph.validate import Verdict
 

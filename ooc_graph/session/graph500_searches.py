@@ -17,7 +17,7 @@ from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
 from ooc_graph.memory.plan import describe
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.session import graph500_cuda, resident
-from ooc_graph.session.api import check_edges, validator_of
+from ooc_graph.session.api_validate import check_edges, validator_of
 from ooc_graph.session.choice import choose, on_cpu
 from ooc_graph.session.compile_parts import check_pair
 from ooc_graph.session.devices import CPU, CUDA
