@@ -27,7 +27,7 @@ from ooc_graph.report.records import append_record
 from ooc_graph.session.api import build_with_report
 from ooc_graph.session.cluster import local_cluster
 from ooc_graph.session.machine import default_limit_bytes, parse_bytes
-from ooc_graph.shards.build import BuildOptions
+from ooc_graph.shards.build_options import BuildOptions
 
 RECORDS = Path(__file__).parent / "records" / "build.jsonl"
 

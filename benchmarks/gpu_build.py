@@ -43,7 +43,8 @@ from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.report.records import append_record
 from ooc_graph.session.machine import cores, parse_bytes
 from ooc_graph.session.place import Here
-from ooc_graph.shards.build import BuildOptions, BuildReport, build
+from ooc_graph.shards.build import build
+from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_on_device
 from ooc_graph.types import NoProgress
 

@@ -12,9 +12,9 @@ from peers_graphs import Edges
 import ooc_graph as og
 from ooc_graph.answers.scatter import columns_of
 from ooc_graph.layout.names import DISTANCE, LEVEL
-from ooc_graph.session import resident
+from ooc_graph.session import here, loading, resident
 from ooc_graph.session.edges_method import EDGES, ROWS, load_search
-from ooc_graph.session.search import run_search
+from ooc_graph.session.search_whole import run_search
 from ooc_graph.session.warmup import warm
 from ooc_graph.shards.edge_list import edge_list_bytes
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
@@ -45,7 +45,7 @@ class Ours:
         self.build_s: float | None = None
         self._method, self._publish = method, publish
         self._graph = og.open(path)
-        self._held: dict[str, resident.Searcher] = {}
+        self._held: dict[str, loading.Searcher] = {}
         self._ids = self._graph.original_ids()
         self.kernels: tuple[str, ...] = ("bfs", "sssp") if self._graph.weighted else ("bfs",)
 
@@ -69,15 +69,15 @@ class Ours:
 
     def load(self, kernel: str) -> None:
         """Bring the graph into memory for a kernel and bind a search to it, compiled."""
-        device = resident.device()
+        device = here.device()
         if self._method == EDGES:
             search, tuples = load_search(self._graph, kernel, device), self._graph.tuples()
         else:
             shard = self._graph.load(resident.ORDER_OF[kernel])
             search, tuples = getattr(device, kernel)(shard), shard.tuples
-            warm(kernel, self._graph, device, variant=resident.variant_of(search))
-        ids = resident.load_ids(self._graph)
-        self._held[kernel] = resident.Searcher(kernel, search, self._graph, ids, tuples)
+            warm(kernel, self._graph, device, variant=loading.variant_of(search))
+        ids = loading.load_ids(self._graph)
+        self._held[kernel] = loading.Searcher(kernel, search, self._graph, ids, tuples)
 
     def drop(self) -> None:
         """Forget what was loaded."""

@@ -248,15 +248,15 @@ import gc, json, sys
 from pathlib import Path
 import ooc_graph as og
 from ooc_graph.report.memory_watch import MemoryWatch
-from ooc_graph.session import resident, tiers, warmup
-from ooc_graph.session.search import search_whole
+from ooc_graph.session import here, resident, tiers, warmup
+from ooc_graph.session.search_whole import search_whole
 from ooc_graph.session.ways import SearchTask
 
 store, kernel, limit, small, out, *roots = sys.argv[1:]
 graph = og.open(store)
 tiny = og.build(og.Kronecker(8), small)
 getattr(og, kernel)(tiny, int(tiny.original_of()[0]), device="cpu", out=out)
-warmup.warm(kernel, graph, resident.device(), variant=warmup.TIERS)
+warmup.warm(kernel, graph, here.device(), variant=warmup.TIERS)
 resident.release()
 gc.collect()
 found = []

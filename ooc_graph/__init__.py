@@ -46,10 +46,11 @@ from ooc_graph.answers.result import (
 )
 from ooc_graph.edges import FORMATS, EdgeSource, open_source
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.session.api import bfs, build, components, sssp, validate
+from ooc_graph.session.api import bfs, build, components, sssp
 from ooc_graph.session.api import open_graph as open  # noqa: A004 - og.open reads as it should
 from ooc_graph.session.api_pairs import johnson, multi_source_bfs, shortest_paths
 from ooc_graph.session.api_plan import plan
+from ooc_graph.session.api_validate import validate
 from ooc_graph.session.in_memory import from_edges
 from ooc_graph.session.stopping import exit_on_sigterm
 from ooc_graph.shards.load import Graph

@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from queue import SimpleQueue
 from typing import ParamSpec, TypeAlias, TypeVar
 
@@ -14,7 +15,8 @@ Given = ParamSpec("Given")
 
 _REFUSED = "can't start new thread"
 _NO_MORE = "the system starts no further thread"
-_Given: TypeAlias = "SimpleQueue[Callable[[], None] | None]"
+_Call: TypeAlias = Callable[[], object]
+_Given: TypeAlias = "SimpleQueue[_Call | None]"
 
 
 class Threads(ThreadPoolExecutor):
@@ -49,6 +51,9 @@ class Members:
     written in Python, as those of pools and futures are. Such a lock stays closed, and who comes
     next waits for ever. Between the caller and these threads are the interpreter's own alone.
 
+    What a call raises, of whatever kind, ends neither its thread nor those calls that come after
+    it: it is kept until the caller waits.
+
     Parameters
     ----------
     count
@@ -63,14 +68,17 @@ class Members:
     """
 
     def __init__(self, count: int, name: str) -> None:
+        self._count = count
         self._given: list[_Given] = [SimpleQueue() for _ in range(count)]
         self._threads: list[threading.Thread] = []
         self._busy: set[int] = set()
+        # Those of the calls since somebody waited; threads append to it.
+        self._errors: list[BaseException] = []
         weakref.finalize(self, _end, self._given).atexit = False
         try:
             for number, given in enumerate(self._given):
                 thread = threading.Thread(
-                    target=_work, args=(given,), name=f"{name}_{number}", daemon=True
+                    target=_work, args=(given, self._errors), name=f"{name}_{number}", daemon=True
                 )
                 thread.start()
                 self._threads.append(thread)
@@ -80,36 +88,74 @@ class Members:
                 raise
             raise MemoryError(_NO_MORE) from None
 
-    def give(self, member: int, call: Callable[[], None]) -> None:
-        """Have a thread make a call after those that it was given before; it must not raise."""
-        # First: an interrupt behind the call is to leave nobody out of those that are waited for.
-        self._busy.add(member)
-        self._given[member].put(call)
-
-    def wait(self, interrupted: Callable[[], None] | None = None) -> None:
-        """Wait until all have done what they were given.
+    def give(self, member: int, call: _Call, failed: _Call | None = None) -> None:
+        """Have a thread make a call after those that it was given before.
 
         Parameters
         ----------
-        interrupted
-            Called at every interrupt meanwhile; the first is raised when all are done.
+        member
+            Which thread.
+        call
+            What it raises is kept until the caller waits.
+        failed
+            Called by the thread as soon as the call has raised, for those who work with it; it must
+            take no lock that is written in Python.
         """
-        first: BaseException | None = None
-        has_passed = [member not in self._busy for member in range(len(self._given))]
-        while not all(has_passed):
+        # First: an interrupt behind the call is to leave nobody out of those that are waited for.
+        self._busy.add(member)
+        self._given[member].put(call if failed is None else partial(_tell, call, failed))
+
+    def wait(self, end: _Call | None = None) -> None:
+        """Wait until all have done what they were given, and raise what the first one raised.
+
+        Parameters
+        ----------
+        end
+            Called at every interrupt meanwhile, so that there is less to wait for; it must not
+            raise. The first interrupt is raised when all are done, whatever calls have raised.
+        """
+        raise_first(self.settle(end))
+
+    def settle(self, end: _Call | None = None, *, at_once: bool = False) -> list[BaseException]:
+        """As `wait`, for who may have an error of its own to raise.
+
+        Parameters
+        ----------
+        end
+            As of `wait`.
+        at_once
+            Whether to call it now.
+
+        Returns
+        -------
+        errors
+            What calls have raised, in that order, for `raise_first`; forgotten here.
+        """
+        interrupts: list[BaseException] = []
+        errors: list[BaseException] = []
+        has_passed, is_to_end = [False] * self._count, at_once
+        # No call stands before it: an interrupt that comes earlier would leave all at work.
+        while self._busy:
             try:
+                if is_to_end and end is not None:
+                    end()
+                is_to_end = False
                 self._pass(has_passed)
+                # In this order: an interrupt between them has all of it done again.
+                errors += self._errors
+                self._errors.clear()
+                self._busy.clear()
             except BaseException as error:  # noqa: BLE001 -- raised below
-                first = first or error
-                if interrupted is not None:
-                    interrupted()
-        self._busy.clear()
-        if first is not None:
-            raise first
+                is_to_end = True
+                interrupts.append(error)
+        if interrupts:
+            errors.clear()
+        raise_first(interrupts)
+        return errors
 
     def _pass(self, has_passed: list[bool]) -> None:
         """Note who has come to the end of what was given; once more, if it was interrupted."""
-        for member in range(len(has_passed)):
+        for member in self._busy:
             if has_passed[member]:
                 continue
             door = threading.Lock()
@@ -142,11 +188,26 @@ def raise_first(errors: list[BaseException]) -> None:
         errors.clear()
 
 
-def _work(given: _Given) -> None:
+def _work(given: _Given, errors: list[BaseException]) -> None:
     while (call := given.get()) is not None:
-        call()
+        _make(call, errors)
         # Not until the next call: what it holds may be large.
         del call
+
+
+def _make(call: _Call, errors: list[BaseException]) -> None:
+    try:
+        call()
+    except BaseException as error:  # noqa: BLE001 -- raised by the thread that waits
+        errors.append(error)
+
+
+def _tell(call: _Call, failed: _Call) -> None:
+    try:
+        call()
+    except BaseException:
+        failed()
+        raise
 
 
 def _end(members: Sequence[_Given]) -> None:

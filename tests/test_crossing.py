@@ -24,7 +24,7 @@ import ooc_graph as og
 from ooc_graph.exchange import scheduler
 from ooc_graph.session.cluster import local_cluster
 from ooc_graph.session.components import MakeComponents, WriteLabels
-from ooc_graph.session.search import MakeRanks, WritePart
+from ooc_graph.session.search_ranks import MakeRanks, WritePart
 from ooc_graph.session.ways import SearchTask
 from tests import oracles
 

@@ -16,7 +16,7 @@ import ooc_graph as og
 from ooc_graph.answers.pairs import pairs_specs
 from ooc_graph.kernels import many_choice, many_search
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import pair_tasks, pairs, pairs_plan, pairs_stored, place, resident
+from ooc_graph.session import here, pair_tasks, pairs, pairs_plan, pairs_stored, place, resident
 from tests.command_line import LIMIT_S, REPOSITORY, running
 from tests.test_pairs_stored import edges, no_room
 
@@ -92,8 +92,8 @@ def search(
         patch.setattr(many_search, "PRUNED_FROM", 1 << 30)
         patch.setattr(many_search, "search_batch", batching)
         patch.setattr(place, "cores", lambda: THREADS)
-        patch.setattr(resident, "cores", lambda: THREADS)
-        patch.setattr(resident, "_devices", {})
+        patch.setattr(here, "cores", lambda: THREADS)
+        patch.setattr(here, "_devices", {})
         patch.setattr(pairs_stored, "LANES_STORED", (LANES,))
         patch.setattr(pair_tasks, "_search", searching)
         patch.setattr(pair_tasks, "finish_unit", finishing)

@@ -22,7 +22,7 @@ from ooc_graph.kernels.given_up import event_here
 from ooc_graph.kernels.many_bfs_search import CpuManyBfs
 from ooc_graph.kernels.team import Team
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import pair_tasks, pairs, pairs_plan, pairs_recorded, place, resident
+from ooc_graph.session import here, pair_tasks, pairs, pairs_plan, pairs_recorded, place, resident
 from ooc_graph.types import NoProgress, Rows
 from tests.test_pairs_stored import edges
 
@@ -47,8 +47,8 @@ def _batches_are_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(many_search, "PRUNED_FROM", 1 << 30)
     monkeypatch.setattr(many_bfs_search, "WORTH", 0)
     monkeypatch.setattr(place, "cores", lambda: THREADS)
-    monkeypatch.setattr(resident, "cores", lambda: THREADS)
-    monkeypatch.setattr(resident, "_devices", {})
+    monkeypatch.setattr(here, "cores", lambda: THREADS)
+    monkeypatch.setattr(here, "_devices", {})
     yield
     resident.release()
 

@@ -23,9 +23,8 @@ from ooc_graph.errors import (
 from ooc_graph.exchange.cluster import workers_of
 from ooc_graph.kernels.sssp_near_far_search import suits_near_far
 from ooc_graph.kernels.sssp_search import first_rows, survey
-from ooc_graph.session import choice
+from ooc_graph.session import choice, search_memory, search_ranks
 from ooc_graph.session import place as places
-from ooc_graph.session import search as searches
 from ooc_graph.session.cluster import local_cluster
 from ooc_graph.session.ways import SearchTask
 from ooc_graph.shards import plan
@@ -154,7 +153,7 @@ def test_a_graph_replaced_under_a_search_is_noticed(graph: og.Graph, tmp_path: P
     task = SearchTask(str(graph.path), graph.identity, "bfs", 1, str(tmp_path / "r.zarr"))
     og.build(og.Kronecker(12, edge_factor=4), graph.path, shards=8, overwrite=True)
     with pytest.raises(UsageError, match="was replaced since it was opened"):
-        searches._gather(task, [])
+        search_ranks.gather(task, [])
 
 
 def test_nothing_is_written_after_an_error_was_raised(tmp_path: Path, cluster: Client) -> None:
@@ -282,6 +281,6 @@ def test_rows_that_near_far_has_twice_are_counted_if_it_searches(
         assert (
             graph.head_share(first_rows(graph.rows)) == survey(shard.out_light, tuples).head_share
         )
-        copied = choice._copied_bytes(graph, "sssp")
+        copied = search_memory._copied_bytes(graph, "sssp")
         assert (copied > 0) == suits_near_far(shard.out_light, tuples)
         assert (copied > 0) != hubs

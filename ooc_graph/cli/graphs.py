@@ -122,7 +122,7 @@ def build(
 ) -> None:
     """Build a graph store from edge files; the last argument is the store."""
     from ooc_graph.session.api import build_with_report  # noqa: PLC0415
-    from ooc_graph.shards.build import BuildOptions  # noqa: PLC0415
+    from ooc_graph.shards.build_options import BuildOptions  # noqa: PLC0415
 
     *inputs, out = sources
     if not inputs:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.multiple_recursive import edge_powers, mrg_seed, mrg_skip, seed_arrays
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.kernels import cuda_kronecker
 from ooc_graph.kernels import kronecker as kernel
@@ -25,12 +25,9 @@ from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
 MAX_SCALE = 40
-EDGES_PER_STREAM_BITS = 64
-SKIP_BITS = 192
 EDGES_PER_THREAD = 1 << 15
 SEARCH_BLOCK_EDGES = 1 << 17
 
-State = tuple[int, ...]
 Degree = Callable[[IntArray], AnyArray] | AnyArray
 Float32Array = NDArray[np.float32]
 
@@ -220,9 +217,9 @@ class Kronecker:
             raise UsageError("source, target and weight must have one length")
         if min(source.dtype.itemsize, target.dtype.itemsize) < 8 and self.scale > 32:
             raise UsageError(f"ids of scale {self.scale} need 64-bit arrays")
-        seed, scramble = _seed_arrays(self.seeds)
+        seed, scramble = seed_arrays(self.seeds)
         if hasattr(source, "__cuda_array_interface__"):
-            constants = (seed, _edge_powers(), scramble)
+            constants = (seed, edge_powers(), scramble)
             cuda_kronecker.generate_into(start, self.scale, *constants, source, target, weight)
             return
         scratch = np.empty(kernel.SCRATCH_WORDS, np.uint64)
@@ -230,7 +227,7 @@ class Kronecker:
             int(start),  # one specialisation, whatever kind of integer comes
             self.scale,
             seed,
-            _edge_powers(),
+            edge_powers(),
             scramble,
             scratch,
             source,
@@ -322,64 +319,6 @@ class Kronecker:
     def _check_range(self, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= self.edges:
             raise UsageError(f"no edges {start} to {stop}: the graph has {self.edges}")
-
-
-def mrg_seed(seeds: Sequence[int]) -> State:
-    """State (z1, …, z5) of the random generator that two 64-bit user seeds stand for."""
-    first, second = seeds
-    low = (1 << 30) - 1
-    top = ((second >> 60) << 4) + (first >> 60)
-    parts = (first & low, (first >> 30) & low, second & low, (second >> 30) & low, top)
-    return tuple(part + 1 for part in parts)
-
-
-def mrg_skip(state: State, *, high: int = 0, middle: int = 0, low: int = 0) -> State:
-    """Move the random generator on by ``low + middle * 2**64 + high * 2**128`` steps."""
-    steps = low + (middle << EDGES_PER_STREAM_BITS) + (high << 2 * EDGES_PER_STREAM_BITS)
-    powers = _step_powers()
-    for bit in range(steps.bit_length()):
-        if (steps >> bit) & 1:
-            state = tuple(_inner(row, state) for row in powers[bit])
-    return state
-
-
-def scramble_constants(seeds: Sequence[int]) -> tuple[int, int]:
-    """Two 64-bit constants that the vertex scramble draws from the same generator."""
-    state = mrg_skip(mrg_seed(seeds), high=50, middle=7)
-    draws = [mrg_skip(state, low=step)[0] for step in range(1, 5)]
-    # The reference multiplies by 2**32 - 1; a shift by 32 was probably meant.
-    values = (draws[0] * 0xFFFFFFFF + draws[1], draws[2] * 0xFFFFFFFF + draws[3])
-    return values[0] % 2**64, values[1] % 2**64
-
-
-def _inner(row: Sequence[int], column: Sequence[int]) -> int:
-    return sum(a * b for a, b in zip(row, column, strict=True)) % kernel.MODULUS
-
-
-@cache
-def _step_powers() -> list[tuple[State, ...]]:
-    """Matrices of 1, 2, 4, … steps of the random generator."""
-    unit = [tuple(int(row == column) for column in range(5)) for row in range(4)]
-    power: tuple[State, ...] = ((kernel.FIRST_FACTOR, 0, 0, 0, kernel.LAST_FACTOR), *unit)
-    powers = []
-    for _ in range(SKIP_BITS):
-        powers.append(power)
-        columns = list(zip(*power, strict=True))
-        power = tuple(tuple(_inner(row, column) for column in columns) for row in power)
-    return powers
-
-
-@cache
-def _edge_powers() -> NDArray[np.uint64]:
-    """Matrices of 1, 2, 4, … edges, uint64 (63, 5, 5)."""
-    first = EDGES_PER_STREAM_BITS
-    return np.array(_step_powers()[first : first + 63], np.uint64)
-
-
-@cache
-def _seed_arrays(seeds: tuple[int, int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Seed state and scramble constants as the kernel wants them."""
-    return np.array(mrg_seed(seeds), np.uint64), np.array(scramble_constants(seeds), np.uint64)
 
 
 def _integer(name: str, value: Any) -> int:

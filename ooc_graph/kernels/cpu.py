@@ -11,9 +11,9 @@ from ooc_graph.kernels.bfs_rank import CpuBfsRank, CpuBfsShared
 from ooc_graph.kernels.bfs_search import CpuBfsSearch, into_rows, never_claimed, out_rows
 from ooc_graph.kernels.components_rank import CpuComponentsRank, CpuComponentsShared
 from ooc_graph.kernels.components_search import CpuComponentsSearch
+from ooc_graph.kernels.device_interface import SsspSearch
 from ooc_graph.kernels.edges_list import GroupedEdges
 from ooc_graph.kernels.edges_search import CpuEdgesBfs, CpuEdgesSssp
-from ooc_graph.kernels.interface import SsspSearch
 from ooc_graph.kernels.many_bfs_search import CpuManyBfs
 from ooc_graph.kernels.many_johnson import CpuJohnson
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch, suits_near_far

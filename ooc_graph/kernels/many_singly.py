@@ -9,7 +9,7 @@ the same.
 from __future__ import annotations
 
 from ooc_graph.kernels.bellman_ford import restore
-from ooc_graph.kernels.interface import SsspSearch
+from ooc_graph.kernels.device_interface import SsspSearch
 from ooc_graph.kernels.side_by_side import side_by_side
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.sssp_search import CpuSsspSearch

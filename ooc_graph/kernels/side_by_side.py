@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -18,29 +17,26 @@ def side_by_side(threads: int, count: int, do: Callable[[int, int], None]) -> No
     calls that they are in, and is raised. So they end, by CancelledError, if the calling thread's
     own work is given up.
     """
-    is_over, given_up = threading.Event(), event_here()
-    errors: list[BaseException] = []
+    # Not an Event, which an interrupt may leave closed for the threads that set it as well.
+    is_over, given_up = [False], event_here()
+
+    def end() -> None:
+        is_over[0] = True
 
     def work(thread: int) -> None:
-        try:
-            for place in range(thread, count, threads):
-                if is_over.is_set() or (given_up is not None and given_up.is_set()):
-                    return
-                do(thread, place)
-        except BaseException as error:  # noqa: BLE001 -- raised by the thread that waits
-            is_over.set()
-            errors.append(error)
+        for place in range(thread, count, threads):
+            if is_over[0] or (given_up is not None and given_up.is_set()):
+                return
+            do(thread, place)
 
-    members = Members(threads, "ooc-graph-side-by-side")
+    members, is_given = Members(threads, "ooc-graph-side-by-side"), False
     try:
         for thread in range(threads):
-            members.give(thread, partial(work, thread))
-    except BaseException:
-        is_over.set()
-        raise
+            members.give(thread, partial(work, thread), end)
+        is_given = True
     finally:
         # What the calls use is the caller's again.
-        members.wait(is_over.set)
+        errors = members.settle(end, at_once=not is_given)
         members.close()
     raise_first(errors)
     # What was left out is not to be taken for done.

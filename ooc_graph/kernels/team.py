@@ -164,33 +164,31 @@ class Team:
     ) -> None:
         if self._members is None:
             self._members = Members(self.threads - 1, "ooc-graph-team")
-        errors: list[BaseException] = []
 
         def give_up() -> None:
             control[ABORT] = 1
 
-        def run(thread: int) -> None:
-            try:
-                kernel(thread, self.threads, control, *args)
-            except BaseException as error:  # noqa: BLE001 -- raised by the caller's thread
-                give_up()
-                errors.append(error)
-
+        is_done = False
         try:
-            self._start(run)
+            self._start(give_up, kernel, control, args)
             kernel(0, self.threads, control, *args)
-        except BaseException:
-            give_up()
-            raise
+            is_done = True
         finally:
             # No thread is to use the arrays any more.
-            self._members.wait(give_up)
+            errors = self._members.settle(give_up, at_once=not is_done)
         raise_first(errors)
 
-    def _start(self, run: Callable[[int], None]) -> None:
+    def _start(
+        self,
+        give_up: Callable[[], None],
+        kernel: Callable[..., None],
+        control: IntArray,
+        args: tuple[object, ...],
+    ) -> None:
         assert self._members is not None
         for thread in range(1, self.threads):
-            self._members.give(thread - 1, partial(run, thread))
+            call = partial(kernel, thread, self.threads, control, *args)
+            self._members.give(thread - 1, call, give_up)
 
     def close(self) -> None:
         """End the threads."""

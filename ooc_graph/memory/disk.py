@@ -26,7 +26,7 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.packing import unit_length
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.moved import Meter, Moved
-from ooc_graph.threads import Members, raise_first
+from ooc_graph.threads import Members
 from ooc_graph.types import AnyArray, IntArray
 
 READERS = 4
@@ -220,7 +220,6 @@ class DiskUnits:
         self._slots = [np.full(column.units, -1, np.int32) for column in self._columns]
         self._threads = readers
         self._readers = Members(readers, "ooc-graph-reader")
-        self._errors: list[BaseException] = []
         self._got: list[int] = []
 
     @property
@@ -256,8 +255,7 @@ class DiskUnits:
         finally:
             # Nothing may be reading into the buffers when they are used again.
             with self._meter.waiting():
-                self._readers.wait()
-            self._errors.clear()
+                self._readers.settle()
 
     def _begin(self, batch: Sequence[IntArray], turn: int) -> None:
         """Have the batch's units read; `_finish` copies what is kept."""
@@ -282,7 +280,6 @@ class DiskUnits:
     def _finish(self, batch: Sequence[IntArray], turn: int) -> None:
         with self._meter.waiting():
             self._readers.wait()
-        raise_first(self._errors)
         self._moved.bytes += sum(self._got)
         for units, slots, buffer in zip(batch, self._slots, self._buffers[turn], strict=True):
             staged = buffer.reshape(-1, self.unit_bytes)
@@ -304,12 +301,9 @@ class DiskUnits:
 
     def _read(self, share: int, reads: Sequence[tuple[_Column, int, memoryview]]) -> None:
         """Read stretches of units one after the other, and note their bytes."""
-        try:
-            for column, unit, data in reads:
-                with self._meter.reading(len(data) // self.unit_bytes):
-                    self._got[share] += column.read(unit, data)
-        except BaseException as error:  # noqa: BLE001 -- raised by the thread that waits
-            self._errors.append(error)
+        for column, unit, data in reads:
+            with self._meter.reading(len(data) // self.unit_bytes):
+                self._got[share] += column.read(unit, data)
 
     def close(self) -> None:
         """End the threads."""

@@ -10,11 +10,11 @@ from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
-from ooc_graph.session.choice import Way, carry_out
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.place import Here, Place
-from ooc_graph.shards.build import BuildOptions, BuildReport
+from ooc_graph.session.way import Way, carry_out
 from ooc_graph.shards.build import build as build_on_cpu
+from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_into
 from ooc_graph.shards.cuda_plan import usable_bytes
 from ooc_graph.types import NoProgress, Progress

@@ -11,12 +11,13 @@ import numpy as np
 from ooc_graph.edges.arrays import ArraySource
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.session import resident
-from ooc_graph.session.api import build_with_report, check_edges
+from ooc_graph.session import here
+from ooc_graph.session.api import build_with_report
+from ooc_graph.session.api_validate import check_edges
 from ooc_graph.session.devices import CPU
 from ooc_graph.session.first_use import Part
 from ooc_graph.session.warmup import warm_part
-from ooc_graph.shards.build import BuildOptions
+from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
 
 
@@ -40,7 +41,7 @@ def compile_part(part: Part) -> None:
     elif part.job.startswith("check-"):
         check_pair(part.job.removeprefix("check-"), weighted)
     else:
-        warm_part(part, resident.device())
+        warm_part(part, here.device())
 
 
 def _build(weighted: bool) -> None:

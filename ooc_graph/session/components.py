@@ -15,10 +15,10 @@ from ooc_graph.answers.result import ComponentsResult, components_attributes
 from ooc_graph.kernels.components_interface import ComponentLabels
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.session import resident
+from ooc_graph.session import here, loading, resident
 from ooc_graph.session.choice import choose
 from ooc_graph.session.place import Place
-from ooc_graph.session.search import MakeRanks
+from ooc_graph.session.search_ranks import MakeRanks
 from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse.components import components as algorithm
@@ -81,7 +81,7 @@ def label_without_arcs(task: SearchTask) -> Labelled:
     """Where there are no arcs every vertex is its own component."""
     graph = resident.open_same(task.path, task.identity)
     none = ComponentLabels(np.empty(0, id_dtype(0)), 0.0, {})
-    return _deliver(task, resident.load_ids(graph), none.label, course_of(KERNEL, none))
+    return _deliver(task, loading.load_ids(graph), none.label, course_of(KERNEL, none))
 
 
 def label_whole(task: SearchTask) -> Labelled:
@@ -96,7 +96,7 @@ class MakeComponents(MakeRanks):
     """Makes a worker's coroutines; the shards it loads stay on the worker for the next search."""
 
     def _coroutines(self, graph: Graph, ranks: dict[int, Any]) -> tuple[dict[int, Any], Any]:
-        shared = resident.device().components_shared(graph.rows)
+        shared = here.device().components_shared(graph.rows)
         return {shard: algorithm(rank, shared) for shard, rank in ranks.items()}, shared
 
 
@@ -116,13 +116,13 @@ def _gather(task: SearchTask, courses: Sequence[Course]) -> Labelled:
     """Bring the parts together, in original order, in the partial store."""
     graph = resident.open_same(task.path, task.identity)
     labels = (np.load(task.parts / f"{shard}-label.npy") for shard in range(graph.shards))
-    return _deliver(task, resident.load_ids(graph), _whole(graph, labels), slowest(courses))
+    return _deliver(task, loading.load_ids(graph), _whole(graph, labels), slowest(courses))
 
 
 def _join(task: SearchTask, graph: Graph, parts: Sequence[ComponentLabels]) -> Labelled:
     course = slowest([course_of(KERNEL, part) for part in parts])
     label = _whole(graph, (part.label for part in parts))
-    return _deliver(task, resident.load_ids(graph), label, course)
+    return _deliver(task, loading.load_ids(graph), label, course)
 
 
 def _whole(graph: Graph, labels: Iterable[AnyArray]) -> AnyArray:

@@ -15,7 +15,7 @@ from ooc_graph.types import INT64_UNREACHED
 
 if TYPE_CHECKING:
     from ooc_graph.answers.scatter import Ids
-    from ooc_graph.session.resident import Searcher
+    from ooc_graph.session.loading import Searcher
 
 
 def search(held: Searcher, root: int) -> Written:

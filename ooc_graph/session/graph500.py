@@ -21,7 +21,7 @@ from ooc_graph.session.graph500_report import Outcome, leave_report
 from ooc_graph.session.graph500_run import Graph500Options, Run
 from ooc_graph.session.graph500_searches import refuse_few_keys, search_all, search_keys
 from ooc_graph.session.place import Place, place_for
-from ooc_graph.shards.build import BuildOptions, BuildReport
+from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Progress
 

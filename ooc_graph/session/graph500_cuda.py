@@ -13,7 +13,7 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda_modules import cuda, within_memory
 from ooc_graph.kernels.cuda_scatter import scatter
 from ooc_graph.session.graph500_run import BatchTask, Searched
-from ooc_graph.session.resident import Searcher
+from ooc_graph.session.loading import Searcher
 from ooc_graph.session.ways import Course, course_of
 from ooc_graph.types import IntArray
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator, largest_batch

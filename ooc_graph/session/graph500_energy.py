@@ -8,7 +8,7 @@ from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.session import graph500_cuda
 from ooc_graph.session.devices import CUDA
 from ooc_graph.session.graph500_run import BatchTask, Run, Searched
-from ooc_graph.session.search import run_search
+from ooc_graph.session.search_whole import run_search
 from ooc_graph.types import IntArray
 
 

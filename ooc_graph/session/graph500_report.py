@@ -28,7 +28,7 @@ from ooc_graph.report.records import append_record
 from ooc_graph.session.devices import CUDA, cuda_facts_here
 from ooc_graph.session.graph500_run import Run, Searched, moved_by
 from ooc_graph.session.tiers import describe_probe, probe_of
-from ooc_graph.shards.build import BuildReport
+from ooc_graph.shards.build_options import BuildReport
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray
 

@@ -16,10 +16,11 @@ from ooc_graph.report.data import Stage
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CPU
 from ooc_graph.session.edges_method import ROWS
+from ooc_graph.session.loading import Searcher
 from ooc_graph.session.place import Place
 from ooc_graph.session.search import KERNELS
 from ooc_graph.session.ways import Course
-from ooc_graph.shards.build import BuildOptions
+from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import Progress
 from ooc_graph.validate import Verdict
 
@@ -147,7 +148,7 @@ class BatchTask:
         """How it is searched."""
         return ROWS
 
-    def searcher(self) -> AbstractContextManager[resident.Searcher]:
+    def searcher(self) -> AbstractContextManager[Searcher]:
         """The graph on its device."""
         whom = self.path, self.identity, self.kernel, self.method, self.device
         return resident.searcher(*whom, self.budget_bytes, self.copies)

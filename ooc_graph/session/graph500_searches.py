@@ -17,18 +17,22 @@ from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
 from ooc_graph.memory.plan import describe
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.session import graph500_cuda, resident
-from ooc_graph.session.api import check_edges, validator_of
-from ooc_graph.session.choice import Way, carry_out, choose, on_cpu, resident_bytes
+from ooc_graph.session.api_validate import check_edges, validator_of
+from ooc_graph.session.choice import choose, on_cpu
 from ooc_graph.session.compile_parts import check_pair
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
 from ooc_graph.session.graph500_energy import measure as measure_energy
 from ooc_graph.session.graph500_run import BatchTask, Run, Searched, moved_by
+from ooc_graph.session.loading import Searcher
 from ooc_graph.session.machine import cores
 from ooc_graph.session.place import Place
 from ooc_graph.session.refused import has_less, with_less
-from ooc_graph.session.search import run_search, search
+from ooc_graph.session.search import search
+from ooc_graph.session.search_memory import resident_bytes
+from ooc_graph.session.search_whole import run_search
 from ooc_graph.session.tiers import describe_moved, plan_within
+from ooc_graph.session.way import Way, carry_out
 from ooc_graph.session.ways import Course
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray, NoProgress
@@ -245,7 +249,7 @@ def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
         ]
 
 
-def _answers(held: resident.Searcher, keys: IntArray, found: list[Searched]) -> Iterator[Any]:
+def _answers(held: Searcher, keys: IntArray, found: list[Searched]) -> Iterator[Any]:
     """Search as the answers are asked for; what is known of each goes to ``found``."""
     graph = held.graph
     vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)

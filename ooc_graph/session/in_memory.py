@@ -15,7 +15,7 @@ from ooc_graph.edges.opening import open_source
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.session import resident
 from ooc_graph.session.machine import cores, default_limit_bytes
-from ooc_graph.shards.build import BuildOptions
+from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.shards.in_memory import build_in_memory
 from ooc_graph.shards.load import Graph
 

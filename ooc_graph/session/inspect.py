@@ -14,10 +14,11 @@ from ooc_graph.memory.device_disk import describe_disk
 from ooc_graph.memory.device_plan import describe_device
 from ooc_graph.memory.plan import describe
 from ooc_graph.session import cuda_disk, cuda_tiers, rank_memory
-from ooc_graph.session.choice import choose, ranks_bytes, resident_bytes
+from ooc_graph.session.choice import choose
 from ooc_graph.session.devices import CPU, CudaLimits
 from ooc_graph.session.place import NO_LIMITS, Planned, PlannedCuda
 from ooc_graph.session.resident import ORDER_OF, cuda_bytes
+from ooc_graph.session.search_memory import ranks_bytes, resident_bytes
 from ooc_graph.session.tiers import KERNELS, plan_within
 from ooc_graph.shards.load import Graph
 

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.session import cuda_disk, cuda_tiers, resident, tiers
-from ooc_graph.session.choice import resident_bytes
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
+from ooc_graph.session.search_memory import resident_bytes
 from ooc_graph.session.ways import SearchTask
 from ooc_graph.shards.load import Graph
 

@@ -7,8 +7,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Timer
+from functools import partial
+from time import sleep
 from typing import Any
+
+from ooc_graph.threads import Members
 
 EXIT_TERMINATED = 143
 _AGAIN_S = 0.01
@@ -30,7 +33,11 @@ def exit_on_sigterm() -> Iterator[None]:
     ------
     SystemExit
         When SIGTERM comes.
+    MemoryError
+        The system starts no further thread.
     """
+    # Begun here: where a signal is dropped, a thread may be refused.
+    sender = Members(1, "ooc-graph-signals")
     handler, hook = signal.signal(signal.SIGTERM, _terminate), sys.unraisablehook
 
     def send_again(dropped: Any) -> None:
@@ -38,20 +45,29 @@ def exit_on_sigterm() -> Iterator[None]:
         if number is None:
             hook(dropped)
         else:
-            # Later, since here it would be dropped again.
-            Timer(_AGAIN_S, os.kill, (os.getpid(), number)).start()
+            sender.give(0, partial(_send, number))
 
     sys.unraisablehook = send_again
     try:
         yield
     finally:
-        sys.unraisablehook = hook
-        # None stands for a handler that Python knows nothing of, and cannot put back.
-        if handler is not None:
-            signal.signal(signal.SIGTERM, handler)
+        try:
+            # What is to be sent once more comes while there is who takes it.
+            sender.close()
+        finally:
+            sys.unraisablehook = hook
+            # None stands for a handler that Python knows nothing of, and cannot put back.
+            if handler is not None:
+                signal.signal(signal.SIGTERM, handler)
 
 
 _NUMBERS: dict[Any, int] = {Terminated: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}
+
+
+def _send(number: int) -> None:
+    # At once it would be dropped again.
+    sleep(_AGAIN_S)
+    os.kill(os.getpid(), number)
 
 
 def _terminate(*_: Any) -> None:

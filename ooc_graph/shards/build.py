@@ -8,26 +8,23 @@ process does all: if it is lost, the merge begins again in files.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial as bind
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
-from ooc_graph.errors import InputError, UsageError
+from ooc_graph.errors import InputError
 from ooc_graph.layout.commit import Partial, partial_store
-from ooc_graph.layout.manifest import Manifest
-from ooc_graph.layout.names import HUB, LIGHT, id_dtype, shards_for
+from ooc_graph.layout.names import LIGHT, id_dtype, shards_for
 from ooc_graph.shards import plan
 from ooc_graph.shards.attributes import store_attributes
-from ooc_graph.shards.compress import Packings, packings_of
+from ooc_graph.shards.build_options import BuildOptions, BuildReport
+from ooc_graph.shards.compress import Packings
 from ooc_graph.shards.degrees import Counted, count_ids, count_units
 from ooc_graph.shards.merge import MergeTask
 from ooc_graph.shards.pieces import PieceLostError, Pieces
@@ -42,109 +39,6 @@ from ooc_graph.threads import Threads
 from ooc_graph.types import Progress
 
 _STAGE_EDGES = 1 << 22
-
-
-@dataclass
-class BuildReport:
-    """What a build did; nothing of it is part of the store.
-
-    Parameters
-    ----------
-    stages
-        (name, start, stop) in seconds since the build began.
-    edges, arcs
-        Tuples read, and arcs stored in one row order.
-    read_s
-        Seconds of the first pass in which the source gave (a generator: made) all tuples once;
-        what several tasks took at the same time counts once.
-    manifest
-        The store's manifest.
-    run_bytes
-        Bytes that a device's build wrote to sorted runs and read back; 0 where it made none, and
-        of builds on the CPU.
-    """
-
-    stages: list[tuple[str, float, float]] = field(default_factory=list)
-    edges: int = 0
-    arcs: int = 0
-    read_s: float = 0.0
-    manifest: Manifest | None = None
-    run_bytes: int = 0
-    _begun: float = field(default_factory=perf_counter)
-
-    @contextmanager
-    def timed(self, name: str) -> Iterator[None]:
-        """Record a stage."""
-        start = perf_counter() - self._begun
-        yield
-        self.stages.append((name, start, perf_counter() - self._begun))
-
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds up to the end of the last stage."""
-        return self.stages[-1][2] if self.stages else 0.0
-
-
-MOST_SHARDS = 1 << 20
-"""More than the largest graph gets, and about as many as anybody's files are counted in."""
-
-
-@dataclass(frozen=True)
-class BuildOptions:
-    """What the caller may choose.
-
-    Parameters
-    ----------
-    rows
-        ``hub``, ``light``, ``both``, or None: both where there are weights, else hub.
-    shards
-        Number of virtual shards (a power of two), or None: by the size of the graph.
-    overwrite
-        Replace an existing store.
-    compress
-        Pack offsets, neighbours and integer weights into the bits that they need.
-
-    Raises
-    ------
-    UsageError
-        If the number of shards cannot be one.
-    """
-
-    rows: str | None = None
-    shards: int | None = None
-    overwrite: bool = False
-    compress: bool = False
-
-    def __post_init__(self) -> None:
-        if self.shards is None:
-            return
-        try:
-            shards = operator.index(self.shards)
-        except TypeError:
-            shards = 0
-        if shards < 1 or shards & (shards - 1):
-            raise UsageError(f"--shards {self.shards}: give a power of two")
-        if shards > MOST_SHARDS:
-            raise UsageError(f"--shards {self.shards}: give at most {MOST_SHARDS}")
-        # Python's own integer, whatever type it had.
-        object.__setattr__(self, "shards", shards)
-
-    def orders(self, weighted: bool) -> tuple[str, ...]:
-        """Row orders to store."""
-        wanted = self.rows or ("both" if weighted else HUB)
-        if wanted not in (HUB, LIGHT, "both"):
-            raise UsageError(f"--rows {wanted}: choose hub, light or both")
-        if not weighted and wanted != HUB:
-            raise UsageError(
-                f"--rows {wanted}: the input has no weights, only hub rows are possible"
-            )
-        return (HUB, LIGHT) if wanted == "both" else (wanted,)
-
-    def packings(
-        self, rows: int, arcs: int, weight_dtype: np.dtype[Any] | None, total: Tally
-    ) -> Packings:
-        """How columns are packed; parameters as of `packings_of`."""
-        return packings_of(rows, arcs, weight_dtype, total) if self.compress else {}
 
 
 def build(

@@ -31,7 +31,8 @@ from ooc_graph.kernels.cuda_store import (
 )
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import LIGHT, shards_for
-from ooc_graph.shards.build import Build, BuildOptions, BuildReport
+from ooc_graph.shards.build import Build
+from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.chunk_sink import ChunkSink
 from ooc_graph.shards.cuda_edges import (
     ID_BYTES,

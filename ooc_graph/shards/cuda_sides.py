@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ooc_graph.kernels.cuda_store import Numbering, RowMaker, ranges_of
 from ooc_graph.layout.commit import Partial
-from ooc_graph.shards.build import BuildReport
+from ooc_graph.shards.build_options import BuildReport
 from ooc_graph.shards.chunk_sink import ChunkSink
 from ooc_graph.shards.cuda_edges import DeviceEdges
 from ooc_graph.shards.cuda_layout import StoreLayout

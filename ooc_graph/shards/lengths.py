@@ -8,7 +8,7 @@ import numpy as np
 
 from ooc_graph.memory.device_plan import last_longer
 from ooc_graph.memory.plan import Lengths
-from ooc_graph.shards.load import Arrays
+from ooc_graph.shards.arrays import Arrays
 from ooc_graph.types import DEAL_BLOCK, Dealing, IntArray
 
 _STRETCH = 64 * DEAL_BLOCK

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ooc_graph.errors import NegativeWeightError, UnknownVertexError, UsageError
 from ooc_graph.kernels.rows import sort_rows
-from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import (
     HUB,
     IN,
@@ -24,39 +23,9 @@ from ooc_graph.layout.names import (
     rows_path,
 )
 from ooc_graph.layout.stored import Stored
-from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, IntArray, Rows, Shard
-
-Room = Callable[[int, np.dtype[Any]], AnyArray]
-"""Makes an array of so many elements of a type."""
-
-
-class Arrays(Protocol):
-    """Where the arrays of a graph are: `Stored`, or memory (`ooc_graph.shards.in_memory`)."""
-
-    @property
-    def path(self) -> Path:
-        """Folder of the store, or a name of the same form."""
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """Canonical attributes."""
-
-    @property
-    def identity(self) -> str:
-        """What no other graph has that can stand at this path."""
-
-    @property
-    def content_sha256(self) -> str:
-        """Hash over everything that the graph holds."""
-
-    def spec(self, array: str) -> ArraySpec:
-        """Length and dtype of an array."""
-
-    def chunk(self, spec: ArraySpec, index: int) -> AnyArray:
-        """Elements of one chunk."""
-
-    def read(self, array: str) -> AnyArray:
-        """Whole array in host memory."""
+from ooc_graph.shards.arrays import Arrays
+from ooc_graph.shards.row_loader import Room, RowLoader
+from ooc_graph.types import AnyArray, Dealing, IntArray, Rows, Shard
 
 
 @dataclass(frozen=True)
@@ -343,82 +312,11 @@ class Graph:
 
     def _side(self, side: str, order: str, shard: int | None, room: Room | None) -> Rows:
         kept = self._kept(order)
-        rows = self._rows(side, kept, order, shard, room)
+        loader = RowLoader(self.stored, self.rows, self.shards, room)
+        rows = loader.load(side, kept, order, shard)
         return rows if kept == order else self._by_id(rows)
 
     def _by_id(self, rows: Rows) -> Rows:
         """Order loaded rows by id, where only light ones are there and BFS wants them."""
         sort_rows(rows.offsets.astype(np.int64), rows.neighbors, np.empty(0, np.uint32))
         return rows
-
-    def _rows(
-        self, side: str, stored_order: str, order: str, shard: int | None, room: Room | None
-    ) -> Rows:
-        names = ["neighbors", *(["weights"] if order == LIGHT else [])]
-        if shard is not None or self.shards == 1:
-            group = rows_path(shard or 0, side, stored_order)
-            columns = [self._column(f"{group}/{name}", room) for name in names]
-            return Rows(self.stored.read(f"{group}/offsets"), *columns)
-        groups = [rows_path(number, side, stored_order) for number in range(self.shards)]
-        local = self._local_offsets(side, stored_order)
-        offsets = _global_offsets(local, self.rows)
-        columns = [
-            self._interleave([f"{group}/{name}" for group in groups], local, offsets, room)
-            for name in names
-        ]
-        return Rows(offsets.astype(np.uint64), *columns)
-
-    def _local_offsets(self, side: str, stored_order: str) -> list[IntArray]:
-        groups = (rows_path(number, side, stored_order) for number in range(self.shards))
-        return [self.stored.read(f"{group}/offsets").astype(np.int64) for group in groups]
-
-    def _column(self, array: str, room: Room | None) -> AnyArray:
-        """One column of a shard."""
-        if room is None:
-            return self.stored.read(array)
-        spec = self.stored.spec(array)
-        whole = room(spec.length, spec.dtype)
-        for index in range(spec.chunks):
-            whole[slice(*spec.bounds(index))] = self.stored.chunk(spec, index)
-        return whole
-
-    def _interleave(
-        self,
-        arrays: Sequence[str],
-        local: Sequence[IntArray],
-        offsets: IntArray,
-        room: Room | None,
-    ) -> AnyArray:
-        """One column of all shards in global row order, chunk by chunk."""
-        specs = [self.stored.spec(array) for array in arrays]
-        whole = (room or np.empty)(int(offsets[-1]), specs[0].dtype)
-        for shard, spec in enumerate(specs):
-            starts = local[shard][:-1:DEAL_BLOCK]
-            target = offsets[:-1][shard * DEAL_BLOCK :: len(specs) * DEAL_BLOCK]
-            for index in range(spec.chunks):
-                _place(self.stored.chunk(spec, index), spec.bounds(index)[0], starts, target, whole)
-        return whole
-
-
-def _global_offsets(local: Sequence[IntArray], rows: int) -> IntArray:
-    lengths = np.empty(rows, np.int64)
-    for shard, offsets in enumerate(local):
-        dealing = Dealing(rows, len(local), shard)
-        lengths[dealing.owned()] = np.diff(offsets)
-    offsets = np.zeros(rows + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
-
-
-def _place(
-    chunk: AnyArray, first: int, starts: IntArray, target: IntArray, whole: AnyArray
-) -> None:
-    """Copy a chunk's stretches of dealing blocks to where the blocks stand in global order."""
-    stop = first + len(chunk)
-    block = max(0, int(np.searchsorted(starts, first, "right")) - 1)
-    position = first
-    while position < stop:
-        until = stop if block + 1 == len(starts) else min(stop, int(starts[block + 1]))
-        place = int(target[block]) + position - int(starts[block])
-        whole[place : place + until - position] = chunk[position - first : until - first]
-        position, block = until, block + 1

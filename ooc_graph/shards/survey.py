@@ -6,7 +6,8 @@ import numpy as np
 
 from ooc_graph.kernels.sssp_search import sampled_rows, survey_of
 from ooc_graph.layout.names import LIGHT, OUT, rows_path
-from ooc_graph.shards.load import Arrays, Graph
+from ooc_graph.shards.arrays import Arrays
+from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray, Dealing, IntArray, owner_of
 
 MOST_SURVEYED = 64

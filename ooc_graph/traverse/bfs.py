@@ -10,13 +10,8 @@ References
 from __future__ import annotations
 
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
-from ooc_graph.kernels.interface import (
-    PUSH,
-    BfsRank,
-    BfsShared,
-    BfsTree,
-    choose_direction,
-)
+from ooc_graph.kernels.device_interface import BfsRank, BfsShared
+from ooc_graph.kernels.interface import PUSH, BfsTree, choose_direction
 
 
 def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:

@@ -9,9 +9,8 @@ that neither depends on the order of relaxations.
 from __future__ import annotations
 
 from ooc_graph.exchange.interface import Share, Superstep, World
+from ooc_graph.kernels.device_interface import SsspRank, SsspShared
 from ooc_graph.kernels.interface import (
-    SsspRank,
-    SsspShared,
     SsspTree,
     adapt_step,
     finish_by_push,

@@ -52,7 +52,7 @@ from ooc_graph.memory.device_disk_sssp_plan import DiskSsspPlan
 from ooc_graph.memory.plan import HeadRule
 from ooc_graph.session import cuda_disk
 from ooc_graph.shards import cuda_sides
-from ooc_graph.shards.build import BuildOptions
+from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.shards.cuda_build import build_on_device
 from ooc_graph.shards.device_tiers import load_device_bfs
 from ooc_graph.shards.device_tiers_sssp import load_device_sssp

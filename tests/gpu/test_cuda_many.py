@@ -20,7 +20,7 @@ from ooc_graph.kernels.cuda_pinned import pinned_buffer
 from ooc_graph.kernels.many_johnson import CpuJohnson
 from ooc_graph.kernels.team import Team
 from ooc_graph.layout import metadata
-from ooc_graph.session import resident
+from ooc_graph.session import here, resident
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import graph, light_sides
 from tests.gpu.graphs import GRAPHS
@@ -325,8 +325,8 @@ def columns(result: Any) -> dict[str, bytes]:
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Devices that searches ask for."""
     found: list[str] = []
-    plain = resident.device
-    monkeypatch.setattr(resident, "device", lambda name="cpu": found.append(name) or plain(name))
+    plain = here.device
+    monkeypatch.setattr(here, "device", lambda name="cpu": found.append(name) or plain(name))
     resident.release()
     yield found
     resident.release()

@@ -16,7 +16,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.kernels import cuda_modules
-from ooc_graph.session import cuda_disk, cuda_tiers, resident
+from ooc_graph.session import cuda_disk, cuda_tiers, here, resident
 from ooc_graph.session.cluster import local_cluster, local_cuda_cluster
 from ooc_graph.types import NoProgress
 
@@ -107,8 +107,8 @@ def test_same_bytes_as_the_cpu(case: Case, kernel: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_auto_takes_the_device(case: Case, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    plain = resident.device
-    monkeypatch.setattr(resident, "device", lambda name="cpu": asked.append(name) or plain(name))
+    plain = here.device
+    monkeypatch.setattr(here, "device", lambda name="cpu": asked.append(name) or plain(name))
     resident.release()
     search(kernel)(case.graph, case.roots[0])
     assert "cuda" in asked

@@ -34,7 +34,7 @@ from ooc_graph.errors import (
 )
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.shards import cuda_build, cuda_sides, cuda_tables, renumber
-from ooc_graph.shards.build import BuildOptions, BuildReport
+from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_on_device
 from ooc_graph.shards.cuda_plan import DevicePlan
 from ooc_graph.shards.plan import BuildBudget

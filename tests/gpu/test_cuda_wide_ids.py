@@ -22,9 +22,9 @@ from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_device import CudaDevice
 from ooc_graph.kernels.interface import BfsTree, SsspTree
 from ooc_graph.layout import names
-from ooc_graph.session import rank_memory, resident
+from ooc_graph.session import here, rank_memory, resident
 from ooc_graph.session.cluster import local_cluster
-from ooc_graph.session.search import MakeRanks
+from ooc_graph.session.search_ranks import MakeRanks
 from ooc_graph.shards import cuda_plan
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
@@ -204,8 +204,8 @@ def test_searches_of_a_store(
     right = [columns(search(narrow, root, device="cpu")) for root in roots]
     monkeypatch.setattr(names, "WIDE_VERTICES", 0)
     asked = []
-    plain = resident.device
-    monkeypatch.setattr(resident, "device", lambda name="cpu": asked.append(name) or plain(name))
+    plain = here.device
+    monkeypatch.setattr(here, "device", lambda name="cpu": asked.append(name) or plain(name))
     for root, expected in zip(roots, right, strict=True):
         assert columns(search(graph, root)) == expected
         assert columns(search(graph, root, device="cuda", exchange="local")) == expected

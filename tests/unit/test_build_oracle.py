@@ -23,7 +23,8 @@ from ooc_graph.errors import InputError, UsageError
 from ooc_graph.layout import names
 from ooc_graph.layout.stored import Stored
 from ooc_graph.shards import degrees, plan, runs, staged, weave
-from ooc_graph.shards.build import BuildOptions, BuildReport, build
+from ooc_graph.shards.build import build
+from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import EdgeBlock, NoProgress
 

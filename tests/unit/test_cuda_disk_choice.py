@@ -22,7 +22,18 @@ from ooc_graph.memory.device_disk_plan import DiskDevicePlan, least_disk_plan, p
 from ooc_graph.memory.device_plan import COLUMNS, DeviceFacts
 from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import Lengths
-from ooc_graph.session import choice, cuda_disk, cuda_tiers, rank_memory, refused, resident, search
+from ooc_graph.session import (
+    choice,
+    cuda_disk,
+    cuda_tiers,
+    here,
+    loading,
+    rank_memory,
+    refused,
+    resident,
+    search,
+    search_whole,
+)
 from ooc_graph.session.devices import CudaLimits
 from ooc_graph.session.machine import parse_bytes
 from ooc_graph.session.place import PlannedCuda
@@ -233,7 +244,7 @@ def test_only_without_ranks_a_refused_search_goes_to_the_store(
 
 def test_the_search_before_is_taken_again(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     small = resident.cuda_bytes(graph, "bfs") - 1
-    monkeypatch.setattr(resident, "_number_of", lambda _: "0")
+    monkeypatch.setattr(here, "number_of", lambda _: "0")
     whom = str(graph.path), graph.identity, "bfs", "rows", "cuda", "0"
     monkeypatch.setattr(resident, "_held", {(*whom, (small, True, False, 5000)): None})
     assert resident.held_in_store(graph, "bfs") == (small, 5000)
@@ -259,7 +270,7 @@ def test_refused_memory_goes_to_the_store(graph: og.Graph, monkeypatch: pytest.M
         tried.append((task.budget_bytes, task.host_bytes))
         raise MemoryBudgetError("refused")
 
-    monkeypatch.setattr(search, "_search_held", refuse)
+    monkeypatch.setattr(search_whole, "_search_held", refuse)
     task = SearchTask(str(graph.path), graph.identity, "bfs", 0, None, device="cuda")
     pinned = whole // 8 * 7
     cases = [
@@ -273,7 +284,7 @@ def test_refused_memory_goes_to_the_store(graph: og.Graph, monkeypatch: pytest.M
     for asked, expected in cases:
         tried.clear()
         with pytest.raises(MemoryBudgetError, match="refused"):
-            search.search_whole(asked)
+            search_whole.search_whole(asked)
         assert tried == expected
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least // 2, 9 * whole))
     less, note = refused.in_store(replace(task, budget_bytes=whole))
@@ -336,16 +347,16 @@ def test_memory_that_others_have_makes_the_budget_smaller(
         budgets.append((device_bytes, host_bytes))
 
     monkeypatch.setattr(cuda_disk, "load_within", load)
-    monkeypatch.setattr(resident, "device", lambda _: None)
+    monkeypatch.setattr(here, "device", lambda _: None)
     for named in (False, True):
         beside = cuda_disk.answer_device_bytes(graph) if named else 0
         for free in (least - 1, least, 3 * least):
             monkeypatch.setattr(cuda_modules, "device_bytes", lambda n=free + beside: (n, 9 * n))
             if free < least:
                 with pytest.raises(DeviceBusyError, match=f"needs {least + beside:,} bytes"):
-                    resident._load_in_store(graph, "bfs", 2 * least, 7, named=named)
+                    loading._load_in_store(graph, "bfs", 2 * least, 7, named=named)
             else:
-                resident._load_in_store(graph, "bfs", 2 * least, 7, named=named)
+                loading._load_in_store(graph, "bfs", 2 * least, 7, named=named)
     assert budgets == [(least, 7), (2 * least, 7)] * 2
 
 

@@ -22,7 +22,7 @@ from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import DiskFullError, InputError
 from ooc_graph.layout import blocks
 from ooc_graph.shards import cuda_runs, cuda_sides, run_reader
-from ooc_graph.shards.build import BuildOptions, BuildReport
+from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_on_device
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.range_runs import RangeRuns

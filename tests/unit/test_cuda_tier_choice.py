@@ -22,10 +22,13 @@ from ooc_graph.session import (
     cuda_disk,
     cuda_tiers,
     devices,
+    here,
+    loading,
     rank_memory,
     refused,
     resident,
     search,
+    search_whole,
 )
 from ooc_graph.session.devices import CudaLimits
 from ooc_graph.session.graph500_run import BatchTask
@@ -113,7 +116,7 @@ def test_rows_that_are_pinned_already_need_no_free_memory(
         tight.is_limited = limited
         return choice.choose(graph, kernel, tight, pinned=may_pin, on_device=on_device)
 
-    monkeypatch.setattr(resident, "_number_of", lambda _: "0")
+    monkeypatch.setattr(here, "number_of", lambda _: "0")
     key = (str(graph.path), graph.identity, kernel, "rows", "cuda", "1", (small, True, False, None))
     monkeypatch.setattr(resident, "_held", {key: None})
     with pytest.raises(MemoryBudgetError, match="may be used"):
@@ -325,14 +328,14 @@ def test_names_are_held_only_for_answers_on_the_device(
         raise LookupError
 
     monkeypatch.setattr(cuda_tiers, "search_within", search_within)
-    monkeypatch.setattr(resident, "device", lambda _: None)
-    monkeypatch.setattr(resident, "_number_of", lambda _: "0")
-    monkeypatch.setattr(resident, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(here, "device", lambda _: None)
+    monkeypatch.setattr(here, "number_of", lambda _: "0")
+    monkeypatch.setattr(loading, "PinnedRoom", lambda _: np.empty)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
     whom = str(graph.path), graph.identity, kernel, 0, None
     task = SearchTask(*whom, device="cuda", arrays=arrays, budget_bytes=1 << 30)
     with pytest.raises(LookupError):
-        search._search_held(task)
+        search_whole._search_held(task)
     (names,) = held
     if arrays == "numpy":
         assert names is None
@@ -357,17 +360,17 @@ def test_memory_that_others_have_makes_the_budget_smaller(
         return None, None
 
     monkeypatch.setattr(cuda_tiers, "search_within", search_within)
-    monkeypatch.setattr(resident, "device", lambda _: None)
-    monkeypatch.setattr(resident, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(here, "device", lambda _: None)
+    monkeypatch.setattr(loading, "PinnedRoom", lambda _: np.empty)
     for free in (least - 1, least, 3 * least):
         there = free + beside
         monkeypatch.setattr(cuda_modules, "device_bytes", lambda n=there: (n, 4 * n))
         if free < least:
             needed = f"needs {least + beside:,} bytes of device memory"
             with pytest.raises(DeviceBusyError, match=needed):
-                resident._load_on_cuda(graph, kernel, 2 * least, named=named)
+                loading._load_on_cuda(graph, kernel, 2 * least, named=named)
         else:
-            resident._load_on_cuda(graph, kernel, 2 * least, named=named)
+            loading._load_on_cuda(graph, kernel, 2 * least, named=named)
     assert budgets == [least, 2 * least]
 
 
@@ -414,13 +417,13 @@ def test_the_limit_of_pinned_memory_holds_on_the_way_down(
         tried.append(task)
         raise MemoryBudgetError("refused")
 
-    monkeypatch.setattr(search, "_search_held", refuse)
-    monkeypatch.setattr(search, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
+    monkeypatch.setattr(search_whole, "_search_held", refuse)
+    monkeypatch.setattr(search_whole, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
     task = SearchTask(str(graph.path), graph.identity, kernel, 0, None, device="cuda")
     for limit, times in ((needed - 1, 1), (needed, 2), (None, 2)):
         tried.clear()
         with pytest.raises(MemoryBudgetError, match="refused"):
-            search.search_whole(replace(task, pinned_bytes=limit))
+            search_whole.search_whole(replace(task, pinned_bytes=limit))
         assert [one.budget_bytes for one in tried] == [0, 1000][:times]
 
 
@@ -438,15 +441,15 @@ def test_a_device_that_others_use_in_part_has_rows_pinned(
             raise error
         return Written(Course(0.0, ()))
 
-    monkeypatch.setattr(resident, "_number_of", lambda _: "0")
-    monkeypatch.setattr(search, "_search_held", search_held)
-    monkeypatch.setattr(search, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
+    monkeypatch.setattr(here, "number_of", lambda _: "0")
+    monkeypatch.setattr(search_whole, "_search_held", search_held)
+    monkeypatch.setattr(search_whole, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
     task = SearchTask(str(graph.path), graph.identity, kernel, 0, None, device="cuda")
     errors[False] = DeviceBusyError("others use the rest")
     with pytest.raises(DeviceBusyError, match="others use the rest"):
-        search.search_whole(task)
+        search_whole.search_whole(task)
     asked = replace(task, pins_if_busy=True)
-    assert search.search_whole(asked).notes == ("others have memory of the device: less",)
+    assert search_whole.search_whole(asked).notes == ("others have memory of the device: less",)
     assert tried == [0, 0, 1000]
     # What pinning lacks is no reason to say that another device would be needed.
     for error, said in (
@@ -455,10 +458,10 @@ def test_a_device_that_others_use_in_part_has_rows_pinned(
     ):
         errors[True] = error
         with pytest.raises(DeviceBusyError, match=said):
-            search.search_whole(asked)
+            search_whole.search_whole(asked)
     needed = graph.arcs * (4 if kernel == "bfs" else 8)
     with pytest.raises(DeviceBusyError, match="others use the rest"):
-        search.search_whole(replace(asked, pinned_bytes=needed - 1))
+        search_whole.search_whole(replace(asked, pinned_bytes=needed - 1))
     assert tried == [0, 0, 1000] + [0, 1000] * 2 + [0]
 
 
@@ -486,23 +489,23 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
     loaded: list[int] = []
 
     def load(*arguments: object) -> object:
-        budget_bytes = arguments[5]
+        budget_bytes = arguments[4]
         assert isinstance(budget_bytes, int)
         loaded.append(budget_bytes)
         if not budget_bytes:
             raise MemoryBudgetError("refused")
         return SimpleNamespace(pinned=None, moved=None, search=None, ids=None)
 
-    monkeypatch.setattr(resident, "_load", load)
-    monkeypatch.setattr(resident, "_number_of", lambda _: "0")
-    monkeypatch.setattr(search, "run_search", lambda *_: (None, Course(0.0, ())))
-    monkeypatch.setattr(search, "_written", lambda *_: Written(Course(0.0, ())))
-    monkeypatch.setattr(search, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
+    monkeypatch.setattr(loading, "load", load)
+    monkeypatch.setattr(here, "number_of", lambda _: "0")
+    monkeypatch.setattr(search_whole, "run_search", lambda *_: (None, Course(0.0, ())))
+    monkeypatch.setattr(search_whole, "written_of", lambda *_: Written(Course(0.0, ())))
+    monkeypatch.setattr(search_whole, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
     resident.release()
     whom = str(graph.path), graph.identity, "bfs"
     task = SearchTask(*whom, 0, None, device="cuda")
-    assert search.search_whole(task).notes == ("less",)
-    assert search.search_whole(task).notes == ()
+    assert search_whole.search_whole(task).notes == ("less",)
+    assert search_whole.search_whole(task).notes == ()
     assert loaded == [0, 1000]
     # It is held as what was asked for, where that fits the device, whatever is free in the host.
     whole = resident.cuda_bytes(graph, "bfs")
@@ -511,15 +514,15 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
     assert choice.choose(graph, "bfs", tight, pinned=True) == choice.Way("cuda", "one")
     # But not where so much must not be pinned, nor for Graph500.
     for other in (
-        lambda: search.search_whole(replace(task, pinned_bytes=1)),
+        lambda: search_whole.search_whole(replace(task, pinned_bytes=1)),
         lambda: BatchTask(*whom, og.Kronecker(13), True, "cuda").searcher().__enter__(),
     ):
         with pytest.raises(MemoryBudgetError, match="refused"):
             other()
         resident.release()
-        search.search_whole(task)
+        search_whole.search_whole(task)
     resident.release()
-    search.search_whole(task)
+    search_whole.search_whole(task)
     assert loaded == [0, 1000] + [0, 0, 1000] * 2 + [0, 1000]
     resident.release()
 

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ooc_graph.edges.kronecker import Kronecker, mrg_seed, mrg_skip, scramble_constants
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.edges.multiple_recursive import mrg_seed, mrg_skip, scramble_constants
 from ooc_graph.errors import UsageError
 from tests.shared_data import need_shared
 

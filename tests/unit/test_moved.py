@@ -258,3 +258,24 @@ def test_a_probe_says_what_it_is_worth(tmp_path: Path) -> None:
     empty = probe_disk(tmp_path)
     assert (empty.bytes, empty.bytes_s) == (0, None)
     assert tiers.describe_probe(empty, 1.0)[list(facts)[-1]] is None
+
+
+class Odd(BaseException):
+    pass
+
+
+def test_whatever_a_reader_raises_reaches_the_search_and_ends_no_reader(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(number: int) -> None:
+        if number == 1:
+            raise Odd
+
+    clock = Clock()
+    units = units_of(store, Meter(clock))
+    with slow_reads(monkeypatch, clock, fail), pytest.raises(Odd):
+        for _ in units.stage(batches()):
+            pass
+    firsts = [int(staged[0]) for (staged,) in units.stage(batches())]
+    assert firsts == [unit[0] * UNIT // 4 for unit in BATCHES]
+    units.close()

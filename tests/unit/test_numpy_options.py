@@ -11,7 +11,7 @@ from ooc_graph.answers.pairs import Asked
 from ooc_graph.edges.opening import open_source
 from ooc_graph.edges.options import read_options
 from ooc_graph.errors import UsageError
-from ooc_graph.shards.build import BuildOptions
+from ooc_graph.shards.build_options import BuildOptions
 
 
 def test_how_edges_are_read_is_said_in_pythons_own_values() -> None:

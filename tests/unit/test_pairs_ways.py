@@ -24,7 +24,7 @@ from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_many import part_dtype
 from ooc_graph.memory.device_plan import least_plan
-from ooc_graph.session import cuda_tiers, devices, pairs_memory, pairs_plan, resident
+from ooc_graph.session import cuda_tiers, devices, here, loading, pairs_memory, pairs_plan, resident
 from ooc_graph.session.devices import AUTO, CUDA, CudaLimits, Device
 from ooc_graph.session.pairs_ways import PairsWay, ways_for
 from ooc_graph.session.place import Here
@@ -182,12 +182,12 @@ CPU = CpuDevice(1)
 
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[MadeUp]:
-    made_up, plain = MadeUp(), resident.device
+    made_up, plain = MadeUp(), here.device
     monkeypatch.setattr(devices, "cuda_memory_here", lambda: GIB)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (GIB, GIB))
-    monkeypatch.setattr(resident, "device", lambda n="cpu": made_up if n == CUDA else plain(n))
-    monkeypatch.setattr(resident, "_number_of", lambda _: "0")
-    monkeypatch.setattr(resident, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(here, "device", lambda n="cpu": made_up if n == CUDA else plain(n))
+    monkeypatch.setattr(here, "number_of", lambda _: "0")
+    monkeypatch.setattr(loading, "PinnedRoom", lambda _: np.empty)
     monkeypatch.setattr(cuda_tiers, "search_within", made_up.search_within)
     resident.release()
     yield made_up

@@ -19,8 +19,12 @@ def test_every_place_is_done_once(threads):
     assert sorted(done) == [(True, place) for place in range(20)]
 
 
+class Odd(BaseException):
+    pass
+
+
 @pytest.mark.parametrize("failing", [0, 1])
-@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, Odd])
 def test_an_error_ends_all_threads_after_the_calls_that_they_are_in(error, failing):
     done, is_begun = [], threading.Event()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+import threading
 
 import pytest
 
@@ -13,11 +14,11 @@ from tests.command_line import script
 
 # A signal inside a callback of the garbage collector; Dask has such callbacks.
 CHILD = """
-import gc, os, signal, sys, time
+import gc, os, signal, sys, threading, time
 import ooc_graph as og
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it was ignored
-number, cleaned = int(sys.argv[1]), False
+number, how = int(sys.argv[1]), sys.argv[2]
 
 def collecting(phase, info):
     gc.callbacks.remove(collecting)
@@ -25,10 +26,12 @@ def collecting(phase, info):
 
 try:
     with og.exit_on_sigterm():
+        if how == "where no thread is started":
+            threading.stack_size(1 << 46)  # no address space has room for it
         gc.callbacks.append(collecting)
-        gc.collect()
+        gc.collect(0)
         # In one long sleep Python may begin it with the signal noted already, and end it first.
-        for _ in range(6000):
+        for _ in range(0 if how == "at the end" else 6000):
             time.sleep(0.01)
 finally:
     print("cleaned up")
@@ -36,8 +39,9 @@ finally:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_inside_a_callback_is_not_lost(number: signal.Signals) -> None:
-    ended = script("-c", CHILD, int(number))
+@pytest.mark.parametrize("how", ["", "where no thread is started", "at the end"])
+def test_a_signal_inside_a_callback_is_not_lost(number: signal.Signals, how: str) -> None:
+    ended = script("-c", CHILD, int(number), how)
     assert ended.out == "cleaned up\n"
     if number == signal.SIGTERM:
         assert (ended.code, ended.err) == (143, "")
@@ -70,3 +74,4 @@ def test_sigterm_ends_the_context() -> None:
     with pytest.raises(SystemExit) as ended, og.exit_on_sigterm():
         signal.raise_signal(signal.SIGTERM)
     assert ended.value.code == 143
+    assert not [t for t in threading.enumerate() if t.name.startswith("ooc-graph-signals")]

@@ -51,8 +51,12 @@ def test_atomics(dtype):
     assert bits[0] == 2**10 - 1
 
 
+class Odd(BaseException):
+    pass
+
+
 @pytest.mark.parametrize("culprit", [0, 1, 2])
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, Odd])
 def test_a_failing_thread_frees_the_others(culprit, error):
     team, left = Team(3), []
 

@@ -16,10 +16,10 @@ import ooc_graph as og
 from ooc_graph.answers import scatter
 from ooc_graph.kernels import bfs_search, sssp_search, tier_bfs_search, tier_rows, tier_sssp_search
 from ooc_graph.memory import disk, plan
-from ooc_graph.session import choice, graph500_searches, resident
+from ooc_graph.session import choice, graph500_searches, resident, search_memory
 from ooc_graph.session.graph500 import graph500
 from ooc_graph.session.graph500_run import Graph500Options
-from ooc_graph.session.search import search_whole
+from ooc_graph.session.search_whole import search_whole
 from ooc_graph.session.ways import SearchTask
 from ooc_graph.shards import load, tiers
 from ooc_graph.shards.load import Graph
@@ -118,7 +118,7 @@ def test_graph500_goes_on_with_arcs_in_the_store(why, tmp_path, monkeypatch):
     """Validated, with what was held and read in the report and the record."""
     small = og.build(og.Kronecker(10), tmp_path / "small.zarr")
     row_bytes = 1 << 20
-    monkeypatch.setattr(choice, "_STATE_BYTES", dict.fromkeys(KERNELS, row_bytes))
+    monkeypatch.setattr(search_memory, "_STATE_BYTES", dict.fromkeys(KERNELS, row_bytes))
     monkeypatch.setattr(plan, "rules", lambda _: iter([plan.HeadRule(1)]))
     limit, said = None, Said()
     if why == "limit":

@@ -29,7 +29,7 @@ from ooc_graph.memory.plan import (
     plan_disk,
     rules,
 )
-from ooc_graph.session import choice, place, resident
+from ooc_graph.session import choice, here, loading, place, resident
 from ooc_graph.session import tiers as session_tiers
 from ooc_graph.session.warmup import TIERS, warm
 from ooc_graph.shards import tiers
@@ -428,7 +428,7 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:
     source = int(graph.original_of()[9])
     getattr(og, kernel)(graph, source, device="cpu")
     # What compiles kernels takes memory of its own.
-    warm(kernel, graph, resident.device(), variant=TIERS)
+    warm(kernel, graph, here.device(), variant=TIERS)
     least, whole = least_of(graph, kernel), graph.resident_bytes(resident.ORDER_OF[kernel])
     for budget in (least, (least + whole) // 2):
         session_tiers.known_facts.forget()
@@ -451,8 +451,8 @@ def test_what_is_held_serves_again_though_less_is_free(kronecker, monkeypatch):
     source = int(graph.original_of()[9])
     whole = choice.resident_bytes(graph, "bfs")
     loads = []
-    load = resident._load
-    monkeypatch.setattr(resident, "_load", lambda *given: loads.append(given) or load(*given))
+    load = loading.load
+    monkeypatch.setattr(loading, "load", lambda *given: loads.append(given) or load(*given))
     for free, kept in ((whole, whole - 1), (whole - 1, whole // 2)):
         resident.release()
         monkeypatch.setattr(place, "default_limit_bytes", lambda free=free: free)
@@ -465,7 +465,7 @@ def test_what_is_held_serves_again_though_less_is_free(kronecker, monkeypatch):
         assert found.parent.tobytes() == wanted
     answer = 20 * graph.vertices
     given_limit = limit - answer
-    assert [given[5] for given in loads] == [0, given_limit, whole - 1 - answer, given_limit]
+    assert [given[4] for given in loads] == [0, given_limit, whole - 1 - answer, given_limit]
 
 
 def test_a_graph_that_memory_does_not_hold_whole_after_all(kronecker, monkeypatch):

@@ -1,0 +1,116 @@
+"""Rows of a graph in host memory: those of one shard, or of all in global order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.layout.names import LIGHT, rows_path
+from ooc_graph.shards.arrays import Arrays
+from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, IntArray, Rows
+
+Room = Callable[[int, np.dtype[Any]], AnyArray]
+"""Makes an array of so many elements of a type."""
+
+
+@dataclass(frozen=True)
+class RowLoader:
+    """Brings rows of a graph into host memory, every chunk checked.
+
+    Parameters
+    ----------
+    stored
+        The graph's arrays.
+    rows, shards
+        Numbers of the graph.
+    room
+        Makes the arrays of neighbours and weights, which are filled chunk by chunk; None: ordinary
+        memory.
+    """
+
+    stored: Arrays
+    rows: int
+    shards: int
+    room: Room | None = None
+
+    def load(self, side: str, stored_order: str, order: str, shard: int | None) -> Rows:
+        """Rows of one side, as a search of ``order`` wants them but for the order itself.
+
+        Parameters
+        ----------
+        side
+            ``out`` or ``in``.
+        stored_order
+            ``hub`` or ``light``, which the graph has.
+        order
+            With weights if it is ``light``.
+        shard
+            One shard, or None for all in global order.
+        """
+        names = ["neighbors", *(["weights"] if order == LIGHT else [])]
+        if shard is not None or self.shards == 1:
+            group = rows_path(shard or 0, side, stored_order)
+            columns = [self._column(f"{group}/{name}") for name in names]
+            return Rows(self.stored.read(f"{group}/offsets"), *columns)
+        groups = [rows_path(number, side, stored_order) for number in range(self.shards)]
+        local = self._local_offsets(side, stored_order)
+        offsets = _global_offsets(local, self.rows)
+        columns = [
+            self._interleave([f"{group}/{name}" for group in groups], local, offsets)
+            for name in names
+        ]
+        return Rows(offsets.astype(np.uint64), *columns)
+
+    def _local_offsets(self, side: str, stored_order: str) -> list[IntArray]:
+        groups = (rows_path(number, side, stored_order) for number in range(self.shards))
+        return [self.stored.read(f"{group}/offsets").astype(np.int64) for group in groups]
+
+    def _column(self, array: str) -> AnyArray:
+        """One column of a shard."""
+        if self.room is None:
+            return self.stored.read(array)
+        spec = self.stored.spec(array)
+        whole = self.room(spec.length, spec.dtype)
+        for index in range(spec.chunks):
+            whole[slice(*spec.bounds(index))] = self.stored.chunk(spec, index)
+        return whole
+
+    def _interleave(
+        self, arrays: Sequence[str], local: Sequence[IntArray], offsets: IntArray
+    ) -> AnyArray:
+        """One column of all shards in global row order, chunk by chunk."""
+        specs = [self.stored.spec(array) for array in arrays]
+        whole = (self.room or np.empty)(int(offsets[-1]), specs[0].dtype)
+        for shard, spec in enumerate(specs):
+            starts = local[shard][:-1:DEAL_BLOCK]
+            target = offsets[:-1][shard * DEAL_BLOCK :: len(specs) * DEAL_BLOCK]
+            for index in range(spec.chunks):
+                _place(self.stored.chunk(spec, index), spec.bounds(index)[0], starts, target, whole)
+        return whole
+
+
+def _global_offsets(local: Sequence[IntArray], rows: int) -> IntArray:
+    lengths = np.empty(rows, np.int64)
+    for shard, offsets in enumerate(local):
+        dealing = Dealing(rows, len(local), shard)
+        lengths[dealing.owned()] = np.diff(offsets)
+    offsets = np.zeros(rows + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def _place(
+    chunk: AnyArray, first: int, starts: IntArray, target: IntArray, whole: AnyArray
+) -> None:
+    """Copy a chunk's stretches of dealing blocks to where the blocks stand in global order."""
+    stop = first + len(chunk)
+    block = max(0, int(np.searchsorted(starts, first, "right")) - 1)
+    position = first
+    while position < stop:
+        until = stop if block + 1 == len(starts) else min(stop, int(starts[block + 1]))
+        place = int(target[block]) + position - int(starts[block])
+        whole[place : place + until - position] = chunk[position - first : until - first]
+        position, block = until, block + 1
