@@ -181,7 +181,7 @@ def carry_out(
             why = str(error)
         except MemoryError as error:
             # Host memory: the CPU's ways may need less of it.
-            why = f"host memory was refused: {error}" if str(error) else "host memory was refused"
+            why = refusal_of(error)
             if place.wanted != AUTO:
                 raise MemoryBudgetError(
                     f"{what} on a CUDA device: {why}; use --device cpu"
@@ -190,6 +190,13 @@ def carry_out(
     if way.why:
         progress.note(f"{what} on the CPU: {way.why}")
     return run(way)
+
+
+def refusal_of(error: Exception) -> str:
+    """What an error says that tells of refused memory; Python's own may say nothing."""
+    if not isinstance(error, MemoryError):
+        return str(error)
+    return f"host memory was refused: {error}" if str(error) else "host memory was refused"
 
 
 def on_cpu(

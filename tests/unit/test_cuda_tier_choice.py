@@ -397,7 +397,10 @@ def test_refused_plans_are_followed_by_smaller_ones(
 def test_host_memory_that_is_refused_does_not_pin_rows(graph: og.Graph) -> None:
     task = SearchTask(str(graph.path), graph.identity, "bfs", 0, None, device="cuda")
     assert refused.may_go_on(MemoryBudgetError("the device's"), task)
-    assert not refused.may_go_on(MemoryError(), task)
+    assert search._less_of(MemoryBudgetError("the device's"), task) is refused.with_less
+    # Rows in pinned memory would take as much of the host's; nothing may stay in the store here.
+    assert refused.may_go_on(MemoryError(), task)
+    assert search._less_of(MemoryError(), task) is None
     on_cpu = replace(task, device="cpu")
     assert refused.may_go_on(MemoryError(), on_cpu)
     assert not refused.may_go_on(MemoryBudgetError("a plan's"), on_cpu)
