@@ -109,6 +109,19 @@ def least_device_bytes(graph: Graph, kernel: str) -> int:
     return least_plan(known_facts(graph, kernel)).device_bytes
 
 
+def smaller_budget(graph: Graph, kernel: str, device_bytes: int, host_bytes: int) -> int:
+    """Device memory to go on with where a plan's is refused: three quarters, down to the least.
+
+    0 where the plan is the least.
+    """
+    facts = known_facts(graph, kernel)
+    least = least_plan(facts).device_bytes
+    device_bytes = max(device_bytes, least)
+    needed = plan_within(facts, device_bytes, host_bytes).device_bytes
+    # A plan may be far below its budget, and would be the same with a little less.
+    return max(least, min(device_bytes, needed) // 4 * 3) if needed > least else 0
+
+
 def beside_bytes(graph: Graph) -> int:
     """Host memory of a search beside its plan: id tables, and pieces of an answer."""
     table = id_dtype(graph.rows).itemsize + (8 if graph.first_id is None else 0)

@@ -14,7 +14,7 @@ from ooc_graph.kernels.cuda_tier_bfs import BfsHold
 from ooc_graph.kernels.interface import hubs_hold_much, pull_pays
 from ooc_graph.kernels.sides import hub_rows
 from ooc_graph.kernels.sssp_search import first_rows
-from ooc_graph.layout.names import id_dtype
+from ooc_graph.layout.names import CHUNK_BYTES, id_dtype
 from ooc_graph.memory.device_plan import (
     COLUMNS,
     BfsPlan,
@@ -45,6 +45,8 @@ measures what that costs them."""
 LEFT_SHARE = 16
 # Host memory a row beside its arcs: names, offsets, tuples, and the tree by internal id.
 _HOST_ROW_BYTES = 48
+# Of an arc in a column: a neighbour, or a weight.
+_COLUMN_BYTES = 4
 # Of a vertex in an answer on the device, while it is made: columns, and parents of those reached.
 # And of a row where names do not fit 32 bits, and are put in place there.
 _ANSWER_BYTES, _WIDE_NAME_BYTES = 32, 16
@@ -92,9 +94,13 @@ def answer_device_bytes(graph: Graph) -> int:
 
 
 def _host_bytes(graph: Graph) -> int:
-    """Host memory of a search beside rows and answer: id tables, and what is of rows."""
+    """Host memory of a search beside rows and answer: id tables, what is of rows, and a chunk.
+
+    A column of the arcs is read chunk by chunk.
+    """
     table = id_dtype(graph.rows).itemsize + (8 if graph.first_id is None else 0)
-    return graph.vertices * table + graph.rows * _HOST_ROW_BYTES
+    chunk = min(CHUNK_BYTES, graph.arcs * _COLUMN_BYTES)
+    return graph.vertices * table + graph.rows * _HOST_ROW_BYTES + chunk
 
 
 def plan_for(

@@ -49,10 +49,11 @@ class Task(Protocol):
 def may_go_on(error: Exception, task: Task) -> bool:
     """Whether an error tells that memory was refused which a plan had reckoned with.
 
-    On a CUDA device that is the device's, of which the kernels tell in words of ours. Host memory
-    that is refused there is no reason to keep more of the graph in host memory.
+    On a CUDA device it may be the device's, of which the kernels tell in words of ours, or the
+    host's.
     """
-    return isinstance(error, MemoryBudgetError if task.device == CUDA else MemoryError)
+    of_device = task.device == CUDA and isinstance(error, MemoryBudgetError)
+    return of_device or isinstance(error, MemoryError)
 
 
 def has_less(task: Task) -> bool:
@@ -103,23 +104,77 @@ def may_go_to_store(task: SearchTask) -> bool:
     return cuda_disk.may_stay(resident.open_same(task.path, task.identity), task.kernel)
 
 
+def may_take_less_of_host(task: SearchTask) -> bool:
+    """Whether there is a search on a CUDA device that takes less of the host's memory.
+
+    Rows in pinned memory take as much as rows on their way to the device, so that only arcs that
+    stay in the store do, with none of them held in host memory.
+    """
+    return bool(task.host_bytes) if task.host_bytes is not None else may_go_to_store(task)
+
+
+def may_take_less_in_store(task: SearchTask) -> bool:
+    """Whether a search on a CUDA device with arcs in the store may go on with less of the device's.
+
+    Only where it was loaded before it was refused memory: loading goes down to the least itself.
+    """
+    if task.device != CUDA or task.host_bytes is None:
+        return False
+    graph = resident.open_same(task.path, task.identity)
+    if resident.held_in_store(graph, task.kernel) is None:
+        return False
+    budgets = task.budget_bytes, task.host_bytes
+    return cuda_disk.smaller_budget(graph, task.kernel, *budgets) > 0
+
+
 def in_store(task: SearchTask) -> tuple[dict[str, Any], str]:
     """As `with_less`, once neither the device nor pinned memory has room for the rows.
 
     What was refused may be the host's, so that no more of it is wanted than there must be; but
     what may be pinned, where the device's was refused.
     """
+    return _left_in_store(task, "memory", 0 if task.budget_bytes else task.pinned_bytes or 0)
+
+
+def in_store_alone(task: SearchTask) -> tuple[dict[str, Any], str]:
+    """As `in_store`, where the host's memory was refused: no arcs are held there."""
+    return _left_in_store(task, "host memory", 0)
+
+
+def _left_in_store(task: SearchTask, what: str, host_bytes: int) -> tuple[dict[str, Any], str]:
     resident.release()
     graph = resident.open_same(task.path, task.identity)
     wanted = task.budget_bytes or resident.cuda_bytes(graph, task.kernel)
     within = min(wanted, cuda_modules.device_bytes()[0] // 8 * 7)
     budget_bytes = max(within, cuda_disk.least_device_bytes(graph, task.kernel))
-    host_bytes = 0 if task.budget_bytes else task.pinned_bytes or 0
     said = (
-        f"memory was refused: {task.kernel} leaves arcs in the store and goes on within "
+        f"{what} was refused: {task.kernel} leaves arcs in the store and goes on within "
         f"{budget_bytes:,} bytes of the device's, and {host_bytes:,} of the host's beside the least"
     )
     return {"budget_bytes": budget_bytes, "host_bytes": host_bytes}, said
+
+
+def less_in_store(task: SearchTask) -> tuple[dict[str, Any], str]:
+    """As `with_less`, where `may_take_less_in_store`."""
+    resident.release()
+    graph = resident.open_same(task.path, task.identity)
+    budgets = task.budget_bytes, task.host_bytes or 0
+    budget_bytes = cuda_disk.smaller_budget(graph, task.kernel, *budgets)
+    said = (
+        f"device memory was refused: {task.kernel} goes on with arcs in the store within "
+        f"{budget_bytes:,} bytes of the device's"
+    )
+    return {"budget_bytes": budget_bytes}, said
+
+
+def with_shortfall(note: str, wanted_bytes: int, had_bytes: int, of: str) -> str:
+    """What is said of a search, and which memory it was to have where loading ended with less."""
+    if had_bytes >= wanted_bytes:
+        return note
+    return (
+        f"{note}; it went on within {had_bytes:,} bytes {of} where {wanted_bytes:,} were planned, "
+        "since memory was refused or is others'"
+    )
 
 
 def _has_other_form(graph: Graph, task: Task) -> bool:

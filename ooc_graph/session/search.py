@@ -19,7 +19,7 @@ from ooc_graph.session.place import Place
 from ooc_graph.session.search_answer import CUPY, NUMPY, answer_bytes, answer_lonely, measure_dtype
 from ooc_graph.session.search_ranks import MakeRanks, WritePart, gather, join
 from ooc_graph.session.search_whole import search_whole
-from ooc_graph.session.way import Way, carry_out
+from ooc_graph.session.way import Way, carry_out, refusal_of
 from ooc_graph.session.ways import SearchTask, Ways, Written
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Progress
@@ -104,11 +104,11 @@ def search(
         def run_or_deal(way: Way) -> Written:
             try:
                 return run(way)
-            except MemoryBudgetError as error:
+            except (MemoryBudgetError, MemoryError) as error:
                 ranks = ranks_instead(graph, kernel, way, place, exchange)
                 if ranks is None:
                     raise
-                progress.note(f"{kernel} {ranks.said}: {error}")
+                progress.note(f"{kernel} {ranks.said}: {refusal_of(error)}")
             return run(ranks)
 
         def fall_back(why: str) -> Way:

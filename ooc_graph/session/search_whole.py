@@ -13,7 +13,18 @@ from ooc_graph.session import cuda_disk, cuda_tiers, device_answer, resident, ti
 from ooc_graph.session.devices import CUDA
 from ooc_graph.session.loading import Searcher
 from ooc_graph.session.machine import give_back_freed_memory
-from ooc_graph.session.refused import has_less, in_store, may_go_on, may_go_to_store, with_less
+from ooc_graph.session.refused import (
+    has_less,
+    in_store,
+    in_store_alone,
+    less_in_store,
+    may_go_on,
+    may_go_to_store,
+    may_take_less_in_store,
+    may_take_less_of_host,
+    with_less,
+    with_shortfall,
+)
 from ooc_graph.session.search_answer import CUPY, lonely_tree, written_of
 from ooc_graph.session.ways import Course, SearchTask, Written, course_of
 from ooc_graph.shards.device_tiers import DeviceTierSearch
@@ -22,13 +33,13 @@ from ooc_graph.shards.device_tiers import DeviceTierSearch
 def search_whole(task: SearchTask) -> Written:
     """One rank with the whole graph; runs on the worker that holds it.
 
-    Where memory is refused, more of the arcs stay in the store; or, on a CUDA device, rows are in
-    pinned host memory.
+    Where memory is refused, more of the arcs stay in the store; or, on a CUDA device whose memory
+    it is, rows are in pinned host memory, and then in the store.
 
     Raises
     ------
-    MemoryBudgetError
-        The least was refused.
+    MemoryBudgetError, MemoryError
+        The least was refused: of a plan, or by the system.
     DeviceBusyError
         Others have the device's memory, all but less than what would do.
     """
@@ -41,7 +52,7 @@ def search_whole(task: SearchTask) -> Written:
                 resident.hold_instead(_searched(asked), _searched(task))
             return replace(written, notes=(*refused, *written.notes))
         except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
-            go_on = _less_of(task) if _may_go_on(error, task) else None
+            go_on = less_of(error, task) if goes_on_after(error, task) else None
             if go_on is None:
                 if busy and not isinstance(error, DeviceBusyError):
                     # What was tried instead needs something else; later this may be needless.
@@ -55,17 +66,23 @@ def search_whole(task: SearchTask) -> Written:
         task, refused = replace(task, **less), (*refused, said)
 
 
-def _may_go_on(error: Exception, task: SearchTask) -> bool:
+def goes_on_after(error: Exception, task: SearchTask) -> bool:
     if isinstance(error, DeviceBusyError):
         return task.device == CUDA and task.pins_if_busy
     return may_go_on(error, task)
 
 
-def _less_of(task: SearchTask) -> Callable[[SearchTask], tuple[dict[str, Any], str]] | None:
+def less_of(
+    error: Exception, task: SearchTask
+) -> Callable[[SearchTask], tuple[dict[str, Any], str]] | None:
     """What says how to go on with less memory; None where there is no such way."""
+    if task.device == CUDA and isinstance(error, MemoryError):
+        return in_store_alone if may_take_less_of_host(task) else None
     if has_less(task) and not _pins_too_much(task):
         return with_less
-    return in_store if may_go_to_store(task) else None
+    if may_go_to_store(task):
+        return in_store
+    return less_in_store if may_take_less_in_store(task) else None
 
 
 def _pins_too_much(task: SearchTask) -> bool:
@@ -87,12 +104,12 @@ def _search_held(task: SearchTask) -> Written:
         before = held.moved
         if task.arrays == CUPY:
             written = device_answer.search(held, task.root)
-            notes = _pinned_notes(held, written.course) or _moved_since(held, before)
+            notes = _pinned_notes(task, held, written.course) or _moved_since(task, held, before)
             return replace(written, notes=notes)
         tree, course = run_search(held, task.root)
-        notes = _pinned_notes(held, course)
+        notes = _pinned_notes(task, held, course)
         written = replace(written_of(task, tree, held.ids, course), notes=notes)
-        if said := _moved_since(held, before):
+        if said := _moved_since(task, held, before):
             written = replace(written, notes=said)
             # The next search reads a chunk of ids before it has its turn.
             give_back_freed_memory()
@@ -111,19 +128,23 @@ def run_search(held: Searcher, root: int) -> tuple[Tree, Course]:
     return Tree(held.kernel, root, position, tree.parent, measure), course_of(held.kernel, tree)
 
 
-def _pinned_notes(held: Searcher, course: Course) -> tuple[str, ...]:
+def _pinned_notes(task: SearchTask, held: Searcher, course: Course) -> tuple[str, ...]:
     """What is said of rows in pinned memory, where they are there."""
     if held.pinned is None:
         return ()
     bus = cuda_tiers.over_bus(held.search, course.elapsed_s)
-    return (cuda_tiers.note_of(held.pinned, bus),)
+    budgets = task.budget_bytes, held.pinned.budget_bytes
+    return (with_shortfall(cuda_tiers.note_of(held.pinned, bus), *budgets, "of the device's"),)
 
 
-def _moved_since(held: Searcher, before: Moved | None) -> tuple[str, ...]:
+def _moved_since(task: SearchTask, held: Searcher, before: Moved | None) -> tuple[str, ...]:
     """What is said of a search whose arcs stay in the store; nothing of others."""
     if before is None or held.moved is None:
         return ()
     moved = held.moved.since(before)
     if isinstance(held.search, DeviceTierSearch):
-        return (cuda_disk.note_of(held.search, moved),)
+        plan, said = held.search.plan, cuda_disk.note_of(held.search, moved)
+        said = with_shortfall(said, task.budget_bytes, plan.device_budget_bytes, "of the device's")
+        host = task.host_bytes or 0, plan.host_budget_bytes
+        return (with_shortfall(said, *host, "of the host's"),)
     return (tiers.note_of(held.search.plan, moved),)

@@ -80,7 +80,7 @@ def carry_out(
             why = str(error)
         except MemoryError as error:
             # Host memory: the CPU's ways may need less of it.
-            why = f"host memory was refused: {error}" if str(error) else "host memory was refused"
+            why = refusal_of(error)
             if place.wanted != AUTO:
                 raise MemoryBudgetError(
                     f"{what} on a CUDA device: {why}; use --device cpu"
@@ -89,3 +89,10 @@ def carry_out(
     if way.why:
         progress.note(f"{what} on the CPU: {way.why}")
     return run(way)
+
+
+def refusal_of(error: Exception) -> str:
+    """What an error says that tells of refused memory; Python's own may say nothing."""
+    if not isinstance(error, MemoryError):
+        return str(error)
+    return f"host memory was refused: {error}" if str(error) else "host memory was refused"

@@ -36,7 +36,7 @@ def assert_refused_without_memory(make: Callable[[], object], most: int, words: 
     make()
 
 
-class _Refusing:
+class Refusing:
     """CuPy's pool as an allocator that refuses one allocation, counted from 1."""
 
     def __init__(self, pool: Any) -> None:
@@ -62,7 +62,7 @@ def refuse_each_allocation(make: Callable[[], object], at_least: int, *, every: 
     pool = cupy.get_default_memory_pool()
     make()
     gc.collect()
-    before, allocator = pool.used_bytes(), _Refusing(pool)
+    before, allocator = pool.used_bytes(), Refusing(pool)
     with cupy.cuda.using_allocator(allocator):
         make()
         count = allocator.made

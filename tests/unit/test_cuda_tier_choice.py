@@ -16,6 +16,7 @@ from ooc_graph.errors import DeviceBusyError, DeviceError, MemoryBudgetError, Us
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.interface import hubs_hold_much
 from ooc_graph.kernels.sssp_search import first_rows, may_pull, sampled_rows, survey
+from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.memory.device_plan import COLUMNS, BfsPlan, DevicePlan, least_plan
 from ooc_graph.session import (
     choice,
@@ -282,7 +283,8 @@ def test_host_memory_holds_tables_and_an_answer_too(graph: og.Graph) -> None:
     small = resident.cuda_bytes(graph, "bfs") - 1
     rows = 4 * graph.arcs
     # Where the answer goes to a store, and where it stays in host memory.
-    tables = 4 * graph.vertices + 48 * graph.rows
+    assert rows < CHUNK_BYTES
+    tables = 4 * graph.vertices + 48 * graph.rows + rows  # of a column one chunk at a time
     for answer_bytes in (0, 20 * graph.vertices):
         needed = rows + tables + answer_bytes
         for limit, fits in ((needed, True), (needed - 1, False)):
@@ -400,7 +402,10 @@ def test_refused_plans_are_followed_by_smaller_ones(
 def test_host_memory_that_is_refused_does_not_pin_rows(graph: og.Graph) -> None:
     task = SearchTask(str(graph.path), graph.identity, "bfs", 0, None, device="cuda")
     assert refused.may_go_on(MemoryBudgetError("the device's"), task)
-    assert not refused.may_go_on(MemoryError(), task)
+    assert search_whole.less_of(MemoryBudgetError("the device's"), task) is refused.with_less
+    # Rows in pinned memory would take as much of the host's; nothing may stay in the store here.
+    assert refused.may_go_on(MemoryError(), task)
+    assert search_whole.less_of(MemoryError(), task) is None
     on_cpu = replace(task, device="cpu")
     assert refused.may_go_on(MemoryError(), on_cpu)
     assert not refused.may_go_on(MemoryBudgetError("a plan's"), on_cpu)
