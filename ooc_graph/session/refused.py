@@ -10,7 +10,6 @@ from ooc_graph.session import cuda_disk, cuda_tiers, resident, tiers
 from ooc_graph.session.choice import resident_bytes
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
-from ooc_graph.session.ways import SearchTask
 from ooc_graph.shards.load import Graph
 
 
@@ -44,6 +43,26 @@ class Task(Protocol):
     @property
     def copies(self) -> bool:
         """Whether rows in memory may be kept in another form besides."""
+
+
+class SingleTask(Task, Protocol):
+    """Searches each from one source, which a CUDA device may do with rows in several places."""
+
+    @property
+    def pinned_bytes(self) -> int | None:
+        """Pinned host memory that rows may go to; None: any."""
+
+    @property
+    def host_bytes(self) -> int | None:
+        """Host memory, where a CUDA device searches and arcs stay in the store; else None."""
+
+    @property
+    def may_stay(self) -> bool:
+        """Whether they may stay there where memory is refused."""
+
+    @property
+    def pins_if_busy(self) -> bool:
+        """Whether rows are pinned also where others have the device's memory."""
 
 
 def may_go_on(error: Exception, task: Task) -> bool:
@@ -96,14 +115,14 @@ def with_less(task: Task) -> tuple[dict[str, Any], str]:
     return {"budget_bytes": budget_bytes}, f"memory was refused: {task.kernel} {what}"
 
 
-def may_go_to_store(task: SearchTask) -> bool:
+def may_go_to_store(task: SingleTask) -> bool:
     """Whether a search that a CUDA device was refused memory for may leave arcs in the store."""
     if task.device != CUDA or task.host_bytes is not None or not task.may_stay:
         return False
     return cuda_disk.may_stay(resident.open_same(task.path, task.identity), task.kernel)
 
 
-def in_store(task: SearchTask) -> tuple[dict[str, Any], str]:
+def in_store(task: SingleTask) -> tuple[dict[str, Any], str]:
     """As `with_less`, once neither the device nor pinned memory has room for the rows.
 
     What was refused may be the host's, so that no more of it is wanted than there must be; but

@@ -33,7 +33,14 @@ from ooc_graph.session.choice import Way, carry_out, choose, on_cpu, ranks_inste
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.session.place import Place
-from ooc_graph.session.refused import has_less, in_store, may_go_on, may_go_to_store, with_less
+from ooc_graph.session.refused import (
+    SingleTask,
+    has_less,
+    in_store,
+    may_go_on,
+    may_go_to_store,
+    with_less,
+)
 from ooc_graph.session.warmup import RANKS, warm
 from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
 from ooc_graph.shards.device_tiers import DeviceTierSearch
@@ -248,7 +255,7 @@ def search_whole(task: SearchTask) -> Written:
                 resident.hold_instead(_searched(asked), _searched(task))
             return replace(written, notes=(*refused, *written.notes))
         except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
-            go_on = _less_of(task) if _may_go_on(error, task) else None
+            go_on = less_of(task) if goes_on_after(error, task) else None
             if go_on is None:
                 if busy and not isinstance(error, DeviceBusyError):
                     # What was tried instead needs something else; later this may be needless.
@@ -262,20 +269,21 @@ def search_whole(task: SearchTask) -> Written:
         task, refused = replace(task, **less), (*refused, said)
 
 
-def _may_go_on(error: Exception, task: SearchTask) -> bool:
+def goes_on_after(error: Exception, task: SingleTask) -> bool:
+    """As `may_go_on`, and where others have the device's memory, if rows may be pinned then."""
     if isinstance(error, DeviceBusyError):
         return task.device == CUDA and task.pins_if_busy
     return may_go_on(error, task)
 
 
-def _less_of(task: SearchTask) -> Callable[[SearchTask], tuple[dict[str, Any], str]] | None:
+def less_of(task: SingleTask) -> Callable[[Any], tuple[dict[str, Any], str]] | None:
     """What says how to go on with less memory; None where there is no such way."""
     if has_less(task) and not _pins_too_much(task):
         return with_less
     return in_store if may_go_to_store(task) else None
 
 
-def _pins_too_much(task: SearchTask) -> bool:
+def _pins_too_much(task: SingleTask) -> bool:
     """Whether what holds less of a CUDA device's memory is beyond the limit of pinned memory."""
     if task.device != CUDA or task.pinned_bytes is None:
         return False
