@@ -65,7 +65,8 @@ class Uncounted:
     """A CPU's search, as that of a device which counts arcs only when it is told to."""
 
     def __init__(self, search: Any) -> None:
-        self._search, self._counts, self._tree = search, False, None
+        self._search, self._counts = search, False
+        self._tree: Any = None
         self.asked_bytes = 0
 
     def run(self, root: int) -> Any:
@@ -291,11 +292,12 @@ def test_refused_memory_goes_one_step_down(
     assert "leaves arcs in the store" in notes[1]
     # Where no rows may be pinned, at once there; and where arcs may not stay, not at all.
     assert tried([refused], replace(whole, pinned_bytes=0))[0] == [device, store]
-    for errors, task in (
+    last: list[tuple[list[Exception], BatchTask]] = [
         ([refused] * 3, whole),
         ([refused] * 2, replace(whole, may_stay=False)),
         ([DeviceBusyError("others")], whole),
-    ):
+    ]
+    for errors, task in last:
         with pytest.raises(type(errors[0])):
             tried(errors, task)
     # Who asks for a device has rows pinned also where others have its memory.
@@ -303,9 +305,8 @@ def test_refused_memory_goes_one_step_down(
     found, notes = tried([DeviceBusyError("others")], busy)
     assert found == [device, pinned]
     assert notes[0].startswith("others have memory of the device: ")
-    last = replace(busy, may_stay=False)
     with pytest.raises(DeviceBusyError, match="others have it"):
-        tried([DeviceBusyError("others have it"), refused], last)
+        tried([DeviceBusyError("others have it"), refused], replace(busy, may_stay=False))
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
