@@ -11,6 +11,7 @@ import click
 from ooc_graph.cli.options import (
     common_options,
     compress_option,
+    cuda_memory_options,
     device_memory_option,
     number,
     read_options,
@@ -44,6 +45,7 @@ from ooc_graph.session.devices import CudaLimits
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder for graph, records and report."
 )
+@cuda_memory_options
 @common_options
 def graph500(
     scale: int,
@@ -56,6 +58,8 @@ def graph500(
     no_energy: bool,
     no_validation: bool,
     out: Path | None,
+    device_memory: str | None,
+    host_memory: str | None,
     **common: Any,
 ) -> None:
     """Run Graph500: generate, build, search, validate, report."""
@@ -73,7 +77,8 @@ def graph500(
         validate=not no_validation,
         energy=not no_energy,
     )
-    # Refuses what no generator can make before a cluster is started.
+    # Refuses what no device heeds and no generator can make before a cluster is started.
+    CudaLimits.of(device_memory, host_memory).require_cuda(common["device"])
     Kronecker(scale, edge_factor=edge_factor, seeds=seeds)
     folder = out or Path(f"graph500-scale{scale}")
     standing = next(p for p in (folder, *folder.absolute().parents) if p.exists())
@@ -87,6 +92,8 @@ def graph500(
             client=client,
             memory_limit_bytes=limit(common, client),
             device=common["device"],
+            device_memory=device_memory,
+            host_memory=host_memory,
             progress=progress,
             overwrite=common["overwrite"],
             command=["ooc-graph", *sys.argv[1:]],

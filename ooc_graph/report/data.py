@@ -66,6 +66,9 @@ class SearchRecord:
     reading_s, waited_s
         Seconds in which something was read, and in which the search stood still for it; None as
         before, and where not measured.
+    asked_bytes
+        Bytes of rows in pinned host memory that a CUDA device asked for over the bus; None where
+        none are there, or that was not counted.
     """
 
     kernel: str
@@ -79,6 +82,7 @@ class SearchRecord:
     fetched_rows: int | None = None
     reading_s: float | None = None
     waited_s: float | None = None
+    asked_bytes: int | None = None
 
     @property
     def teps(self) -> float | None:
@@ -195,8 +199,8 @@ class ReportData:
     energy
         Of repeated searches, a kernel each; empty where nobody asked for it.
     tiers
-        By kernel, names and values: what was held in memory and what was read of the store, where
-        arcs stayed there.
+        By kernel, names and values: what was held in memory, and what was read of the store where
+        arcs stayed there, or asked for over the bus where rows were in pinned host memory.
     """
 
     title: str
@@ -239,6 +243,16 @@ class ReportData:
             return cls(**{name: _decoded(name, value) for name, value in fields.items()})
         except (TypeError, KeyError, ValueError) as error:
             raise InputError(f"not the data of a report: {error}") from error
+
+    @property
+    def reads_store(self) -> bool:
+        """Whether searches are there whose arcs stayed in the store."""
+        return any(search.read_bytes is not None for search in self.searches)
+
+    @property
+    def asks_bus(self) -> bool:
+        """Whether searches are there of which is known what they asked for over the bus."""
+        return any(search.asked_bytes is not None for search in self.searches)
 
     def kernels(self) -> dict[str, list[SearchRecord]]:
         """Searches by kernel, kernels in the order of their first search."""

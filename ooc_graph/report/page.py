@@ -145,11 +145,16 @@ def _tables(data: ReportData) -> list[tuple[str, Mapping[str, Scalar]]]:
         ("Machine", data.machine),
         ("Software", data.packages),
         *(
-            (f"Memory and store: {figures.kernel_name(kernel)}", facts)
+            (f"Memory and {_elsewhere(facts)}: {figures.kernel_name(kernel)}", facts)
             for kernel, facts in data.tiers.items()
         ),
     ]
     return [(caption, rows) for caption, rows in named if rows]
+
+
+def _elsewhere(facts: Mapping[str, Scalar]) -> str:
+    """What searches read beside the memory that they run in."""
+    return "link" if facts.get("tier") == "pinned" else "store"
 
 
 def _engineering(value: float) -> tuple[str, str]:

@@ -26,7 +26,7 @@ from ooc_graph.memory.device_plan import (
     plan_device,
     rows_within,
 )
-from ooc_graph.session import rank_memory
+from ooc_graph.session import rank_memory, tiers
 from ooc_graph.session.orders import ORDER_OF
 from ooc_graph.session.remembered import Remembered
 from ooc_graph.shards.lengths import count_lengths
@@ -249,6 +249,15 @@ def over_bus(search: Any, elapsed_s: float) -> OverBus | None:
     """What the last search asked of pinned memory, where that is counted."""
     asked = search.asked_bytes
     return None if asked is None else OverBus(asked, elapsed_s, link_rate())
+
+
+def describe_bus(bus: OverBus) -> dict[str, Any]:
+    """What went over the bus, as names and numbers, JSON-able."""
+    return {
+        "bytes asked for over the bus": bus.asked_bytes,
+        "link: bytes a second at most": tiers.rounded(bus.link_bytes_s),
+        "share of the link's peak": tiers.rounded(bus.share),
+    }
 
 
 def note_of(plan: DevicePlan, bus: OverBus | None = None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.layout.names import HUB
@@ -16,7 +16,7 @@ from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.session.api import build_with_report
 from ooc_graph.session.compile_ahead import compile_ahead
 from ooc_graph.session.compile_parts import parts_of_graph500
-from ooc_graph.session.devices import AUTO, CPU
+from ooc_graph.session.devices import AUTO, CPU, CudaLimits
 from ooc_graph.session.graph500_report import Outcome, leave_report
 from ooc_graph.session.graph500_run import Graph500Options, Run
 from ooc_graph.session.graph500_searches import refuse_few_keys, search_all, search_keys
@@ -36,18 +36,36 @@ def graph500(
     client: Client | None,
     memory_limit_bytes: int | None,
     device: str = AUTO,
+    device_memory: str | int | None = None,
+    host_memory: str | int | None = None,
     progress: Progress,
     overwrite: bool,
     command: Sequence[str] = (),
 ) -> Outcome:
     """Run Graph500's benchmark and leave graph, records and report in ``folder``.
 
+    Parameters
+    ----------
+    device_memory
+        Memory of a CUDA device that the build, searches and validation may use; None: as the build
+        and `ooc_graph.bfs` have it without.
+    host_memory
+        As of `ooc_graph.bfs`: host memory for rows that do not fit the device; 0: none is pinned.
+
     Returns
     -------
     Outcome
         Its block says that there are no results if an answer broke a rule.
+
+    Raises
+    ------
+    UsageError
+        Sizes that are none, or are given for the CPU.
+    MemoryBudgetError
+        Says the least that would do.
     """
-    place = place_for(client, memory_limit_bytes, device)
+    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
+    place = place_for(client, memory_limit_bytes, device, limits)
     run = Run(options, folder, place, progress)
     weighted = "sssp" in options.kernels
     source = Kronecker(
@@ -76,7 +94,7 @@ def _warm_up(place: Place, source: Kronecker, folder: Path, *, compress: bool) -
         tiny = replace(source, scale=min(source.scale, 8))
         options = BuildOptions(shards=2, compress=compress)
         store = Path(scratch) / "tiny.zarr"
-        graph, _ = build_with_report(tiny, store, options, client=place.client, device=place.wanted)
+        graph, _ = build_with_report(tiny, store, options, **_build_place(place))
         if compress:
             # Not before rows are loaded would what unpacks them be compiled.
             graph.load(HUB)
@@ -88,10 +106,18 @@ def _build(run: Run, source: Kronecker, overwrite: bool) -> tuple[Graph, BuildRe
         source,
         run.folder / "graph.zarr",
         run.options.building(overwrite=overwrite),
-        client=run.place.client,
-        device=run.place.wanted,
+        **_build_place(run.place),
         memory_limit=run.place.limit_bytes,
         progress=run.progress,
     )
     run.stages += [Stage(name, start + a, start + b) for name, a, b in built.stages]
     return graph, built
+
+
+def _build_place(place: Place) -> dict[str, Any]:
+    """Where a store is built, as a build is told."""
+    return {
+        "client": place.client,
+        "device": place.wanted,
+        "device_memory": place.cuda_limits.device_bytes,
+    }

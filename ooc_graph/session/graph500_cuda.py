@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.kernels.cuda_modules import cuda, within_memory
+from ooc_graph.kernels.cuda_modules import cuda, device_bytes, within_memory
 from ooc_graph.kernels.cuda_scatter import scatter
 from ooc_graph.session.graph500_run import BatchTask, Searched
 from ooc_graph.session.loading import Searcher
@@ -37,9 +37,18 @@ def _timed(task: BatchTask, held: Searcher, keys: IntArray) -> list[Searched]:
         return [one for one, _ in _searches(held, tables, keys)]
     beside = _EDGE_BYTES * min(_BLOCK_EDGES, task.source.edges)
     beside += _ANSWER_BYTES * held.graph.vertices
-    size = largest_batch(held.graph.vertices, task.kernel, beside=beside)
+    free = _free_bytes(task.device_limit_bytes)
+    size = largest_batch(held.graph.vertices, task.kernel, free=free, beside=beside)
     batches = [keys[start : start + size] for start in range(0, len(keys), size)]
     return [one for batch in batches for one in _validated(task, held, tables, batch)]
+
+
+def _free_bytes(limit_bytes: int | None) -> int | None:
+    """What a limit leaves beside the search, or the device has; None: all that it has."""
+    if limit_bytes is None:
+        return None
+    used = int(cuda().get_default_memory_pool().used_bytes())
+    return max(0, min(device_bytes()[0], limit_bytes - used))
 
 
 class _Tables:
@@ -91,6 +100,17 @@ def _internal(held: Searcher, keys: IntArray) -> list[int]:
     return internal
 
 
+def with_levels(task: BatchTask, keys: IntArray, found: list[Searched]) -> list[Searched]:
+    """Searches whose answers went to host memory, with the levels of each BFS and their arcs.
+
+    Of an SSSP, and where arcs stay in the store, they are known already.
+    """
+    with task.searcher() as held, within_memory(f"{task.kernel} of Graph500"):
+        if held.kernel != "bfs" or held.moved is not None:
+            return found
+        return _with_levels(held, keys, found)
+
+
 def _with_levels(held: Searcher, keys: IntArray, found: list[Searched]) -> list[Searched]:
     """The same with the levels of each BFS and their arcs.
 
@@ -129,9 +149,13 @@ def _blocks(source: Kronecker) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def search_from_all(held: Searcher, keys: IntArray) -> None:
-    """Search once from every key; the answers are dropped."""
+    """Search once from every key; the answers are dropped.
+
+    To the same end as those that were timed: where arcs stay in the store, in host memory.
+    """
+    search = held.search.run_on_device if held.moved is None else held.search.run
     for root in _internal(held, keys):
-        held.search.run_on_device(root)
+        search(root)
 
 
 def device_id() -> str:

@@ -26,8 +26,8 @@ from ooc_graph.report.host import host_facts, package_versions
 from ooc_graph.report.memory_watch import MemoryWatch, thinned
 from ooc_graph.report.records import append_record
 from ooc_graph.session.devices import CUDA, cuda_facts_here
-from ooc_graph.session.graph500_run import Run, Searched, moved_by
-from ooc_graph.session.tiers import describe_probe, probe_of
+from ooc_graph.session.graph500_run import Run, Searched
+from ooc_graph.session.graph500_tiers import with_disk
 from ooc_graph.shards.build_options import BuildReport
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray
@@ -95,7 +95,7 @@ def leave_report(
         output_block=block,
         validation=_validation(run.options.validate, failure),
         energy=tuple(energy),
-        tiers=_with_disk(run, graph, searched),
+        tiers=with_disk(run, graph, searched),
     )
     page = run.folder / "report.html"
     write_page(page, data)
@@ -105,26 +105,6 @@ def leave_report(
         run.folder / "records.jsonl", _json_record(run, graph, built, data, watch, device)
     )
     return Outcome(block, page, failure)
-
-
-def _with_disk(
-    run: Run, graph: Graph, searched: dict[str, list[Searched]]
-) -> dict[str, dict[str, Any]]:
-    """What is said of kernels whose arcs stay in the store, with what its disk gives at most.
-
-    That is measured now, when no more searches come, for it takes what the page cache has.
-    """
-    if not run.tiers:
-        return {}
-    try:
-        probe = run.place.call(probe_of, str(graph.path))
-    except OSError:
-        # Searches have been made by what is there: their report is not to be lost for this.
-        return dict(run.tiers)
-    return {
-        kernel: {**facts, **describe_probe(probe, moved_by(searched[kernel]).bytes_s)}
-        for kernel, facts in run.tiers.items()
-    }
 
 
 def _record(kernel: str, one: Searched) -> SearchRecord:
@@ -141,6 +121,7 @@ def _record(kernel: str, one: Searched) -> SearchRecord:
         fetched_rows=None if one.moved is None else one.moved.rows,
         reading_s=None if one.moved is None else one.moved.reading_s,
         waited_s=None if one.moved is None else one.moved.waited_s,
+        asked_bytes=one.asked_bytes,
     )
 
 
@@ -200,7 +181,16 @@ def _parameters(run: Run) -> dict[str, Any]:
         "device": run.place.device.name,
         "worker processes": run.place.processes,
         "memory limit (bytes)": run.place.limit_bytes,
+        **{name: size for name, size in _cuda_limits(run) if size is not None},
     }
+
+
+def _cuda_limits(run: Run) -> list[tuple[str, int | None]]:
+    limits = run.place.cuda_limits
+    return [
+        ("device memory limit (bytes)", limits.device_bytes),
+        ("host memory limit for rows (bytes)", limits.pinned_bytes),
+    ]
 
 
 def _device_facts(run: Run) -> dict[str, str | int]:

@@ -14,7 +14,7 @@ from ooc_graph.errors import UsageError
 from ooc_graph.memory.moved import Moved
 from ooc_graph.report.data import Stage
 from ooc_graph.session import resident
-from ooc_graph.session.devices import CPU
+from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
 from ooc_graph.session.loading import Searcher
 from ooc_graph.session.place import Place
@@ -70,7 +70,11 @@ class Graph500Options:
 
 @dataclass(frozen=True)
 class Searched:
-    """What a batch of searches says of one key."""
+    """What a batch of searches says of one key.
+
+    ``moved`` is what was read of the store, and ``asked_bytes`` what was asked of pinned memory
+    over the bus; None where rows are not there, or that is not counted.
+    """
 
     root: int
     course: Course
@@ -79,6 +83,7 @@ class Searched:
     edges: int
     reached: int
     moved: Moved | None = None
+    asked_bytes: int | None = None
 
 
 def moved_by(found: Sequence[Searched]) -> Moved:
@@ -93,7 +98,8 @@ def moved_by(found: Sequence[Searched]) -> Moved:
 class Run:
     """A run under way: what it is told, where it works, and how long its stages took.
 
-    ``tiers`` has, for kernels whose arcs stay in the store, what is held and what was read.
+    ``tiers`` has, for kernels whose arcs stay in the store or are in pinned host memory, what is
+    held and what was read.
     """
 
     options: Graph500Options
@@ -128,10 +134,14 @@ class BatchTask:
         Whether the answers are checked.
     device
         ``cpu`` or ``cuda``.
-    budget_bytes
-        Memory for searches whose arcs stay in the store; 0 where all are brought into memory.
-    copies
-        Whether rows in memory may be kept in another form besides.
+    budget_bytes, copies, pinned_bytes, host_bytes, may_stay, pins_if_busy
+        As of `ooc_graph.session.ways.SearchTask`.
+    device_limit_bytes
+        Memory of the device for searches and their validation together; None: what is free.
+    on_host
+        Whether answers of rows on the device go to host memory, as those of other rows do.
+    at_once
+        Answers in host memory that one pass over the edges validates.
     """
 
     path: str
@@ -142,6 +152,18 @@ class BatchTask:
     device: str = CPU
     budget_bytes: int = 0
     copies: bool = True
+    pinned_bytes: int | None = None
+    host_bytes: int | None = None
+    may_stay: bool = False
+    pins_if_busy: bool = False
+    device_limit_bytes: int | None = None
+    on_host: bool = False
+    at_once: int = 1
+
+    @property
+    def stays_there(self) -> bool:
+        """Whether answers stay on the CUDA device, and are validated there."""
+        return self.device == CUDA and not self.budget_bytes and not self.on_host
 
     @property
     def method(self) -> str:
@@ -151,4 +173,6 @@ class BatchTask:
     def searcher(self) -> AbstractContextManager[Searcher]:
         """The graph on its device."""
         whom = self.path, self.identity, self.kernel, self.method, self.device
-        return resident.searcher(*whom, self.budget_bytes, self.copies)
+        # Rows in pinned memory have no names beside them: those answers go to host memory.
+        within = self.budget_bytes, self.copies, False, self.host_bytes
+        return resident.searcher(*whom, *within)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -12,26 +12,25 @@ import numpy as np
 
 from ooc_graph.answers.scatter import columns_of
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.errors import UsageError
+from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
-from ooc_graph.memory.plan import describe
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.session import graph500_cuda, resident
 from ooc_graph.session.api_validate import check_edges, validator_of
 from ooc_graph.session.choice import choose, on_cpu
+from ooc_graph.session.choice_cuda import ranks_instead
 from ooc_graph.session.compile_parts import check_pair
-from ooc_graph.session.devices import CPU, CUDA
+from ooc_graph.session.cuda_tiers import over_bus
+from ooc_graph.session.devices import CUDA
 from ooc_graph.session.edges_method import ROWS
+from ooc_graph.session.graph500_batches import Batches, answer_bytes, check_bytes, task_for
 from ooc_graph.session.graph500_energy import measure as measure_energy
-from ooc_graph.session.graph500_run import BatchTask, Run, Searched, moved_by
+from ooc_graph.session.graph500_run import BatchTask, Run, Searched
+from ooc_graph.session.graph500_tiers import describe_held, tier_facts, where_rows_are
 from ooc_graph.session.loading import Searcher
 from ooc_graph.session.machine import cores
-from ooc_graph.session.place import Place
-from ooc_graph.session.refused import has_less, with_less
 from ooc_graph.session.search import search
-from ooc_graph.session.search_memory import resident_bytes
 from ooc_graph.session.search_whole import run_search
-from ooc_graph.session.tiers import describe_moved, plan_within
 from ooc_graph.session.way import Way, carry_out
 from ooc_graph.session.ways import Course
 from ooc_graph.shards.load import Graph
@@ -39,11 +38,6 @@ from ooc_graph.types import IntArray, NoProgress
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
 from ooc_graph.validate.cuda_validator import MOST_VERTICES
 
-_ANSWER_BYTES = 40
-# Where arcs stay in the store: bytes a vertex of an answer's columns, of tuples and a copy of those
-# of rows reached, of a validation of one answer; and of the edges that each thread looks at.
-_COLUMNS_BYTES, _TUPLES_BYTES, _CHECK_BYTES, _CHECK_BLOCK_BYTES = 24, 17, 64, 8 << 20
-_MOST_BATCH = 16
 _SURELY_ENOUGH_SCALE, _SURELY_ENOUGH_KEYS = 12, 64
 _MOST_COUNTED_SCALE = 20
 
@@ -79,26 +73,27 @@ def search_all(
     """
     beside = check_bytes(graph) if run.options.validate else answer_bytes(graph)
     in_tiers: dict[str, Any] = {"tiers": True, "answer_bytes": beside}
+
+    def search_or_deal(way: Way) -> tuple[list[Searched], list[EnergyRecord]]:
+        try:
+            return _search_by(way, run, graph, source, kernel, keys)
+        except MemoryBudgetError as error:
+            ranks = ranks_instead(graph, kernel, way, run.place, "auto")
+            if ranks is None:
+                raise
+            run.progress.note(f"{kernel} {ranks.said}: {error}")
+        return _search_by(ranks, run, graph, source, kernel, keys)
+
     return carry_out(
-        choose(graph, kernel, run.place, **in_tiers),
+        choose(graph, kernel, run.place, pinned=True, **in_tiers),
         kernel,
         run.place,
         run.progress,
-        lambda way: _search_by(way, run, graph, source, kernel, keys),
+        search_or_deal,
         lambda why: on_cpu(
             graph, kernel, run.place, exchange="auto", method=ROWS, why=why, **in_tiers
         ),
     )
-
-
-def answer_bytes(graph: Graph) -> int:
-    """Memory beside a search whose arcs stay in the store: an answer, and tuples at each row."""
-    return graph.vertices * _COLUMNS_BYTES + graph.rows * _TUPLES_BYTES
-
-
-def check_bytes(graph: Graph) -> int:
-    """As `answer_bytes`, with what its validation takes."""
-    return answer_bytes(graph) + graph.vertices * _CHECK_BYTES + cores() * _CHECK_BLOCK_BYTES
 
 
 def _search_by(
@@ -109,57 +104,27 @@ def _search_by(
             run.progress.note(f"{kernel} validated on the CPU: {why}")
         search = partial(_search_one, run, graph, source, kernel, way.exchange)
         run.timed(f"{kernel} warm-up", lambda: search(keys[:1]))
-        return _all_batches(run, kernel, search, keys, 1), []
-    batches = _Batches(
-        run,
-        BatchTask(
-            str(graph.path),
-            graph.identity,
-            kernel,
-            source,
-            run.options.validate,
-            way.device,
-            way.budget_bytes,
-            way.copies,
-        ),
-    )
+        return _all_batches(run, kernel, search, keys, lambda: 1), []
+    batches = Batches(run, graph, task_for(way, run, graph, source, kernel))
     with run.progress.stage(f"{kernel}: loading, warming up"):
         run.timed(f"{kernel} warm-up", lambda: batches.call(warm_up, int(keys[0])))
-    if way.device == CUDA:
-        function, size = graph500_cuda.search_batch, len(keys)
-    else:
-        # Where arcs stay in the store, what is beside them has room for one answer.
-        size = 1 if batches.task.budget_bytes else _batch(graph, kernel, run.place)
-        function = search_batch
-    found = _all_batches(run, kernel, partial(batches.call, function), keys, size)
-    task = batches.task
-    if task.budget_bytes:
-        plan = plan_within(graph, kernel, task.budget_bytes)
-        run.tiers[kernel] = {**describe(plan), **describe_moved(moved_by(found))}
-    energy = [measure_energy(run, task, keys, found)] if run.options.energy else []
+    if said := where_rows_are(batches.task):
+        run.progress.note(said)
+    found = _all_batches(
+        run,
+        kernel,
+        partial(batches.search, search_batch),
+        keys,
+        lambda: len(keys) if batches.task.stays_there else batches.task.at_once,
+    )
+    if batches.task.budget_bytes:
+        held, link_bytes_s = batches.call(describe_held)
+        run.tiers[kernel] = tier_facts(held, link_bytes_s, found)
+    if way.device == CUDA and not batches.task.stays_there:
+        # Last: whoever searches from a root again finds much of the graph in the device's caches.
+        found = batches.call(graph500_cuda.with_levels, keys, found)
+    energy = [measure_energy(run, batches.task, keys, found)] if run.options.energy else []
     return found, energy
-
-
-@dataclass
-class _Batches:
-    """Carries batches out by one rank; where memory is refused, again with less in memory."""
-
-    run: Run
-    task: BatchTask
-
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call ``function(task, …)`` where the graph is."""
-        place = self.run.place
-        while True:
-            try:
-                return place.call(function, self.task, *arguments)
-            except MemoryError:
-                # On a CUDA device nothing stays in the store, and rows are not pinned here.
-                if self.task.device == CUDA or not has_less(self.task):
-                    raise
-            less, note = place.call(with_less, self.task)
-            self.run.progress.note(note)
-            self.task = replace(self.task, **less)
 
 
 def _searched_one_by_one(way: Way, graph: Graph, *, validated: bool) -> str:
@@ -176,24 +141,19 @@ def _all_batches(
     kernel: str,
     search: Callable[[IntArray], list[Searched]],
     keys: IntArray,
-    size: int,
+    size: Callable[[], int],
 ) -> list[Searched]:
+    """Search batch by batch, each of the size that there is memory for then."""
     found: list[Searched] = []
 
     def all_batches() -> None:
         with run.progress.stage(f"{kernel}: searching, validating", len(keys), "searches") as bar:
-            for start in range(0, len(keys), size):
-                found.extend(search(keys[start : start + size]))
+            while (start := len(found)) < len(keys):
+                found.extend(search(keys[start : start + size()]))
                 bar.advance(len(found) - start)
 
     run.timed(f"{kernel} searches", all_batches)
     return found
-
-
-def _batch(graph: Graph, kernel: str, place: Place) -> int:
-    """Answers held at a time, in what the graph leaves of the worker's memory."""
-    left = place.process_limit_bytes - resident_bytes(graph, kernel)
-    return int(min(_MOST_BATCH, max(1, left // (graph.vertices * _ANSWER_BYTES))))
 
 
 def _search_one(
@@ -225,28 +185,36 @@ def warm_up(task: BatchTask, key: int) -> None:
     """Load the graph, compile, and search once untimed, as the reference does."""
     with task.searcher() as held:
         run_search(held, key)
-    if task.validate and task.device == CPU:
+    if task.validate and not task.stays_there:
         check_pair(task.kernel, task.source.weighted)
 
 
 def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
-    """Search from each key and validate the answers in one pass over the edges."""
+    """Search from each key and validate the answers, in as few passes over the edges as fit."""
+    if task.stays_there:
+        return graph500_cuda.search_batch(task, keys)
     with task.searcher() as held:
-        found: list[Searched] = []
-        answers = _answers(held, keys, found)
-        if not task.validate:
-            for _ in answers:
-                pass
-            return found
-        kind: Any = BfsValidator if task.kernel == "bfs" else SsspValidator
-        validator = kind(answers, directed=False)
-        begun = perf_counter()
-        verdicts = check_edges(validator, task.source, resident.threads_here())
-        each = (perf_counter() - begun) / len(keys)
-        return [
-            replace(one, verdict=verdict, validate_s=each)
-            for one, verdict in zip(found, verdicts, strict=True)
-        ]
+        batches = [keys[i : i + task.at_once] for i in range(0, len(keys), task.at_once)]
+        return [one for batch in batches for one in _validated(task, held, batch)]
+
+
+def _validated(task: BatchTask, held: Searcher, keys: IntArray) -> list[Searched]:
+    """Search from each key and validate the answers in one pass over the edges."""
+    found: list[Searched] = []
+    answers = _answers(held, keys, found)
+    if not task.validate:
+        for _ in answers:
+            pass
+        return found
+    kind: Any = BfsValidator if task.kernel == "bfs" else SsspValidator
+    validator = kind(answers, directed=False)
+    begun = perf_counter()
+    verdicts = check_edges(validator, task.source, resident.threads_here())
+    each = (perf_counter() - begun) / len(keys)
+    return [
+        replace(one, verdict=verdict, validate_s=each)
+        for one, verdict in zip(found, verdicts, strict=True)
+    ]
 
 
 def _answers(held: Searcher, keys: IntArray, found: list[Searched]) -> Iterator[Any]:
@@ -257,13 +225,20 @@ def _answers(held: Searcher, keys: IntArray, found: list[Searched]) -> Iterator[
     for key in keys.tolist():
         before = held.moved
         tree, course = run_search(held, key)
+        bus = None if held.pinned is None else over_bus(held.search, course.elapsed_s)
+        asked = None if bus is None else bus.asked_bytes
         moved = None if before is None or held.moved is None else held.moved.since(before)
         reached = tree.parent != np.iinfo(tree.parent.dtype).max
         edges = int(tuples[reached].sum(dtype=np.int64)) // 2
         count = int(np.count_nonzero(reached))
-        found.append(Searched(key, course, None, 0.0, edges, count, moved))
+        found.append(Searched(key, _counted(course), None, 0.0, edges, count, moved, asked))
         columns = columns_of(tree, held.ids)
         if held.kernel == "bfs":
             yield BfsAnswer(key, columns[PARENT], columns[LEVEL], vertices)
         else:
             yield SsspAnswer(key, columns[PARENT], columns[DISTANCE], vertices)
+
+
+def _counted(course: Course) -> Course:
+    """Without levels whose arcs were not counted on the way: that comes after all searches."""
+    return replace(course, levels=()) if any(arcs < 0 for _, arcs, _ in course.levels) else course

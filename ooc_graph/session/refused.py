@@ -10,7 +10,6 @@ from ooc_graph.session import cuda_disk, cuda_tiers, resident, tiers
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
 from ooc_graph.session.search_memory import resident_bytes
-from ooc_graph.session.ways import SearchTask
 from ooc_graph.shards.load import Graph
 
 
@@ -44,6 +43,26 @@ class Task(Protocol):
     @property
     def copies(self) -> bool:
         """Whether rows in memory may be kept in another form besides."""
+
+
+class SingleTask(Task, Protocol):
+    """Searches each from one source, which a CUDA device may do with rows in several places."""
+
+    @property
+    def pinned_bytes(self) -> int | None:
+        """Pinned host memory that rows may go to; None: any."""
+
+    @property
+    def host_bytes(self) -> int | None:
+        """Host memory, where a CUDA device searches and arcs stay in the store; else None."""
+
+    @property
+    def may_stay(self) -> bool:
+        """Whether they may stay there where memory is refused."""
+
+    @property
+    def pins_if_busy(self) -> bool:
+        """Whether rows are pinned also where others have the device's memory."""
 
 
 def may_go_on(error: Exception, task: Task) -> bool:
@@ -97,14 +116,14 @@ def with_less(task: Task) -> tuple[dict[str, Any], str]:
     return {"budget_bytes": budget_bytes}, f"memory was refused: {task.kernel} {what}"
 
 
-def may_go_to_store(task: SearchTask) -> bool:
+def may_go_to_store(task: SingleTask) -> bool:
     """Whether a search that a CUDA device was refused memory for may leave arcs in the store."""
     if task.device != CUDA or task.host_bytes is not None or not task.may_stay:
         return False
     return cuda_disk.may_stay(resident.open_same(task.path, task.identity), task.kernel)
 
 
-def may_take_less_of_host(task: SearchTask) -> bool:
+def may_take_less_of_host(task: SingleTask) -> bool:
     """Whether there is a search on a CUDA device that takes less of the host's memory.
 
     Rows in pinned memory take as much as rows on their way to the device, so that only arcs that
@@ -113,7 +132,7 @@ def may_take_less_of_host(task: SearchTask) -> bool:
     return bool(task.host_bytes) if task.host_bytes is not None else may_go_to_store(task)
 
 
-def may_take_less_in_store(task: SearchTask) -> bool:
+def may_take_less_in_store(task: SingleTask) -> bool:
     """Whether a search on a CUDA device with arcs in the store may go on with less of the device's.
 
     Only where it was loaded before it was refused memory: loading goes down to the least itself.
@@ -127,7 +146,7 @@ def may_take_less_in_store(task: SearchTask) -> bool:
     return cuda_disk.smaller_budget(graph, task.kernel, *budgets) > 0
 
 
-def in_store(task: SearchTask) -> tuple[dict[str, Any], str]:
+def in_store(task: SingleTask) -> tuple[dict[str, Any], str]:
     """As `with_less`, once neither the device nor pinned memory has room for the rows.
 
     What was refused may be the host's, so that no more of it is wanted than there must be; but
@@ -136,12 +155,12 @@ def in_store(task: SearchTask) -> tuple[dict[str, Any], str]:
     return _left_in_store(task, "memory", 0 if task.budget_bytes else task.pinned_bytes or 0)
 
 
-def in_store_alone(task: SearchTask) -> tuple[dict[str, Any], str]:
+def in_store_alone(task: SingleTask) -> tuple[dict[str, Any], str]:
     """As `in_store`, where the host's memory was refused: no arcs are held there."""
     return _left_in_store(task, "host memory", 0)
 
 
-def _left_in_store(task: SearchTask, what: str, host_bytes: int) -> tuple[dict[str, Any], str]:
+def _left_in_store(task: SingleTask, what: str, host_bytes: int) -> tuple[dict[str, Any], str]:
     resident.release()
     graph = resident.open_same(task.path, task.identity)
     wanted = task.budget_bytes or resident.cuda_bytes(graph, task.kernel)
@@ -154,7 +173,7 @@ def _left_in_store(task: SearchTask, what: str, host_bytes: int) -> tuple[dict[s
     return {"budget_bytes": budget_bytes, "host_bytes": host_bytes}, said
 
 
-def less_in_store(task: SearchTask) -> tuple[dict[str, Any], str]:
+def less_in_store(task: SingleTask) -> tuple[dict[str, Any], str]:
     """As `with_less`, where `may_take_less_in_store`."""
     resident.release()
     graph = resident.open_same(task.path, task.identity)

@@ -14,6 +14,7 @@ from ooc_graph.session.devices import CUDA
 from ooc_graph.session.loading import Searcher
 from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.session.refused import (
+    SingleTask,
     has_less,
     in_store,
     in_store_alone,
@@ -66,15 +67,16 @@ def search_whole(task: SearchTask) -> Written:
         task, refused = replace(task, **less), (*refused, said)
 
 
-def goes_on_after(error: Exception, task: SearchTask) -> bool:
+def goes_on_after(error: Exception, task: SingleTask) -> bool:
+    """As `may_go_on`, and where others have the device's memory, if rows may be pinned then."""
     if isinstance(error, DeviceBusyError):
         return task.device == CUDA and task.pins_if_busy
     return may_go_on(error, task)
 
 
 def less_of(
-    error: Exception, task: SearchTask
-) -> Callable[[SearchTask], tuple[dict[str, Any], str]] | None:
+    error: Exception, task: SingleTask
+) -> Callable[[Any], tuple[dict[str, Any], str]] | None:
     """What says how to go on with less memory; None where there is no such way."""
     if task.device == CUDA and isinstance(error, MemoryError):
         return in_store_alone if may_take_less_of_host(task) else None
@@ -85,7 +87,7 @@ def less_of(
     return less_in_store if may_take_less_in_store(task) else None
 
 
-def _pins_too_much(task: SearchTask) -> bool:
+def _pins_too_much(task: SingleTask) -> bool:
     """Whether what holds less of a CUDA device's memory is beyond the limit of pinned memory."""
     if task.device != CUDA or task.pinned_bytes is None:
         return False

@@ -116,11 +116,11 @@ def describe_moved(moved: Moved) -> dict[str, Any]:
         "units given again from memory": moved.kept_units,
         "bytes given again from memory": moved.kept_bytes,
         "rows fetched": moved.rows,
-        "seconds of reading": _rounded(moved.reading_s),
-        "seconds that searches waited for it": _rounded(moved.waited_s),
-        "share of reading time in which searches went on": _rounded(moved.overlap),
-        "units in flight, on average": _rounded(moved.units_in_flight),
-        "bytes read a second of reading": _rounded(moved.bytes_s),
+        "seconds of reading": rounded(moved.reading_s),
+        "seconds that searches waited for it": rounded(moved.waited_s),
+        "share of reading time in which searches went on": rounded(moved.overlap),
+        "units in flight, on average": rounded(moved.units_in_flight),
+        "bytes read a second of reading": rounded(moved.bytes_s),
     }
 
 
@@ -130,9 +130,9 @@ def describe_probe(probe: Probe, moved_bytes_s: float | None) -> dict[str, Any]:
     share = None if rate is None or moved_bytes_s is None else moved_bytes_s / rate
     return {
         "disk: bytes read in sequence": probe.bytes,
-        "disk: bytes a second in sequence": _rounded(rate),
+        "disk: bytes a second in sequence": rounded(rate),
         "disk: had the page cache most of that": probe.is_cached,
-        "share of the disk's rate in sequence": _rounded(share),
+        "share of the disk's rate in sequence": rounded(share),
     }
 
 
@@ -141,6 +141,6 @@ def probe_of(path: str) -> Probe:
     return probe_disk(Path(path))
 
 
-def _rounded(value: float | None) -> float | None:
+def rounded(value: float | None) -> float | None:
     """To four digits: more of a measured time say nothing."""
     return None if value is None else float(f"{value:.4g}")

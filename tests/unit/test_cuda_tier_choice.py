@@ -33,7 +33,6 @@ from ooc_graph.session import (
 )
 from ooc_graph.session.devices import CudaLimits
 from ooc_graph.session.graph500_run import BatchTask
-from ooc_graph.session.graph500_searches import _Batches
 from ooc_graph.session.place import PlannedCuda
 from ooc_graph.session.ways import Course, SearchTask, Written
 from ooc_graph.shards.survey import spread_share
@@ -530,22 +529,6 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
     search_whole.search_whole(task)
     assert loaded == [0, 1000] + [0, 0, 1000] * 2 + [0, 1000]
     resident.release()
-
-
-def test_graph500_does_not_pin_rows_on_the_way(graph: og.Graph) -> None:
-    called: list[object] = []
-
-    def call(function: object, *_: object) -> None:
-        called.append(function)
-        raise MemoryError
-
-    run = SimpleNamespace(place=SimpleNamespace(call=call), progress=NoProgress())
-    whom = str(graph.path), graph.identity, "bfs", og.Kronecker(13)
-    batches = _Batches(run, BatchTask(*whom, True, "cuda"))  # type: ignore[arg-type]
-    with pytest.raises(MemoryError):
-        batches.call(print)
-    assert called == [print]
-    assert not batches.task.budget_bytes
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])

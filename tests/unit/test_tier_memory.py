@@ -16,7 +16,7 @@ import ooc_graph as og
 from ooc_graph.answers import scatter
 from ooc_graph.kernels import bfs_search, sssp_search, tier_bfs_search, tier_rows, tier_sssp_search
 from ooc_graph.memory import disk, plan
-from ooc_graph.session import choice, graph500_searches, resident, search_memory
+from ooc_graph.session import graph500_batches, resident, search_memory
 from ooc_graph.session.graph500 import graph500
 from ooc_graph.session.graph500_run import Graph500Options
 from ooc_graph.session.search_whole import search_whole
@@ -78,7 +78,7 @@ def test_memory_refused_at_any_allocation_is_done_without(kernel, begun, kroneck
     source = int(graph.original_of()[9])
     wanted = getattr(og, kernel)(graph, source, device="cpu").parent.tobytes()
     task = SearchTask(str(kronecker), graph.identity, kernel, source, None, device="cpu")
-    stored = replace(task, budget_bytes=choice.resident_bytes(graph, kernel) - 1)
+    stored = replace(task, budget_bytes=search_memory.resident_bytes(graph, kernel) - 1)
     # Kernels are not compiled with what stands in for numpy.
     search_whole(stored)
     in_store = begun == "in the store"
@@ -124,7 +124,7 @@ def test_graph500_goes_on_with_arcs_in_the_store(why, tmp_path, monkeypatch):
     if why == "limit":
         # What a build of any size needs, and not what so many rows are said to.
         limit = 60 << 20
-        assert graph500_searches.check_bytes(small) < limit < small.rows * row_bytes
+        assert graph500_batches.check_bytes(small) < limit < small.rows * row_bytes
     else:
         monkeypatch.setattr(Graph, "load", refuse)
     options = Graph500Options(scale=10, searches=2, energy=False)
@@ -168,7 +168,7 @@ def test_graph500_goes_on_with_arcs_in_the_store(why, tmp_path, monkeypatch):
             expected = rate / facts["disk: bytes a second in sequence"]
             assert facts["share of the disk's rate in sequence"] == pytest.approx(expected, 1e-2)
         if why == "limit":
-            room = limit - graph500_searches.check_bytes(small)
+            room = limit - graph500_batches.check_bytes(small)
             assert facts["bytes: in all"] <= facts["budget"] == room
     page = (tmp_path / "run" / "report.html").read_text()
     assert page.count("Memory and store: ") == 2

@@ -1,0 +1,147 @@
+"""Batches of Graph500's searches by one rank: with less in memory where that is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
+from ooc_graph.session import cuda_disk, cuda_tiers
+from ooc_graph.session.choice_cuda import ranks_instead
+from ooc_graph.session.devices import CPU, CUDA
+from ooc_graph.session.graph500_run import BatchTask, Run
+from ooc_graph.session.machine import cores
+from ooc_graph.session.place import Place
+from ooc_graph.session.search_memory import resident_bytes
+from ooc_graph.session.search_whole import goes_on_after, less_of
+from ooc_graph.session.way import Way
+from ooc_graph.shards.load import Graph
+
+_ANSWER_BYTES = 40
+# Where rows are not all where they are searched: bytes a vertex of an answer's columns, of tuples
+# and a copy of those of rows reached, of a validation of one answer; and of the edges that each
+# thread looks at.
+_COLUMNS_BYTES, _TUPLES_BYTES, _CHECK_BYTES, _CHECK_BLOCK_BYTES = 24, 17, 64, 8 << 20
+# Host memory a row beside its arcs and a vertex, where a CUDA device searches: id tables, the tree.
+_ROW_BYTES, _TABLE_BYTES = 48, 12
+_MOST_AT_ONCE = 16
+
+
+def answer_bytes(graph: Graph) -> int:
+    """Memory beside a search whose rows are not in it: an answer, and tuples at each row."""
+    return graph.vertices * _COLUMNS_BYTES + graph.rows * _TUPLES_BYTES
+
+
+def check_bytes(graph: Graph) -> int:
+    """As `answer_bytes`, with what its validation takes."""
+    return answer_bytes(graph) + graph.vertices * _CHECK_BYTES + cores() * _CHECK_BLOCK_BYTES
+
+
+def task_for(way: Way, run: Run, graph: Graph, source: Kronecker, kernel: str) -> BatchTask:
+    """The batch as a way has it carried out."""
+    place = run.place
+    task = BatchTask(
+        str(graph.path),
+        graph.identity,
+        kernel,
+        source,
+        run.options.validate,
+        way.device,
+        way.budget_bytes,
+        way.copies,
+        pinned_bytes=place.cuda_limits.pinned_bytes,
+        host_bytes=way.host_bytes,
+        may_stay=way.device == CUDA
+        and ranks_instead(graph, kernel, way, place, "auto") is None
+        and cuda_disk.suits(graph, kernel, place),
+        pins_if_busy=place.wanted == CUDA,
+        device_limit_bytes=place.cuda_limits.device_bytes,
+    )
+    return replace(task, at_once=_at_once(graph, task, place))
+
+
+def _at_once(graph: Graph, task: BatchTask, place: Place) -> int:
+    """Answers held at a time, in what the graph leaves of the worker's memory."""
+    available, each = place.process_limit_bytes, max(graph.vertices * _ANSWER_BYTES, 1)
+    if task.device == CPU:
+        # Where arcs stay in the store, what is beside them has room for one answer.
+        left = 0 if task.budget_bytes else available - resident_bytes(graph, task.kernel)
+        return min(_MOST_AT_ONCE, max(1, left // each))
+    beside = check_bytes(graph) + graph.rows * _ROW_BYTES + graph.vertices * _TABLE_BYTES
+    left = available - beside - _rows_bytes(graph, task)
+    return min(_MOST_AT_ONCE, 1 + max(0, left // each))
+
+
+def _rows_bytes(graph: Graph, task: BatchTask) -> int:
+    """Host memory of rows that a CUDA device searches."""
+    if task.host_bytes is not None:
+        facts = cuda_disk.known_facts(graph, task.kernel)
+        return cuda_disk.plan_within(facts, task.budget_bytes, task.host_bytes).host_bytes
+    return cuda_tiers.pinned_bytes(graph, task.kernel) if task.budget_bytes else 0
+
+
+@dataclass
+class Batches:
+    """Carries batches out by one rank; where memory is refused, again with less in memory.
+
+    Parameters
+    ----------
+    run, graph
+        Whose searches.
+    task
+        How they are made next.
+    """
+
+    run: Run
+    graph: Graph
+    task: BatchTask
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call ``function(task, …)`` where the graph is.
+
+        Raises
+        ------
+        MemoryBudgetError, MemoryError
+            The least was refused.
+        DeviceBusyError
+            Others have the device's memory, all but less than what would do.
+        """
+        busy = ""
+        while True:
+            try:
+                return self.run.place.call(function, self.task, *arguments)
+            except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
+                go_on = less_of(error, self.task) if goes_on_after(error, self.task) else None
+                is_busy = isinstance(error, DeviceBusyError)
+                if go_on is None:
+                    if busy and not is_busy:
+                        # What was tried instead needs something else; later this may be needless.
+                        raise DeviceBusyError(busy) from error
+                    raise
+                busy = busy or (str(error) if is_busy else "")
+            # Only now: the frames of the error kept what they had of the memory.
+            less, note = self.run.place.call(go_on, self.task)
+            self.run.progress.note(f"others have memory of the device: {note}" if is_busy else note)
+            self._go_on(**less)
+
+    def search(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """As `call`, once the graph has been searched.
+
+        What is refused then, where answers stay on the device, is first of all what they take: they
+        go to host memory.
+        """
+        if self.task.stays_there:
+            try:
+                return self.run.place.call(function, self.task, *arguments)
+            except MemoryBudgetError as error:
+                why = str(error)
+            what = "validated on the CPU" if self.task.validate else "answers go to host memory"
+            self.run.progress.note(f"{self.task.kernel} {what}: {why}")
+            self._go_on(on_host=True)
+        return self.call(function, *arguments)
+
+    def _go_on(self, **changed: Any) -> None:
+        task = replace(self.task, **changed)
+        self.task = replace(task, at_once=_at_once(self.graph, task, self.run.place))

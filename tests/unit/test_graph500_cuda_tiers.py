@@ -1,0 +1,390 @@
+"""Graph500 on a CUDA device whose memory has no room for the rows; the CPU searches in its place.
+
+What kernels do is for the tests on a device. Here is shown which way is taken, what is done where
+memory is refused, and what report and record say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
+from ooc_graph.kernels import cuda_modules
+from ooc_graph.memory import plan
+from ooc_graph.memory.device_plan import plan_device
+from ooc_graph.memory.moved import Moved
+from ooc_graph.session import (
+    building,
+    cuda_disk,
+    cuda_tiers,
+    graph500_cuda,
+    graph500_report,
+    graph500_tiers,
+    here,
+    loading,
+    place,
+    resident,
+    tiers,
+)
+from ooc_graph.session.devices import CUDA, CudaLimits, Device
+from ooc_graph.session.graph500 import graph500
+from ooc_graph.session.graph500_batches import Batches, _at_once, check_bytes
+from ooc_graph.session.graph500_run import BatchTask, Graph500Options, Searched
+from ooc_graph.session.graph500_searches import search_batch
+from ooc_graph.session.orders import ORDER_OF
+from ooc_graph.session.place import PlannedCuda
+from ooc_graph.session.ways import Course
+from ooc_graph.shards.build import build as build_on_cpu
+from ooc_graph.shards.device_tiers import DeviceTierSearch
+from ooc_graph.types import NoProgress
+from tests.command_line import call
+
+KERNELS = ("bfs", "sssp")
+SMALL = 28_000_000
+LINK = 1e9
+
+
+class Said(NoProgress):
+    """Keeps the notes."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+class Uncounted:
+    """A CPU's search, as that of a device which counts arcs only when it is told to."""
+
+    def __init__(self, search: Any) -> None:
+        self._search, self._counts = search, False
+        self._tree: Any = None
+        self.asked_bytes = 0
+
+    def run(self, root: int) -> Any:
+        tree = self._tree = self._search.run(root)
+        self.asked_bytes = 1000 + root
+        return replace(tree, level_arcs=-tree.level_arcs - 1) if hasattr(tree, "level") else tree
+
+    run_on_device = run
+
+    def count_arcs(self, on: bool) -> None:
+        self._counts = on
+
+    def course(self) -> Any:
+        assert self._counts
+        tree, names = self._tree, ("found", "pushed", "examined", "pull")
+        course = np.zeros(len(tree.level_arcs) + 1, [(name, np.int64) for name in names])
+        course["found"][:-1] = tree.level_vertices
+        course["pushed"][1:], course["pull"][1:] = tree.level_arcs, tree.level_direction
+        return course
+
+
+def held_by_cpu(task: BatchTask) -> loading.Searcher:
+    """What a device would hold of a graph, as the task says."""
+    graph, device = resident.open_same(task.path, task.identity), here.device()
+    ids = loading.load_ids(graph)
+    if task.device == CUDA and task.host_bytes is not None:
+        within = task.budget_bytes, task.host_bytes
+        there = cuda_disk.plan_within(cuda_disk.known_facts(graph, task.kernel), *within)
+        found = tiers.load_within(graph, task.kernel, 1 << 30, device)
+        search: Any = DeviceTierSearch(found.search, found.sides, there, None)  # type: ignore[arg-type]
+        return loading.Searcher(task.kernel, search, graph, ids, None)
+    shard = graph.load(ORDER_OF[task.kernel])
+    search = getattr(device, task.kernel)(shard)
+    if task.device != CUDA:
+        return loading.Searcher(task.kernel, search, graph, ids, shard.tuples)
+    facts, pinned = cuda_tiers.known_facts(graph, task.kernel), None
+    if task.budget_bytes:
+        pinned = plan_device(task.kernel, facts, task.budget_bytes, 1 << 40)
+    given = graph, ids, shard.tuples
+    return loading.Searcher(task.kernel, Uncounted(search), *given, pinned=pinned)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[BatchTask]:
+    """The tasks that a device of this machine was asked for; there is none, and nobody minds."""
+    tasks: list[BatchTask] = []
+
+    @contextmanager
+    def searcher(task: BatchTask) -> Iterator[loading.Searcher]:
+        tasks.append(task)
+        yield held_by_cpu(task)
+
+    def build(there: Any, source: Any, out: Path, options: Any, progress: Any) -> Any:
+        with there.workforce() as workforce:
+            return build_on_cpu(
+                source, out, options=options, workforce=workforce, progress=progress
+            )
+
+    monkeypatch.setattr(BatchTask, "searcher", searcher)
+    monkeypatch.setattr(building, "_on_device", build)
+    monkeypatch.setattr(place, "choose_here", lambda wanted: Device(wanted, 1 << 40))
+    monkeypatch.setattr(graph500_report, "cuda_facts_here", lambda: {"CUDA device": "none"})
+    monkeypatch.setattr(graph500_cuda, "within_memory", lambda _: nullcontext())
+    monkeypatch.setattr(graph500_cuda, "cuda", lambda: np)
+    monkeypatch.setattr(
+        graph500_cuda, "_Tables", lambda held: SimpleNamespace(tuples=np.asarray(held.tuples))
+    )
+    for module in (cuda_tiers, graph500_tiers):
+        monkeypatch.setattr(module, "link_rate", lambda: LINK)
+    monkeypatch.setattr(plan, "rules", lambda _: iter([plan.HeadRule(1)]))
+    return tasks
+
+
+def run(folder: Path, said: Said, **given: Any) -> tuple[Any, dict[str, Any], str]:
+    options = Graph500Options(scale=11, searches=3, energy=False)
+    where: dict[str, Any] = {"client": None, "memory_limit_bytes": None, "overwrite": False}
+    outcome = graph500(options, folder, device="cuda", progress=said, **where, **given)
+    report = json.loads((folder / "report.json").read_text())
+    (line,) = (folder / "records.jsonl").read_text().splitlines()
+    record = json.loads(line)
+    assert record["tiers"] == report["tiers"]
+    assert record["parameters"] == report["parameters"]
+    return outcome, report, (folder / "report.html").read_text()
+
+
+def of_kernel(report: dict[str, Any], kernel: str) -> list[dict[str, Any]]:
+    return [search for search in report["searches"] if search["kernel"] == kernel]
+
+
+def test_rows_are_pinned_where_the_device_is_too_small(
+    asked: list[BatchTask], tmp_path: Path
+) -> None:
+    said = Said()
+    outcome, report, page = run(tmp_path, said, device_memory=SMALL)
+    assert outcome.failure is None
+    assert report["validation"]["status"] == "passed"
+    assert {(task.budget_bytes > 0, task.host_bytes, task.stays_there) for task in asked} == {
+        (True, None, False)
+    }
+    assert said.notes == [
+        f"{kernel} has its rows in pinned host memory; its answers go to host memory, and are "
+        "validated on the CPU"
+        for kernel in KERNELS
+    ]
+    assert report["parameters"]["device memory limit (bytes)"] == SMALL
+    for kernel in KERNELS:
+        facts, mine = report["tiers"][kernel], of_kernel(report, kernel)
+        assert facts["tier"] == "pinned"
+        assert facts["device bytes: in all"] <= facts["device budget"] == SMALL
+        asked_bytes = sum(one["asked_bytes"] for one in mine)
+        assert facts["bytes asked for over the bus"] == asked_bytes > 3000
+        share = asked_bytes / sum(one["time_s"] for one in mine) / LINK
+        assert facts["share of the link's peak"] == pytest.approx(share, rel=1e-3)
+        assert not any(name.startswith("disk: ") for name in facts)
+        for one in mine:
+            assert one["read_bytes"] is None
+            # Of a BFS they were counted once all were timed.
+            assert one["levels"]
+            assert all(level["arcs"] >= 0 for level in one["levels"])
+    assert page.count("Memory and link: ") == 2
+    assert "MB over the bus</th>" in page
+    assert "rows fetched</th>" not in page
+
+
+def test_arcs_stay_in_the_store_where_nothing_may_be_pinned(
+    asked: list[BatchTask], tmp_path: Path
+) -> None:
+    said = Said()
+    outcome, report, page = run(tmp_path, said, device_memory=SMALL, host_memory=0)
+    assert outcome.failure is None
+    assert {(task.budget_bytes > 0, task.host_bytes) for task in asked} == {(True, 0)}
+    assert [note.split("; ")[0] for note in said.notes] == [
+        f"{kernel} has its rows in the store" for kernel in KERNELS
+    ]
+    assert report["parameters"]["host memory limit for rows (bytes)"] == 0
+    for kernel in KERNELS:
+        facts, mine = report["tiers"][kernel], of_kernel(report, kernel)
+        assert facts["tier"] == "disk"
+        assert facts["device bytes: in all"] <= SMALL
+        assert facts["bytes of pinned host memory"] == 0
+        assert facts["bytes read of the store"] == sum(one["read_bytes"] for one in mine)
+        assert facts["rows fetched"] == sum(one["fetched_rows"] for one in mine) > 0
+        assert facts["disk: bytes a second in sequence"] > 0
+        assert all(one["asked_bytes"] is None for one in mine)
+    assert page.count("Memory and store: ") == 2
+    assert "rows fetched</th>" in page
+    assert "MB over the bus</th>" not in page
+
+
+def test_answers_that_the_device_has_no_room_for_are_validated_on_the_cpu(
+    asked: list[BatchTask], tmp_path: Path
+) -> None:
+    """All rows are on the device; beside them there is less than a validation needs."""
+
+    def refused(*_: object, **given: Any) -> int:
+        raise MemoryBudgetError("validation wants more on the device")
+
+    said = Said()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(graph500_cuda, "largest_batch", refused)
+        patch.setattr(graph500_cuda, "_free_bytes", lambda _: 0)
+        outcome, report, _ = run(tmp_path, said, device_memory="1GiB")
+    assert outcome.failure is None
+    assert report["tiers"] == {}
+    assert said.notes == [
+        f"{kernel} validated on the CPU: validation wants more on the device" for kernel in KERNELS
+    ]
+    for kernel in KERNELS:
+        mine = [task for task in asked if task.kernel == kernel]
+        # In batches of what host memory has room for: all three at a time.
+        assert [task.on_host for task in mine] == [False, False, True, True]
+        assert mine[-1].at_once >= 3
+        assert all(one["validate_s"] > 0 for one in of_kernel(report, kernel))
+        assert all(level["arcs"] >= 0 for s in of_kernel(report, kernel) for level in s["levels"])
+
+
+class There:
+    """A place where calls are refused, one error each, until there are no more errors."""
+
+    client = None
+    has_ranks = False
+    process_limit_bytes = 1 << 40
+
+    def __init__(self, errors: list[Exception]) -> None:
+        self.errors, self.tried = errors, []  # type: ignore[var-annotated]
+
+    def call(self, function: Callable[..., Any], task: BatchTask, *given: Any) -> Any:
+        if function is not print:
+            return function(task, *given)
+        self.tried.append((task.budget_bytes > 0, task.host_bytes, task.on_host))
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    path = tmp_path_factory.mktemp("graphs") / "kronecker.zarr"
+    return og.build(og.Kronecker(11), path, rows="both")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_refused_memory_goes_one_step_down(
+    graph: og.Graph, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
+    whole = BatchTask(
+        str(graph.path), graph.identity, kernel, og.Kronecker(11), True, CUDA, may_stay=True
+    )
+    device, pinned, store = (False, None, False), (True, None, False), (True, 0, False)
+
+    def tried(errors: list[Exception], task: BatchTask) -> tuple[list[Any], list[str]]:
+        there, said = There(errors), Said()
+        batches = Batches(SimpleNamespace(place=there, progress=said), graph, task)  # type: ignore[arg-type]
+        assert batches.call(print) == "done"
+        return there.tried, said.notes
+
+    refused = MemoryBudgetError("refused")
+    assert tried([], whole) == ([device], [])
+    found, notes = tried([refused] * 2, whole)
+    assert found == [device, pinned, store]
+    assert "keeps its rows in host memory" in notes[0]
+    assert "leaves arcs in the store" in notes[1]
+    # Where no rows may be pinned, at once there; and where arcs may not stay, not at all.
+    assert tried([refused], replace(whole, pinned_bytes=0))[0] == [device, store]
+    last: list[tuple[list[Exception], BatchTask]] = [
+        ([refused] * 3, whole),
+        ([refused] * 2, replace(whole, may_stay=False)),
+        ([DeviceBusyError("others")], whole),
+    ]
+    for errors, task in last:
+        with pytest.raises(type(errors[0])):
+            tried(errors, task)
+    # Who asks for a device has rows pinned also where others have its memory.
+    busy = replace(whole, pins_if_busy=True)
+    found, notes = tried([DeviceBusyError("others")], busy)
+    assert found == [device, pinned]
+    assert notes[0].startswith("others have memory of the device: ")
+    with pytest.raises(DeviceBusyError, match="others have it"):
+        tried([DeviceBusyError("others have it"), refused], replace(busy, may_stay=False))
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_answers_in_host_memory_are_validated_so_many_at_a_time(
+    graph: og.Graph, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = held_by_cpu(BatchTask(str(graph.path), graph.identity, "bfs", og.Kronecker(11), True))
+    monkeypatch.setattr(BatchTask, "searcher", lambda _: nullcontext(held))
+    task = BatchTask(str(graph.path), graph.identity, "bfs", og.Kronecker(11), True)
+    keys = graph.original_of()[:5].astype(np.int64)
+    found = search_batch(replace(task, at_once=at_once), keys)
+    assert [one.root for one in found] == keys.tolist()
+    assert all(one.verdict is not None and one.verdict.ok for one in found)
+    # Equal shares of one pass.
+    assert len({one.validate_s for one in found}) == -(-5 // at_once)
+
+
+def test_what_the_host_has_beside_the_rows_is_for_answers(graph: og.Graph) -> None:
+    whom = str(graph.path), graph.identity, "bfs", og.Kronecker(11), True, CUDA
+    pinned = replace(BatchTask(*whom), budget_bytes=SMALL)
+    store = replace(pinned, host_bytes=1 << 20)
+    tables = 48 * graph.rows + 12 * graph.vertices
+    facts = cuda_disk.known_facts(graph, "bfs")
+    stored = cuda_disk.plan_within(facts, SMALL, 1 << 20).host_bytes
+    for task, rows in ((pinned, 4 * graph.arcs), (store, stored)):
+        first = rows + tables + check_bytes(graph)
+        for more in (0, 1, 3):
+            there = PlannedCuda(first + more * 40 * graph.vertices, CudaLimits(SMALL))
+            assert _at_once(graph, task, there) == 1 + more
+        assert _at_once(graph, task, PlannedCuda(1, CudaLimits(SMALL))) == 1
+        assert _at_once(graph, task, PlannedCuda(1 << 40, CudaLimits(SMALL))) == 16
+
+
+def test_what_went_over_the_bus_is_summed() -> None:
+    found = [
+        Searched(key, Course(0.5, ()), None, 0.0, 1, 1, asked_bytes=asked)
+        for key, asked in ((1, 1000), (2, 3000), (3, None))
+    ]
+    held = {"tier": "pinned", "device budget": 5}
+    facts = graph500_tiers.tier_facts(held, 8000.0, found)
+    assert facts["bytes asked for over the bus"] == 4000
+    assert facts["share of the link's peak"] == 0.5
+    assert graph500_tiers.tier_facts(held, None, found)["share of the link's peak"] is None
+    # Nothing is said of what nobody counted, and nothing at all of rows on the device.
+    assert graph500_tiers.tier_facts(held, 8000.0, found[2:]) == held
+    assert graph500_tiers.tier_facts({}, None, found) == {}
+    read = [replace(found[2], moved=Moved(units=2, bytes=100, rows=3))] * 2
+    facts = graph500_tiers.tier_facts({"tier": "disk"}, None, read)
+    assert (facts["bytes read of the store"], facts["rows fetched"]) == (200, 6)
+
+
+def test_validation_on_the_device_keeps_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = SimpleNamespace(used_bytes=lambda: 300)
+    monkeypatch.setattr(
+        graph500_cuda, "cuda", lambda: SimpleNamespace(get_default_memory_pool=lambda: pool)
+    )
+    monkeypatch.setattr(graph500_cuda, "device_bytes", lambda: (500, 2000))
+    assert graph500_cuda._free_bytes(None) is None
+    assert [graph500_cuda._free_bytes(limit) for limit in (200, 700, 1000)] == [0, 400, 500]
+
+
+def test_limits_are_not_for_the_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    words = ["graph500", "--scale", "8", "--out", out, "--device", "cpu", "--quiet"]
+    for option in ("--device-memory", "--host-memory"):
+        done = call(monkeypatch, capsys, *words, option, "1GiB")
+        assert (done.code, done.err.count("\n")) == (2, 1)
+        assert "are for CUDA devices" in done.err
+    done = call(monkeypatch, capsys, *words[:-2], "cuda", "--device-memory", "0")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    given: dict[str, Any] = {"client": None, "memory_limit_bytes": None, "overwrite": False}
+    with pytest.raises(UsageError, match="are for CUDA devices"):
+        graph500(
+            Graph500Options(8), out, device="cpu", host_memory=0, progress=NoProgress(), **given
+        )
+    assert not out.exists()
