@@ -86,19 +86,28 @@ class Members:
         self._busy.add(member)
         self._given[member].put(call)
 
-    def wait(self, interrupted: Callable[[], None] | None = None) -> None:
+    def wait(
+        self,
+        interrupted: Callable[[], None] | None = None,
+        *,
+        meanwhile: Callable[[], None] | None = None,
+        every_s: float = 1.0,
+    ) -> None:
         """Wait until all have done what they were given.
 
         Parameters
         ----------
         interrupted
             Called at every interrupt meanwhile; the first is raised when all are done.
+        meanwhile
+            Called whenever ``every_s`` seconds have gone by. An error of it is as an interrupt, and
+            after it there are no more calls.
         """
         first: BaseException | None = None
         has_passed = [member not in self._busy for member in range(len(self._given))]
         while not all(has_passed):
             try:
-                self._pass(has_passed)
+                self._pass(has_passed, meanwhile if first is None else None, every_s)
             except BaseException as error:  # noqa: BLE001 -- raised below
                 first = first or error
                 if interrupted is not None:
@@ -107,7 +116,9 @@ class Members:
         if first is not None:
             raise first
 
-    def _pass(self, has_passed: list[bool]) -> None:
+    def _pass(
+        self, has_passed: list[bool], meanwhile: Callable[[], None] | None, every_s: float
+    ) -> None:
         """Note who has come to the end of what was given; once more, if it was interrupted."""
         for member in range(len(has_passed)):
             if has_passed[member]:
@@ -121,7 +132,11 @@ class Members:
                 door.release()
 
             self._given[member].put(leave)
-            door.acquire()
+            if meanwhile is None:
+                door.acquire()
+                continue
+            while not door.acquire(timeout=every_s):
+                meanwhile()
 
     def close(self) -> None:
         """End the threads, after what they were given."""

@@ -16,7 +16,7 @@ from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
 from ooc_graph.memory.plan import describe
 from ooc_graph.report.data import EnergyRecord
-from ooc_graph.session import graph500_cuda, resident
+from ooc_graph.session import disk_notes, graph500_cuda, resident
 from ooc_graph.session.api import check_edges, validator_of
 from ooc_graph.session.choice import Way, carry_out, choose, on_cpu, resident_bytes
 from ooc_graph.session.compile_parts import check_pair
@@ -75,12 +75,17 @@ def search_all(
     """
     beside = check_bytes(graph) if run.options.validate else answer_bytes(graph)
     in_tiers: dict[str, Any] = {"tiers": True, "answer_bytes": beside}
+
+    def search_by(way: Way) -> tuple[list[Searched], list[EnergyRecord]]:
+        with disk_notes.told(graph.identity, kernel, run.place, run.progress):
+            return _search_by(way, run, graph, source, kernel, keys)
+
     return carry_out(
         choose(graph, kernel, run.place, **in_tiers),
         kernel,
         run.place,
         run.progress,
-        lambda way: _search_by(way, run, graph, source, kernel, keys),
+        search_by,
         lambda why: on_cpu(
             graph, kernel, run.place, exchange="auto", method=ROWS, why=why, **in_tiers
         ),

@@ -25,7 +25,7 @@ from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import APSP
 from ooc_graph.memory.device_plan import DevicePlan
 from ooc_graph.memory.moved import Moved
-from ooc_graph.session import cuda_disk, cuda_tiers, orders, source_tiers
+from ooc_graph.session import cuda_disk, cuda_tiers, disk_notes, orders, source_tiers
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import EDGES, ROWS, load_search
 from ooc_graph.session.machine import cores
@@ -162,7 +162,7 @@ def searcher(
     less
         Whether that will do which holds less, since this was refused memory before.
     """
-    with _lock:
+    with _lock, disk_notes.watched(identity, _worker()):
         within = budget_bytes, copies, named, host_bytes
         key = _key(path, identity, kernel, method, device_name, *within)
         for held, asked in _asked.items():

@@ -24,6 +24,7 @@ from ooc_graph.session import (
     cuda_disk,
     cuda_tiers,
     device_answer,
+    disk_notes,
     edges_method,
     rank_memory,
     resident,
@@ -128,7 +129,8 @@ def search(
     )
     _require_arrays(arrays, way, place, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
-    with writing as store, progress.stage(f"{kernel} from {root}"):
+    told = disk_notes.told(graph.identity, f"{kernel} from {root}", place, progress)
+    with writing as store, progress.stage(f"{kernel} from {root}"), told:
         task = SearchTask(
             str(graph.path),
             graph.identity,
