@@ -16,6 +16,7 @@ SLOW_SHARE = 0.25
 """So is one that gives less than this share of what it gave at best in the same search."""
 BEST_BYTES = 16 << 20
 """Least bytes of which a rate is taken as what the disk can give."""
+SLOWER = "the disk is slower than expected"
 _WAITS_SHARE = 0.5
 
 
@@ -29,10 +30,12 @@ class Watch:
     ----------
     say
         Takes one line. Called by the thread that searches.
+    growth
+        By which the interval to the next line grows; 1: a line every 5 seconds of reading.
     """
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self, say: Callable[[str], None], growth: int = 2) -> None:
+        self._say, self._growth = say, growth
         self._begun: dict[Meter, Reading] = {}
         self._stretch = self._sprint = Reading()
         self._best_bytes_s = 0.0
@@ -60,10 +63,10 @@ class Watch:
         is_slow = stretch.bytes_s < expected and stretch.waited_share >= _WAITS_SHARE
         if now.reading_s < self._next_s and (self._has_said_slow or not is_slow):
             return
-        self._next_s = max(2 * self._next_s, now.reading_s)
+        self._next_s = max(self._growth * self._next_s, now.reading_s + STRETCH_S)
         self._has_said_slow = self._has_said_slow or is_slow
         rate = f"{stretch.bytes_s / 1e6:,.1f} MB/s"
-        slow = f"; the disk is slower than expected: it gives {rate}, {why}" if is_slow else ""
+        slow = f"; {SLOWER}: it gives {rate}, {why}" if is_slow else ""
         self._say(
             f"read {now.bytes / 1e6:,.1f} MB of the store in {now.reading_s:.0f} s of reading, "
             f"{rate} of late; it waited for the disk in {100 * now.waited_share:.0f} % of that "

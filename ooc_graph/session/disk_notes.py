@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from ooc_graph.memory.watch import STRETCH_S, Watch, watched_by
+from ooc_graph.memory.watch import SLOWER, STRETCH_S, Watch, watched_by
 
 if TYPE_CHECKING:
     from ooc_graph.session.place import Place
@@ -15,14 +15,18 @@ if TYPE_CHECKING:
 
 # Of searches in this process: the graph's identity, and what hears of them; the last one does.
 _heard: list[tuple[str, Watch]] = []
+# Of the graph that a worker of this process searched last. Its tasks may be shorter than what makes
+# a line, so that all of them are watched together.
+_of_worker: dict[tuple[str, str], Watch] = {}
 
 
 @contextmanager
 def told(identity: str, what: str, place: Place, progress: Progress) -> Iterator[None]:
     """Tell progress how searches of a graph read its store, while they are carried out at a place.
 
-    A search in this process tells it after 5 seconds of reading, 10, 20 and so on; what workers
-    tell is passed on no more often, of all together.
+    A search in this process tells it after 5 seconds of reading, 10, 20 and so on. Workers tell
+    every 5 seconds of reading what they read of the graph since they first searched it, and that
+    is passed on at growing intervals, of all workers together.
 
     Parameters
     ----------
@@ -82,8 +86,19 @@ def watched(identity: str, worker: Any) -> Iterator[None]:
 
 def _watch_of(identity: str, worker: Any) -> Watch | None:
     if worker is not None:
-        return Watch(lambda text: worker.log_event(_topic(identity), f"{worker.name}: {text}"))
+        key = identity, worker.address
+        if key not in _of_worker:
+            _of_worker.clear()
+            _of_worker[key] = Watch(_say_to_clients(identity, worker), growth=1)
+        return _of_worker[key]
     return next((watch for heard, watch in reversed(_heard) if heard == identity), None)
+
+
+def _say_to_clients(identity: str, worker: Any) -> Callable[[str], None]:
+    def say(text: str) -> None:
+        worker.log_event(_topic(identity), f"{worker.name}: {text}")
+
+    return say
 
 
 def _topic(identity: str) -> str:
@@ -92,6 +107,8 @@ def _topic(identity: str) -> str:
 
 class AtGrowingIntervals:
     """Passes lines on: the first, and others after 5 seconds and more, twice as many each time.
+
+    The first that says of a disk that it is slow is passed on at once.
 
     Parameters
     ----------
@@ -105,12 +122,15 @@ class AtGrowingIntervals:
         self._note, self._clock = note, clock
         self._interval_s = STRETCH_S
         self._due_s: float | None = None
+        self._has_said_slow = False
 
     def __call__(self, text: str) -> None:
         """Pass a line on, or leave it out."""
         now_s = self._clock()
-        if self._due_s is not None and now_s < self._due_s:
+        is_news = SLOWER in text and not self._has_said_slow
+        if self._due_s is not None and now_s < self._due_s and not is_news:
             return
+        self._has_said_slow = self._has_said_slow or is_news
         self._due_s = now_s + self._interval_s
         self._interval_s *= 2
         self._note(text)

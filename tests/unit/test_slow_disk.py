@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -330,6 +331,37 @@ def test_what_workers_say_together_is_no_flood() -> None:
         for worker in range(3):
             note(f"{worker} {second}")
     assert lines == ["0 0", "0 5", "0 15", "0 35", "0 75"]
+
+
+def test_that_a_disk_is_slow_is_passed_on_at_once_and_once() -> None:
+    clock, lines = Clock(), []
+    note = AtGrowingIntervals(lines.append, clock)
+    for second in range(10):
+        clock.now_s = second / 10
+        note(f"{second}" if second < 3 else f"{second}: {watch.SLOWER}")
+    assert lines == ["0", f"3: {watch.SLOWER}"]
+
+
+def test_short_tasks_of_a_worker_are_watched_together() -> None:
+    """Each reads for too short a time to say anything."""
+    clock, events = Clock(), []
+    worker = SimpleNamespace(
+        name="w", address="here", log_event=lambda topic, text: events.append((topic, text))
+    )
+    meter = Meter(clock)
+    for _ in range(6):
+        with disk_notes.watched("a graph", worker):
+            watching = watch.current()
+            assert watching is not None
+            watching.begin(meter)
+            reads(meter, clock, 2 * MB, 2.0)
+            watching.look()
+    assert [text.split(" of reading")[0] for _, text in events] == [
+        "w: read 6.0 MB of the store in 6 s",
+        "w: read 12.0 MB of the store in 12 s",
+    ]
+    with disk_notes.watched("another", worker):
+        assert watch.current() is not watching
 
 
 def test_nobody_is_watched_unless_somebody_hears_of_it() -> None:
