@@ -1,7 +1,7 @@
 """Searches with most arcs in the store: time and bytes read against the share in memory.
 
     python benchmarks/tiers.py --store G.zarr --scale 20 [--searches 16] [--kernels bfs,sssp]
-    python benchmarks/tiers.py --store G.zarr --scale 20 --limit [--searches 4]
+    python benchmarks/tiers.py --store G.zarr --scale 20 --limit [--searches 4] [--limit-bytes N]
 
 The store is that of Graph500's generator of the scale; it is built where it is not there.
 
@@ -12,41 +12,34 @@ in whole units of 64 KiB, as read and checked. For comparison a plain pass over 
 (BFS), or a round until nothing changes (SSSP), streams the store as GridGraph does; its bytes are
 passes times arcs, of the first two sources.
 
-With --limit: the command's search, in a process of its own, within a quarter of the bytes of the
+With --limit: the API's search, in a process of its own, within a quarter of the bytes of the
 store's arcs (all row orders), and within a quarter of those that the kernel reads if that is not
-refused; the page cache of the store's chunks is dropped before. The peak is of the process less
-what it held after a search of a small graph, which compiles kernels and imports modules.
+refused; or within --limit-bytes. See tiers_limit.py.
 
-Appends to records/tiers.jsonl.
+Appends to records/tiers.jsonl, or to --records.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
-import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from tiers_limit import limits_of, within_limits
 
 import ooc_graph as og
-from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.compiled import kernel as compiled
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.sssp_search import first_rows
 from ooc_graph.layout.names import rows_path
-from ooc_graph.memory.disk_probe import probe_disk
-from ooc_graph.memory.plan import Plan, describe, plan_disk, rules
+from ooc_graph.memory.plan import Plan, describe, rules
 from ooc_graph.report.records import append_record
 from ooc_graph.session.machine import cores
 from ooc_graph.session.resident import ORDER_OF
-from ooc_graph.session.tiers import describe_probe
 from ooc_graph.shards.tiers import facts_of, load_tiers
 from ooc_graph.types import AnyArray
 
@@ -148,7 +141,14 @@ def plan_of_share(graph: og.Graph, kernel: str, share: float) -> Plan | None:
     return None if chosen is None else replace(chosen, budget_bytes=chosen.bytes)
 
 
-def compare(graph: og.Graph, kernel: str, roots: list[int], tuples: AnyArray, scale: int) -> None:
+def compare(
+    graph: og.Graph,
+    kernel: str,
+    roots: list[int],
+    tuples: AnyArray,
+    scale: int,
+    records: Path = RECORDS,
+) -> None:
     device = CpuDevice(cores())
     search = getattr(device, kernel)(graph.load(ORDER_OF[kernel]))
     passes, edges = [], []
@@ -192,7 +192,7 @@ def compare(graph: og.Graph, kernel: str, roots: list[int], tuples: AnyArray, sc
         tier.close()
         read = float(np.mean(figures["read_bytes"]))
         figures["plain_ratio"] = plain / read if read else None
-        append_record(RECORDS, {"benchmark": "tiers", "parameters": parameters, "figures": figures})
+        append_record(records, {"benchmark": "tiers", "parameters": parameters, "figures": figures})
         medians = {who: np.median(times) * 1e3 for who, times in figures["times_s"].items()}
         print(
             f"{kernel:4} {plan.head_arcs / facts.arcs:6.1%} ({plan.rule}): "
@@ -243,99 +243,6 @@ def in_turn(search: Any, tier: Any, roots: list[int], edges: list[int]) -> dict[
     }
 
 
-CHILD = """
-import gc, json, sys
-from pathlib import Path
-import ooc_graph as og
-from ooc_graph.report.memory_watch import MemoryWatch
-from ooc_graph.session import here, resident, tiers, warmup
-from ooc_graph.session.search_whole import search_whole
-from ooc_graph.session.ways import SearchTask
-
-store, kernel, limit, small, out, *roots = sys.argv[1:]
-graph = og.open(store)
-tiny = og.build(og.Kronecker(8), small)
-getattr(og, kernel)(tiny, int(tiny.original_of()[0]), device="cpu", out=out)
-warmup.warm(kernel, graph, here.device(), variant=warmup.TIERS)
-resident.release()
-gc.collect()
-found = []
-with MemoryWatch(interval_s=0.005) as watch:
-    for root in roots:
-        result = getattr(og, kernel)(
-            graph, int(root), device="cpu", memory_limit=int(limit), out=out, overwrite=True
-        )
-        with resident._lock:
-            (held,) = resident._held.values()
-        found.append({
-            "elapsed_s": result.elapsed_s,
-            "tier": hasattr(held.search, "plan"),
-            "read_bytes": held.moved.bytes if held.moved else 0,
-        })
-        del result
-print(json.dumps({
-    "searches": found, "idle": watch.baseline_bytes, "peak": watch.peak_bytes,
-    "planned": held.search.plan.bytes if hasattr(held.search, "plan") else None,
-    "moved": tiers.describe_moved(held.moved) if held.moved else {},
-}))
-"""
-
-
-def drop_page_cache(store: Path) -> None:
-    """Have the system forget what it holds of a store's chunks."""
-    for path in store.rglob("c/*"):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)
-
-
-def within_limit(graph: og.Graph, kernel: str, roots: list[int], scale: int) -> None:
-    facts = facts_of(graph, kernel)
-    arc_bytes = {
-        name: facts_of(graph, name).arcs * facts_of(graph, name).arc_bytes
-        for name in ORDER_OF
-        if name in ("bfs", "sssp")
-    }
-    originals = [str(graph.original_of()[root]) for root in roots]
-    limits = {"of all arcs": sum(arc_bytes.values()) // 4, "of its arcs": arc_bytes[kernel] // 4}
-    for name, limit in limits.items():
-        parameters = {"scale": scale, "kernel": kernel, "limit": name, "limit_bytes": limit}
-        try:
-            plan = plan_disk(facts, limit)
-        except MemoryBudgetError as error:
-            print(f"{kernel:4} a quarter {name}: refused: {error}")
-            continue
-        drop_page_cache(graph.path)
-        with tempfile.TemporaryDirectory(prefix="tiers-benchmark-") as scratch:
-            small, out = Path(scratch) / "small.zarr", Path(scratch) / "r.zarr"
-            words = [str(graph.path), kernel, str(limit), str(small), str(out), *originals]
-            done = subprocess.run(
-                [sys.executable, "-c", CHILD, *words], capture_output=True, text=True, check=False
-            )
-        if done.returncode:
-            raise SystemExit(done.stderr)
-        figures = json.loads(done.stdout.splitlines()[-1])
-        figures["plan"] = describe(plan)
-        # All that was read, loading included, beside what the disk gives in sequence.
-        rate = figures["moved"].get("bytes read a second of reading")
-        figures["disk"] = describe_probe(probe_disk(graph.path), rate)
-        append_record(
-            RECORDS, {"benchmark": "tiers-limit", "parameters": parameters, "figures": figures}
-        )
-        seconds = [round(one["elapsed_s"], 3) for one in figures["searches"]]
-        read = [one["read_bytes"] // 1_000_000 for one in figures["searches"]]
-        print(
-            f"{kernel:4} a quarter {name} ({limit / 1e6:,.0f} MB), page cache cold: peak "
-            f"{(figures['peak'] - figures['idle']) / 1e6:,.0f} MB, planned "
-            f"{(figures['planned'] or 0) / 1e6:,.0f}; seconds {seconds}, read {read} MB so far"
-        )
-        for fact, value in {**figures["moved"], **figures["disk"]}.items():
-            print(f"     {fact}: {value}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--store", type=Path, required=True)
@@ -343,13 +250,16 @@ def main() -> None:
     parser.add_argument("--searches", type=int, default=16)
     parser.add_argument("--kernels", default="bfs,sssp")
     parser.add_argument("--limit", action="store_true")
+    parser.add_argument("--limit-bytes", type=int, help="instead of quarters of the arcs' bytes")
+    parser.add_argument("--records", type=Path, default=RECORDS)
     options = parser.parse_args()
     graph, roots, tuples = opened(options)
     for kernel in options.kernels.split(","):
         if options.limit:
-            within_limit(graph, kernel, roots, options.scale)
+            limits = limits_of(graph, kernel, options.limit_bytes)
+            within_limits(graph, kernel, roots, options.scale, limits, options.records)
         else:
-            compare(graph, kernel, roots, tuples, options.scale)
+            compare(graph, kernel, roots, tuples, options.scale, options.records)
 
 
 if __name__ == "__main__":

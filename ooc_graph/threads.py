@@ -105,7 +105,13 @@ class Members:
         self._busy.add(member)
         self._given[member].put(call if failed is None else partial(_tell, call, failed))
 
-    def wait(self, end: _Call | None = None) -> None:
+    def wait(
+        self,
+        end: _Call | None = None,
+        *,
+        meanwhile: _Call | None = None,
+        every_s: float = 1.0,
+    ) -> None:
         """Wait until all have done what they were given, and raise what the first one raised.
 
         Parameters
@@ -113,18 +119,28 @@ class Members:
         end
             Called at every interrupt meanwhile, so that there is less to wait for; it must not
             raise. The first interrupt is raised when all are done, whatever calls have raised.
+        meanwhile
+            Called whenever ``every_s`` seconds have gone by. An error of it is as an interrupt, and
+            after it there are no more calls.
         """
-        raise_first(self.settle(end))
+        raise_first(self.settle(end, meanwhile=meanwhile, every_s=every_s))
 
-    def settle(self, end: _Call | None = None, *, at_once: bool = False) -> list[BaseException]:
+    def settle(
+        self,
+        end: _Call | None = None,
+        *,
+        at_once: bool = False,
+        meanwhile: _Call | None = None,
+        every_s: float = 1.0,
+    ) -> list[BaseException]:
         """As `wait`, for who may have an error of its own to raise.
 
         Parameters
         ----------
-        end
+        end, meanwhile, every_s
             As of `wait`.
         at_once
-            Whether to call it now.
+            Whether to call ``end`` now.
 
         Returns
         -------
@@ -140,7 +156,7 @@ class Members:
                 if is_to_end and end is not None:
                     end()
                 is_to_end = False
-                self._pass(has_passed)
+                self._pass(has_passed, None if interrupts else meanwhile, every_s)
                 # In this order: an interrupt between them has all of it done again.
                 errors += self._errors
                 self._errors.clear()
@@ -153,7 +169,7 @@ class Members:
         raise_first(interrupts)
         return errors
 
-    def _pass(self, has_passed: list[bool]) -> None:
+    def _pass(self, has_passed: list[bool], meanwhile: _Call | None, every_s: float) -> None:
         """Note who has come to the end of what was given; once more, if it was interrupted."""
         for member in self._busy:
             if has_passed[member]:
@@ -167,7 +183,11 @@ class Members:
                 door.release()
 
             self._given[member].put(leave)
-            door.acquire()
+            if meanwhile is None:
+                door.acquire()
+                continue
+            while not door.acquire(timeout=every_s):
+                meanwhile()
 
     def close(self) -> None:
         """End the threads, after what they were given."""

@@ -25,6 +25,7 @@ from ooc_graph.layout.blocks import byte_view
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.packing import unit_length
 from ooc_graph.layout.stored import Stored
+from ooc_graph.memory import watch
 from ooc_graph.memory.moved import Meter, Moved
 from ooc_graph.threads import Members
 from ooc_graph.types import AnyArray, IntArray
@@ -33,6 +34,8 @@ READERS = 4
 """Threads that read; a disk wants several requests at once, a page cache two."""
 RUN_UNITS = 16
 """Most units that one request reads."""
+LOOK_EVERY_S = 1.0
+"""Between looks at how reading goes, while the search waits for it."""
 
 
 @dataclass(frozen=True)
@@ -259,6 +262,8 @@ class DiskUnits:
 
     def _begin(self, batch: Sequence[IntArray], turn: int) -> None:
         """Have the batch's units read; `_finish` copies what is kept."""
+        if (watching := watch.current()) is not None:
+            watching.begin(self._meter)
         reads: list[tuple[_Column, int, memoryview]] = []
         for column, units, slots, buffer in zip(
             self._columns, batch, self._slots, self._buffers[turn], strict=True
@@ -279,7 +284,7 @@ class DiskUnits:
 
     def _finish(self, batch: Sequence[IntArray], turn: int) -> None:
         with self._meter.waiting():
-            self._readers.wait()
+            self._wait()
         self._moved.bytes += sum(self._got)
         for units, slots, buffer in zip(batch, self._slots, self._buffers[turn], strict=True):
             staged = buffer.reshape(-1, self.unit_bytes)
@@ -299,11 +304,22 @@ class DiskUnits:
             self._used = begin + len(new)
             slots[units[new]] = np.arange(begin, begin + len(new))
 
+    def _wait(self) -> None:
+        """Wait for what is being read; where somebody watches, with looks at how it goes."""
+        watching = watch.current()
+        if watching is None:
+            self._readers.wait()
+            return
+        self._readers.wait(meanwhile=watching.look, every_s=LOOK_EVERY_S)
+        watching.look()
+
     def _read(self, share: int, reads: Sequence[tuple[_Column, int, memoryview]]) -> None:
         """Read stretches of units one after the other, and note their bytes."""
         for column, unit, data in reads:
             with self._meter.reading(len(data) // self.unit_bytes):
-                self._got[share] += column.read(unit, data)
+                size = column.read(unit, data)
+                self._got[share] += size
+                self._meter.count(size)
 
     def close(self) -> None:
         """End the threads."""

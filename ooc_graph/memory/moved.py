@@ -81,6 +81,42 @@ class Moved:
         return self.bytes / self.reading_s if self.reading_s > 0 else None
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How reading goes, what is under way included.
+
+    Parameters
+    ----------
+    bytes
+        Read.
+    reading_s, waited_s
+        As of `Moved`.
+    """
+
+    bytes: int = 0
+    reading_s: float = 0.0
+    waited_s: float = 0.0
+
+    def since(self, before: Reading) -> Reading:
+        """What came after a time before."""
+        pairs = zip(astuple(self), astuple(before), strict=True)
+        return Reading(*(now - then for now, then in pairs))
+
+    def plus(self, other: Reading) -> Reading:
+        """Of two tiers together."""
+        return Reading(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def bytes_s(self) -> float:
+        """Bytes in a second of reading; 0 where nothing was."""
+        return self.bytes / self.reading_s if self.reading_s > 0 else 0.0
+
+    @property
+    def waited_share(self) -> float:
+        """Share of the reading time in which the search stood still."""
+        return min(self.waited_s / self.reading_s, 1.0) if self.reading_s > 0 else 0.0
+
+
 class Meter:
     """Measures threads that read, and the one that waits for them.
 
@@ -93,7 +129,8 @@ class Meter:
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._reading, self._since = 0, 0.0
+        self._reading, self._since, self._bytes = 0, 0.0, 0
+        self._waits_since: float | None = None
         self._reading_s = self._busy_s = self._unit_s = self._waited_s = 0.0
 
     @contextmanager
@@ -119,11 +156,25 @@ class Meter:
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """The search waits; one thread at a time does."""
-        begun = self._clock()
+        begun = self._waits_since = self._clock()
         try:
             yield
         finally:
+            self._waits_since = None
             self._waited_s += self._clock() - begun
+
+    def count(self, bytes_: int) -> None:
+        """A thread has read so many bytes."""
+        with self._lock:
+            self._bytes += bytes_
+
+    def now(self) -> Reading:
+        """How reading goes; asked by the thread that waits."""
+        with self._lock:
+            now = self._clock()
+            reads_s = now - self._since if self._reading else 0.0
+            waits_s = 0.0 if self._waits_since is None else now - self._waits_since
+            return Reading(self._bytes, self._reading_s + reads_s, self._waited_s + waits_s)
 
     def added_to(self, moved: Moved) -> Moved:
         """A copy with the seconds measured so far; of reads under way nothing is told yet."""

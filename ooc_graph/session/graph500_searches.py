@@ -15,7 +15,7 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
 from ooc_graph.report.data import EnergyRecord
-from ooc_graph.session import graph500_cuda, resident
+from ooc_graph.session import disk_notes, graph500_cuda, resident
 from ooc_graph.session.api_validate import check_edges, validator_of
 from ooc_graph.session.choice import choose, on_cpu
 from ooc_graph.session.choice_cuda import ranks_instead
@@ -74,15 +74,19 @@ def search_all(
     beside = check_bytes(graph) if run.options.validate else answer_bytes(graph)
     in_tiers: dict[str, Any] = {"tiers": True, "answer_bytes": beside}
 
+    def search_by(way: Way) -> tuple[list[Searched], list[EnergyRecord]]:
+        with disk_notes.told(graph.identity, kernel, run.place, run.progress):
+            return _search_by(way, run, graph, source, kernel, keys)
+
     def search_or_deal(way: Way) -> tuple[list[Searched], list[EnergyRecord]]:
         try:
-            return _search_by(way, run, graph, source, kernel, keys)
+            return search_by(way)
         except MemoryBudgetError as error:
             ranks = ranks_instead(graph, kernel, way, run.place, "auto")
             if ranks is None:
                 raise
             run.progress.note(f"{kernel} {ranks.said}: {error}")
-        return _search_by(ranks, run, graph, source, kernel, keys)
+        return search_by(ranks)
 
     return carry_out(
         choose(graph, kernel, run.place, pinned=True, **in_tiers),

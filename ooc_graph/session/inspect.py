@@ -19,7 +19,7 @@ from ooc_graph.session.devices import CPU, CudaLimits
 from ooc_graph.session.place import NO_LIMITS, Planned, PlannedCuda
 from ooc_graph.session.resident import ORDER_OF, cuda_bytes
 from ooc_graph.session.search_memory import ranks_bytes, resident_bytes
-from ooc_graph.session.tiers import KERNELS, plan_within
+from ooc_graph.session.tiers import KERNELS, known_facts, plan_within
 from ooc_graph.shards.load import Graph
 
 _WIDE = 100_000
@@ -99,7 +99,11 @@ def describe_plan(
 def _describe_on_cuda(graph: Graph, kernel: str, place: PlannedCuda) -> dict[str, Any]:
     way = choose(graph, kernel, place, pinned=True)
     if way.host_bytes is not None:
-        return describe_disk(cuda_disk.plan_for(graph, kernel, place))
+        plan = cuda_disk.plan_for(graph, kernel, place)
+        facts = known_facts(graph, kernel)
+        # At least: some arcs of hubs may be held twice.
+        left = max(facts.arcs - plan.arcs_on_device - plan.arcs_in_host, 0)
+        return {**describe_disk(plan), "bytes that stay in the store": facts.stored_bytes(left)}
     if way.budget_bytes:
         return describe_device(cuda_tiers.plan_for(graph, kernel, place))
     rows = graph.resident_bytes(ORDER_OF[kernel])

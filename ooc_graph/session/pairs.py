@@ -21,7 +21,7 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.memory.moved import Moved
-from ooc_graph.session import resident
+from ooc_graph.session import disk_notes, resident
 from ooc_graph.session.devices import CPU
 from ooc_graph.session.pair_tasks import PairsTask, how_found, prepare, refuse_negative_loop
 from ooc_graph.session.pairs_held import Held
@@ -75,7 +75,10 @@ def pairs(
     search = _Search(graph, sources, asked, specs, place, progress)
 
     def run(way: PairsWay) -> PairsResult:
-        return search.held(way) if out is None else search.stored(way, out, overwrite=overwrite)
+        with disk_notes.told(graph.identity, asked.kernel, place, progress):
+            if out is None:
+                return search.held(way)
+            return search.stored(way, out, overwrite=overwrite)
 
     ways = ways_for(graph, specs, asked, place, in_memory=out is None)
     return carry_out_in_turn(asked.kernel, ways, place, progress, run)

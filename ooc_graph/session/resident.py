@@ -10,7 +10,7 @@ from typing import Any
 
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.manifest import Manifest
-from ooc_graph.session import here, loading, orders
+from ooc_graph.session import disk_notes, here, loading, orders
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
 from ooc_graph.session.loading import Searcher
@@ -59,7 +59,7 @@ def searcher(
     less
         Whether that will do which holds less, since this was refused memory before.
     """
-    with _lock:
+    with _lock, disk_notes.watched(identity, here.dask_worker()):
         within = budget_bytes, copies, named, host_bytes
         key = _key(path, identity, kernel, method, device_name, *within)
         for held, asked in _asked.items():

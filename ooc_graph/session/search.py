@@ -11,7 +11,7 @@ from typing import Any
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.commit import Partial, partial_store
-from ooc_graph.session import cuda_disk, edges_method, resident
+from ooc_graph.session import cuda_disk, disk_notes, edges_method, resident
 from ooc_graph.session.choice import choose, on_cpu
 from ooc_graph.session.choice_cuda import ranks_instead
 from ooc_graph.session.devices import CUDA
@@ -74,7 +74,8 @@ def search(
     )
     _require_arrays(arrays, way, place, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
-    with writing as store, progress.stage(f"{kernel} from {root}"):
+    told = disk_notes.told(graph.identity, f"{kernel} from {root}", place, progress)
+    with writing as store, progress.stage(f"{kernel} from {root}"), told:
         task = SearchTask(
             str(graph.path),
             graph.identity,

@@ -370,6 +370,10 @@ def test_the_plan_is_shown(
     table = json.loads(done.out)
     assert (table["tier"], table["device bytes: in all"]) == ("disk", least)
     assert (table["bytes of pinned host memory"], table["host budget"]) == (0, 0)
+    arcs = cuda_disk.known_facts(graph, "bfs").device.arcs
+    shares = table["share of arcs on the device"] + table["share of arcs in host memory"]
+    left = table["bytes that stay in the store"] / (4 * arcs)
+    assert left == pytest.approx(max(1 - shares, 0), abs=1e-3)
     done = call(monkeypatch, capsys, *arguments, "0", "--device-memory", str(least - 1))
     assert done.code == 2
     assert f"at least {least:,} bytes of device memory" in done.err

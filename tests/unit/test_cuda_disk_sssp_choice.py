@@ -247,6 +247,10 @@ def test_the_plan_is_shown(
         least,
     )
     assert (table["bytes of pinned host memory"], table["host budget"]) == (0, 0)
+    arcs = cuda_disk.known_facts(graph, "sssp").device.arcs
+    shares = table["share of arcs on the device"] + table["share of arcs in host memory"]
+    left = table["bytes that stay in the store"] / (8 * arcs)
+    assert left == pytest.approx(max(1 - shares, 0), abs=1e-3)
     done = call(monkeypatch, capsys, *given, *limits, str(least - 1))
     assert done.code == 2
     assert f"at least {least:,} bytes of device memory" in done.err

@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -150,9 +151,9 @@ class Seen(Members):
         super().__init__(count, "test")
         self.waits: list[bool] = []
 
-    def _pass(self, has_passed: list[bool]) -> None:
+    def _pass(self, has_passed: list[bool], *meanwhile: Any) -> None:
         self.waits.append(True)
-        super()._pass(has_passed)
+        super()._pass(has_passed, *meanwhile)
 
 
 @pytest.mark.parametrize("where", [0, 1])

@@ -1,0 +1,216 @@
+"""Searches within a limit that has no room for the arcs, the page cache cold; see tiers.py --limit.
+
+Every search is the API's, with its answer written, in a process of its own that has searched a
+small graph before, which compiles kernels and imports modules: the peak is of the process less what
+it held then. The page cache of the store's chunks is dropped before each of the searches, the first
+of which loads; what loading takes, in seconds and bytes, is measured apart. Then each source is
+searched from again, the page cache warm, the best of three. The same sources are searched from in
+memory before, in this process, the best of three, for the ratios. At last the chunks are read in
+sequence: what the disk gives at most.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import ooc_graph as og
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.memory.disk_probe import probe_disk
+from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.plan import describe, plan_disk
+from ooc_graph.report.memory_watch import MemoryWatch
+from ooc_graph.report.records import append_record
+from ooc_graph.session import here, loading, resident, tiers, warmup
+from ooc_graph.session.machine import cores
+from ooc_graph.session.resident import ORDER_OF
+from ooc_graph.shards.tiers import facts_of
+
+KERNELS = ("bfs", "sssp")
+REPEATS = 3
+
+
+def drop_page_cache(store: Path) -> None:
+    """Have the system forget what it holds of a store's chunks."""
+    for path in store.rglob("c/*"):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def limits_of(graph: og.Graph, kernel: str, limit_bytes: int | None) -> dict[str, int]:
+    """The limits that are measured, by name: one that is given, or quarters of the arcs' bytes."""
+    if limit_bytes is not None:
+        return {"as given": limit_bytes}
+    facts = {name: facts_of(graph, name) for name in KERNELS}
+    arc_bytes = {name: one.arcs * one.arc_bytes for name, one in facts.items()}
+    return {
+        "of all arcs": sum(arc_bytes.values()) // 4,
+        "of its arcs": arc_bytes[kernel] // 4,
+    }
+
+
+def within_limits(
+    graph: og.Graph,
+    kernel: str,
+    roots: list[int],
+    scale: int,
+    limits: dict[str, int],
+    records: Path,
+) -> None:
+    """Measure searches from internal ids within each limit, and record them."""
+    facts = facts_of(graph, kernel)
+    memory_s: list[float] | None = None
+    for name, limit in limits.items():
+        parameters = {"scale": scale, "kernel": kernel, "limit": name, "limit_bytes": limit}
+        parameters |= {"searches": len(roots), "threads": cores()}
+        try:
+            plan = plan_disk(facts, limit)
+        except MemoryBudgetError as error:
+            print(f"{kernel:4} limit {name}: refused: {error}")
+            continue
+        memory_s = memory_s or in_memory(graph, kernel, roots)
+        figures = {**in_a_process(graph, kernel, roots, limit), "plan": describe(plan)}
+        figures["memory_s"] = memory_s
+        figures |= compared(figures)
+        # Last: it takes the page cache's content away.
+        probe = probe_disk(graph.path)
+        for part in ("moved", "load"):
+            rate = figures[part].get("bytes read a second of reading")
+            figures[f"disk beside {part}"] = tiers.describe_probe(probe, rate)
+        record = {"benchmark": "tiers-limit", "parameters": parameters, "figures": figures}
+        append_record(records, record)
+        show(f"{kernel:4} limit {name} ({limit / 1e6:,.0f} MB)", figures)
+
+
+def in_memory(graph: og.Graph, kernel: str, roots: list[int]) -> list[float]:
+    """Seconds of each search with all arcs in memory, the best of three."""
+    device = CpuDevice(cores())
+    try:
+        search = getattr(device, kernel)(graph.load(ORDER_OF[kernel]))
+        search.run(roots[0])
+        return [min(search.run(root).elapsed_s for _ in range(REPEATS)) for root in roots]
+    finally:
+        device.close()
+
+
+def in_a_process(graph: og.Graph, kernel: str, roots: list[int], limit: int) -> dict[str, Any]:
+    """What `child` measures."""
+    originals = [str(graph.original_of()[root]) for root in roots]
+    with tempfile.TemporaryDirectory(prefix="tiers-benchmark-") as scratch:
+        words = [str(graph.path), kernel, str(limit), scratch, *originals]
+        done = subprocess.run(
+            [sys.executable, __file__, *words], capture_output=True, text=True, check=False
+        )
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def compared(figures: dict[str, Any]) -> dict[str, Any]:
+    """Seconds within the limit over those in memory, of medians; None where all arcs had room."""
+    if figures["planned"] is None:
+        return {"cold_ratio": None, "warm_ratio": None}
+    memory_s = float(np.median(figures["memory_s"]))
+    cold_s = float(np.median([one["elapsed_s"] for one in figures["searches"]]))
+    return {
+        "cold_ratio": cold_s / memory_s,
+        "warm_ratio": float(np.median(figures["warm_s"])) / memory_s,
+    }
+
+
+def show(what: str, figures: dict[str, Any]) -> None:
+    """Print what was recorded."""
+    cold_s = [round(one["elapsed_s"], 3) for one in figures["searches"]]
+    warm_s, memory_s = ([round(s, 3) for s in figures[name]] for name in ("warm_s", "memory_s"))
+    print(
+        f"{what}: peak {(figures['peak'] - figures['idle']) / 1e6:,.0f} MB, planned "
+        f"{(figures['planned'] or 0) / 1e6:,.0f}\n"
+        f"     page cache cold {cold_s} s, warm {warm_s}, in memory {memory_s}; ratio of medians "
+        f"cold {figures['cold_ratio']}, warm {figures['warm_ratio']}\n"
+        f"     loading {figures['load_s']:.2f} s"
+    )
+    for part in ("load", "disk beside load", "moved", "disk beside moved"):
+        print(f"     {part}: {figures[part]}")
+
+
+def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int]) -> None:
+    """Load and search within a limit; figures as one line of JSON."""
+    graph, out = og.open(store), scratch / "r.zarr"
+    tiny = og.build(og.Kronecker(8), scratch / "small.zarr")
+    search = getattr(og, kernel)
+    search(tiny, int(tiny.original_of()[0]), device="cpu", out=out)
+    warmup.warm(kernel, graph, here.device(), variant=warmup.TIERS)
+    resident.release()
+    gc.collect()
+    loads = time_loading()
+
+    def run(source: int) -> dict[str, Any]:
+        before = moved_so_far()
+        given: dict[str, Any] = {"device": "cpu", "memory_limit": limit, "out": out}
+        result = search(graph, source, overwrite=True, **given)
+        # The first one's loading is not the search's.
+        moved = moved_so_far().since(before or loads[0][1])
+        return {"elapsed_s": result.elapsed_s, "moved": moved}
+
+    with MemoryWatch(interval_s=0.005) as watch:
+        cold = []
+        for source in sources:
+            drop_page_cache(store)
+            cold.append(run(source))
+        warm_s = [min(run(source)["elapsed_s"] for _ in range(REPEATS)) for source in sources]
+    total = Moved()
+    for one in cold:
+        total = total.plus(one["moved"])
+        one["moved"] = tiers.describe_moved(one["moved"])
+    (held,) = resident._held.values()
+    figures = {
+        "searches": cold,
+        "warm_s": warm_s,
+        "load_s": sum(seconds for seconds, _ in loads),
+        "load": tiers.describe_moved(loads[0][1] or Moved()),
+        "moved": tiers.describe_moved(total),
+        "idle": watch.baseline_bytes,
+        "peak": watch.peak_bytes,
+        "planned": held.search.plan.bytes if held.moved is not None else None,
+    }
+    print(json.dumps(figures))
+
+
+def moved_so_far() -> Any:
+    """What the search that is held has read, loading included; None where none is held."""
+    held = next(iter(resident._held.values()), None)
+    return None if held is None else held.moved or Moved()
+
+
+def time_loading() -> list[tuple[float, Moved | None]]:
+    """Have each load of a graph note its seconds, and what it read, in a list."""
+    load, noted = loading.load, []
+
+    def timed(*arguments: Any) -> loading.Searcher:
+        begun = perf_counter()
+        found = load(*arguments)
+        noted.append((perf_counter() - begun, found.moved))
+        return found
+
+    loading.load = timed
+    return noted
+
+
+if __name__ == "__main__":
+    path, which, most_bytes, folder, *originals = sys.argv[1:]
+    child(Path(path), which, int(most_bytes), Path(folder), [int(one) for one in originals])
