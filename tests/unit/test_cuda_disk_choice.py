@@ -41,6 +41,7 @@ from ooc_graph.session.ways import Course, SearchTask, Written
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
 from ooc_graph.types import NoProgress
 from tests.command_line import call
+from tests.quiet_client import QuietClient
 
 HOST = 1 << 40
 
@@ -209,7 +210,7 @@ def test_what_cannot_stay_in_the_store(
 class TwoWorkers(PlannedCuda):
     """Two workers with a device each, of which nothing is asked but what they have."""
 
-    client = object()  # type: ignore[assignment]
+    client = QuietClient()  # type: ignore[assignment]
     has_ranks = True
     processes = 2
 

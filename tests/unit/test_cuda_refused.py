@@ -227,6 +227,9 @@ class Steps(PlainSteps):
     def __init__(self, out: Any, into: Any, held: Any, **_: int) -> None:
         super().__init__(out, into, len(held.near) + len(held.far))
 
+    def hold_whole(self, *_: Any) -> None:
+        raise AssertionError("there are no hubs")
+
 
 class Pinned:
     """Ordinary memory in the place of pinned memory."""

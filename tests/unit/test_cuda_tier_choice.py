@@ -38,6 +38,7 @@ from ooc_graph.session.ways import Course, SearchTask, Written
 from ooc_graph.shards.survey import spread_share
 from ooc_graph.types import NoProgress
 from tests.command_line import call
+from tests.quiet_client import QuietClient
 
 HOST = 1 << 40
 
@@ -158,7 +159,7 @@ def hubs_with(weight: np.ndarray, path: Path) -> og.Graph:
 class TwoWorkers(PlannedCuda):
     """Two workers with a device each, of which nothing is asked but what they have."""
 
-    client = object()  # type: ignore[assignment]
+    client = QuietClient()  # type: ignore[assignment]
     has_ranks = True
     processes = 2
 

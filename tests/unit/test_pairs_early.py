@@ -19,6 +19,7 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels import tier_johnson, tier_singly
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import (
+    here,
     pair_device,
     pairs,
     pairs_plan,
@@ -63,8 +64,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(pair_device, "SHORT_S", 0)
     # Tasks one after the other.
     monkeypatch.setattr(place, "cores", lambda: 1)
-    monkeypatch.setattr(resident, "cores", lambda: 1)
-    monkeypatch.setattr(resident, "_devices", {})
+    monkeypatch.setattr(here, "cores", lambda: 1)
+    monkeypatch.setattr(here, "_devices", {})
     yield
     resident.release()
 

@@ -20,7 +20,7 @@ from ooc_graph.memory import disk, watch
 from ooc_graph.memory.disk import DiskUnits
 from ooc_graph.memory.moved import Meter, Reading
 from ooc_graph.memory.watch import BEST_BYTES, Watch, watched_by
-from ooc_graph.session import choice, cluster, disk_notes, resident, source_tiers, tiers
+from ooc_graph.session import cluster, disk_notes, resident, search_memory, source_tiers, tiers
 from ooc_graph.session.disk_notes import AtGrowingIntervals
 from ooc_graph.session.graph500 import graph500
 from ooc_graph.session.graph500_run import Graph500Options
@@ -307,7 +307,7 @@ def test_many_sources_say_it_too(
 def test_graph500_says_it_too(
     tmp_path: Path, slow_disk: Callable[[float], Clock], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choice, "_STATE_BYTES", dict.fromkeys(KERNELS, 1 << 20))
+    monkeypatch.setattr(search_memory, "_STATE_BYTES", dict.fromkeys(KERNELS, 1 << 20))
     slow_disk(6.0)
     said = Said()
     outcome = graph500(
