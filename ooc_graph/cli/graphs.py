@@ -110,7 +110,7 @@ def graph500(
 @click.option("--rows", type=click.Choice(["hub", "light", "both"]), help="Row orders to store.")
 @shards_option
 @compress_option
-@device_memory_option
+@device_memory_option("nearly all that is free")
 @common_options
 def build(
     sources: tuple[str, ...],

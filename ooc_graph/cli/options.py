@@ -30,17 +30,19 @@ exchange_option = click.option(
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
 
 
-device_memory_option = click.option(
-    "--device-memory",
-    metavar="SIZE",
-    help="Memory of a CUDA device, such as 16GiB [15/16 of what it has].",
-)
+def device_memory_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Option that says how much of a CUDA device may be used, and in words what else is."""
+    return click.option(
+        "--device-memory",
+        metavar="SIZE",
+        help=f"Memory of a CUDA device, such as 16GiB [{default}].",
+    )
 
 
 def cuda_memory_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Options that say what a search on a CUDA device may use."""
-    options = [
-        device_memory_option,
+    options: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
+        device_memory_option("15/16 of what it has"),
         click.option(
             "--host-memory",
             metavar="SIZE",

@@ -266,6 +266,13 @@ def within_memory(what: str) -> Iterator[None]:
         ) from error
 
 
+def is_plain_pool() -> bool:
+    """Whether memory comes from CuPy's own pool, and nobody has limited that."""
+    cupy = cuda()
+    shared = cupy.get_default_memory_pool()
+    return bool(cupy.cuda.get_allocator() == shared.malloc and not shared.get_limit())
+
+
 @contextmanager
 def own_pool(limit_bytes: int | None) -> Iterator[None]:
     """Allocate from a pool of its own, which takes no more of the device than a limit.
@@ -279,11 +286,12 @@ def own_pool(limit_bytes: int | None) -> Iterator[None]:
     limit_bytes
         None: the allocator that is there.
     """
-    cupy = cuda()
-    shared = cupy.get_default_memory_pool()
-    if limit_bytes is None or cupy.cuda.get_allocator() != shared.malloc or shared.get_limit():
+    if limit_bytes is None or not is_plain_pool():
         yield
         return
+    cupy = cuda()
+    # What it keeps counts as free, and is of no use to another pool.
+    cupy.get_default_memory_pool().free_all_blocks()
     pool = cupy.cuda.MemoryPool()
     pool.set_limit(size=limit_bytes)
     # What it keeps is the device's again when the last array is dropped, and it with them.

@@ -107,6 +107,7 @@ class CudaSsspSearch:
         self._sums = sums_for(held.weights, self._heaviest, wide=False)
         self._out = replace(held, weights=self._sums.bits_of(held.weights))
         self._into = self._out
+        del held  # weights of both sides at once would be more than was counted
         if into is not out:
             held = hold(into, weighted=True)
             self._into = replace(held, weights=self._sums.bits_of(held.weights))

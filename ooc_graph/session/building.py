@@ -84,10 +84,11 @@ def build_here(
     limit_bytes
         Host memory.
     allowed_bytes
-        Memory of the device that may be used; None: nearly all that is free.
+        Memory of the device that may be used, as far as it is free; None: nearly all that is. Of
+        an allocator of its own (RMM), which holds what seems to be in use, all that is allowed.
     """
     free, total = cuda_modules.device_bytes()
-    if allowed_bytes is not None:
+    if allowed_bytes is not None and cuda_modules.is_plain_pool():
         allowed_bytes = min(allowed_bytes, usable_bytes(free))
     try:
         with Here(limit_bytes, CUDA).workforce() as workforce:

@@ -41,6 +41,8 @@ _COUNT_BYTES = 8
 _PARENT_BYTES, _SCRATCH_BYTES = 4, 9
 # Of a column while a row of distances and parents is made: both, who is reached, and their parents.
 _MADE_BYTES = 41
+# Of a column while distances are counted into bins: a copy of what is reached, and its bins.
+_COUNTED_BYTES = 42
 # Of one source of a task that reduces levels: what was counted, as Python has it, too.
 _TALLY_BYTES = 400
 
@@ -154,6 +156,8 @@ def task_bytes(
     made = 0
     if device == CUDA and asked.parents and not in_memory:
         made = 2 * (specs[0].width or 0) * _MADE_BYTES * tasks
+    if asked.reduce == HISTOGRAM:
+        made = (1 if in_memory else 2) * (specs[0].width or 0) * _COUNTED_BYTES * tasks
     return sources * source_bytes * tasks + made
 
 

@@ -27,6 +27,7 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import TierSearch, load_side
 from ooc_graph.types import Shard
 
+_WIDER_STATE_BYTES = 64  # a vertex, of a CUDA device's searches with weights of 64 bits
 KERNELS = (APSP, MULTI_SOURCE_BFS)
 
 
@@ -201,8 +202,9 @@ def shifted_device_bytes(graph: Graph, kernel: str) -> int:
     """Device memory that such weights take beside the stored ones' bytes."""
     if not is_shifted(graph, kernel) or graph.weight_dtype is None:
         return 0
-    wider = rank_memory.distance_dtype(graph).itemsize - graph.weight_dtype.itemsize
-    return graph.arcs * max(wider, 0)
+    wider = max(rank_memory.distance_dtype(graph).itemsize - graph.weight_dtype.itemsize, 0)
+    # Weights that are wider than the stored ones are searched by kernels with more state.
+    return graph.arcs * wider + (graph.rows * _WIDER_STATE_BYTES if wider else 0)
 
 
 def shifted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -64,10 +65,14 @@ def fake_cupy(
         memGetInfo=lambda: (free, total),
     )
     device = SimpleNamespace(id=0, compute_capability=capability)
-    pool = SimpleNamespace(free_bytes=lambda: 5, free_all_blocks=lambda: None)
+    pool = SimpleNamespace(
+        free_bytes=lambda: 5, free_all_blocks=lambda: None, get_limit=lambda: 0, malloc=None
+    )
     return CuPy(
         __version__="14",
-        cuda=SimpleNamespace(runtime=runtime, Device=lambda *_: device),
+        cuda=SimpleNamespace(
+            runtime=runtime, Device=lambda *_: device, get_allocator=lambda: pool.malloc
+        ),
         get_default_memory_pool=lambda: pool,
     )
 
@@ -420,3 +425,35 @@ def test_device_memory_is_not_for_builds_on_the_cpu(
     with pytest.raises(UsageError, match="for CUDA devices"):
         og.build(tmp_path / "edges.csv", tmp_path / "g.zarr", device="cpu", device_memory=1 << 30)
     assert [path.name for path in tmp_path.iterdir()] == ["edges.csv"]
+
+
+def test_a_limited_build_has_what_others_have_given_back(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the shared pool keeps counts as free, but is of no use to another pool."""
+    cupy()
+    made = cuda_modules.cuda()
+    shared, given, limits = made.get_default_memory_pool(), [], []
+
+    def set_limit(*, size: int) -> None:
+        limits.append(size)
+
+    pool = SimpleNamespace(set_limit=set_limit, malloc="its own")
+    monkeypatch.setattr(shared, "free_all_blocks", lambda: given.append("all"))
+    monkeypatch.setattr(made.cuda, "MemoryPool", lambda: pool, raising=False)
+    monkeypatch.setattr(
+        made.cuda, "using_allocator", lambda m: nullcontext(given.append(m)), raising=False
+    )
+    with cuda_modules.own_pool(7000):
+        assert (given, limits) == (["all", "its own"], [7000])
+    with cuda_modules.own_pool(None):
+        pass
+    # Another allocator, or a limit that somebody has set, stays.
+    monkeypatch.setattr(shared, "get_limit", lambda: 1)
+    with cuda_modules.own_pool(7000):
+        pass
+    monkeypatch.setattr(shared, "get_limit", lambda: 0)
+    monkeypatch.setattr(made.cuda, "get_allocator", lambda: "RMM's")
+    with cuda_modules.own_pool(7000):
+        assert not cuda_modules.is_plain_pool()
+    assert (len(given), len(limits)) == (2, 1)

@@ -478,7 +478,7 @@ def test_negative_cycles_are_found_for_searches_one_by_one(device: MadeUp, tmp_p
 @pytest.mark.usefixtures("device")
 def test_ways_of_negative_weights_follow_the_memory_there_is(negative: og.Graph) -> None:
     dtype = np.dtype(negative.weight_dtype)
-    wider = negative.arcs * (8 - 4) * (dtype == np.int32)
+    wider = (negative.arcs * (8 - 4) + negative.rows * 64) * (dtype == np.int32)
     least = resident.cuda_bytes(negative, "sssp") + wider
     one = PairsWay(CUDA, ONE_BY_ONE)
 
