@@ -162,3 +162,4 @@ def stand_in(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "pinned_buffer", lambda count: np.empty(count, np.uint8))
     patch.setattr(cuda_build, "free_pinned", lambda: None)
     patch.setattr(cuda_build, "within_memory", lambda _: nullcontext())
+    patch.setattr(cuda_build, "own_pool", lambda _: nullcontext())
