@@ -223,7 +223,8 @@ class _Terminal:
             self._rest_if_idle()
 
     def note(self, text: str) -> None:
-        with self._lock:
+        # The terminal may be gone; the work is not.
+        with self._lock, contextlib.suppress(OSError):
             self._console.print(text, markup=False, highlight=False)
 
     def close(self) -> None:

@@ -113,7 +113,10 @@ class Batches:
             try:
                 return self.run.place.call(function, self.task, *arguments)
             except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
-                go_on = less_of(error, self.task) if goes_on_after(error, self.task) else None
+                go_on = None
+                if goes_on_after(error, self.task):
+                    # There: it depends on what that process holds.
+                    go_on = self.run.place.call(less_of, error, self.task)
                 is_busy = isinstance(error, DeviceBusyError)
                 if go_on is None:
                     if busy and not is_busy:
@@ -133,13 +136,18 @@ class Batches:
         go to host memory.
         """
         if self.task.stays_there:
+            why = ""
             try:
                 return self.run.place.call(function, self.task, *arguments)
             except MemoryBudgetError as error:
                 why = str(error)
-            what = "validated on the CPU" if self.task.validate else "answers go to host memory"
-            self.run.progress.note(f"{self.task.kernel} {what}: {why}")
-            self._go_on(on_host=True)
+            except (MemoryError, DeviceBusyError):
+                # Of the host, or all of the device's: `call` knows how to go on.
+                pass
+            if why:
+                what = "validated on the CPU" if self.task.validate else "answers go to host memory"
+                self.run.progress.note(f"{self.task.kernel} {what}: {why}")
+                self._go_on(on_host=True)
         return self.call(function, *arguments)
 
     def _go_on(self, **changed: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ooc_graph.answers.scatter import columns_of
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.session import disk_notes, graph500_cuda, resident
@@ -31,7 +31,7 @@ from ooc_graph.session.loading import Searcher
 from ooc_graph.session.machine import cores
 from ooc_graph.session.search import search
 from ooc_graph.session.search_whole import run_search
-from ooc_graph.session.way import Way, carry_out
+from ooc_graph.session.way import Way, carry_out, refusal_of
 from ooc_graph.session.ways import Course
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray, NoProgress
@@ -81,11 +81,11 @@ def search_all(
     def search_or_deal(way: Way) -> tuple[list[Searched], list[EnergyRecord]]:
         try:
             return search_by(way)
-        except MemoryBudgetError as error:
+        except (MemoryBudgetError, MemoryError) as error:
             ranks = ranks_instead(graph, kernel, way, run.place, "auto")
             if ranks is None:
                 raise
-            run.progress.note(f"{kernel} {ranks.said}: {error}")
+            run.progress.note(f"{kernel} {ranks.said}: {refusal_of(error)}")
         return search_by(ranks)
 
     return carry_out(
@@ -103,6 +103,8 @@ def search_all(
 def _search_by(
     way: Way, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
 ) -> tuple[list[Searched], list[EnergyRecord]]:
+    # Of a way that was given up.
+    run.tiers.pop(kernel, None)
     if why := _searched_one_by_one(way, graph, validated=run.options.validate):
         if way.device == CUDA and run.options.validate:
             run.progress.note(f"{kernel} validated on the CPU: {why}")
@@ -124,10 +126,17 @@ def _search_by(
     if batches.task.budget_bytes:
         held, link_bytes_s = batches.call(describe_held)
         run.tiers[kernel] = tier_facts(held, link_bytes_s, found)
-    if way.device == CUDA and not batches.task.stays_there:
-        # Last: whoever searches from a root again finds much of the graph in the device's caches.
-        found = batches.call(graph500_cuda.with_levels, keys, found)
-    energy = [measure_energy(run, batches.task, keys, found)] if run.options.energy else []
+    searched = batches.task
+    try:
+        if way.device == CUDA and not searched.stays_there:
+            # Last: whoever searches from a root again finds much of the graph in the device's
+            # caches.
+            found = batches.call(graph500_cuda.with_levels, keys, found)
+        energy = [measure_energy(run, searched, keys, found)] if run.options.energy else []
+    except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
+        # The searches are done and validated; this is but told of them.
+        run.progress.note(f"{kernel}: levels or energy are left out: {refusal_of(error)}")
+        energy = []
     return found, energy
 
 

@@ -43,6 +43,8 @@ from ooc_graph.session.graph500_run import BatchTask, Graph500Options, Searched
 from ooc_graph.session.graph500_searches import search_batch
 from ooc_graph.session.orders import ORDER_OF
 from ooc_graph.session.place import PlannedCuda
+from ooc_graph.session.refused import with_less
+from ooc_graph.session.search_whole import less_of
 from ooc_graph.session.ways import Course
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.device_tiers import DeviceTierSearch
@@ -255,10 +257,13 @@ class There:
 
     def __init__(self, errors: list[Exception]) -> None:
         self.errors, self.tried = errors, []  # type: ignore[var-annotated]
+        self.asked: list[Callable[..., Any]] = []
 
-    def call(self, function: Callable[..., Any], task: BatchTask, *given: Any) -> Any:
+    def call(self, function: Callable[..., Any], *given: Any) -> Any:
         if function is not print:
-            return function(task, *given)
+            self.asked.append(function)
+            return function(*given)
+        (task,) = given
         self.tried.append((task.budget_bytes > 0, task.host_bytes, task.on_host))
         if self.errors:
             raise self.errors.pop(0)
@@ -310,6 +315,53 @@ def test_refused_memory_goes_one_step_down(
     assert notes[0].startswith("others have memory of the device: ")
     with pytest.raises(DeviceBusyError, match="others have it"):
         tried([DeviceBusyError("others have it"), refused], replace(busy, may_stay=False))
+
+
+def test_how_to_go_on_is_asked_where_the_graph_is(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It depends on what that process holds, and this one may hold nothing."""
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
+    task = BatchTask(str(graph.path), graph.identity, "bfs", og.Kronecker(11), True, CUDA)
+    there, said = There([MemoryBudgetError("refused")]), Said()
+    batches = Batches(SimpleNamespace(place=there, progress=said), graph, task)  # type: ignore[arg-type]
+    assert batches.call(print) == "done"
+    assert there.asked == [less_of, with_less]
+
+
+@pytest.mark.parametrize("error", [MemoryError("no more"), DeviceBusyError("others have it")])
+def test_host_memory_refused_where_answers_stay_is_no_reason_to_move_them(
+    graph: og.Graph, error: Exception
+) -> None:
+    task = BatchTask(str(graph.path), graph.identity, "bfs", og.Kronecker(11), True, CUDA)
+    there, said = There([error]), Said()
+    batches = Batches(SimpleNamespace(place=there, progress=said), graph, task)  # type: ignore[arg-type]
+    assert batches.task.stays_there
+    assert batches.search(print) == "done"
+    assert [on_host for *_, on_host in there.tried] == [False, False]
+    assert said.notes == []
+
+
+@pytest.mark.parametrize("error", [MemoryError(), MemoryBudgetError("it"), DeviceBusyError("it")])
+def test_searches_are_kept_if_memory_is_refused_to_what_is_told_of_them(
+    asked: list[BatchTask],
+    error: Exception,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(graph500_cuda, "with_levels", refuse)
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
+    said = Said()
+    outcome, report, _ = run(tmp_path, said, device_memory=SMALL)
+    assert outcome.failure is None
+    assert report["validation"]["status"] == "passed"
+    for kernel in KERNELS:
+        assert report["tiers"][kernel]["tier"] == "pinned"
+        assert any(n.startswith(f"{kernel}: levels or energy are left out") for n in said.notes)
+    assert all(task.device == CUDA for task in asked)
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])

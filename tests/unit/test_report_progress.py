@@ -124,6 +124,21 @@ def test_terminal_shows_no_bar_for_a_short_stage(monkeypatch):
     assert stream.getvalue() == "[a note]\n"
 
 
+def test_a_note_to_a_terminal_that_is_gone_ends_nothing(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    with Progress(stream=stream) as progress:
+        progress.note("before")
+        with monkeypatch.context() as patch:
+
+            def gone(_):
+                raise OSError(5, "Input/output error")
+
+            patch.setattr(stream, "write", gone)
+            progress.note("lost")
+    assert stream.getvalue().startswith("before")
+
+
 def test_terminal_shows_a_bar_after_a_while(monkeypatch, capsys):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
