@@ -245,14 +245,8 @@ def public(options: argparse.Namespace) -> None:
         edges = source.edges * count
         figures["gteps_of_reductions"] = edges / figures["median_s"][johnson_public.REDUCED] / 1e9
         print(f"{figures['gteps_of_reductions']:.0f} GTEPS of reductions")
-    parameters = {
-        "scale": None if options.vertices else options.scale,
-        "vertices": graph.vertices,
-        "arcs": graph.arcs,
-        "negative": graph.has_negative_weights,
-        "sources": count,
-        "stored_sources": min(options.stored or count, count),
-    }
+    scale = None if options.vertices else options.scale
+    parameters = johnson_public.parameters_of(graph, scale, count, options.stored or count)
     record(options, "gpu_johnson_public", parameters, figures)
 
 

@@ -327,14 +327,8 @@ def public(options: argparse.Namespace) -> None:
             out=folder / "d.zarr",
         )
         figures = johnson_public.measure(calls, options.repeats)
-    parameters = {
-        "scale": None if options.vertices else options.scale,
-        "vertices": graph.vertices,
-        "arcs": graph.arcs,
-        "negative": graph.has_negative_weights,
-        "sources": count,
-        "stored_sources": min(options.stored or count, count),
-    }
+    scale = None if options.vertices else options.scale
+    parameters = johnson_public.parameters_of(graph, scale, count, options.stored or count)
     record(options, "public", parameters, figures)
 
 

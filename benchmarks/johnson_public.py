@@ -118,3 +118,15 @@ def measure(calls: PublicCalls, repeats: int) -> dict[str, Any]:
         "distance_bytes": written,
         "out_bytes_per_s": written / median[OUT],
     }
+
+
+def parameters_of(graph: og.Graph, scale: int | None, sources: int, stored: int) -> dict[str, Any]:
+    """What a record says was measured; ``scale`` is None for random graphs."""
+    return {
+        "scale": scale,
+        "vertices": graph.vertices,
+        "arcs": graph.arcs,
+        "negative": graph.has_negative_weights,
+        "sources": sources,
+        "stored_sources": min(stored, sources),
+    }
