@@ -4,6 +4,7 @@
         [--cpu-scales 22] [--folder DIR]
     python benchmarks/gpu_build.py --out-of-core 24 [--device-memory 2GiB] [--kinds weighted]
         [--repeats 1] [--passes]
+    python benchmarks/gpu_build.py --limits 1GiB,2GiB [--scales 24,26] [--kinds unweighted]
 
 Everything is in the time: generating (once for each pass), degrees, renumbering, sorting, writing,
 hashing, fsync, manifest. Kernels are compiled before. At the scales of ``--cpu-scales`` the CPU
@@ -12,7 +13,8 @@ measured beside it: chunks of the same size, written by as many threads without 
 records/gpu_build.jsonl.
 
 ``--out-of-core`` builds edges that lie in files, with little device memory, in sorted runs and
-otherwise (`gpu_build_runs.py`).
+otherwise (`gpu_build_runs.py`). ``--limits`` builds generated edges within each of some limits, and
+shows how much of the device each build stood at; all must make the same store.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from gpu_graphs import DeviceWatch, device_facts, free_memory
 
 from ooc_graph import Kronecker
 from ooc_graph.edges.interface import EdgeSource
+from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.report.records import append_record
 from ooc_graph.session.machine import cores, parse_bytes
 from ooc_graph.session.place import Here
@@ -127,6 +130,36 @@ def report_runs(
     )
 
 
+def within_limits(source: Kronecker, folder: Path, limits: list[int], commit: str | None) -> None:
+    """Build within each limit, and without one; what each took of the device."""
+    runs: dict[int, dict[str, Any]] = {}
+    for limit in (0, *limits):
+        try:
+            found = figures(source, folder, on_device=True, memory_bytes=limit or None)
+        except MemoryBudgetError as refused:
+            found = {"refused": str(refused)}
+        runs[limit] = found
+        said = found.get("refused") or (
+            f"{found['elapsed_s']:6.2f} s, at most {found['device_peak_bytes']:,} bytes, stages "
+            f"{found['stages']}"
+        )
+        print(
+            f"scale {source.scale} weighted {source.weighted}, limit {limit:,}: {said}", flush=True
+        )
+    append_record(
+        RECORDS,
+        {
+            "benchmark": "gpu_build_limits",
+            "parameters": {"scale": source.scale, "edge_factor": 16, "weighted": source.weighted},
+            "device": device_facts(),
+            "figures": {"runs": runs},
+            "source_commit": commit,
+        },
+    )
+    if len({run["manifest_sha256"] for run in runs.values() if "refused" not in run}) > 1:
+        raise SystemExit("the stores differ")
+
+
 def out_of_core(
     kronecker: Kronecker,
     folder: Path,
@@ -204,6 +237,7 @@ def main() -> None:
     parser.add_argument("--out-of-core", type=int, metavar="SCALE")
     parser.add_argument("--device-memory", default="2GiB", help="for --out-of-core")
     parser.add_argument("--passes", action="store_true", help="of --out-of-core, also by passes")
+    parser.add_argument("--limits", help="bytes of the device, for builds of generated edges")
     options = parser.parse_args()
     by_cpu = {int(scale) for scale in options.cpu_scales.split(",") if scale}
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="build-benchmark-") as scratch:
@@ -215,6 +249,13 @@ def main() -> None:
                 extra = {"source_commit": options.commit}
                 ways = ["ample", "runs", *(["passes"] if options.passes else [])]
                 out_of_core(kronecker, folder, memory_bytes, ways * options.repeats, extra)
+            return
+        if options.limits is not None:
+            limits = [parse_bytes(limit) for limit in options.limits.split(",")]
+            for kind in options.kinds.split(","):
+                for scale in map(int, options.scales.split(",")):
+                    source = Kronecker(scale, weighted=kind == "weighted")
+                    within_limits(source, folder, limits, options.commit)
             return
         disk = disk_rates(folder)["write_bytes_per_s"]
         print(f"the disk takes {disk / 1e9:.2f} GB/s", flush=True)
