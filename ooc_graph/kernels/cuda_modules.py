@@ -271,29 +271,3 @@ def is_plain_pool() -> bool:
     cupy = cuda()
     shared = cupy.get_default_memory_pool()
     return bool(cupy.cuda.get_allocator() == shared.malloc and not shared.get_limit())
-
-
-@contextmanager
-def own_pool(limit_bytes: int | None) -> Iterator[None]:
-    """Allocate from a pool of its own, which takes no more of the device than a limit.
-
-    CuPy's pool keeps what was freed, in blocks that later ones may not fit, and so takes more than
-    is ever in use at a time. An allocator that somebody else has put in place stays (RMM, which may
-    hold all of the device), as does CuPy's pool if it has a limit.
-
-    Parameters
-    ----------
-    limit_bytes
-        None: the allocator that is there.
-    """
-    if limit_bytes is None or not is_plain_pool():
-        yield
-        return
-    cupy = cuda()
-    # What it keeps counts as free, and is of no use to another pool.
-    cupy.get_default_memory_pool().free_all_blocks()
-    pool = cupy.cuda.MemoryPool()
-    pool.set_limit(size=limit_bytes)
-    # What it keeps is the device's again when the last array is dropped, and it with them.
-    with cupy.cuda.using_allocator(pool.malloc):
-        yield

@@ -62,7 +62,10 @@ def _on_device(
             return build_here(partial, source, options, place.limit_bytes, allowed, progress)
         with progress.stage("building on a CUDA device"):
             host_bytes = place.process_limit_bytes
-            return place.call(build_here, partial, source, options, host_bytes, allowed)
+            report = place.call(build_here, partial, source, options, host_bytes, allowed)
+        for note in report.notes:
+            progress.note(note)
+        return report
 
 
 def _is_elsewhere(source: EdgeSource) -> bool:
@@ -86,20 +89,25 @@ def build_here(
     allowed_bytes
         Memory of the device that may be used, as far as it is free; None: nearly all that is. Of
         an allocator of its own (RMM), which holds what seems to be in use, all that is allowed.
+    progress
+        None: what there is to say stands in the report.
     """
     free, total = cuda_modules.device_bytes()
     if allowed_bytes is not None and cuda_modules.is_plain_pool():
         allowed_bytes = min(allowed_bytes, usable_bytes(free))
+    noted = _Noted()
     try:
         with Here(limit_bytes, CUDA).workforce() as workforce:
-            return build_into(
+            report = build_into(
                 partial,
                 source,
                 options=options,
                 workforce=workforce,
-                progress=progress or NoProgress(),
+                progress=progress or noted,
                 device_memory_bytes=allowed_bytes,
             )
+            report.notes = noted.notes
+            return report
     except MemoryBudgetError as error:
         if (total - free) * _OTHERS_PART > total:
             raise DeviceBusyError(
@@ -113,3 +121,13 @@ def build_here(
     finally:
         with suppress(MemoryError):
             cuda_modules.free_unused()
+
+
+class _Noted(NoProgress):
+    """Keeps what there is to say."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)

@@ -118,8 +118,13 @@ def smaller_budget(graph: Graph, kernel: str, device_bytes: int, host_bytes: int
     least = least_plan(facts).device_bytes
     device_bytes = max(device_bytes, least)
     needed = plan_within(facts, device_bytes, host_bytes).device_bytes
+    return _less_than(device_bytes, needed, least) if needed > least else 0
+
+
+def _less_than(device_bytes: int, needed_bytes: int, least_bytes: int) -> int:
+    """Budget to try after that of a plan was refused."""
     # A plan may be far below its budget, and would be the same with a little less.
-    return max(least, min(device_bytes, needed) // 4 * 3) if needed > least else 0
+    return max(least_bytes, min(device_bytes, needed_bytes) // 4 * 3)
 
 
 def beside_bytes(graph: Graph) -> int:
@@ -197,8 +202,7 @@ def load_within(
         except MemoryBudgetError:
             if plan.device_bytes <= least.device_bytes:
                 raise
-            less = min(device_bytes, plan.device_bytes) // 4 * 3
-            device_bytes = max(least.device_bytes, less)
+            device_bytes = _less_than(device_bytes, plan.device_bytes, least.device_bytes)
         except MemoryError:
             if plan.host_bytes <= least.host_bytes:
                 raise

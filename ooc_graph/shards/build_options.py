@@ -36,6 +36,8 @@ class BuildReport:
     run_bytes
         Bytes that a device's build wrote to sorted runs and read back; 0 where it made none, and
         of builds on the CPU.
+    notes
+        What a worker's build had to say; builds of this process say it at once.
     """
 
     stages: list[tuple[str, float, float]] = field(default_factory=list)
@@ -44,6 +46,7 @@ class BuildReport:
     read_s: float = 0.0
     manifest: Manifest | None = None
     run_bytes: int = 0
+    notes: list[str] = field(default_factory=list)
     _begun: float = field(default_factory=perf_counter)
 
     @contextmanager

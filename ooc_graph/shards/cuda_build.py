@@ -10,18 +10,20 @@ Threads write chunks meanwhile.
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
-from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda_modules import cuda, device_bytes, own_pool, within_memory
+from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.kernels.cuda_modules import cuda, device_bytes, forget_frames, within_memory
 from ooc_graph.kernels.cuda_pinned import free_pinned, pinned_buffer
+from ooc_graph.kernels.cuda_pool import own_pool
 from ooc_graph.kernels.cuda_store import (
     MANY_TUPLES,
     Numbering,
@@ -52,6 +54,9 @@ from ooc_graph.shards.tables import VertexSpace
 from ooc_graph.shards.tally import Tally, stored_weight_dtype
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import AnyArray, Progress, rows_of_shard
+
+SMALLER = 3, 4
+"""What part of the memory a build goes on within that the device refused."""
 
 
 def build_on_device(
@@ -93,7 +98,8 @@ def build_on_device(
         Besides what `ooc_graph.shards.build.build` refuses: more than 2**32 - 2 vertices, 2**32
         tuples at a vertex.
     InputError, OutputExistsError, MemoryBudgetError
-        Nothing is written. Of device memory the least that will do is 24 bytes a vertex, and 12
+        Nothing is written. Memory that the device refuses has the build begin again within less, as
+        long as its edges can be read again; the least that will do is 24 bytes a vertex, and 12
         (4 where ids have no gaps) with 48 to 80 for each arc of the longest row.
     DiskFullError
         Nothing of this store is kept.
@@ -123,12 +129,9 @@ def build_into(
     report = BuildReport()
     limit = usable_bytes(device_bytes()[0]) if device_memory_bytes is None else device_memory_bytes
     with within_memory("the build of this store"), own_pool(device_memory_bytes):
-        sink = ChunkSink(partial.folder, workforce, pinned_buffer)
-        build = DeviceBuild(partial, workforce, progress, report, options, sink, limit)
         try:
-            build.run(source)
+            DeviceBuild(partial, workforce, progress, report, options, limit).run(source)
         finally:
-            sink.stop()
             free_pinned()
     return report
 
@@ -139,25 +142,64 @@ class DeviceBuild(Build):
 
     Parameters
     ----------
-    sink
-        Writes the chunks.
     limit_bytes
         Device memory.
     """
 
-    sink: ChunkSink
     limit_bytes: int
 
     def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
+        named = None if source.id_range is not None else self._named(source)
+        staged = self.partial.spill / "staged"
+        was_staged, build, refused = staged.exists(), self, None
+        while True:
+            sink = ChunkSink(self.partial.folder, self.workforce, pinned_buffer)
+            try:
+                build._attempt(sink, source, named, description)
+                return
+            except MemoryError as error:  # CuPy's own is one; its sort raises the plain one
+                forget_frames(error)
+                refused = error
+            except MemoryBudgetError:
+                # Of a plan: what is there may be less than what was asked for by now.
+                if refused is None:
+                    raise
+                raise refused from None
+            finally:
+                sink.stop()
+            if was_staged and not staged.exists():
+                raise refused  # The edges cannot be read again.
+            self._remove_rows()
+            build = replace(build, limit_bytes=build.limit_bytes * SMALLER[0] // SMALLER[1])
+            self.progress.note(
+                f"the device refused memory while the store was built ({refused}): it is begun "
+                f"again within {build.limit_bytes:,} bytes of it"
+            )
+
+    def _remove_rows(self) -> None:
+        """Remove all that an attempt has written."""
+        for path in (*self.partial.folder.iterdir(), self.partial.spill / "runs"):
+            if path != self.partial.spill:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _attempt(
+        self,
+        sink: ChunkSink,
+        source: EdgeSource,
+        named: tuple[VertexSpace, AnyArray, Tally] | None,
+        description: Future[dict[str, Any]],
+    ) -> None:
         # Degrees travel in a list, so that nobody holds them while rows are made.
-        if source.id_range is None:
-            space, degree, total = self._named(source)
-            plan, edges = self._planned(source, space)
-        else:
+        if named is None:
+            assert source.id_range is not None
             space = VertexSpace(*source.id_range)
             plan, edges = self._planned(source, space)
             degree, total = self._degrees(source, edges, space)
-        numbering, originals = self._number(space, degree)
+        else:
+            space, counts, total = named
+            plan, edges = self._planned(source, space)
+            degree = [counts]
+        numbering, originals = self._number(sink, space, degree)
         layout = self._layout(source, space, total, numbering)
         maker = RowMaker(
             numbering.internal_of,
@@ -168,7 +210,7 @@ class DeviceBuild(Build):
         )
         arcs = Sides(
             self.partial,
-            self.sink,
+            sink,
             self.workforce,
             self.progress,
             self.report,
@@ -177,16 +219,16 @@ class DeviceBuild(Build):
             edges,
             maker,
         ).write(numbering)
-        self._finish(layout, arcs, description.result())
+        self._finish(sink, layout, arcs, description.result())
 
-    def _named(self, source: EdgeSource) -> tuple[VertexSpace, list[AnyArray], Tally]:
+    def _named(self, source: EdgeSource) -> tuple[VertexSpace, AnyArray, Tally]:
         """The vertices that edges or lists name, counted on the host, and their degrees."""
         paths, total = self._count(source)
         limit = self.workforce.budget.limit_bytes
         space, counts = merge_ids(paths, source, self.partial.spill, limit)
         if len(counts) and int(counts.max()) >= 1 << 32:
             raise UsageError(MANY_TUPLES)
-        return space, [counts.astype(np.uint32)], total
+        return space, counts.astype(np.uint32), total
 
     def _planned(self, source: EdgeSource, space: VertexSpace) -> tuple[DevicePlan, DeviceEdges]:
         weighted = LIGHT in self.options.orders(source.weighted)
@@ -222,7 +264,9 @@ class DeviceBuild(Build):
         self.report.edges, self.report.read_s = passed.total.edges, passed.read_s
         return [degree], passed.total
 
-    def _number(self, space: VertexSpace, degree: list[Any]) -> tuple[Numbering, Any]:
+    def _number(
+        self, sink: ChunkSink, space: VertexSpace, degree: list[Any]
+    ) -> tuple[Numbering, Any]:
         """Number the vertices and write their tables; original ids stay where they have gaps."""
         with (
             self.report.timed("renumber"),
@@ -232,7 +276,7 @@ class DeviceBuild(Build):
             originals = None
             if space.originals:
                 originals = cuda().asarray(np.load(space.originals).view(np.uint64))
-            write_tables(self.sink, numbering, space.first, originals)
+            write_tables(sink, numbering, space.first, originals)
             bar.advance(space.count)
         return numbering, originals
 
@@ -249,13 +293,17 @@ class DeviceBuild(Build):
         return StoreLayout(source, space, total, orders, dtype, starts, packings)
 
     def _finish(
-        self, layout: StoreLayout, arcs: dict[str, int], description: dict[str, Any]
+        self,
+        sink: ChunkSink,
+        layout: StoreLayout,
+        arcs: dict[str, int],
+        description: dict[str, Any],
     ) -> None:
         self.report.arcs = sum(arcs.values())
         with self.report.timed("commit"):
             self.report.manifest = self.partial.commit(
                 "graph",
                 layout.attributes(arcs, description),
-                self.sink.specs,
-                self.sink.entries,
+                sink.specs,
+                sink.entries,
             )

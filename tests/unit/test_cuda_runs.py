@@ -9,9 +9,10 @@ import subprocess
 import sys
 import threading
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.range_runs import RangeRuns
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import NoProgress
-from tests.numpy_device import DeviceArray, stand_in
+from tests.numpy_device import CUPY, DeviceArray, stand_in
 from tests.test_faults_build import names_in
 from tests.unit.test_build_oracle import ListSource, build_here, random_source, small_steps
 
@@ -313,3 +314,80 @@ def test_a_device_too_small_for_runs_makes_passes(
     assert sha256(there) == sha256(here)
     assert made == []
     assert heard.notes == []
+
+
+class Scarce:
+    """Counts what is allocated, and refuses some of it."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.made, self.refused = 0, range(0)
+        for name in ("empty", "zeros", "full", "cumsum", "argsort", "asarray"):
+            patch.setattr(CUPY, name, partial(self._make, getattr(CUPY, name)))
+
+    def _make(self, real: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        self.made += 1
+        if self.made in self.refused:
+            raise MemoryError(f"allocation {self.made}")
+        return real(*arguments, **named)
+
+    def refuse(self, which: range) -> None:
+        self.made, self.refused = 0, which
+
+
+@pytest.mark.parametrize(("limit", "gapped"), [(64 * MIB, False), (6 * MIB, True)])
+def test_a_build_that_is_refused_memory_begins_again_within_less(
+    limit: int, gapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = None if gapped else (0, 5000)
+    source = random_source(5, vertices=5000, edges=60_000, weight="float32", id_range=ids)
+    scarce, out = Scarce(monkeypatch), tmp_path / "there.zarr"
+    with small_steps():
+        here = build_here(source, tmp_path / "here.zarr")
+        scarce.refuse(range(0))
+        assert (build_there(source, out, limit=limit).run_bytes > 0) == gapped
+        count = scarce.made
+        for refused in {*range(1, count, max(1, count // 40)), count}:
+            scarce.refuse(range(refused, refused + 1))
+            heard = Heard()
+            there = build_there(source, out, limit=limit, progress=heard, overwrite=True)
+            assert sha256(there) == sha256(here)
+            (note,) = heard.notes
+            assert f"(allocation {refused}): it is begun again within {limit * 3 // 4:,}" in note
+            assert names_in(out) == names_in(tmp_path / "here.zarr")
+            assert names_in(tmp_path) == ["here.zarr", "there.zarr"]
+    assert count > 20
+
+
+@pytest.mark.parametrize("begin", [1, 15])
+def test_a_build_that_is_refused_the_least_says_what_was_refused(
+    begin: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, heard = random_source(5, vertices=5000, edges=60_000, weight=None), Heard()
+    Scarce(monkeypatch).refuse(range(begin, 1 << 30))
+    with small_steps(), pytest.raises(MemoryError, match="allocation"):
+        build_there(source, tmp_path / "g.zarr", limit=64 * MIB, progress=heard)
+    assert len(heard.notes) == 10  # 64 MiB to 3.6, below the least of 4.1
+    assert names_in(tmp_path) == []
+
+
+def test_edges_that_cannot_be_read_again_end_a_build_that_is_refused_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = random_source(3, vertices=5000, edges=60_000, weight="float64")
+    scarce, heard, out = Scarce(monkeypatch), Heard(), tmp_path / "g.zarr"
+    with small_steps():
+        here = sha256(build_here(source, tmp_path / "here.zarr"))
+        source = replace(source, rereadable=False)
+        # In the first pass, what was staged is there still; in the rows, it is not.
+        scarce.refuse(range(4, 5))
+        assert sha256(build_there(source, out, limit=6 * MIB, progress=heard)) == here
+        assert len(heard.notes) == 1
+        count = scarce.made
+        scarce.refuse(range(0))
+        build_there(source, out, limit=6 * MIB, overwrite=True)
+        scarce.refuse(range(scarce.made, scarce.made + 1))
+        with pytest.raises(MemoryError, match="allocation"):
+            build_there(source, out, limit=6 * MIB, progress=heard, overwrite=True)
+    assert count > 4
+    assert len(heard.notes) == 1
+    assert names_in(tmp_path) == ["g.zarr", "here.zarr"]

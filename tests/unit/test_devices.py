@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import json
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -427,33 +426,14 @@ def test_device_memory_is_not_for_builds_on_the_cpu(
     assert [path.name for path in tmp_path.iterdir()] == ["edges.csv"]
 
 
-def test_a_limited_build_has_what_others_have_given_back(
+def test_a_pool_is_plain_if_it_is_cupys_and_has_no_limit(
     cupy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the shared pool keeps counts as free, but is of no use to another pool."""
     cupy()
     made = cuda_modules.cuda()
-    shared, given, limits = made.get_default_memory_pool(), [], []
-
-    def set_limit(*, size: int) -> None:
-        limits.append(size)
-
-    pool = SimpleNamespace(set_limit=set_limit, malloc="its own")
-    monkeypatch.setattr(shared, "free_all_blocks", lambda: given.append("all"))
-    monkeypatch.setattr(made.cuda, "MemoryPool", lambda: pool, raising=False)
-    monkeypatch.setattr(
-        made.cuda, "using_allocator", lambda m: nullcontext(given.append(m)), raising=False
-    )
-    with cuda_modules.own_pool(7000):
-        assert (given, limits) == (["all", "its own"], [7000])
-    with cuda_modules.own_pool(None):
-        pass
-    # Another allocator, or a limit that somebody has set, stays.
-    monkeypatch.setattr(shared, "get_limit", lambda: 1)
-    with cuda_modules.own_pool(7000):
-        pass
-    monkeypatch.setattr(shared, "get_limit", lambda: 0)
+    assert cuda_modules.is_plain_pool()
+    monkeypatch.setattr(made.get_default_memory_pool(), "get_limit", lambda: 1)
+    assert not cuda_modules.is_plain_pool()
+    monkeypatch.setattr(made.get_default_memory_pool(), "get_limit", lambda: 0)
     monkeypatch.setattr(made.cuda, "get_allocator", lambda: "RMM's")
-    with cuda_modules.own_pool(7000):
-        assert not cuda_modules.is_plain_pool()
-    assert (len(given), len(limits)) == (2, 1)
+    assert not cuda_modules.is_plain_pool()

@@ -1,0 +1,137 @@
+"""Memory of a device within a limit, in pieces that are never cut."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+from ooc_graph.kernels.cuda_modules import cuda, is_plain_pool
+
+UNIT_BYTES = 512
+"""Pieces are multiples of it, as CuPy's are."""
+
+NO_MEMORY = 2
+"""cudaErrorMemoryAllocation."""
+
+_Key = tuple[int, int, int]
+
+
+class WholePieces:
+    """An allocator for CuPy that gives as much as its limit says, however arrays come and go.
+
+    CuPy's pool cuts a piece that was freed in two where a smaller array finds no other. What is
+    left of it can be of no use to a larger one, nor be given back: a pool with a limit refuses what
+    would fit it. Here every array has a piece of its own. What was freed serves arrays of the same
+    size, or goes back to the device, the oldest first, where the limit wants it.
+
+    Parameters
+    ----------
+    limit_bytes
+        Most bytes of the device at any time, with what is kept of what was freed.
+
+    Attributes
+    ----------
+    held_bytes, most_bytes
+        Taken of the device now, and at most.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit, self._lock = limit_bytes, Lock()
+        # Arrays are dropped by any thread at any time, also while this one holds the lock.
+        self._returned: deque[tuple[_Key, Any]] = deque()
+        self._kept: list[tuple[_Key, Any]] = []
+        self.held_bytes = self.most_bytes = 0
+
+    def malloc(self, size: int) -> Any:
+        """A ``cupy.cuda.MemoryPointer`` to so many bytes, for the current stream.
+
+        Raises
+        ------
+        cupy.cuda.memory.OutOfMemoryError
+            What is in use leaves fewer of the limit, or the device has no more.
+        """
+        memory = cuda().cuda
+        if not size:
+            return memory.MemoryPointer(memory.Memory(0), 0)
+        device, stream = memory.Device().id, memory.get_current_stream().ptr
+        key = (device, stream, -(-size // UNIT_BYTES) * UNIT_BYTES)
+        with self._lock:
+            piece = _Piece(key, self._taken(key), self._returned)
+        return memory.MemoryPointer(memory.UnownedMemory(piece.ptr, size, piece, device), 0)
+
+    def _taken(self, key: _Key) -> Any:
+        while self._returned:
+            self._kept.append(self._returned.popleft())
+        # The one that was freed last: the others may not be wanted any more.
+        for at in range(len(self._kept) - 1, -1, -1):
+            if self._kept[at][0] == key:
+                return self._kept.pop(at)[1]
+        size = key[2]
+        while self._kept and self.held_bytes + size > self._limit:
+            self._give_back()
+        found = self._new(size) if self.held_bytes + size <= self._limit else None
+        if found is None:
+            error = cuda().cuda.memory.OutOfMemoryError
+            raise error(size, self.held_bytes, self._limit)
+        self.held_bytes += size
+        self.most_bytes = max(self.most_bytes, self.held_bytes)
+        return found
+
+    def _new(self, size: int) -> Any:
+        """Memory of the device; None where it has none left."""
+        cupy = cuda()
+        while True:
+            try:
+                return cupy.cuda.Memory(size)
+            except cupy.cuda.runtime.CUDARuntimeError as error:
+                if error.status != NO_MEMORY:
+                    raise
+                if not self._kept:
+                    return None
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """Give the piece that was freed first back to the device, which is waited for."""
+        (_, _, size), _ = self._kept.pop(0)
+        self.held_bytes -= size
+
+
+class _Piece:
+    """Memory of an array, kept when that is dropped."""
+
+    def __init__(self, key: _Key, memory: Any, returned: deque[tuple[_Key, Any]]) -> None:
+        self._key, self._memory, self._returned = key, memory, returned
+
+    @property
+    def ptr(self) -> int:
+        """Address on the device."""
+        return int(self._memory.ptr)
+
+    def __del__(self) -> None:
+        self._returned.append((self._key, self._memory))
+
+
+@contextmanager
+def own_pool(limit_bytes: int | None) -> Iterator[None]:
+    """Allocate within a limit, which holds for all that is taken of the device.
+
+    An allocator that somebody else has put in place stays (RMM, which may hold all of the device),
+    as does CuPy's pool if it has a limit.
+
+    Parameters
+    ----------
+    limit_bytes
+        None: the allocator that is there.
+    """
+    if limit_bytes is None or not is_plain_pool():
+        yield
+        return
+    cupy = cuda()
+    # What it keeps counts as free, and is of no use to others.
+    cupy.get_default_memory_pool().free_all_blocks()
+    # What was freed is the device's again when the last array is dropped.
+    with cupy.cuda.using_allocator(WholePieces(limit_bytes).malloc):
+        yield

@@ -1,0 +1,186 @@
+"""The allocator with a limit, over memory that only counts."""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Iterator
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ooc_graph.kernels import cuda_pool
+from ooc_graph.kernels.cuda_pool import UNIT_BYTES, WholePieces
+
+
+class OutOfMemory(MemoryError):
+    """As ``cupy.cuda.memory.OutOfMemoryError``."""
+
+
+class RuntimeRefused(Exception):
+    """As ``cupy.cuda.runtime.CUDARuntimeError``."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Machine:
+    """A device that gives so many bytes, as CuPy has it."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.taken, self.made, self.stream, self.status = total, 0, 0, 7, 2
+        machine = self
+
+        class Memory:
+            def __init__(self, size: int) -> None:
+                self.size = 0
+                if machine.taken + size > machine.total:
+                    raise RuntimeRefused(machine.status)
+                machine.taken += size
+                machine.made += 1
+                self.size, self.ptr = size, id(self)
+
+            def __del__(self) -> None:
+                machine.taken -= self.size
+
+        self.cupy = SimpleNamespace(
+            cuda=SimpleNamespace(
+                Memory=Memory,
+                MemoryPointer=lambda memory, offset: memory,
+                UnownedMemory=lambda ptr, size, owner, device: owner,
+                Device=lambda: SimpleNamespace(id=0),
+                get_current_stream=lambda: SimpleNamespace(ptr=machine.stream),
+                memory=SimpleNamespace(OutOfMemoryError=OutOfMemory),
+                runtime=SimpleNamespace(CUDARuntimeError=RuntimeRefused),
+            )
+        )
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    made = Machine(1 << 30)
+    monkeypatch.setattr(cuda_pool, "cuda", lambda: made.cupy)
+    yield made
+    gc.collect()  # An error that was expected holds what its frames held.
+    assert made.taken == 0
+
+
+def test_what_was_freed_serves_the_same_size_and_goes_back_for_another(machine: Machine) -> None:
+    pool = WholePieces(10 * UNIT_BYTES)
+    large = pool.malloc(8 * UNIT_BYTES)
+    address = large.ptr
+    del large
+    assert machine.taken == pool.held_bytes == 8 * UNIT_BYTES
+    again = pool.malloc(8 * UNIT_BYTES - 1)
+    assert (again.ptr, machine.made) == (address, 1)
+    del again
+    # CuPy's pool would cut the large piece for the small one, and could not give six.
+    small = pool.malloc(4 * UNIT_BYTES)
+    assert machine.taken == 4 * UNIT_BYTES
+    larger = pool.malloc(6 * UNIT_BYTES)
+    assert machine.taken == pool.held_bytes == pool.most_bytes == 10 * UNIT_BYTES
+    with pytest.raises(OutOfMemory) as refused:
+        pool.malloc(1)
+    assert refused.value.args == (UNIT_BYTES, 10 * UNIT_BYTES, 10 * UNIT_BYTES)
+    del small, larger
+
+
+def test_what_was_freed_first_goes_back_first(machine: Machine) -> None:
+    pool = WholePieces(6 * UNIT_BYTES)
+    for units in (1, 2, 3):
+        pool.malloc(units * UNIT_BYTES)
+    assert machine.taken == 6 * UNIT_BYTES
+    other = pool.malloc(UNIT_BYTES // 2 + 3 * UNIT_BYTES)
+    # The two that were freed first made room; the third one did so too, as they were too small.
+    assert (machine.taken, machine.made) == (4 * UNIT_BYTES, 4)
+    del other
+    other = pool.malloc(2 * UNIT_BYTES)
+    assert (machine.taken, machine.made) == (6 * UNIT_BYTES, 5)
+    del other
+
+
+def test_streams_have_pieces_of_their_own(machine: Machine) -> None:
+    pool = WholePieces(4 * UNIT_BYTES)
+    pool.malloc(UNIT_BYTES)
+    machine.stream = 8
+    held = pool.malloc(UNIT_BYTES)
+    assert machine.made == 2
+    machine.stream = 7
+    also = pool.malloc(UNIT_BYTES)
+    assert machine.made == 2
+    del held, also
+
+
+def test_a_device_that_has_less_than_the_limit(machine: Machine) -> None:
+    pool = WholePieces(1 << 30)
+    machine.total = 4 * UNIT_BYTES
+    pool.malloc(3 * UNIT_BYTES)
+    held = pool.malloc(2 * UNIT_BYTES)
+    assert machine.taken == pool.held_bytes == 2 * UNIT_BYTES
+    with pytest.raises(OutOfMemory):
+        pool.malloc(3 * UNIT_BYTES)
+    assert pool.held_bytes == 2 * UNIT_BYTES
+    machine.status = 999
+    with pytest.raises(RuntimeRefused):
+        pool.malloc(3 * UNIT_BYTES)
+    del held
+
+
+def test_nothing_takes_nothing(machine: Machine) -> None:
+    pool = WholePieces(0)
+    pool.malloc(0)
+    with pytest.raises(OutOfMemory):
+        pool.malloc(1)
+
+
+def test_it_gives_all_that_its_limit_leaves(machine: Machine) -> None:
+    """However arrays come and go."""
+    choose, limit = random.Random(1), 1000
+    pool, held = WholePieces(limit * UNIT_BYTES), list[Any]()
+    for _ in range(5000):
+        units = choose.randint(1, 400)
+        live = sum(size for _, size in held)
+        if live + units <= limit:
+            held.append((pool.malloc(units * UNIT_BYTES), units))
+        else:
+            with pytest.raises(OutOfMemory):
+                pool.malloc(units * UNIT_BYTES)
+            held.pop(choose.randrange(len(held)))
+        assert machine.taken == pool.held_bytes <= limit * UNIT_BYTES
+    assert pool.most_bytes > 0.9 * limit * UNIT_BYTES
+    held.clear()
+
+
+def test_a_limited_build_has_what_others_have_given_back(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the shared pool keeps counts as free, but is of no use to another pool."""
+    given: list[Any] = []
+    shared = SimpleNamespace(free_all_blocks=lambda: given.append("all"))
+    monkeypatch.setattr(machine.cupy, "get_default_memory_pool", lambda: shared, raising=False)
+    monkeypatch.setattr(
+        machine.cupy.cuda,
+        "using_allocator",
+        lambda malloc: nullcontext(given.append(malloc)),
+        raising=False,
+    )
+    monkeypatch.setattr(cuda_pool, "is_plain_pool", lambda: True)
+    with cuda_pool.own_pool(7000):
+        everything, malloc = given
+        assert everything == "all"
+        piece = malloc(3000)
+        with pytest.raises(OutOfMemory):
+            malloc(4000)
+        del piece
+    with cuda_pool.own_pool(None):
+        pass
+    # Another allocator, or a limit that somebody has set, stays.
+    monkeypatch.setattr(cuda_pool, "is_plain_pool", lambda: False)
+    with cuda_pool.own_pool(7000):
+        pass
+    assert len(given) == 2
+    given.clear()
+    del malloc
