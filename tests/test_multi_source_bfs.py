@@ -12,6 +12,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
+from ooc_graph.answers.pairs import TOGETHER
 from ooc_graph.errors import DeviceError, MemoryBudgetError, UnknownVertexError, UsageError
 from ooc_graph.layout import metadata
 from ooc_graph.layout.stored import Stored
@@ -51,7 +52,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch, store: Path) -> int:
         return max(1, min(elements, 5 * width * 4 // itemsize))
 
     monkeypatch.setattr(metadata, "chunk_length", length)
-    monkeypatch.setattr("ooc_graph.answers.pairs.REDUCED_TOGETHER", 5)
+    monkeypatch.setitem(TOGETHER, True, 5)
     monkeypatch.setattr(pairs_plan, "LANES", (1,))
     monkeypatch.setattr(pairs_plan, "BATCHES", 1)
     return 5

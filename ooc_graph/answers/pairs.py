@@ -29,8 +29,8 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import APSP, DISTANCE, LEVEL, MULTI_SOURCE_BFS, PARENT
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
-REDUCED_TOGETHER = 256
-"""Sources of a unit where levels are reduced."""
+TOGETHER = {False: 64, True: 256}
+"""Sources of a unit at most, by whether hops are counted: as many as search together."""
 
 
 @dataclass(frozen=True)
@@ -288,15 +288,19 @@ def write_rows(rows: Any, specs: Sequence[ArraySpec], index: int, folder: Path) 
 def pairs_specs(
     asked: Asked, sources: int, width: int, dtype: np.dtype[Any]
 ) -> tuple[ArraySpec, ...]:
-    """How distances are stored, and parents where wanted: chunks of the same whole sources."""
+    """How distances are stored, and parents where wanted: chunks of the same whole sources.
+
+    None has more sources than a batch, so that a run which is killed has lost no other.
+    """
+    together = TOGETHER[asked.hops]
     distance = ArraySpec(LEVEL if asked.hops else DISTANCE, sources, dtype, width)
     if asked.hops and asked.reduce is not None:
         # Nothing is written but records, and what they record takes little time.
-        return (replace(distance, chunk_rows=REDUCED_TOGETHER),)
+        return (replace(distance, chunk_rows=together),)
     if not asked.parents:
-        return (distance,)
+        return (replace(distance, chunk_rows=min(distance.chunk, together)),)
     parent = ArraySpec(PARENT, sources, np.dtype(np.int64), width)
-    rows = min(distance.chunk, parent.chunk)
+    rows = min(distance.chunk, parent.chunk, together)
     return replace(distance, chunk_rows=rows), replace(parent, chunk_rows=rows)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import gc
 import itertools
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
@@ -32,6 +34,8 @@ from ooc_graph.errors import (
     OutputExistsError,
     UsageError,
 )
+from ooc_graph.kernels import cuda_pool
+from ooc_graph.kernels.cuda_pool import WholePieces
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.shards import cuda_build, cuda_sides, cuda_tables, renumber
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
@@ -40,7 +44,7 @@ from ooc_graph.shards.cuda_plan import DevicePlan
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import NoProgress
-from tests.gpu.memory import assert_refused_without_memory
+from tests.gpu.memory import Refusing, assert_refused_without_memory
 from tests.shared_data import need_shared
 from tests.test_faults_build import names_in
 from tests.unit.test_build_oracle import (
@@ -60,8 +64,23 @@ MIB = 1 << 20
 GRAPHS = [graph for graph in graphs() if graph["file"] not in REFUSED] or [None]
 
 
+class Heard(NoProgress):
+    """Keeps what is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
 def build_there(
-    source: EdgeSource, out: Path, *, device_memory_bytes: int | None = None, **options: Any
+    source: EdgeSource,
+    out: Path,
+    *,
+    device_memory_bytes: int | None = None,
+    progress: NoProgress | None = None,
+    **options: Any,
 ) -> BuildReport:
     """Build on the device, with threads of this process."""
     with ThreadPoolExecutor(3) as executor:
@@ -70,7 +89,7 @@ def build_there(
             out,
             options=BuildOptions(**options),
             workforce=Workforce(executor, BuildBudget(1 << 30, 1, 3), lambda function: function()),
-            progress=NoProgress(),
+            progress=progress or NoProgress(),
             device_memory_bytes=device_memory_bytes,
         )
 
@@ -333,44 +352,99 @@ def test_no_more_memory_is_taken_than_allowed(
             pool.set_limit(before)
 
 
+@pytest.fixture
+def pools(monkeypatch: pytest.MonkeyPatch) -> list[WholePieces]:
+    """What limited builds take their memory from."""
+    made: list[WholePieces] = []
+
+    class Noted(WholePieces):
+        def __init__(self, limit_bytes: int) -> None:
+            super().__init__(limit_bytes)
+            made.append(self)
+
+    monkeypatch.setattr(cuda_pool, "WholePieces", Noted)
+    return made
+
+
 @pytest.mark.parametrize("runs", [False, True])
 def test_the_device_gives_no_more_than_the_limit(
-    runs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pools: list[WholePieces]
 ) -> None:
-    """Counted with what the pool keeps of what was freed."""
-    made: list[Any] = []
-
-    class Noted(cupy.cuda.MemoryPool):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            made.append(self)
-            self.most = 0
-
-        def malloc(self, size: int) -> Any:
-            memory = super().malloc(size)
-            self.most = max(self.most, self.total_bytes())
-            return memory
-
-    monkeypatch.setattr(cupy.cuda, "MemoryPool", Noted)
+    """Counted with what is kept of what was freed."""
     monkeypatch.setattr(cuda_sides, "runs_pay", lambda *_: runs)
     monkeypatch.setattr(DevicePlan, "keep", False)
     source = random_source(1, vertices=20_000, edges=600_000, weight="float64", gapped=True)
     shared = cupy.get_default_memory_pool()
     shared.free_all_blocks()
-    before = shared.total_bytes()
-    report = build_there(source, tmp_path / "g.zarr", device_memory_bytes=8 * MIB)
+    before, heard = shared.total_bytes(), Heard()
+    out = tmp_path / "g.zarr"
+    report = build_there(source, out, device_memory_bytes=8 * MIB, progress=heard)
     assert (report.run_bytes > 0) == runs
-    (pool,) = made
-    assert 2 * MIB < pool.most <= 8 * MIB
-    pool.free_all_blocks()
-    assert pool.total_bytes() == 0
+    (pool,) = pools
+    assert 2 * MIB < pool.most_bytes <= 8 * MIB
+    assert pool.held_bytes <= 8 * MIB
     assert shared.total_bytes() == before
+    assert heard.notes == []
+    # With it goes what it kept.
+    gone = weakref.ref(pool)
+    pools.clear()
+    del pool
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("of_files", [False, True])
+def test_whatever_a_plan_allows_is_given(
+    weighted: bool, of_files: bool, tmp_path: Path, pools: list[WholePieces]
+) -> None:
+    """At every limit: memory that was cut to pieces is no reason to refuse some."""
+    source: EdgeSource = Kronecker(16, weighted=weighted)
+    if of_files:
+        weight = "float32" if weighted else None
+        source = random_source(1, vertices=50_000, edges=600_000, weight=weight)
+    expected, most = None, set()
+    for eighths in range(8 * 12, 8 * 80, 37):
+        heard = Heard()
+        report = build_there(
+            source,
+            tmp_path / "g.zarr",
+            device_memory_bytes=eighths * MIB // 8,
+            overwrite=True,
+            progress=heard,
+        )
+        assert heard.notes == [], f"{eighths} eighths of a MiB"
+        expected = expected or report
+        assert_same(report, expected)
+        most.add(pools.pop().most_bytes * 8 // MIB)
+    assert len(most) > 5
+
+
+def test_memory_that_is_refused_once_has_a_build_begin_again(tmp_path: Path) -> None:
+    """Each allocation in turn."""
+    source, out = Kronecker(10, weighted=True), tmp_path / "g.zarr"
+    expected, pool = build_there(source, out), cupy.get_default_memory_pool()
+    gc.collect()
+    before, allocator = pool.used_bytes(), Refusing(pool)
+    with cupy.cuda.using_allocator(allocator):
+        build_there(source, out, overwrite=True)
+        count = allocator.made
+        assert count > 20
+        for refused in range(1, count + 1):
+            allocator.made, allocator.refused, heard = 0, refused, Heard()
+            assert_same(build_there(source, out, overwrite=True, progress=heard), expected)
+            (note,) = heard.notes
+            assert "the device refused memory while the store was built" in note
+            if pool.used_bytes() != before:
+                gc.collect()
+            assert pool.used_bytes() == before
+    assert names_in(tmp_path) == ["g.zarr"]
 
 
 def test_too_little_memory_is_said_and_nothing_is_left(tmp_path: Path) -> None:
     assert_refused_without_memory(
         lambda: build_there(Kronecker(14), tmp_path / "g.zarr"),
-        16 * MIB,
+        MIB // 4,
         "the build of this store does not fit the device",
     )
     assert names_in(tmp_path) == ["g.zarr"]
