@@ -267,8 +267,8 @@ def test_tasks_of_a_device_fit_host_memory(graph: og.Graph) -> None:
     plans = []
     for place.least_limit_bytes in (1 << 30, 455 << 20, 420 << 20):
         plans.append(plan_of(graph, specs, Asked(), place, CUDA, in_memory=True).chunks)
-    # Chunks of 1,024 sources.
-    assert plans == [8, 2, 1]
+    # Chunks of 64 sources.
+    assert plans == [128, 32, 8]
     place.least_limit_bytes = 1 << 20
     with pytest.raises(MemoryBudgetError):
         plan_of(graph, specs, Asked(), place, CUDA, in_memory=True)
