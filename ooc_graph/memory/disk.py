@@ -95,7 +95,7 @@ class _Column:
     def _shard(self, units: Any) -> Any:
         return np.searchsorted(self.first_units[: len(self._parts)], units, "right") - 1
 
-    def read(self, unit: int, buffer: memoryview) -> int:
+    def read(self, unit: int, buffer: memoryview, last: LastFile) -> int:
         """Read units of one chunk from ``unit`` on and check them; the bytes that were read.
 
         Packed ones are read to the buffer's end and unpacked from its beginning on: what is not
@@ -116,7 +116,7 @@ class _Column:
         data = buffer[:size] if spec.packing is None else buffer[-size:]
         path = part.paths[index]
         try:
-            got = _read_at(path, offset, data)
+            got = _read_at(path, offset, data, last)
         except FileNotFoundError:
             raise CorruptStoreError(f"{path}: chunk {index} of {spec.path} is missing") from None
         first = index * part.chunk_units + within
@@ -153,10 +153,35 @@ class _Column:
             spec.packing.unpack(one[: len(part)], length, target)
 
 
-def _read_at(path: str, offset: int, buffer: memoryview) -> int:
+class LastFile:
+    """Context that keeps the file open which was read last: units of a batch lie close together."""
+
+    def __init__(self) -> None:
+        self._path, self._descriptor = "", -1
+
+    def __enter__(self) -> LastFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def descriptor(self, path: str) -> int:
+        """A descriptor of a file, to be read from."""
+        if path != self._path:
+            self._close()
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._path = path
+        return self._descriptor
+
+    def _close(self) -> None:
+        if self._path:
+            self._path = ""
+            os.close(self._descriptor)
+
+
+def _read_at(path: str, offset: int, buffer: memoryview, last: LastFile) -> int:
     """Read a file from a byte on until the buffer is full or the file ends; the bytes read."""
-    got = 0
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    got, descriptor = 0, last.descriptor(path)
     try:
         while got < len(buffer):
             count = os.preadv(descriptor, [buffer[got:]], offset + got)
@@ -167,8 +192,6 @@ def _read_at(path: str, offset: int, buffer: memoryview) -> int:
         # What fails by descriptor has no name of its own.
         error.filename = path
         raise
-    finally:
-        os.close(descriptor)
     return got
 
 
@@ -315,11 +338,12 @@ class DiskUnits:
 
     def _read(self, share: int, reads: Sequence[tuple[_Column, int, memoryview]]) -> None:
         """Read stretches of units one after the other, and note their bytes."""
-        for column, unit, data in reads:
-            with self._meter.reading(len(data) // self.unit_bytes):
-                size = column.read(unit, data)
-                self._got[share] += size
-                self._meter.count(size)
+        with LastFile() as last:
+            for column, unit, data in reads:
+                with self._meter.reading(len(data) // self.unit_bytes):
+                    size = column.read(unit, data, last)
+                    self._got[share] += size
+                    self._meter.count(size)
 
     def close(self) -> None:
         """End the threads."""

@@ -77,11 +77,11 @@ def slow_reads(monkeypatch: pytest.MonkeyPatch, clock: Clock, before: Any) -> It
     """Each request takes a second; ``before(number)`` is called first."""
     read, sizes = disk._read_at, []
 
-    def slow(path: Path, offset: int, buffer: memoryview) -> int:
+    def slow(path: Path, offset: int, buffer: memoryview, last: disk.LastFile) -> int:
         before(len(sizes))
         clock.now_s += 1
         sizes.append(len(buffer))
-        return read(path, offset, buffer)
+        return read(path, offset, buffer, last)
 
     with monkeypatch.context() as patch:
         patch.setattr(disk, "_read_at", slow)

@@ -90,10 +90,10 @@ def slow_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], Clock]:
     monkeypatch.setattr(disk, "Meter", partial(Seen, clock))
 
     def slowed(seconds: float) -> Clock:
-        def slow(path: str, offset: int, buffer: memoryview) -> int:
+        def slow(path: str, offset: int, buffer: memoryview, last: disk.LastFile) -> int:
             assert waits.wait(PATIENCE_S)
             clock.pass_by(seconds)
-            return read(path, offset, buffer)
+            return read(path, offset, buffer, last)
 
         monkeypatch.setattr(disk, "_read_at", slow)
         return clock
@@ -203,10 +203,10 @@ def test_a_disk_that_gives_nothing_at_all_is_told_of(
     clock, said, has_said = Clock(), [], threading.Event()
     read = disk._read_at
 
-    def stuck(path: str, offset: int, buffer: memoryview) -> int:
+    def stuck(path: str, offset: int, buffer: memoryview, last: disk.LastFile) -> int:
         clock.pass_by(7)
         assert has_said.wait(PATIENCE_S)
-        return read(path, offset, buffer)
+        return read(path, offset, buffer, last)
 
     def say(text: str) -> None:
         said.append(text)
