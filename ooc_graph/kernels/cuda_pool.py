@@ -12,6 +12,9 @@ from ooc_graph.kernels.cuda_modules import cuda, is_plain_pool
 
 UNIT_BYTES = 512
 """Pieces are multiples of it, as CuPy's are."""
+PAGE_BYTES, PAGES_LIMIT = 2 << 20, 512 << 20
+"""Pages of the device, and limits from which they count: what is half a page or more takes whole
+ones. Smaller limits are for bytes of arrays, which would often take half as much again."""
 
 NO_MEMORY = 2
 """cudaErrorMemoryAllocation."""
@@ -40,6 +43,7 @@ class WholePieces:
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit, self._lock = limit_bytes, Lock()
+        self._in_pages = limit_bytes >= PAGES_LIMIT
         # Arrays are dropped by any thread at any time, also while this one holds the lock.
         self._returned: deque[tuple[_Key, Any]] = deque()
         self._kept: list[tuple[_Key, Any]] = []
@@ -57,7 +61,8 @@ class WholePieces:
         if not size:
             return memory.MemoryPointer(memory.Memory(0), 0)
         device, stream = memory.Device().id, memory.get_current_stream().ptr
-        key = (device, stream, -(-size // UNIT_BYTES) * UNIT_BYTES)
+        unit = PAGE_BYTES if self._in_pages and size >= PAGE_BYTES // 2 else UNIT_BYTES
+        key = (device, stream, -(-size // unit) * unit)
         with self._lock:
             piece = _Piece(key, self._taken(key), self._returned)
         return memory.MemoryPointer(memory.UnownedMemory(piece.ptr, size, piece, device), 0)

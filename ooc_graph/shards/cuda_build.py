@@ -46,7 +46,7 @@ from ooc_graph.shards.cuda_edges import (
     Passed,
 )
 from ooc_graph.shards.cuda_layout import StoreLayout
-from ooc_graph.shards.cuda_plan import DevicePlan, usable_bytes
+from ooc_graph.shards.cuda_plan import DevicePlan, usable_bytes, within_pages
 from ooc_graph.shards.cuda_sides import Sides
 from ooc_graph.shards.cuda_tables import write_tables
 from ooc_graph.shards.renumber import merge_ids
@@ -127,7 +127,10 @@ def build_into(
 ) -> BuildReport:
     """As `build_on_device`, into a store that is begun, perhaps by another process; commits it."""
     report = BuildReport()
-    limit = usable_bytes(device_bytes()[0]) if device_memory_bytes is None else device_memory_bytes
+    if device_memory_bytes is None:
+        limit = usable_bytes(device_bytes()[0])
+    else:
+        limit = within_pages(device_memory_bytes)
     with within_memory("the build of this store"), own_pool(device_memory_bytes):
         try:
             DeviceBuild(partial, workforce, progress, report, options, limit).run(source)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.kernels.cuda_held import MOST_ROWS
+from ooc_graph.kernels.cuda_pool import PAGE_BYTES, PAGES_LIMIT
 from ooc_graph.shards.range_runs import KEY_BYTES
 
 FIXED_BYTES = 4 << 20
@@ -28,6 +29,8 @@ MOST_ARCS, CHEAP_ARCS, ROUNDS = 1 << 28, 1 << 26, 16
 disk is busy with one range while the next is sorted."""
 RUN_EDGES = 1 << 25
 """Tuples of a sorted run at most: the next one is read while it is sorted and written."""
+PAGES_BYTES = 16 * PAGE_BYTES
+"""What arrays may leave of the device's pages, where these count."""
 _FREE_PART, _RESERVE_BYTES = 20, 256 << 20
 
 
@@ -193,6 +196,11 @@ def runs_pay(passes: int, pass_bytes: float, arc_bytes: int) -> bool:
         Bytes of an arc in a run. A tuple is two arcs, and each is written once and read once.
     """
     return passes * pass_bytes > pass_bytes + 2 * 2 * arc_bytes
+
+
+def within_pages(limit_bytes: int) -> int:
+    """What arrays of a build may take, so that the pages they lie in keep to a limit."""
+    return limit_bytes - (PAGES_BYTES if limit_bytes >= PAGES_LIMIT else 0)
 
 
 def usable_bytes(free_bytes: int) -> int:

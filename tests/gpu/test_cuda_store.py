@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -418,6 +419,41 @@ def test_whatever_a_plan_allows_is_given(
         assert_same(report, expected)
         most.add(pools.pop().most_bytes * 8 // MIB)
     assert len(most) > 5
+
+
+class Watch:
+    """Context that sees the least of the device's memory that is free."""
+
+    def __enter__(self) -> Watch:
+        self._over, self._thread = threading.Event(), threading.Thread(target=self._look)
+        self.begun = self.least = cupy.cuda.runtime.memGetInfo()[0]
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.001):
+            self.least = min(self.least, cupy.cuda.runtime.memGetInfo()[0])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_device_itself_gives_no_more_than_the_limit(weighted: bool, tmp_path: Path) -> None:
+    """Others may use it beside this test: then one of some builds is seen alone."""
+    source, out, limit = Kronecker(20, weighted=weighted), tmp_path / "g.zarr", 512 * MIB
+    heard, taken = Heard(), []
+    build_there(source, out, device_memory_bytes=limit)
+    for _ in range(20):
+        cupy.get_default_memory_pool().free_all_blocks()
+        with Watch() as watch:
+            build_there(source, out, device_memory_bytes=limit, overwrite=True, progress=heard)
+        taken.append(watch.begun - watch.least)
+        if limit // 2 < taken[-1] <= limit:
+            break
+    assert limit // 2 < taken[-1] <= limit, taken
+    assert heard.notes == []
 
 
 def test_memory_that_is_refused_once_has_a_build_begin_again(tmp_path: Path) -> None:

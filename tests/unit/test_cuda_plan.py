@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.shards import cuda_plan
-from ooc_graph.shards.cuda_plan import DevicePlan, runs_pay, usable_bytes, wanted_arcs
+from ooc_graph.shards.cuda_plan import DevicePlan, runs_pay, usable_bytes, wanted_arcs, within_pages
 
 MOST = 1 << 20
 
@@ -122,3 +122,8 @@ def test_runs_pay_where_tuples_would_be_read_often() -> None:
     assert not runs_pay(1000, 0.0, 8)
     assert not runs_pay(100, 0.25, 8)
     assert runs_pay(1000, 0.25, 8)
+
+
+def test_arrays_leave_room_for_the_rest_of_their_pages() -> None:
+    assert within_pages((512 << 20) - 1) == (512 << 20) - 1
+    assert within_pages(512 << 20) == 480 << 20

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ooc_graph.kernels import cuda_pool
-from ooc_graph.kernels.cuda_pool import UNIT_BYTES, WholePieces
+from ooc_graph.kernels.cuda_pool import PAGE_BYTES, PAGES_LIMIT, UNIT_BYTES, WholePieces
 
 
 class OutOfMemory(MemoryError):
@@ -126,6 +126,22 @@ def test_a_device_that_has_less_than_the_limit(machine: Machine) -> None:
     machine.status = 999
     with pytest.raises(RuntimeRefused):
         pool.malloc(3 * UNIT_BYTES)
+    del held
+
+
+def test_large_limits_count_whole_pages(machine: Machine) -> None:
+    machine.total = 1 << 40
+    pool = WholePieces(PAGES_LIMIT)
+    half = pool.malloc(PAGE_BYTES // 2 - 1)
+    assert machine.taken == pool.held_bytes == PAGE_BYTES // 2
+    larger = pool.malloc(PAGE_BYTES + 1)
+    assert machine.taken == pool.held_bytes == PAGE_BYTES // 2 + 2 * PAGE_BYTES
+    with pytest.raises(OutOfMemory):
+        pool.malloc(PAGES_LIMIT - 3 * PAGE_BYTES + 1)
+    del half, larger
+    pool = WholePieces(PAGES_LIMIT - 1)
+    held = pool.malloc(PAGE_BYTES + 1)
+    assert pool.held_bytes == PAGE_BYTES + UNIT_BYTES
     del held
 
 
