@@ -36,7 +36,7 @@ def fall_along(
     parent: Any,
     changed: Any,
     eps: float,
-    lowest: Any,
+    depth: Any,
 ) -> tuple[int, bool]:
     """Push from vertex ``u`` along the arcs at ``begin`` to ``end``.
 
@@ -44,14 +44,17 @@ def fall_along(
     those that follow do not either.
     """
     at, improved = potential[u], 0
+    deepest = depth[u] if eps != 0 else at
     for position in range(begin, end):
         candidate = at + weights[position]
         if candidate >= 0:
             return improved, True
         v = np.int64(neighbors[position])
         fallen = potential[v] - candidate
-        if fallen > 0 and (eps == 0 or fallen > eps * -min(lowest, candidate)):
+        if fallen > 0 and (eps == 0 or fallen > eps * -min(deepest, candidate)):
             potential[v] = candidate
+            if eps != 0:
+                depth[v] = min(deepest, candidate)
             parent[v] = u
             put(changed, v)
             improved += 1
@@ -60,7 +63,14 @@ def fall_along(
 
 @kernel
 def fall(
-    out: Any, potential: Any, parent: Any, changed: Any, eps: float, most: int, most_passes: int
+    out: Any,
+    potential: Any,
+    parent: Any,
+    changed: Any,
+    eps: float,
+    depth: Any,
+    most: int,
+    most_passes: int,
 ) -> tuple[int, int]:
     """Push from changed vertices, pass by pass, until none is left or ``most`` improvements made.
 
@@ -74,6 +84,9 @@ def fall(
         Bitmap of the rows that have to push.
     eps
         Relative error of one addition, 0 for integers.
+    depth
+        (rows,): the lowest potential along the path by which each was found, as its rounding
+        goes by it; 0 in the beginning. Integers have none, (0,).
     most_passes
         Or so many passes made.
 
@@ -83,9 +96,6 @@ def fall(
     is left to do. The last pass is ended.
     """
     improved, passes, going = 0, 0, True
-    lowest = potential[0]
-    for row in range(len(potential)):
-        lowest = min(lowest, potential[row])
     while going and improved < most and passes < most_passes:
         going = False
         for index in range(len(changed)):
@@ -95,11 +105,10 @@ def fall(
                 u = index * WORD_BITS + lowest_bit(word)
                 bit = word & ~(word - ONE)
                 changed[index] &= ~bit
-                lowest = min(lowest, potential[u])
                 begin, end = out.offsets[u], out.offsets[u + 1]
                 columns = out.neighbors, out.weights
                 more, _ = fall_along(
-                    u, begin, end, *columns, potential, parent, changed, eps, lowest
+                    u, begin, end, *columns, potential, parent, changed, eps, depth
                 )
                 improved += more
                 # Those whose turn is over wait, or it might be theirs 2^n times.

@@ -4,10 +4,11 @@ Passes are those of `ooc_graph.kernels.bellman_ford`. After passes with so many 
 parents are looked through: a cycle among them is a cycle of negative weight [1]_.
 
 Rounded sums around a cycle of weight zero may fall for ever. So an improvement counts only if it
-is larger than the rounding of an addition, relatively to the lowest potential, and a cycle of
-parents only if its exact sum is negative; if it is not, rounding made it, and improvements have to
-be twice as large from then on. A negative cycle lighter than that may go unnoticed, and arcs may
-stay negative by that much; integers are exact.
+is larger than the rounding of an addition, relatively to the lowest potential along its path, and a
+cycle of parents only if its exact sum is negative; if it is not, rounding made it, and improvements
+have to be twice as large from then on. A negative cycle lighter than that may go unnoticed, and
+arcs may stay negative by that much; integers are exact. Of the path, not of the whole graph, so
+that heavy weights are no reason to be less exact where no path from them leads.
 
 Passes are counted. Exact sums settle in as many as there are rows: whose parents lead back to the
 added vertex, along a path of fewer arcs, has a potential that one pass for each of them found. So
@@ -55,7 +56,8 @@ class Potentials:
     improvements
         How often a potential fell.
     tolerance
-        Smallest improvement that counted, relatively to the lowest potential; 0 for integers.
+        Smallest improvement that counted, relatively to the lowest potential along its path; 0
+        for integers.
     """
 
     potential: AnyArray
@@ -87,6 +89,7 @@ class Falling(Protocol):
         parent: IntArray,
         changed: Words,
         eps: float,
+        depth: AnyArray,
         most: int,
         most_passes: int,
     ) -> tuple[int, int]:
@@ -121,12 +124,15 @@ class _InMemory:
         parent: IntArray,
         changed: Words,
         eps: float,
+        depth: AnyArray,
         most: int,
         most_passes: int,
     ) -> tuple[int, int]:
         if not self.rows:
             return 0, 0
-        improved, passes = fall(self._out, potential, parent, changed, eps, most, most_passes)
+        improved, passes = fall(
+            self._out, potential, parent, changed, eps, depth, most, most_passes
+        )
         return int(improved), int(passes)
 
     def arcs_of(self, row: int) -> tuple[AnyArray, AnyArray]:
@@ -161,10 +167,12 @@ def find_potentials(out: Falling) -> Potentials:
     changed = out.negative()
     seen = np.empty(rows, np.int64)
     eps = 2 * float(np.finfo(dtype.name).eps) if dtype.kind == "f" else 0.0
+    depth = np.zeros(rows if eps else 0, dtype)
     improvements, most = 0, max(rows, 1)
     passes, most_passes, doublings = 0, int(PASSES * most), 0
     while True:
-        more, made = out.fall(potential, parent, changed, eps, most, most_passes - passes)
+        left = most_passes - passes
+        more, made = out.fall(potential, parent, changed, eps, depth, most, left)
         improvements, passes = improvements + more, passes + made
         found = vertex_on_cycle(parent, seen)
         if found >= 0:

@@ -123,18 +123,17 @@ def fall_part(
     parent: Any,
     changed: Any,
     eps: float,
-    lowest: Any,
-) -> tuple[int, int, Any]:
+    depth: Any,
+) -> tuple[int, int]:
     """Let the rows of a stretch push that have changed when it is their turn.
 
-    Returns the improvements made, the row to go on with, and the lowest potential.
+    Returns the improvements made, and the row to go on with.
     """
     improved = 0
     for u in range(base, end):
         if not has(changed, u):
             continue
         first, stop = stretch.starts[u - base], stretch.starts[u - base + 1]
-        lowest = min(lowest, potential[u])
         # One that has too few arcs here goes on in the next stretch; what it did stays done.
         more, all_seen = fall_along(
             u,
@@ -146,13 +145,13 @@ def fall_part(
             parent,
             changed,
             eps,
-            lowest,
+            depth,
         )
         improved += more
         if not all_seen and stop - first < lengths[u]:
-            return improved, u, lowest
+            return improved, u
         drop(changed, u)
-    return improved, end, lowest
+    return improved, end
 
 
 class TierFalling:
@@ -199,11 +198,12 @@ class TierFalling:
         parent: IntArray,
         changed: Words,
         eps: float,
+        depth: AnyArray,
         most: int,
         most_passes: int,
     ) -> tuple[int, int]:
         """As the kernel `ooc_graph.kernels.bellman_ford.fall`."""
-        improved, passes, lowest = 0, 0, potential.min(initial=0)
+        improved, passes = 0, 0
         while improved < most and passes < most_passes:
             row = first_changed(changed, 0, self.rows)
             if row == self.rows:
@@ -213,7 +213,7 @@ class TierFalling:
             while row < self.rows:
                 base = row
                 end = self._gather(row, potential, changed, whole=whole)
-                more, row, lowest = fall_part(
+                more, row = fall_part(
                     self._stretch,
                     row,
                     end,
@@ -222,7 +222,7 @@ class TierFalling:
                     parent,
                     changed,
                     eps,
-                    potential.dtype.type(lowest),
+                    depth,
                 )
                 improved += int(more)
                 whole = row < end and row - base < FEW_ROWS

@@ -140,6 +140,27 @@ def test_a_cycle_of_weight_zero_whose_sums_are_rounded(turn):
     np.testing.assert_allclose(got, np.array(exact, np.float64), rtol=0, atol=2.0**54 * 2e-15)
 
 
+@pytest.mark.parametrize(("dtype", "heavy"), [("float32", -1e7), ("float64", -1e16)])
+@pytest.mark.parametrize("together", [False, True])
+def test_heavy_weights_elsewhere_make_nothing_less_exact(dtype, heavy, together):
+    """Neither in another component nor behind, where no path leads back from them."""
+    u, v, w = [0, 2, 3], [1, 3, 4], [heavy, 1.0, -1.25]
+    if together:
+        u, v, w = [*u, 4], [*v, 0], [*w, 2.0]
+    arcs = arcs_of(u, v, np.array(w, dtype), directed=True)
+    pairs = zip(arcs.source.tolist(), arcs.target.tolist(), strict=True)
+    ends = dict(zip(arcs.weight.tolist(), pairs, strict=True))
+    answer = johnson_of(arcs).run(np.arange(5))
+    assert [answer[ends[weight]] for weight in arcs.weight.tolist()] == arcs.weight.tolist()
+    assert answer[ends[1.0][0], ends[-1.25][1]] == -0.25
+    # And back from the end of the light ones to their middle.
+    arcs = arcs_of([*u, 4], [*v, 3], np.array([*w, 0.75], dtype), directed=True)
+    with pytest.raises(NegativeCycleError) as found:
+        johnson_of(arcs).run(np.arange(1))
+    check_cycle(found.value, arcs)
+    assert found.value.weight == -0.5
+
+
 @pytest.mark.parametrize("length", [2, 3, 500])
 def test_cycles_apart_and_long(length):
     """A negative cycle that nothing else reaches."""
