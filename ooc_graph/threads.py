@@ -150,7 +150,9 @@ class Members:
         interrupts: list[BaseException] = []
         errors: list[BaseException] = []
         has_passed, is_to_end = [False] * self._count, at_once
-        # No call stands before it: an interrupt that comes earlier would leave all at work.
+        # No call stands before it: an interrupt that comes earlier would leave all at work. Where
+        # Python looks for interrupts and nothing here can catch them is the entry of this function,
+        # and, for those after the first, the handler below with its way back to the top.
         while self._busy:
             try:
                 if is_to_end and end is not None:

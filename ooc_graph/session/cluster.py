@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from distributed.comm.registry import get_backend
 from distributed.security import Security
 
 from ooc_graph.errors import ClusterLostError, DeviceError, UsageError
-from ooc_graph.session.devices import device_count
+from ooc_graph.session.devices import device_count, has_rmm
 from ooc_graph.session.machine import KEPT_BYTES, cores
 
 _CONNECT_S = 30
@@ -85,7 +84,7 @@ def local_cuda_cluster(workers: int | None = None) -> Iterator[Client]:
     Raises
     ------
     DeviceError
-        There is no device, or dask-cuda is not installed.
+        There is no device, dask-cuda is not installed, or RMM is and cannot be imported.
     """
     devices = device_count()
     if workers is not None and workers > devices:
@@ -99,7 +98,7 @@ def local_cuda_cluster(workers: int | None = None) -> Iterator[Client]:
             f"a cluster of CUDA workers needs dask-cuda ({error}): pip install 'ooc-graph[cuda13]'"
         ) from error
     options: dict[str, object] = {"device_memory_limit": 0, "protocol": "tcp", "preload": _PRELOAD}
-    if find_spec("rmm"):
+    if has_rmm():
         options |= {
             "rmm_async": True,
             # What is free must be seen as free: budgets are made of it.

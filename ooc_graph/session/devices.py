@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ooc_graph.errors import DeviceError, UsageError
@@ -194,3 +196,25 @@ def device_count() -> int:
         None that can be used.
     """
     return int(cuda_modules.cuda().cuda.runtime.getDeviceCount())
+
+
+def has_rmm() -> bool:
+    """Whether RMM is there for the device memory of workers.
+
+    Raises
+    ------
+    DeviceError
+        It is installed, and is of no use.
+    """
+    if find_spec("rmm") is None:
+        return False
+    try:
+        import_module("rmm")
+    # Libraries that do not fit raise whatever they like.
+    except Exception as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise DeviceError(
+            f"RMM is installed and cannot be imported ({why}): install it again, remove it (CUDA "
+            "workers do without), or use --device cpu"
+        ) from error
+    return True

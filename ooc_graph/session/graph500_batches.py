@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
+from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.session import cuda_disk, cuda_tiers
 from ooc_graph.session.choice_cuda import ranks_instead
 from ooc_graph.session.devices import CPU, CUDA
@@ -15,7 +16,7 @@ from ooc_graph.session.graph500_run import BatchTask, Run
 from ooc_graph.session.machine import cores
 from ooc_graph.session.place import Place
 from ooc_graph.session.search_memory import resident_bytes
-from ooc_graph.session.search_whole import goes_on_after, less_of
+from ooc_graph.session.step_down import Step, goes_on_after, less_of, step_down
 from ooc_graph.session.way import Way
 from ooc_graph.shards.load import Graph
 
@@ -103,31 +104,10 @@ class Batches:
 
         Raises
         ------
-        MemoryBudgetError, MemoryError
-            The least was refused.
-        DeviceBusyError
-            Others have the device's memory, all but less than what would do.
+        MemoryBudgetError, MemoryError, DeviceBusyError
+            As `ooc_graph.session.step_down.step_down`.
         """
-        busy = ""
-        while True:
-            try:
-                return self.run.place.call(function, self.task, *arguments)
-            except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
-                go_on = None
-                if goes_on_after(error, self.task):
-                    # There: it depends on what that process holds.
-                    go_on = self.run.place.call(less_of, error, self.task)
-                is_busy = isinstance(error, DeviceBusyError)
-                if go_on is None:
-                    if busy and not is_busy:
-                        # What was tried instead needs something else; later this may be needless.
-                        raise DeviceBusyError(busy) from error
-                    raise
-                busy = busy or (str(error) if is_busy else "")
-            # Only now: the frames of the error kept what they had of the memory.
-            less, note = self.run.place.call(go_on, self.task)
-            self.run.progress.note(f"others have memory of the device: {note}" if is_busy else note)
-            self._go_on(**less)
+        return self._carry_out(self._step_after, function, *arguments)
 
     def search(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """As `call`, once the graph has been searched.
@@ -135,21 +115,40 @@ class Batches:
         What is refused then, where answers stay on the device, is first of all what they take: they
         go to host memory.
         """
-        if self.task.stays_there:
-            why = ""
-            try:
-                return self.run.place.call(function, self.task, *arguments)
-            except MemoryBudgetError as error:
-                why = str(error)
-            except (MemoryError, DeviceBusyError):
-                # Of the host, or all of the device's: `call` knows how to go on.
-                pass
-            if why:
-                what = "validated on the CPU" if self.task.validate else "answers go to host memory"
-                self.run.progress.note(f"{self.task.kernel} {what}: {why}")
-                self._go_on(on_host=True)
-        return self.call(function, *arguments)
+        return self._carry_out(self._search_step_after, function, *arguments)
 
-    def _go_on(self, **changed: Any) -> None:
-        task = replace(self.task, **changed)
-        self.task = replace(task, at_once=_at_once(self.graph, task, self.run.place))
+    def _carry_out(
+        self,
+        step_after: Callable[[Exception, BatchTask], Step | None],
+        function: Callable[..., Any],
+        *arguments: Any,
+    ) -> Any:
+        def there(task: BatchTask) -> Any:
+            return self.run.place.call(function, task, *arguments)
+
+        found, self.task = step_down(self.task, there, step_after, self.run.progress.note)
+        return found
+
+    def _search_step_after(self, error: Exception, task: BatchTask) -> Step | None:
+        # Of the host's memory, or of what others have of the device's, answers take nothing.
+        if task.stays_there and isinstance(error, MemoryBudgetError):
+            return partial(self._resized, partial(_to_host, str(error)))
+        return self._step_after(error, task)
+
+    def _step_after(self, error: Exception, task: BatchTask) -> Step | None:
+        if not goes_on_after(error, task):
+            return None
+        # There: it depends on what that process holds.
+        step = self.run.place.call(less_of, error, task)
+        return step and partial(self._resized, partial(self.run.place.call, step))
+
+    def _resized(self, step: Step, task: BatchTask) -> tuple[dict[str, Any], str]:
+        """What a step changes, and how many answers are held at a time then."""
+        less, note = step(task)
+        at_once = _at_once(self.graph, replace(task, **less), self.run.place)
+        return {**less, "at_once": at_once}, note
+
+
+def _to_host(why: str, task: BatchTask) -> tuple[dict[str, Any], str]:
+    what = "validated on the CPU" if task.validate else "answers go to host memory"
+    return {"on_host": True}, f"{task.kernel} {what}: {why}"

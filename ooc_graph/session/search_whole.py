@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ooc_graph.answers.scatter import Tree
-from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.memory.moved import Moved
 from ooc_graph.session import cuda_disk, cuda_tiers, device_answer, resident, tiers
-from ooc_graph.session.devices import CUDA
 from ooc_graph.session.loading import Searcher
 from ooc_graph.session.machine import give_back_freed_memory
-from ooc_graph.session.refused import (
-    SingleTask,
-    has_less,
-    in_store,
-    in_store_alone,
-    less_in_store,
-    may_go_on,
-    may_go_to_store,
-    may_take_less_in_store,
-    may_take_less_of_host,
-    with_less,
-    with_shortfall,
-)
+from ooc_graph.session.refused import with_shortfall
 from ooc_graph.session.search_answer import CUPY, lonely_tree, written_of
+from ooc_graph.session.step_down import Step, goes_on_after, less_of, pins_too_much, step_down
 from ooc_graph.session.ways import Course, SearchTask, Written, course_of
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 
@@ -39,60 +25,18 @@ def search_whole(task: SearchTask) -> Written:
 
     Raises
     ------
-    MemoryBudgetError, MemoryError
-        The least was refused: of a plan, or by the system.
-    DeviceBusyError
-        Others have the device's memory, all but less than what would do.
+    MemoryBudgetError, MemoryError, DeviceBusyError
+        As `ooc_graph.session.step_down.step_down`.
     """
-    refused: tuple[str, ...] = ()
-    asked, busy = task, ""
-    while True:
-        try:
-            written = _search_held(task)
-            if refused:  # the next search need not be refused first
-                resident.hold_instead(_searched(asked), _searched(task))
-            return replace(written, notes=(*refused, *written.notes))
-        except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
-            go_on = less_of(error, task) if goes_on_after(error, task) else None
-            if go_on is None:
-                if busy and not isinstance(error, DeviceBusyError):
-                    # What was tried instead needs something else; later this may be needless.
-                    raise DeviceBusyError(busy) from error
-                raise
-            is_busy = isinstance(error, DeviceBusyError)
-            busy = busy or (str(error) if is_busy else "")
-        # Only now: the frames of the error kept what they had of the memory.
-        less, note = go_on(task)
-        said = f"others have memory of the device: {note}" if is_busy else note
-        task, refused = replace(task, **less), (*refused, said)
+    refused: list[str] = []
+    written, made = step_down(task, _search_held, _step_after, refused.append)
+    if refused:  # the next search need not be refused first
+        resident.hold_instead(_searched(task), _searched(made))
+    return replace(written, notes=(*refused, *written.notes))
 
 
-def goes_on_after(error: Exception, task: SingleTask) -> bool:
-    """As `may_go_on`, and where others have the device's memory, if rows may be pinned then."""
-    if isinstance(error, DeviceBusyError):
-        return task.device == CUDA and task.pins_if_busy
-    return may_go_on(error, task)
-
-
-def less_of(
-    error: Exception, task: SingleTask
-) -> Callable[[Any], tuple[dict[str, Any], str]] | None:
-    """What says how to go on with less memory; None where there is no such way."""
-    if task.device == CUDA and isinstance(error, MemoryError):
-        return in_store_alone if may_take_less_of_host(task) else None
-    if has_less(task) and not _pins_too_much(task):
-        return with_less
-    if may_go_to_store(task):
-        return in_store
-    return less_in_store if may_take_less_in_store(task) else None
-
-
-def _pins_too_much(task: SingleTask) -> bool:
-    """Whether what holds less of a CUDA device's memory is beyond the limit of pinned memory."""
-    if task.device != CUDA or task.pinned_bytes is None:
-        return False
-    graph = resident.open_same(task.path, task.identity)
-    return cuda_tiers.pinned_bytes(graph, task.kernel) > task.pinned_bytes
+def _step_after(error: Exception, task: SearchTask) -> Step | None:
+    return less_of(error, task) if goes_on_after(error, task) else None
 
 
 def _searched(task: SearchTask) -> tuple[Any, ...]:
@@ -102,7 +46,7 @@ def _searched(task: SearchTask) -> tuple[Any, ...]:
 
 
 def _search_held(task: SearchTask) -> Written:
-    with resident.searcher(*_searched(task), less=not _pins_too_much(task)) as held:
+    with resident.searcher(*_searched(task), less=not pins_too_much(task)) as held:
         before = held.moved
         if task.arrays == CUPY:
             written = device_answer.search(held, task.root)

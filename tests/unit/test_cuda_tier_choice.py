@@ -30,6 +30,7 @@ from ooc_graph.session import (
     resident,
     search,
     search_whole,
+    step_down,
 )
 from ooc_graph.session.devices import CudaLimits
 from ooc_graph.session.graph500_run import BatchTask
@@ -402,10 +403,10 @@ def test_refused_plans_are_followed_by_smaller_ones(
 def test_host_memory_that_is_refused_does_not_pin_rows(graph: og.Graph) -> None:
     task = SearchTask(str(graph.path), graph.identity, "bfs", 0, None, device="cuda")
     assert refused.may_go_on(MemoryBudgetError("the device's"), task)
-    assert search_whole.less_of(MemoryBudgetError("the device's"), task) is refused.with_less
+    assert step_down.less_of(MemoryBudgetError("the device's"), task) is refused.with_less
     # Rows in pinned memory would take as much of the host's; nothing may stay in the store here.
     assert refused.may_go_on(MemoryError(), task)
-    assert search_whole.less_of(MemoryError(), task) is None
+    assert step_down.less_of(MemoryError(), task) is None
     on_cpu = replace(task, device="cpu")
     assert refused.may_go_on(MemoryError(), on_cpu)
     assert not refused.may_go_on(MemoryBudgetError("a plan's"), on_cpu)
@@ -423,7 +424,7 @@ def test_the_limit_of_pinned_memory_holds_on_the_way_down(
         raise MemoryBudgetError("refused")
 
     monkeypatch.setattr(search_whole, "_search_held", refuse)
-    monkeypatch.setattr(search_whole, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
+    monkeypatch.setattr(step_down, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
     task = SearchTask(str(graph.path), graph.identity, kernel, 0, None, device="cuda")
     for limit, times in ((needed - 1, 1), (needed, 2), (None, 2)):
         tried.clear()
@@ -448,7 +449,7 @@ def test_a_device_that_others_use_in_part_has_rows_pinned(
 
     monkeypatch.setattr(here, "number_of", lambda _: "0")
     monkeypatch.setattr(search_whole, "_search_held", search_held)
-    monkeypatch.setattr(search_whole, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
+    monkeypatch.setattr(step_down, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
     task = SearchTask(str(graph.path), graph.identity, kernel, 0, None, device="cuda")
     errors[False] = DeviceBusyError("others use the rest")
     with pytest.raises(DeviceBusyError, match="others use the rest"):
@@ -505,7 +506,7 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
     monkeypatch.setattr(here, "number_of", lambda _: "0")
     monkeypatch.setattr(search_whole, "run_search", lambda *_: (None, Course(0.0, ())))
     monkeypatch.setattr(search_whole, "written_of", lambda *_: Written(Course(0.0, ())))
-    monkeypatch.setattr(search_whole, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
+    monkeypatch.setattr(step_down, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
     resident.release()
     whom = str(graph.path), graph.identity, "bfs"
     task = SearchTask(*whom, 0, None, device="cuda")

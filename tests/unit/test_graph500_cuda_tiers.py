@@ -44,7 +44,7 @@ from ooc_graph.session.graph500_searches import search_batch
 from ooc_graph.session.orders import ORDER_OF
 from ooc_graph.session.place import PlannedCuda
 from ooc_graph.session.refused import with_less
-from ooc_graph.session.search_whole import less_of
+from ooc_graph.session.step_down import less_of
 from ooc_graph.session.ways import Course
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.device_tiers import DeviceTierSearch
@@ -329,17 +329,63 @@ def test_how_to_go_on_is_asked_where_the_graph_is(
     assert there.asked == [less_of, with_less]
 
 
-@pytest.mark.parametrize("error", [MemoryError("no more"), DeviceBusyError("others have it")])
-def test_host_memory_refused_where_answers_stay_is_no_reason_to_move_them(
-    graph: og.Graph, error: Exception
+@pytest.mark.parametrize(
+    ("error", "where", "note"),
+    [
+        (MemoryError("no more"), (True, 0, False), "host memory was refused: bfs leaves arcs"),
+        (
+            DeviceBusyError("others have it"),
+            (True, None, False),
+            "others have memory of the device",
+        ),
+        (MemoryBudgetError("full"), (False, None, True), "bfs validated on the CPU: full"),
+    ],
+)
+def test_a_search_that_was_refused_is_not_made_again_as_it_was(
+    graph: og.Graph,
+    error: Exception,
+    where: tuple[bool, int | None, bool],
+    note: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    task = BatchTask(str(graph.path), graph.identity, "bfs", og.Kronecker(11), True, CUDA)
+    """Answers that stay on the device are moved first, where it is their memory that is refused."""
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
+    whom = str(graph.path), graph.identity, "bfs", og.Kronecker(11), True, CUDA
+    task = BatchTask(*whom, may_stay=True, pins_if_busy=True)
+
     there, said = There([error]), Said()
     batches = Batches(SimpleNamespace(place=there, progress=said), graph, task)  # type: ignore[arg-type]
-    assert batches.task.stays_there
     assert batches.search(print) == "done"
-    assert [on_host for *_, on_host in there.tried] == [False, False]
-    assert said.notes == []
+    assert there.tried == [(False, None, False), where]
+    assert [one.startswith(note) for one in said.notes] == [True]
+    # It goes on so, with as many answers at a time as there is room for then.
+    assert batches.search(print) == "done"
+    assert there.tried[-1] == where
+    assert batches.task.at_once == _at_once(graph, batches.task, there) > 1  # type: ignore[arg-type]
+
+
+def test_searches_go_down_step_by_step(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
+    whom = str(graph.path), graph.identity, "bfs", og.Kronecker(11), False, CUDA
+    there, said = There([MemoryBudgetError("refused")] * 3), Said()
+    task = BatchTask(*whom, may_stay=True)
+    batches = Batches(SimpleNamespace(place=there, progress=said), graph, task)  # type: ignore[arg-type]
+    assert batches.search(print) == "done"
+    host = [(False, None, True), (True, None, True), (True, 0, True)]
+    assert there.tried == [(False, None, False), *host]
+    assert said.notes[0] == "bfs answers go to host memory: refused"
+    assert "keeps its rows in host memory" in said.notes[1]
+    assert "leaves arcs in the store" in said.notes[2]
+
+
+def test_a_search_is_refused_what_nothing_takes_less_of(graph: og.Graph) -> None:
+    task = BatchTask(str(graph.path), graph.identity, "bfs", og.Kronecker(11), True, CUDA)
+    for error in (MemoryError("no more"), DeviceBusyError("others have it")):
+        there, said = There([error]), Said()
+        batches = Batches(SimpleNamespace(place=there, progress=said), graph, task)  # type: ignore[arg-type]
+        with pytest.raises(type(error), match=str(error)):
+            batches.search(print)
+        assert (len(there.tried), said.notes) == (1, [])
 
 
 @pytest.mark.parametrize("error", [MemoryError(), MemoryBudgetError("it"), DeviceBusyError("it")])
