@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+import ooc_graph as og
+from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.session import machine
 
 
+def set_free(monkeypatch: pytest.MonkeyPatch, available: int, left: list[int]) -> None:
+    monkeypatch.setattr(
+        machine.psutil, "virtual_memory", lambda: SimpleNamespace(available=available)
+    )
+    monkeypatch.setattr(machine.control_groups, "free_bytes", lambda: iter(left))
+
+
 @pytest.mark.parametrize(
-    ("limits", "expected"),
-    [([], 8000), (["max"], 8000), (["5000", "max"], 4000), (["20000"], 8000)],
+    ("left", "expected"),
+    [([], 8000), ([5000], 4000), ([20_000], 8000), ([20_000, 6000, 7000], 4800), ([5000, 0], 0)],
 )
-def test_default_limit_heeds_those_limits_that_there_are(
-    limits: list[str], expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_default_limit_heeds_those_groups_that_there_are(
+    left: list[int], expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number, limit in enumerate(limits):
-        (tmp_path / str(number)).write_text(f"{limit}\n")
-    names = [str(tmp_path / str(number)) for number in range(3)]
-    monkeypatch.setattr(machine, "_LIMITS", names)
-    monkeypatch.setattr(machine.psutil, "virtual_memory", lambda: SimpleNamespace(available=10_000))
+    set_free(monkeypatch, 10_000, left)
     assert machine.default_limit_bytes() == expected
+
+
+def test_where_a_group_has_nothing_left_work_is_refused(tmp_path, monkeypatch) -> None:
+    edges = (np.array([0, 1]), np.array([1, 2]), np.array([3, 4]))
+    graph = og.build(edges, tmp_path / "g.zarr")
+    before = sorted(tmp_path.iterdir())
+    set_free(monkeypatch, 1 << 40, [0])
+    with pytest.raises(MemoryBudgetError, match="memory limit of 0 bytes is too small"):
+        og.build(edges, tmp_path / "other.zarr", device="cpu")
+    for search, sources in ((og.bfs, 0), (og.sssp, 0), (og.johnson, [0])):
+        with pytest.raises(MemoryBudgetError, match=r" 0\b"):
+            search(graph, sources, device="cpu")
+    with pytest.raises(MemoryBudgetError):
+        og.components(graph)
+    with pytest.raises(MemoryBudgetError):
+        og.plan(graph)
+    assert sorted(tmp_path.iterdir()) == before
