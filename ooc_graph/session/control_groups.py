@@ -25,16 +25,18 @@ class _Version:
     limits: tuple[str, ...]
     used: str
     # Of this group and those below it, as the other numbers are.
-    cached: str
+    cached: tuple[str, ...]
 
 
 _VERSIONS = {
     "cgroup": _Version(
         ("memory.limit_in_bytes", "memory.soft_limit_in_bytes"),
         "memory.usage_in_bytes",
-        "total_inactive_file",
+        ("total_inactive_file", "total_active_file"),
     ),
-    "cgroup2": _Version(("memory.max", "memory.high"), "memory.current", "inactive_file"),
+    "cgroup2": _Version(
+        ("memory.max", "memory.high"), "memory.current", ("inactive_file", "active_file")
+    ),
 }
 
 
@@ -42,9 +44,8 @@ def free_bytes(process: Path = _PROCESS) -> Iterator[int]:
     """Bytes that each limited control group of a process has left, from its own to the topmost.
 
     A group has left what its limit, hard or soft, exceeds what its processes use. This process's
-    own memory is in use; inactive pages of files are not, since the kernel gives them up before it
-    kills. Groups of both versions are read, wherever they are mounted; what cannot be read is no
-    limit.
+    own memory is in use; pages of files are not, since the kernel gives them up before it kills.
+    Groups of both versions are read, wherever they are mounted; what cannot be read is no limit.
 
     Parameters
     ----------
@@ -128,9 +129,6 @@ def _number(path: Path) -> int | None:
 
 
 def _cached(folder: Path, version: _Version) -> int:
-    """Bytes of inactive pages of files, 0 where the kernel does not say."""
-    for line in _lines(folder / "memory.stat"):
-        name, _, value = line.partition(" ")
-        if name == version.cached and value.isdecimal():
-            return int(value)
-    return 0
+    """Bytes of pages of files, 0 where the kernel does not say."""
+    told = [line.partition(" ") for line in _lines(folder / "memory.stat")]
+    return sum(int(n) for name, _, n in told if name in version.cached and n.isdecimal())

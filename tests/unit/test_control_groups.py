@@ -51,7 +51,10 @@ def v1(folder: Path, limit: int, used: int, cached: int = 0, soft: int = UNLIMIT
     (folder / "memory.soft_limit_in_bytes").write_text(f"{soft}\n")
     (folder / "memory.usage_in_bytes").write_text(f"{used}\n")
     # The first is of this group alone, and those below it have more.
-    (folder / "memory.stat").write_text(f"cache 7\ninactive_file 3\ntotal_inactive_file {cached}\n")
+    (folder / "memory.stat").write_text(
+        f"cache 7\ninactive_file 3\ntotal_inactive_file {cached // 3}\n"
+        f"total_active_file {cached - cached // 3}\n"
+    )
     return folder
 
 
@@ -60,11 +63,13 @@ def v2(folder: Path, limit: int | str, used: int, cached: int = 0, high: int | s
     (folder / "memory.max").write_text(f"{limit}\n")
     (folder / "memory.high").write_text(f"{high}\n")
     (folder / "memory.current").write_text(f"{used}\n")
-    (folder / "memory.stat").write_text(f"anon 5\ninactive_file {cached}\nactive_file 90\n")
+    (folder / "memory.stat").write_text(
+        f"anon 5\nshmem 90\ninactive_file {cached // 3}\nactive_file {cached - cached // 3}\n"
+    )
     return folder
 
 
-def test_what_is_in_use_is_not_free_but_for_inactive_pages(tree: Tree) -> None:
+def test_what_is_in_use_is_not_free_but_for_pages_of_files(tree: Tree) -> None:
     tree.is_in("0::/")
     v2(tree.mount("cgroup2", "two", "rw"), 1000, 400, cached=150)
     assert tree.free() == [750]
