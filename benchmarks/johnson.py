@@ -12,7 +12,8 @@ negative; networkit's APSP, which wants weights >= 0 and all sources, is left ou
 is given its own form of the graph, without the time that this takes, and writes all distances to
 memory of its own; as much has been written to and freed just before, since memory that a virtual
 machine never touched costs more than the search. Ours includes Bellman-Ford, reweighting, and
-dropping arcs. Processor time, of all threads, is recorded beside the time that passed: it
+dropping arcs; beside it stands `ooc_graph.johnson`, which also finds what is asked for and brings
+answers into the order of ids. Processor time, of all threads, is recorded beside the time that passed: it
 tells more where the machine is busy otherwise. ``kronecker``:
 float32, our single searches one after another, each on all threads, from the same sources.
 ``bfs``: the same graph without weights; levels from all sources written to memory, and only
@@ -112,6 +113,13 @@ def networkit(arcs: Arcs, sources: int, threads: int) -> Callable[[], Any]:  # n
     return run
 
 
+def as_called(arcs: Arcs, sources: int) -> Callable[[], Any]:
+    """As users call it, with all cores, on a graph that was built in memory."""
+    vertices, u, v, weight = arcs
+    graph = og.from_edges(u, v, weight, directed=True, vertices=vertices)
+    return lambda: og.johnson(graph, np.arange(sources), device="cpu").distance
+
+
 PEERS = {"scipy": scipy, "networkit": networkit}
 
 
@@ -127,6 +135,8 @@ def all_pairs(options: argparse.Namespace) -> None:
     arcs = random_arcs(options.vertices, negative=options.negative)
     sources = min(options.sources or options.vertices, options.vertices)
     calls = {"ooc-graph": ours(arcs, sources, options.threads)}
+    if options.threads == cores():
+        calls["og.johnson"] = as_called(arcs, sources)
     for name in options.peers:
         if name != "networkit" or (sources == options.vertices and not options.negative):
             calls[name] = PEERS[name](arcs, sources, options.threads)

@@ -1,62 +1,33 @@
-"""Searches that are refused memory at any allocation end with the same bytes, and say so."""
+"""Searches whose device refuses memory at any allocation end with the same bytes, and say so.
+
+Here answers are brought to the host. `test_cuda_refused_bfs` and `test_cuda_refused_sssp` have the
+same of answers that stay on the device: every allocation is refused, and that takes long.
+"""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers import scatter
-from ooc_graph.kernels import (
-    cuda_disk_bfs,
-    cuda_disk_heads,
-    cuda_disk_parents,
-    cuda_disk_rows,
-    cuda_disk_state,
-    cuda_modules,
-    disk_bfs_search,
-    tier_rows,
-    tier_sssp_search,
-)
-from ooc_graph.kernels import cuda_disk_sssp as cuda_disk_sssp_search
-from ooc_graph.memory import disk
+from ooc_graph.kernels import cuda_modules
 from ooc_graph.session import cuda_disk, cuda_tiers, resident
-from ooc_graph.shards import cuda_disk_sssp, device_sides, device_tiers, load, row_loader
-from ooc_graph.shards import tiers as shard_tiers
 from tests.gpu.memory import Refusing
 from tests.gpu.test_cuda_session import Said, search
-from tests.unit.test_tier_memory import Scarce
 
 KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])
-BEGUN = pytest.mark.parametrize("begun", ["on the device", "pinned", "in the store"])
-# One allocation in so many is refused, by where the answer is: all of them would take minutes.
-EVERY = {"numpy": 2, "cupy": 5}
+BEGUN = "on the device", "pinned", "in the store"
 LEAST_ALLOCATIONS = 15
-# Where the host's part allocates, once it is known which way a search goes.
-ALLOCATE = (
-    *(disk, shard_tiers, device_sides, device_tiers, load, row_loader, scatter, tier_rows),
-    cuda_disk_sssp,
-    *(disk_bfs_search, tier_sssp_search, cuda_disk_sssp_search, cuda_disk_bfs),
-    *(cuda_disk_heads, cuda_disk_parents, cuda_disk_rows, cuda_disk_state),
-)
 
 
-@pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    path: Path = tmp_path_factory.mktemp("graphs") / "kronecker.zarr"
+def built(folders: pytest.TempPathFactory) -> og.Graph:
+    """The graph that is searched."""
+    path = folders.mktemp("graphs") / "kronecker.zarr"
     return og.build(og.Kronecker(13), path, rows="both", shards=4, device="cpu")
-
-
-@pytest.fixture(autouse=True)
-def _released() -> Iterator[None]:
-    resident.release()
-    yield
-    resident.release()
 
 
 def hub(graph: og.Graph) -> int:
@@ -92,14 +63,12 @@ def has_begun(begun: str, notes: list[str]) -> bool:
     return "refused" not in said and words[begun] in said and bool(said) == bool(words[begun])
 
 
-@BEGUN
-@KERNELS
-@pytest.mark.parametrize("arrays", EVERY)
-def test_device_memory_refused_at_any_allocation_is_done_without(
-    arrays: str, kernel: str, begun: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+def refuse_in_turn(
+    kernel: str, begun: str, arrays: str, graph: og.Graph, patch: pytest.MonkeyPatch
 ) -> None:
+    """Refuse each allocation on the device, one a search: same bytes, a line, and nothing left."""
     cupy, root = cuda_modules.cuda(), hub(graph)
-    options = wanted(graph, kernel, begun, arrays, monkeypatch)
+    options = wanted(graph, kernel, begun, arrays, patch)
     right = columns(search(kernel)(graph, root, device="cpu"), "numpy")
     pool = cupy.get_default_memory_pool()
     allocator = Refusing(pool)
@@ -125,12 +94,31 @@ def test_device_memory_refused_at_any_allocation_is_done_without(
             assert has_begun(begun, notes), notes
         assert count >= LEAST_ALLOCATIONS
         before = used()
-        # The last ones are an answer's, if it stays on the device.
-        for refused in range(count, 0, -EVERY[arrays]):
+        for refused in range(1, count + 1):
             notes, _ = notes_without(refused)
             said = f"allocation {refused} of {count}: {notes}"
             assert any("memory was refused" in note for note in notes), said
         assert used() == before
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    return built(tmp_path_factory)
+
+
+@pytest.fixture(autouse=True)
+def _released() -> Iterator[None]:
+    resident.release()
+    yield
+    resident.release()
+
+
+@pytest.mark.parametrize("begun", BEGUN)
+@KERNELS
+def test_device_memory_refused_at_any_allocation_is_done_without(
+    kernel: str, begun: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_in_turn(kernel, begun, "numpy", graph, monkeypatch)
 
 
 @KERNELS
@@ -154,31 +142,3 @@ def test_every_allocation_of_a_search_in_the_store_is_made_before_it(
         # Loading does ask for memory, and is refused it.
         with pytest.raises(AssertionError, match="are asked for"):
             search(kernel)(graph, roots[0], **options)
-
-
-@BEGUN
-@KERNELS
-def test_host_memory_refused_at_any_allocation_is_done_without(
-    kernel: str, begun: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = hub(graph)
-    options = wanted(graph, kernel, begun, "numpy", monkeypatch)
-    right = columns(search(kernel)(graph, root, device="cpu"), "numpy")
-    # What is compiled, and remembered of a graph, is so without what stands in for numpy.
-    with monkeypatch.context() as patch:
-        least = wanted(graph, kernel, "in the store", "numpy", patch)
-        search(kernel)(graph, root, **{**least, "host_memory": 0})
-    search(kernel)(graph, root, **options)
-    scarce = Scarce()
-    for module in ALLOCATE:
-        monkeypatch.setattr(module, "np", scarce)
-    while True:
-        resident.release()
-        scarce.has_refused, said = False, Said()
-        found = search(kernel)(graph, root, progress=said, **options)
-        assert columns(found, "numpy") == right
-        if not scarce.has_refused:
-            break
-        assert any("memory" in note and "refused" in note for note in said.notes), said.notes
-    assert has_begun(begun, said.notes)
-    assert len(scarce.places) > LEAST_ALLOCATIONS // 3

@@ -27,37 +27,10 @@ from ooc_graph.session.graph500_run import Graph500Options
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import NoProgress
 from tests.command_line import call
+from tests.slow_disk import PATIENCE_S, Clock, Said, slow_down
 
-PATIENCE_S = 60
 MB = 1_000_000
 KERNELS = ("bfs", "sssp")
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-        self._lock = threading.Lock()
-
-    def __call__(self) -> float:
-        return self.now_s
-
-    def pass_by(self, seconds: float) -> None:
-        with self._lock:
-            self.now_s += seconds
-
-
-class Said(NoProgress):
-    """Keeps the notes."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    @property
-    def of_reading(self) -> list[str]:
-        return [note for note in self.notes if "of the store in" in note and "of late" in note]
 
 
 @pytest.fixture(autouse=True)
@@ -77,28 +50,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def slow_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], Clock]:
     """Has every request take so many seconds, by a clock of its own, once the search waits."""
-    read, clock, waits = disk._read_at, Clock(), threading.Event()
-
-    class Seen(Meter):
-        @contextmanager
-        def waiting(self) -> Iterator[None]:
-            with super().waiting():
-                waits.set()
-                yield
-                waits.clear()
-
-    monkeypatch.setattr(disk, "Meter", partial(Seen, clock))
-
-    def slowed(seconds: float) -> Clock:
-        def slow(path: str, offset: int, buffer: memoryview, last: disk.LastFile) -> int:
-            assert waits.wait(PATIENCE_S)
-            clock.pass_by(seconds)
-            return read(path, offset, buffer, last)
-
-        monkeypatch.setattr(disk, "_read_at", slow)
-        return clock
-
-    return slowed
+    return partial(slow_down, monkeypatch)
 
 
 def reads(meter: Meter, clock: Clock, bytes_: int, seconds: float, *, waits: bool = True) -> None:

@@ -43,7 +43,18 @@ def kronecker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Scarce:
-    """numpy that refuses memory once at each place that asks for it, one place a search."""
+    """numpy that refuses memory once at each place that asks for it, one place a search.
+
+    It stands in for the name ``np`` of the modules that a test puts it into, and sees the calls
+    they make by that name, of the functions in `ALLOCATES`. A place is a line of a file; the first
+    call there is refused, and no other.
+
+    It does not see other functions of numpy that allocate: argsort, copy, cumsum, diff, linspace,
+    median, minimum, nonzero, repeat, searchsorted, sort, unique, where, and so on; nor its scalar
+    types. Nor methods and operators of arrays (astype, copy, ``a + b``, indexing by arrays), what
+    numpy, compiled kernels or the interpreter allocate themselves, and modules it is not put into;
+    nor what is not numpy's: mmap, CuPy's pools, and pinned memory.
+    """
 
     ALLOCATES = (
         *("empty", "zeros", "full", "empty_like", "zeros_like"),

@@ -1,0 +1,67 @@
+"""A disk as slow as a test wants it to be, by a clock of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+
+from ooc_graph.memory import disk
+from ooc_graph.memory.moved import Meter
+from ooc_graph.types import NoProgress
+
+PATIENCE_S = 60
+
+
+class Clock:
+    """Seconds that pass when somebody says so."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._lock = threading.Lock()
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def pass_by(self, seconds: float) -> None:
+        with self._lock:
+            self.now_s += seconds
+
+
+class Said(NoProgress):
+    """Keeps the notes."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    @property
+    def of_reading(self) -> list[str]:
+        return [note for note in self.notes if "of the store in" in note and "of late" in note]
+
+
+def slow_down(patch: pytest.MonkeyPatch, seconds: float) -> Clock:
+    """Have every request take so many seconds, by the clock, once the search waits for it."""
+    read, clock, waits = disk._read_at, Clock(), threading.Event()
+
+    class Seen(Meter):
+        @contextmanager
+        def waiting(self) -> Iterator[None]:
+            with super().waiting():
+                waits.set()
+                yield
+                waits.clear()
+
+    def slow(path: str, offset: int, buffer: memoryview, last: disk.LastFile) -> int:
+        assert waits.wait(PATIENCE_S)
+        clock.pass_by(seconds)
+        return read(path, offset, buffer, last)
+
+    patch.setattr(disk, "Meter", partial(Seen, clock))
+    patch.setattr(disk, "_read_at", slow)
+    return clock
