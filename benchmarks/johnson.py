@@ -13,8 +13,8 @@ is given its own form of the graph, without the time that this takes, and writes
 memory of its own; as much has been written to and freed just before, since memory that a virtual
 machine never touched costs more than the search. Ours includes Bellman-Ford, reweighting, and
 dropping arcs; beside it stands `ooc_graph.johnson`, which also finds what is asked for and brings
-answers into the order of ids. Processor time, of all threads, is recorded beside the time that passed: it
-tells more where the machine is busy otherwise. ``kronecker``:
+answers into the order of ids. Processor time, of all threads, is recorded beside the time that
+passed: it tells more where the machine is busy otherwise. ``kronecker``:
 float32, our single searches one after another, each on all threads, from the same sources.
 ``bfs``: the same graph without weights; levels from all sources written to memory, and only
 counted (eccentricity, sum, how many), beside our single BFS one after another, levels kept.
