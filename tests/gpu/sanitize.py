@@ -24,6 +24,7 @@ TOOLS = {
     "initcheck": [],
 }
 LIMIT_S = 240
+MOST_AT_ONCE = 16
 # What a tool says of itself, counted among the errors: nothing was found by it.
 OWN_ERROR, TRIES = "Internal Sanitizer Error", 3
 
@@ -56,7 +57,7 @@ def check(tool: str, part: str) -> int | None:
 def main() -> None:
     tools = sys.argv[1:] or list(TOOLS)
     pairs = [(tool, part) for part in PARTS for tool in tools]
-    with ThreadPoolExecutor(os.cpu_count()) as executor:
+    with ThreadPoolExecutor(min(MOST_AT_ONCE, os.cpu_count() or 1)) as executor:
         errors = dict(zip(pairs, executor.map(check, *zip(*pairs, strict=True)), strict=True))
     found = {}
     for tool in tools:

@@ -257,10 +257,11 @@ def ranks(dtype: str, ids: str) -> None:
     names.WIDE_VERTICES = WIDTHS["uint32"]
 
 
-def stores() -> None:
-    """Ids from 0 on and with gaps, no weights and all types of them, one range and several.
+def stores(limit: int | None, *, in_runs: bool) -> None:
+    """Ids from 0 on and with gaps, no weights and all types of them, within a limit.
 
-    Several ranges both by a pass over the edges for each and from sorted runs.
+    Without one in one range; within one in several, by a pass over the edges for each or from
+    sorted runs.
     """
     at = np.random.default_rng(1).integers(0, 500, (2, 4000))
     integers = np.arange(4000) % 7 - 3
@@ -273,17 +274,16 @@ def stores() -> None:
     sources = [Kronecker(SCALE), Kronecker(SCALE, weighted=False), *map(open_source, columns)]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as executor:
         workforce = Workforce(executor, BuildBudget(1 << 30, 1, 2), lambda function: function())
+        cuda_sides.runs_pay = lambda *_: in_runs
         for source in sources:
-            for limit, in_runs in ((None, False), (SMALL_DEVICE, False), (RUN_DEVICE, True)):
-                cuda_sides.runs_pay = lambda *_, in_runs=in_runs: in_runs
-                build_on_device(
-                    source,
-                    Path(folder) / "graph.zarr",
-                    options=BuildOptions(overwrite=True, shards=2),
-                    workforce=workforce,
-                    progress=NoProgress(),
-                    device_memory_bytes=limit,
-                )
+            build_on_device(
+                source,
+                Path(folder) / "graph.zarr",
+                options=BuildOptions(overwrite=True, shards=2),
+                workforce=workforce,
+                progress=NoProgress(),
+                device_memory_bytes=limit,
+            )
 
 
 def validated() -> None:
@@ -340,7 +340,9 @@ PARTS: dict[str, Callable[[], None]] = {
     **{f"many {dtype}": partial(many, dtype) for dtype in ("float32", "float64", "int64")},
     **{f"disk {directed}": partial(disk, directed) for directed in (False, True)},
     "deep": deep,
-    "stores": stores,
+    "stores": partial(stores, None, in_runs=False),
+    "stores in ranges": partial(stores, SMALL_DEVICE, in_runs=False),
+    "stores in runs": partial(stores, RUN_DEVICE, in_runs=True),
     "validated": validated,
 }
 
