@@ -10,8 +10,8 @@ from typing import Any
 import click
 from click.types import FloatParamType
 
-from ooc_graph.cli.options import common_options, result_option
-from ooc_graph.cli.working import limit, refuse_out, working
+from ooc_graph.cli.options import common_options, cuda_memory_options, result_option
+from ooc_graph.cli.working import cuda_limits, limit, refuse_out, working
 from ooc_graph.errors import UsageError
 from ooc_graph.shards.load import Graph
 
@@ -72,6 +72,7 @@ def pairs_options(sources: str | None) -> Callable[[Callable[..., Any]], Callabl
 @result_option
 @pairs_options("all")
 @click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
+@cuda_memory_options
 @common_options
 def apsp(graph: Path, out: Path, parents: bool, **given: Any) -> None:
     """All-pairs shortest paths (Johnson), or from many sources; weights of any sign."""
@@ -86,7 +87,7 @@ def search_pairs(
     Parameters
     ----------
     given
-        Values of `pairs_options` and of the common ones.
+        Values of `pairs_options`, `cuda_memory_options` and of the common ones.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -100,6 +101,7 @@ def search_pairs(
 
     if given["reduce"] != HISTOGRAM and (given["bins"], given["bin_width"]) != (None, None):
         raise UsageError("--bins and --bin-width are for --reduce histogram")
+    limits = cuda_limits(given)
     opened, sources, reduce = Graph.open(graph), given["sources"], given["reduce"]
     opened.require(HUB if hops else LIGHT, signed=True)
     if sources == "all":
@@ -121,7 +123,7 @@ def search_pairs(
             opened,
             chosen,
             asked,
-            place=place_for(client, limit(given, client), given["device"]),
+            place=place_for(client, limit(given, client), given["device"], limits),
             progress=progress,
             out=out,
             overwrite=given["overwrite"],

@@ -49,8 +49,6 @@ def bfs(
     if source is None:
         if method != "rows" or exchange == "scheduler":
             raise UsageError("--method edges and --exchange scheduler are for one --source")
-        if given["device_memory"] or given["host_memory"]:
-            raise UsageError("--device-memory and --host-memory are for one --source")
         search_pairs(graph, out, given, hops=True)
         return
     for name in _MANY:

@@ -111,10 +111,17 @@ def open_device() -> Any:
 
 
 def device_bytes() -> tuple[int, int]:
-    """Bytes of the current device's memory that this process can have, and of all of it."""
+    """Bytes of the current device's memory that this process can have, and of all of it.
+
+    Where this thread allocates within a limit (`ooc_graph.kernels.cuda_pool`), the first are what
+    that leaves.
+    """
     cupy = open_device()
     free, total = cupy.cuda.runtime.memGetInfo()
-    return free + cupy.get_default_memory_pool().free_bytes(), total
+    free += cupy.get_default_memory_pool().free_bytes()
+    # Asked for by its name: its module imports this one.
+    limited: Any = getattr(cupy.cuda.get_allocator(), "__self__", None)
+    return (limited.free_within(free) if hasattr(limited, "free_within") else free), total
 
 
 def require_memory(needed_bytes: int, what: str) -> None:

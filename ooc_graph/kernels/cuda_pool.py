@@ -67,9 +67,22 @@ class WholePieces:
             piece = _Piece(key, self._taken(key), self._returned)
         return memory.MemoryPointer(memory.UnownedMemory(piece.ptr, size, piece, device), 0)
 
-    def _taken(self, key: _Key) -> Any:
+    def free_within(self, free_bytes: int) -> int:
+        """Bytes that arrays can still have, where the device has so many free beside what is held.
+
+        What is kept of what was freed counts: it goes back where the limit or the device wants it.
+        """
+        with self._lock:
+            self._take_back()
+            kept = sum(size for (_, _, size), _ in self._kept)
+            return min(free_bytes, self._limit - self.held_bytes) + kept
+
+    def _take_back(self) -> None:
         while self._returned:
             self._kept.append(self._returned.popleft())
+
+    def _taken(self, key: _Key) -> Any:
+        self._take_back()
         # The one that was freed last: the others may not be wanted any more.
         for at in range(len(self._kept) - 1, -1, -1):
             if self._kept[at][0] == key:
@@ -119,9 +132,8 @@ class _Piece:
         self._returned.append((self._key, self._memory))
 
 
-@contextmanager
-def own_pool(limit_bytes: int | None) -> Iterator[None]:
-    """Allocate within a limit, which holds for all that is taken of the device.
+def pool_within(limit_bytes: int | None) -> WholePieces | None:
+    """An allocator with a limit, which holds for all that is taken of the device.
 
     An allocator that somebody else has put in place stays (RMM, which may hold all of the device),
     as does CuPy's pool if it has a limit.
@@ -130,13 +142,32 @@ def own_pool(limit_bytes: int | None) -> Iterator[None]:
     ----------
     limit_bytes
         None: the allocator that is there.
+
+    Returns
+    -------
+    pool
+        None where the allocator that is there stays. What was freed is the device's again when
+        nobody holds the pool, nor an array of it.
     """
     if limit_bytes is None or not is_plain_pool():
+        return None
+    # What CuPy's pool keeps counts as free, and is of no use to others.
+    cuda().get_default_memory_pool().free_all_blocks()
+    return WholePieces(limit_bytes)
+
+
+@contextmanager
+def allocating(pool: WholePieces | None) -> Iterator[None]:
+    """Have this thread allocate from a pool; None: as it does."""
+    if pool is None:
         yield
         return
-    cupy = cuda()
-    # What it keeps counts as free, and is of no use to others.
-    cupy.get_default_memory_pool().free_all_blocks()
-    # What was freed is the device's again when the last array is dropped.
-    with cupy.cuda.using_allocator(WholePieces(limit_bytes).malloc):
+    with cuda().cuda.using_allocator(pool.malloc):
+        yield
+
+
+@contextmanager
+def own_pool(limit_bytes: int | None) -> Iterator[None]:
+    """Allocate from what `pool_within` gives, for as long as this lasts."""
+    with allocating(pool_within(limit_bytes)):
         yield

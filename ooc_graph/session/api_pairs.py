@@ -12,7 +12,7 @@ from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import BINS, Bins
 from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.session.api import opened
-from ooc_graph.session.devices import AUTO
+from ooc_graph.session.devices import AUTO, CudaLimits
 from ooc_graph.session.machine import parse_bytes
 from ooc_graph.session.pairs import pairs
 from ooc_graph.session.place import place_for
@@ -38,6 +38,8 @@ def johnson(
     client: Client | None = None,
     device: str = AUTO,
     memory_limit: str | int | None = None,
+    device_memory: str | int | None = None,
+    host_memory: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> PairsResult:
@@ -81,6 +83,11 @@ def johnson(
         do not fit it, ``cuda`` searches one by one, with rows in pinned host memory at last.
     memory_limit
         Bytes of host memory for all processes of the search together.
+    device_memory, host_memory
+        Bytes (or "16GiB") of a CUDA device that the search may use, and of host memory that may be
+        pinned for it; None: what the device has, and what the process may use. What does not fit
+        goes on in fewer batches at once, then one by one, as above. With 0 as ``host_memory``
+        neither rows nor answers are pinned, and there are no batches but for reductions.
     overwrite
         Replace an existing result.
     progress
@@ -114,9 +121,9 @@ def johnson(
     [0, 3, 1]
     """
     asked = Asked(None, cutoff, reduce, parents, Bins(bins, bin_width))
-    return _found(
-        graph, sources, targets, asked, out, client, device, memory_limit, overwrite, progress
-    )
+    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
+    given = asked, out, client, device, memory_limit, limits, overwrite, progress
+    return _found(graph, sources, targets, *given)
 
 
 def shortest_paths(graph: Graph | str | Path, sources: Any, **options: Any) -> PairsResult:
@@ -143,6 +150,8 @@ def multi_source_bfs(
     client: Client | None = None,
     device: str = AUTO,
     memory_limit: str | int | None = None,
+    device_memory: str | int | None = None,
+    host_memory: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> LevelsResult:
@@ -157,8 +166,8 @@ def multi_source_bfs(
         A built graph, or its path; or a graph in memory (`from_edges`).
     sources, targets, cutoff, reduce, bins, bin_width
         As for `johnson`, with levels for distances.
-    out, client, memory_limit, overwrite, progress
-        As for `johnson`.
+    out, client, memory_limit, device_memory, host_memory, overwrite, progress
+        As for `johnson`; there are no batches on a device.
     device
         ``cpu``, ``cuda`` or ``auto``: the CPU, unless it has no room for batches and a CUDA device
         will do. There sources are searched from one by one.
@@ -189,9 +198,9 @@ def multi_source_bfs(
     [3, 2, 2, 3]
     """
     asked = Asked(None, cutoff, reduce, False, Bins(bins, bin_width), hops=True)
-    found = _found(
-        graph, sources, targets, asked, out, client, device, memory_limit, overwrite, progress
-    )
+    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
+    given = asked, out, client, device, memory_limit, limits, overwrite, progress
+    found = _found(graph, sources, targets, *given)
     assert isinstance(found, LevelsResult)
     return found
 
@@ -205,6 +214,7 @@ def _found(
     client: Client | None,
     device: str,
     memory_limit: str | int | None,
+    limits: CudaLimits,
     overwrite: bool,
     progress: Progress | None,
 ) -> PairsResult:
@@ -216,7 +226,7 @@ def _found(
         found,
         chosen,
         replace(asked, targets=aimed),
-        place=place_for(client, parse_bytes(memory_limit), device),
+        place=place_for(client, parse_bytes(memory_limit), device, limits),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
         overwrite=overwrite,

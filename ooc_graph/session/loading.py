@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from ooc_graph.kernels.cuda_held import MOST_ROWS
 from ooc_graph.kernels.cuda_many_host import PART_BYTES
 from ooc_graph.kernels.cuda_pinned import PinnedRoom
 from ooc_graph.kernels.cuda_places import may_place
+from ooc_graph.kernels.cuda_pool import WholePieces, allocating, pool_within
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
 from ooc_graph.layout.names import APSP
 from ooc_graph.memory.device_plan import DevicePlan
@@ -51,6 +53,8 @@ class Searcher:
         Whether an answer that stays on the device has original ids as parents.
     pinned
         What the device holds where rows are in pinned host memory, else None.
+    pool
+        What device memory comes from where it has a limit, else None.
     """
 
     kernel: str
@@ -60,6 +64,11 @@ class Searcher:
     tuples: Any
     named: bool = False
     pinned: DevicePlan | None = None
+    pool: WholePieces | None = None
+
+    def allocating(self) -> AbstractContextManager[None]:
+        """Have this thread take device memory from where the search has its own."""
+        return allocating(self.pool)
 
     @property
     def moved(self) -> Moved | None:
@@ -161,7 +170,20 @@ def _load_shifted_on_cuda(graph: Graph, kernel: str) -> Searcher:
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)
 
 
+def _load_many_on_cuda(graph: Graph, limit_bytes: int) -> Searcher:
+    """Batches from many sources, which take so much of the device at most; 0: what there is."""
+    found = here.device(CUDA)
+    cuda_modules.require_memory(cuda_bytes(graph, APSP), f"{APSP} on {graph.path}")
+    pool = pool_within(limit_bytes) if limit_bytes else None
+    with allocating(pool):
+        shard = graph.load(ORDER_OF[APSP], signed=True)
+        search = found.apsp(shard, threads=here.threads_here())
+    return Searcher(APSP, search, graph, load_ids(graph), shard.tuples, pool=pool)
+
+
 def _load_on_cuda(graph: Graph, kernel: str, budget_bytes: int, *, named: bool) -> Searcher:
+    if kernel == APSP:
+        return _load_many_on_cuda(graph, budget_bytes)
     found, what, room = here.device(CUDA), f"{kernel} on {graph.path}", None
     if budget_bytes:
         least = cuda_tiers.least_device_bytes(graph, kernel, named=named)
@@ -170,11 +192,8 @@ def _load_on_cuda(graph: Graph, kernel: str, budget_bytes: int, *, named: bool) 
         room = PinnedRoom(here.threads_here())
     else:
         cuda_modules.require_memory(cuda_bytes(graph, kernel), what)
-    shard = graph.load(ORDER_OF[kernel], signed=kernel == APSP, room=room)
+    shard = graph.load(ORDER_OF[kernel], room=room)
     ids = load_ids(graph)
-    if kernel == APSP:
-        many = found.apsp(shard, threads=here.threads_here())
-        return Searcher(kernel, many, graph, ids, shard.tuples)
     # Ids of 64 bits are put in place of internal ones when an answer leaves the device.
     is_narrow = int(ids.original_of.max(initial=0)) <= MOST_ROWS
     plan = None

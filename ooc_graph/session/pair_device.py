@@ -24,7 +24,7 @@ SUMMED = ("closeness", "sum")
 """Those that add distances up."""
 SHORT_S = 1.0
 """Sources that are reduced in less time are followed by twice as many at once."""
-_BEYOND = 64
+BEYOND = 64
 """Sources whose distances leave the device at once where their sums are beyond float64."""
 Heard = Callable[[Any], "Told | None"]
 """Gives what is to hear of sources when they are found, of rows of the answer; None: nobody is."""
@@ -131,7 +131,7 @@ def _put_beyond(
 ) -> None:
     """Reduce sources whose sums are beyond float64 as the CPU does, from their distances."""
     assert task.asked.reduce is not None
-    for begin in range(0, len(beyond), _BEYOND):
-        some = beyond[begin : begin + _BEYOND]
+    for begin in range(0, len(beyond), BEYOND):
+        some = beyond[begin : begin + BEYOND]
         found = _columns(task, search, ids, some, lambda _: None)
         rows.put_instead(some, found.reduced(task.asked.reduce))

@@ -59,8 +59,9 @@ class PairsTask:
     device
         ``cpu`` or ``cuda``.
     budget_bytes
-        Memory beside answers and a batch's lanes, where arcs stay in the store; on a CUDA device
-        its memory, where rows are in pinned host memory; 0 where all are brought into memory.
+        Memory beside answers and a batch's lanes, where arcs stay in the store; 0 where all are
+        brought into memory. On a CUDA device its memory, where rows are in pinned host memory, or
+        what batches may take of it at most; 0: what there is.
     method
         How these search, see `ooc_graph.session.source_tiers.methods_of`; on a CUDA device
         ``rows``, in batches, or one by one.
@@ -145,7 +146,8 @@ def how_found(task: PairsTask) -> str:
     if task.is_one_by_one_on_device:
         held = resident.held(*_whom(task), task.budget_bytes)
         return "" if held is None else note_on_device(task.asked.kernel, held.pinned)
-    held = resident.held(task.path, task.identity, task.asked.kernel, ROWS, task.device)
+    whom = task.path, task.identity, task.asked.kernel, ROWS, task.device
+    held = resident.held(*whom, task.budget_bytes)
     if held is None:
         return ""
     if not task.asked.hops and held.search.is_closed:
@@ -242,7 +244,8 @@ def _search(
     Where it is recorded, some of it may be before the search is over.
     """
     try:
-        with resident.searcher(*_whom(task), task.budget_bytes, named=False) as held:
+        searcher = resident.searcher(*_whom(task), task.budget_bytes, named=False)
+        with searcher as held, held.allocating():
             # It may have been waited for long.
             leave_if_given_up()
             if task.is_one_by_one_on_device:

@@ -22,7 +22,7 @@ from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.memory.moved import Moved
 from ooc_graph.session import disk_notes, resident
-from ooc_graph.session.devices import CPU
+from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.pair_tasks import PairsTask, how_found, prepare, refuse_negative_loop
 from ooc_graph.session.pairs_held import Held
 from ooc_graph.session.pairs_in_turn import carry_out_in_turn
@@ -175,10 +175,14 @@ class _Search:
 
     def _task(self, plan: Plan, way: PairsWay) -> PairsTask:
         whom = str(self._graph.path), self._graph.identity
+        budget_bytes = plan.budget_bytes
+        if way.device == CUDA and not way.is_one_by_one:
+            # Batches take what they find; what searches one by one take follows from their plans.
+            budget_bytes = self._place.cuda_limits.device_bytes or 0
         return PairsTask(
             *(*whom, self._asked, len(self._sources), plan.lanes, self._specs),
             device=way.device,
-            budget_bytes=plan.budget_bytes,
+            budget_bytes=budget_bytes,
             method=plan.method,
             closing=plan.closing,
         )

@@ -14,7 +14,7 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CUDA
-from ooc_graph.session.pair_device import ON_DEVICE
+from ooc_graph.session.pair_device import BEYOND, ON_DEVICE, SUMMED
 from ooc_graph.session.place import Place
 from ooc_graph.shards.load import Graph
 
@@ -39,6 +39,8 @@ _REDUCED_BYTES, _BIN_BYTES = 16, 48
 _COUNT_BYTES = 8
 # A parent by internal id; and while parents are found bytes a vertex and thread, two ids and bits.
 _PARENT_BYTES, _SCRATCH_BYTES = 4, 9
+# Least page-locked memory that CuPy takes.
+_PINNED_BYTES = 512
 # Of a column while a row of distances and parents is made: both, who is reached, and their parents.
 _MADE_BYTES = 41
 # Of a column while distances are counted into bins: a copy of what is reached, and its bins.
@@ -98,6 +100,24 @@ def shifted_bytes(graph: Graph, size: int) -> int:
         Bytes of a distance.
     """
     return graph.arcs * (_SORTED_BYTES + 4 + size) if graph.has_negative_weights else 0
+
+
+def locked_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
+    """Page-locked host memory that batches on a CUDA device copy their answers to, at most.
+
+    Two buffers, as `ooc_graph.kernels.cuda_many_host.HostAnswers` has them; CuPy rounds each up to
+    a power of two.
+    """
+    spec, size, sources = specs[0], specs[0].dtype.itemsize, specs[0].length
+    if asked.reduce in ON_DEVICE:
+        # No distances leave it but where sums are beyond float64, which those of float32 are not.
+        may_be_beyond = asked.reduce in SUMMED and spec.dtype.kind == "f" and size > 4
+        sources = min(sources, BEYOND) if may_be_beyond else 0
+    width = graph.rows if asked.parents else spec.item_bytes // size
+    lanes = CUDA_BATCH_BYTES // size
+    batches = max(1, PART_BYTES // max(width * CUDA_BATCH_BYTES, 1))
+    bytes_ = min(batches * lanes, sources) * width * size
+    return 2 << (max(bytes_, _PINNED_BYTES) - 1).bit_length() if bytes_ else 0
 
 
 def _needed_bytes(

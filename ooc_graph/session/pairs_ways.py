@@ -12,6 +12,7 @@ from ooc_graph.layout.names import APSP
 from ooc_graph.session import cuda_tiers, resident
 from ooc_graph.session.devices import AUTO, CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
+from ooc_graph.session.pairs_memory import locked_bytes
 from ooc_graph.session.pairs_plan import fits_in_batches
 from ooc_graph.session.pairs_singly import pinned_budget
 from ooc_graph.session.place import Place
@@ -134,7 +135,7 @@ def _seen(
 
 def _batches(
     graph: Graph,
-    _specs: Sequence[ArraySpec],
+    specs: Sequence[ArraySpec],
     asked: Asked,
     place: Place,
     _in_memory: bool,
@@ -148,12 +149,18 @@ def _batches(
     if asked.hops:
         return None
     needed, there = resident.cuda_bytes(graph, APSP), place.device.memory_bytes
-    if needed <= there:
-        return PairsWay(CUDA)
-    raise MemoryBudgetError(
-        f"many sources on {graph.path} need {needed:,} bytes of device memory in one worker, "
-        f"and a worker may use {there:,}; use --device cpu"
-    )
+    if needed > there:
+        raise MemoryBudgetError(
+            f"many sources on {graph.path} need {needed:,} bytes of device memory in one worker, "
+            f"and a worker may use {there:,}; use --device cpu"
+        )
+    locked, most = locked_bytes(graph, specs, asked), place.cuda_limits.pinned_bytes
+    if most is not None and locked > most:
+        raise MemoryBudgetError(
+            f"batches of sources on {graph.path} bring their answers to {locked:,} bytes of pinned "
+            f"host memory, and {most:,} may be used; raise --host-memory"
+        )
+    return PairsWay(CUDA)
 
 
 def _resident(

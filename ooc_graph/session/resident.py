@@ -48,7 +48,8 @@ def searcher(
     ----------
     budget_bytes
         Memory for a search whose arcs stay in the store, or, on a CUDA device, device memory for
-        one whose rows are in host memory or in the store; 0: all are brought into memory.
+        one whose rows are in host memory or in the store; 0: all are brought into memory. Of
+        batches from many sources on a CUDA device the most that they take of it; 0: what there is.
     copies
         Whether rows in memory may be kept in another form besides.
     named

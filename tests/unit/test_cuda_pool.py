@@ -170,6 +170,22 @@ def test_it_gives_all_that_its_limit_leaves(machine: Machine) -> None:
     held.clear()
 
 
+def test_what_is_kept_is_free_for_others(machine: Machine) -> None:
+    pool = WholePieces(10 * UNIT_BYTES)
+    first, second = pool.malloc(6 * UNIT_BYTES), pool.malloc(3 * UNIT_BYTES)
+    free = machine.total - machine.taken
+    assert pool.free_within(free) == UNIT_BYTES
+    assert pool.free_within(100) == 100
+    del first
+    assert pool.held_bytes == 9 * UNIT_BYTES
+    assert pool.free_within(free) == 7 * UNIT_BYTES
+    # Of a device that others have filled, what is kept.
+    assert pool.free_within(0) == 6 * UNIT_BYTES
+    again = pool.malloc(7 * UNIT_BYTES)
+    assert pool.free_within(free) == 0
+    del second, again
+
+
 def test_a_limited_build_has_what_others_have_given_back(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

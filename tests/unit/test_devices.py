@@ -88,6 +88,17 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Any:
     cuda_modules._require_capable.cache_clear()
 
 
+def test_a_limit_of_this_thread_bounds_what_it_can_have(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cupy(free=60, total=100)
+    assert cuda_modules.device_bytes() == (65, 100)
+    limited = SimpleNamespace(free_within=lambda free: min(free, 40))
+    malloc = SimpleNamespace(__self__=limited)
+    monkeypatch.setattr(sys.modules["cupy"].cuda, "get_allocator", lambda: malloc)
+    assert cuda_modules.device_bytes() == (40, 100)
+
+
 @pytest.fixture
 def no_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = builtins.__import__

@@ -37,14 +37,17 @@ GIB = 1 << 30
 BATCHES, RESIDENT, PINNED = "batches", "resident", "pinned"
 
 
-@pytest.fixture(scope="module")
-def hubs(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+def build_hubs(path: Path) -> og.Graph:
     """Weights that spread, ids with gaps, and vertices without arcs."""
     random = np.random.default_rng(8)
     ends = (600 * random.random((2, 6000)) ** 3).astype(np.int64) * 3 + 1
     weight = random.random(6000).astype(np.float32)
-    path = tmp_path_factory.mktemp("graphs") / "hubs.zarr"
     return og.build((*ends, weight), path, rows="both", directed=True, shards=2)
+
+
+@pytest.fixture(scope="module")
+def hubs(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    return build_hubs(tmp_path_factory.mktemp("graphs") / "hubs.zarr")
 
 
 @pytest.fixture(scope="module")
@@ -180,8 +183,8 @@ class MadeUp:
 CPU = CpuDevice(1)
 
 
-@pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[MadeUp]:
+def put_in_place(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
+    """A device of a GiB that is made up, in the place of this process's."""
     made_up, plain = MadeUp(), here.device
     monkeypatch.setattr(devices, "cuda_memory_here", lambda: GIB)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (GIB, GIB))
@@ -189,6 +192,12 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[MadeUp]:
     monkeypatch.setattr(here, "number_of", lambda _: "0")
     monkeypatch.setattr(loading, "PinnedRoom", lambda _: np.empty)
     monkeypatch.setattr(cuda_tiers, "search_within", made_up.search_within)
+    return made_up
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[MadeUp]:
+    made_up = put_in_place(monkeypatch)
     resident.release()
     yield made_up
     resident.release()

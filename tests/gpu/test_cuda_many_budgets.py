@@ -1,0 +1,131 @@
+"""Many sources on a CUDA device within budgets: what batches take of it, and which way is next."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda_pool import WholePieces, allocating, pool_within
+from ooc_graph.session import cuda_tiers, resident
+from tests.gpu.test_cuda_many_singly import columns, skewed, used_bytes
+from tests.gpu.test_cuda_session import Said
+
+ROWS, EDGES = 200_000, 800_000
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """With float32 weights, which may be in pinned memory."""
+    path = tmp_path_factory.mktemp("stores") / "light.zarr"
+    return og.build(skewed("float32"), path, rows="both", shards=4, device="cpu")
+
+
+@pytest.fixture(autouse=True)
+def _released() -> Iterator[None]:
+    resident.release()
+    yield
+    resident.release()
+
+
+def pools() -> list[WholePieces]:
+    return [held.pool for held in resident._held.values() if held.pool is not None]
+
+
+@pytest.mark.parametrize("kernel", ["apsp", "bfs"])
+def test_a_small_budget_takes_the_next_way(light: og.Graph, kernel: str, tmp_path: Path) -> None:
+    find = og.johnson if kernel == "apsp" else og.multi_source_bfs
+    single, sources = "sssp" if kernel == "apsp" else "bfs", light.original_ids()[::50]
+    right = columns(find(light, sources, device="cpu"))
+    batches, whole = (resident.cuda_bytes(light, name) for name in ("apsp", single))
+    for budget, words in (
+        (batches, "" if kernel == "apsp" else "searched one by one on the CUDA device"),
+        (batches - 1, "searched one by one on the CUDA device"),
+        (whole - 1, "bytes of rows in pinned host memory"),
+        (cuda_tiers.least_device_bytes(light, single), "bytes of rows in pinned host memory"),
+    ):
+        for out in (None, tmp_path / f"{budget}.zarr"):
+            said = Said()
+            given = {"device": "cuda", "device_memory": budget, "out": out, "progress": said}
+            assert columns(find(light, sources, **given)) == right
+            assert any(words in note for note in said.notes) or not words
+            assert bool(pools()) == (not words)
+            assert all(pool.most_bytes <= budget for pool in pools())
+            resident.release()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"parents": True}, {"reduce": "closeness"}, {"reduce": "histogram", "bin_width": 0.5}],
+    ids=str,
+)
+def test_nothing_is_pinned(light: og.Graph, options: dict[str, Any]) -> None:
+    sources, said = light.original_ids()[::50], Said()
+    given = {"device": "cuda", "host_memory": 0, "progress": said}
+    found = columns(og.johnson(light, sources, **given, **options))
+    one_by_one = "reduce" not in options or options["reduce"] == "histogram"
+    device = "cpu" if one_by_one else "cuda"
+    assert found == columns(og.johnson(light, sources, device=device, **options))
+    assert any("0 may be used; raise --host-memory" in note for note in said.notes) == one_by_one
+
+
+@pytest.fixture(scope="module", params=["float32", "int64"])
+def wide(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """So many rows that the batches a device has room for exceed what their plan takes."""
+    random = np.random.default_rng(5)
+    ends = random.integers(0, ROWS, (2, EDGES))
+    weight = (random.random(EDGES) * 1000).astype(request.param)
+    path = tmp_path_factory.mktemp("stores") / f"{request.param}.zarr"
+    return og.build((*ends, weight), path, rows="light", device="cpu")
+
+
+@pytest.mark.parametrize("reduce", [None, "eccentricity"])
+def test_batches_stay_within_the_least_budget(wide: og.Graph, reduce: str | None) -> None:
+    """Where there is room for all of them eight are searched at once, and take more."""
+    sources = wide.original_ids()[: 8 * (128 if wide.weight_dtype == np.float32 else 64)]
+    targets = wide.original_ids()[::999]
+    least = resident.cuda_bytes(wide, "apsp")
+    given = {"device": "cuda", "targets": targets, "reduce": reduce}
+    found, most = [], []
+    for budget in (least, 16 << 30):
+        found.append(columns(og.johnson(wide, sources, device_memory=budget, **given)))
+        (pool,) = pools()
+        assert 0 < pool.most_bytes <= budget
+        most.append(pool.most_bytes)
+        resident.release()
+    assert most[0] <= least < most[1]
+    assert found[0] == found[1] == columns(og.johnson(wide, sources, **given))
+
+
+def test_memory_goes_back_when_searches_are_given_up(light: og.Graph) -> None:
+    given = {"device": "cuda", "device_memory": "2GiB"}
+    # What stays in this process is there after the first call.
+    og.johnson(light, light.original_ids()[::50], **given)
+    resident.release()
+    before = used_bytes()
+    og.johnson(light, light.original_ids()[::50], **given)
+    pool = pools()[0]
+    assert pool.free_within(1 << 40) < 2 << 30
+    # All of it is from there.
+    assert used_bytes() == before
+    resident.release()
+    gc.collect()
+    assert pool.free_within(1 << 40) == 2 << 30
+
+
+def test_what_this_thread_can_have_is_within_its_limit() -> None:
+    cupy, whole = cuda_modules.cuda(), cuda_modules.device_bytes()
+    pool = pool_within(1 << 20)
+    assert pool is not None
+    with allocating(pool):
+        kept = cupy.zeros(1 << 18, np.uint8)
+        assert cuda_modules.device_bytes() == ((1 << 20) - (1 << 18), whole[1])
+        del kept
+        assert cuda_modules.device_bytes()[0] == 1 << 20
+    assert cuda_modules.device_bytes()[0] > 1 << 20
