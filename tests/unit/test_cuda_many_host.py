@@ -124,6 +124,17 @@ def test_columns_of_the_device_are_those_of_rows(aimed: bool, cutoff: int | None
         assert parts[0].reduced("histogram") == parts[1].reduced("histogram")
     assert SourceColumns(given, sources[::2][:2], ids, asked).whole is None
     assert SourceColumns(given, sources[[0, 2, 4]], ids, asked).whole is given
+    # With rows of vertices without arcs among them, as the answer has them.
+    room = np.full((5, found.width), 77)
+    room[[0, 2, 4]] = given
+    whole = SourceColumns(room, sources, ids, asked, is_whole=True)
+    for threads in (1, 3):
+        room[[1, 3]] = 77
+        whole.fill_lonely(threads)
+        assert whole.whole is room
+        assert room.tolist() == [row.tolist() for row in found]
+    assert whole.reduced("histogram") == expected.reduced("histogram")
+    assert whole.part(1, 4).reduced("histogram") == expected.part(1, 4).reduced("histogram")
 
 
 def test_a_batch_has_as_many_bytes_in_each_row() -> None:
@@ -265,11 +276,15 @@ def test_tasks_of_a_device_fit_host_memory(graph: og.Graph) -> None:
     place: Any = _Place(CUDA, Device(CUDA, 1 << 40))
     specs = pairs_specs(Asked(), 1 << 14, 1 << 12, np.dtype(np.float32))
     plans = []
-    for place.least_limit_bytes in (1 << 30, 455 << 20, 420 << 20):
-        plans.append(plan_of(graph, specs, Asked(), place, CUDA, in_memory=True).chunks)
+    # Four tasks whose sources have 16 KiB each, beside 128 MiB for pieces on their way.
+    for place.least_limit_bytes in (1 << 30, 300 << 20, 170 << 20):
+        plans.append(plan_of(graph, specs, Asked(), place, CUDA, in_memory=False).chunks)
     # Chunks of 64 sources.
     assert plans == [128, 32, 8]
-    place.least_limit_bytes = 1 << 20
+    # An answer of 256 MiB is written at once, however many sources a task has.
+    for place.least_limit_bytes in (1 << 30, 385 << 20):
+        assert plan_of(graph, specs, Asked(), place, CUDA, in_memory=True).chunks == 128
+    place.least_limit_bytes = 384 << 20
     with pytest.raises(MemoryBudgetError):
         plan_of(graph, specs, Asked(), place, CUDA, in_memory=True)
 
