@@ -20,8 +20,8 @@ page-locked memory, prepared already, and their rate is set beside one plain cop
 
 ``public``: the Kronecker graph, or with ``--vertices`` the random one, through `ooc_graph.johnson`
 on the device, in memory, with ``out=`` and with ``reduce=``, beside the class of kernels from rows
-in host memory (`johnson_public`). Without ``--stored`` all sources are written, too. The rate of the
-answer in memory is set beside a plain copy of as many bytes.
+in host memory (`johnson_public`). Without ``--stored`` all sources are written, too. The
+rate of the answer in memory is set beside a plain copy of as many bytes.
 
 Appends to records/gpu_johnson.jsonl.
 """

@@ -37,7 +37,7 @@ def staged_bytes(answer: AnyArray, sources: int) -> int:
     rows, columns = piece_shape(answer)
     rows = min(rows, sources)
     count = -(-sources // rows) * -(-answer.shape[1] // columns)
-    return min(PIECES, count) * rows * columns * answer.itemsize
+    return min(PIECES, count) * rows * columns * int(answer.dtype.itemsize)
 
 
 class Pieces:

@@ -12,7 +12,13 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import InputError, NegativeCycleError
-from ooc_graph.kernels import bellman_ford_search, cuda_many, cuda_many_host, cuda_many_prune
+from ooc_graph.kernels import (
+    bellman_ford_search,
+    cuda_many,
+    cuda_many_host,
+    cuda_many_pieces,
+    cuda_many_prune,
+)
 from ooc_graph.kernels.cuda_johnson import CudaJohnson
 from ooc_graph.kernels.cuda_many import Crews, CudaManySearch
 from ooc_graph.kernels.cuda_modules import cuda, free_unused
