@@ -36,7 +36,7 @@ def staged_bytes(answer: AnyArray, sources: int) -> int:
     """Page-locked bytes for so many rows of an answer, `STAGED_BYTES` at most."""
     rows, columns = piece_shape(answer)
     rows = min(rows, sources)
-    count = -(-sources // rows) * -(-answer.shape[1] // columns)
+    count = -(-sources // rows) * -(-int(answer.shape[1]) // columns)
     return min(PIECES, count) * rows * columns * int(answer.dtype.itemsize)
 
 

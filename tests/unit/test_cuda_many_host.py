@@ -236,6 +236,23 @@ def test_sums_that_float64_does_not_hold_are_made_of_distances(
     assert not any(np.isinf(one.value) for one in expected)
 
 
+@pytest.mark.parametrize("aimed", [False, True])
+def test_distances_go_where_the_answer_has_room(aimed: bool) -> None:
+    """Those of sources without arcs, too: vertices 2 and 5, the one among the targets."""
+    internal_of = np.array([3, 0, -1, 1, 2, -1])
+    ids: Any = SimpleNamespace(internal_of=internal_of)
+    places = np.array([4, 2, 0, 5, 2, 3])
+    answer = np.random.default_rng(5).integers(1, 9, (3, 4)).astype(np.float64)
+    answer[np.arange(3), internal_of[places[[0, 2, 5]]]] = 0
+    asked = Asked(np.array([3, 2, 0, 4]) if aimed else None)
+    expected = np.array([row.copy() for row in SourceRows(answer, places, ids, asked)])
+    search, room = _Search(answer, internal_of[places]), np.full(expected.shape, np.nan)
+    rows = pair_device.on_device(_task(asked), search, ids, places, room=room)
+    assert isinstance(rows, SourceColumns)
+    assert rows.whole is room
+    assert room.tolist() == expected.tolist()
+
+
 class _Search:
     """A device's search whose distances are known."""
 
@@ -244,13 +261,22 @@ class _Search:
         self._rows = dict(zip(sources[sources >= 0].tolist(), answer, strict=True))
 
     def run_columns(
-        self, sources: Any, targets: Any, own: Any, most: Any, *, answer: Any, told: Any
+        self,
+        sources: Any,
+        targets: Any,
+        own: Any,
+        most: Any,
+        *,
+        answer: Any,
+        told: Any,
+        at: Any = None,
     ) -> np.ndarray:
         assert most is None
         assert told is None
-        assert len(sources) <= 2
-        answer[:] = np.where(targets < 0, np.inf, self._of(sources)[:, targets])
-        assert (answer[np.arange(len(own)), own] == 0).all()
+        assert at is not None or len(sources) == len(answer) <= 2
+        found = np.where(targets < 0, np.inf, self._of(sources)[:, targets])
+        assert (found[np.arange(len(own)), own] == 0).all()
+        answer[slice(None) if at is None else at] = found
         return answer
 
     def reduce(self, sources: Any, targets: Any, own: Any, most: Any) -> np.ndarray:
