@@ -20,7 +20,8 @@ page-locked memory, prepared already, and their rate is set beside one plain cop
 
 ``public``: the Kronecker graph, or with ``--vertices`` the random one, through `ooc_graph.johnson`
 on the device, in memory, with ``out=`` and with ``reduce=``, beside the class of kernels from rows
-in host memory (`johnson_public`). Without ``--stored`` all sources are written, too.
+in host memory (`johnson_public`). Without ``--stored`` all sources are written, too. The
+rate of the answer in memory is set beside a plain copy of as many bytes.
 
 Appends to records/gpu_johnson.jsonl.
 """
@@ -240,7 +241,11 @@ def public(options: argparse.Namespace) -> None:
             device="cuda",
             out=folder / "d.zarr",
         )
-        figures = johnson_public.measure(calls, options.repeats)
+        figures = johnson_public.measure(
+            calls,
+            options.repeats,
+            lambda size_bytes: copy_rate(page_locked((1, size_bytes), np.uint8)),
+        )
     if options.vertices is None:
         edges = source.edges * count
         figures["gteps_of_reductions"] = edges / figures["median_s"][johnson_public.REDUCED] / 1e9

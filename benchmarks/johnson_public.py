@@ -89,8 +89,17 @@ class PublicCalls:
                 raise SystemExit("the reductions are not those of the distances")
 
 
-def measure(calls: PublicCalls, repeats: int) -> dict[str, Any]:
-    """Times of every call: the first, and so many more in turns."""
+def measure(
+    calls: PublicCalls, repeats: int, copy_rate: Callable[[int], float] | None = None
+) -> dict[str, Any]:
+    """Times of every call: the first, and so many more in turns.
+
+    Parameters
+    ----------
+    copy_rate
+        Bytes a second of a plain copy of so many bytes from the device to page-locked memory,
+        which the answer in memory is set beside; None: there is no such copy.
+    """
     first: dict[str, float] = {}
     times: dict[str, list[float]] = {name: [] for name in calls.calls}
     answers: dict[str, Any] = {}
@@ -110,14 +119,27 @@ def measure(calls: PublicCalls, repeats: int) -> dict[str, Any]:
     for name, seconds in median.items():
         print(f"{name:10s} median {seconds:8.3f} s, first {first[name]:8.3f} s", flush=True)
     print(f"{written / 1e9:.2f} GB stored at {written / median[OUT] / 1e9:.2f} GB/s", flush=True)
-    return {
+    figures = {
         "first_s": first,
         "times_s": times,
         "median_s": median,
         "reduction": REDUCE,
         "distance_bytes": written,
         "out_bytes_per_s": written / median[OUT],
+        "in_memory_bytes_per_s": written / median[IN_MEMORY],
     }
+    said = f"in memory at {figures['in_memory_bytes_per_s'] / 1e9:.2f} GB/s"
+    if copy_rate is not None:
+        # The answers are as large, and there are no more of them now.
+        answers.clear()
+        plain = copy_rate(written)
+        figures |= {
+            "copy_bytes_per_s": plain,
+            "in_memory_share_of_copy": figures["in_memory_bytes_per_s"] / plain,
+        }
+        said += f", {figures['in_memory_share_of_copy']:.0%} of a plain copy"
+    print(said, flush=True)
+    return figures
 
 
 def parameters_of(graph: og.Graph, scale: int | None, sources: int, stored: int) -> dict[str, Any]:

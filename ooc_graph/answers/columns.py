@@ -10,6 +10,7 @@ import numpy as np
 from ooc_graph.answers.pairs import Asked, Reducing, own_columns, unreached_value
 from ooc_graph.answers.reductions import Reduced
 from ooc_graph.answers.scatter import Ids
+from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, IntArray
 
 
@@ -26,13 +27,27 @@ class SourceColumns:
         Id tables of the graph.
     asked
         What is asked of every source.
+    is_whole
+        Whether ``answer`` has rows of sources without arcs, too, in the order of all; they are as
+        asked for after `fill_lonely`.
     """
 
-    def __init__(self, answer: AnyArray, sources: IntArray, ids: Ids, asked: Asked) -> None:
+    def __init__(
+        self,
+        answer: AnyArray,
+        sources: IntArray,
+        ids: Ids,
+        asked: Asked,
+        *,
+        is_whole: bool = False,
+    ) -> None:
         self._asked, self._own = asked, own_columns(sources, asked)
         self._sources, self._ids = sources, ids
         has_row = ids.internal_of[sources] >= 0
+        self._lonely = np.flatnonzero(~has_row) if is_whole else np.empty(0, np.int64)
         self._row = np.where(has_row, np.cumsum(has_row) - 1, -1)
+        if is_whole:
+            self._row = np.arange(len(sources))
         self._answer = answer
 
     @property
@@ -42,7 +57,7 @@ class SourceColumns:
 
     @property
     def whole(self) -> AnyArray | None:
-        """All rows at once, where every source has arcs; else None."""
+        """All rows at once, where every source has one; else None."""
         return self._answer if len(self._row) == len(self._answer) else None
 
     def part(self, start: int, stop: int) -> SourceColumns:
@@ -58,12 +73,29 @@ class SourceColumns:
             if row >= 0:
                 yield self._answer[row]
                 continue
-            dtype = self._answer.dtype
-            lonely: AnyArray = np.full(self.width, unreached_value(dtype), dtype)
-            if own >= 0:
-                # A source without arcs reaches itself.
-                lonely[own] = 0
+            lonely: AnyArray = np.empty(self.width, self._answer.dtype)
+            _fill_lonely(lonely, own)
             yield lonely
+
+    def fill_lonely(self, threads: int) -> None:
+        """Write the rows of sources without arcs where ``answer`` has them, by so many threads.
+
+        Raises
+        ------
+        MemoryError
+            A thread was refused.
+        """
+        lonely = self._lonely
+        if not len(lonely):
+            return
+        share = -(-len(lonely) // threads)
+
+        def fill(low: int) -> None:
+            for place in lonely[low : low + share].tolist():
+                _fill_lonely(self._answer[place], int(self._own[place]))
+
+        with Threads(threads) as executor:
+            list(executor.map(fill, range(0, len(lonely), share)))
 
     def reduced(self, reduce: str) -> list[Reduced]:
         """Each source's distances reduced, with the bits of `SourceRows`.
@@ -76,3 +108,10 @@ class SourceColumns:
         reducing = Reducing(reduce, self._asked.bins, self._ids)
         sources = self._sources.tolist(), (self._own >= 0).tolist()
         return [reducing.of(*row) for row in zip(self, *sources, strict=True)]
+
+
+def _fill_lonely(row: AnyArray, own: int) -> None:
+    """Distances of a source without arcs: it reaches itself, where that is asked for."""
+    row.fill(unreached_value(row.dtype))
+    if own >= 0:
+        row[own] = 0

@@ -172,6 +172,7 @@ class CudaJohnson:
         most: float | None = None,
         *,
         answer: AnyArray | None = None,
+        at: IntArray | None = None,
         told: Told | None = None,
     ) -> AnyArray:
         """Distances from internal ids to some vertices, in their order.
@@ -188,6 +189,9 @@ class CudaJohnson:
             Largest distance that counts as reached; None: any.
         answer
             Array (sources, columns) to write to.
+        at
+            int64 (sources,): row of ``answer`` of each source, where it has more rows; these stay
+            as they are. None: one after another.
         told
             Hears of sources when their rows are in ``answer``, while others are searched.
 
@@ -201,7 +205,7 @@ class CudaJohnson:
         with within_memory("distances from many sources"):
             self.expect(len(sources))
             columns = self.search.columns(targets, most)
-            self._answers.run(sources, answer, columns, own.astype(np.uint32), told)
+            self._answers.run(sources, answer, columns, own.astype(np.uint32), told, at)
         return answer
 
     def reduce(

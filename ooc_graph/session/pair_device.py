@@ -13,7 +13,8 @@ from ooc_graph.answers.pairs import SourceRows, largest_reached, own_columns
 from ooc_graph.answers.parts import SourceParts
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.cuda_many import CREWS, part_dtype
-from ooc_graph.types import IntArray, Told
+from ooc_graph.session.here import threads_here
+from ooc_graph.types import AnyArray, IntArray, Told
 
 if TYPE_CHECKING:
     from ooc_graph.session.pair_tasks import PairsTask
@@ -38,7 +39,12 @@ def internal_ids(ids: Ids, places: IntArray) -> IntArray:
 
 
 def on_device(
-    task: PairsTask, search: Any, ids: Ids, places: IntArray, heard: Heard = lambda _: None
+    task: PairsTask,
+    search: Any,
+    ids: Ids,
+    places: IntArray,
+    heard: Heard = lambda _: None,
+    room: AnyArray | None = None,
 ) -> SourceColumns | SourceParts | SourceRows:
     """What is asked of sources: distances as the device puts them in order, or reductions.
 
@@ -50,6 +56,8 @@ def on_device(
         int64 (sources,): places of the sources among all vertices.
     heard
         Gives what hears of the sources that have arcs, as some of them are found.
+    room
+        (sources, columns): where distances go if nothing else is asked for; None: to new memory.
 
     Raises
     ------
@@ -65,6 +73,8 @@ def on_device(
         search.run_with_parents(internal, answers, lanes=task.lanes, told=heard(rows))
         return rows
     if task.asked.reduce not in ON_DEVICE:
+        if room is not None:
+            return _columns_into(task, search, ids, places, room)
         return _columns(task, search, ids, places, heard)
     return _reduced(task, search, ids, places, heard)
 
@@ -76,6 +86,19 @@ def _columns(
     answer = np.empty((len(sources), len(aimed)), search.dtype)
     rows = SourceColumns(answer, places, ids, task.asked)
     search.run_columns(sources, aimed, own, most, answer=answer, told=heard(rows))
+    return rows
+
+
+def _columns_into(
+    task: PairsTask, search: Any, ids: Ids, places: IntArray, room: AnyArray
+) -> SourceColumns:
+    """Distances of all sources in their order, those of sources without arcs among them."""
+    sources, aimed, own, most = _asked_of_device(task, search, ids, places)
+    assert room.dtype == search.dtype
+    at = None if len(sources) == len(places) else np.flatnonzero(ids.internal_of[places] >= 0)
+    search.run_columns(sources, aimed, own, most, answer=room, at=at, told=None)
+    rows = SourceColumns(room, places, ids, task.asked, is_whole=True)
+    rows.fill_lonely(threads_here())
     return rows
 
 

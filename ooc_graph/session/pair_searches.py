@@ -27,7 +27,12 @@ Rows: TypeAlias = SourceRows | SourceColumns | SourceTallies | SourceParts | Sou
 
 
 def in_memory(
-    task: PairsTask, search: Any, ids: Ids, places: IntArray, recording: Recording | None
+    task: PairsTask,
+    search: Any,
+    ids: Ids,
+    places: IntArray,
+    recording: Recording | None,
+    room: AnyArray | None = None,
 ) -> Rows:
     """What is asked of sources, with all arcs in memory, or in that of a CUDA device.
 
@@ -40,13 +45,15 @@ def in_memory(
         int64 (sources,): places of the sources among all vertices.
     recording
         Hears of those that are found; None: nothing is recorded.
+    room
+        As of `ooc_graph.session.pair_device.on_device`; not used on the CPU.
     """
     heard = _hearing(recording, ids.internal_of[places] >= 0)
     if task.asked.hops:
         return _levels(task, search, ids, places, heard)
     search.expect(task.sources, task.closing)
     if task.device == CUDA:
-        return on_device(task, search, ids, places, heard)
+        return on_device(task, search, ids, places, heard, room)
     return _rows(task, search, ids, places, heard)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -157,36 +157,42 @@ def how_found(task: PairsTask) -> str:
     return ""
 
 
-def solve(task: PairsTask, places: IntArray) -> Done:
+def solve(task: PairsTask, places: IntArray, room: Sequence[AnyArray] = ()) -> Done:
     """What is asked of sources, given by their places among all vertices.
 
     Distances, and parents if wanted, (sources, width) each; or what they reduce to.
+
+    Parameters
+    ----------
+    room
+        Where distances, and parents if wanted, go; empty: to new memory.
     """
-    return _lightly(_solve, task, places)
+    return _lightly(_solve, task, places, room)
 
 
-def _solve(task: PairsTask, places: IntArray) -> Done:
-    rows, moved = _search(task, places)
-    return Done(len(places), moved, _found(task, rows, len(places)))
+def _solve(task: PairsTask, places: IntArray, room: Sequence[AnyArray]) -> Done:
+    rows, moved = _search(task, places, None, room)
+    return Done(len(places), moved, _found(task, rows, len(places), room))
 
 
-def _found(task: PairsTask, rows: Rows, sources: int) -> tuple[AnyArray, ...] | list[Reduced]:
+def _found(
+    task: PairsTask, rows: Rows, sources: int, room: Sequence[AnyArray]
+) -> Sequence[AnyArray] | list[Reduced]:
     if task.asked.reduce is not None:
         return rows.reduced(task.asked.reduce)
     if isinstance(rows, SourceColumns) and rows.whole is not None:
+        # In the room, if there is any.
         return (rows.whole,)
     assert isinstance(rows, SourceRows | SourceColumns)
     found: list[Iterator[AnyArray]] = [iter(rows)]
     if task.asked.parents:
         assert isinstance(rows, SourceRows)
         found.append(rows.parents())
-    blocks: list[AnyArray] = []
-    for spec, each in zip(task.specs, found, strict=True):
-        block = np.empty((sources, rows.width), spec.dtype)
+    blocks = room or [np.empty((sources, rows.width), spec.dtype) for spec in task.specs]
+    for block, each in zip(blocks, found, strict=True):
         for row, one in zip(block, each, strict=True):
             row[:] = one
-        blocks.append(block)
-    return tuple(blocks)
+    return blocks
 
 
 def write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
@@ -237,7 +243,10 @@ def _write_chunk(task: PairsTask, folder: Path, attempt: Path, number: int, part
 
 
 def _search(
-    task: PairsTask, places: IntArray, recording: Recording | None = None
+    task: PairsTask,
+    places: IntArray,
+    recording: Recording | None = None,
+    room: Sequence[AnyArray] = (),
 ) -> tuple[Rows, Moved]:
     """What is asked of sources, and what was read of the store meanwhile.
 
@@ -252,7 +261,8 @@ def _search(
                 return batch_by_batch(task, held.search, held.ids, places, recording), Moved()
             before = held.moved
             if before is None:
-                return in_memory(task, held.search, held.ids, places, recording), Moved()
+                first = room[0] if room else None
+                return in_memory(task, held.search, held.ids, places, recording, first), Moved()
             rows = batch_by_batch(task, held.search.search, held.ids, places, recording)
             after = held.moved
             assert after is not None

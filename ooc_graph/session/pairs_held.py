@@ -69,15 +69,17 @@ class Held:
         with progress.stage(task.asked.kernel, len(self._sources), "sources") as bar:
             bar.advance(self._done)
             for part in parts:
-                moved = moved.plus(self._take(solve(task, part)))
+                # Written to the answer where it is found, unless that is a reduction.
+                room = [block[self._done :][: len(part)] for block in self._blocks.values()]
+                moved = moved.plus(self._take(solve(task, part, room), is_there=True))
                 bar.advance(len(part))
         return moved
 
-    def _take(self, done: Done) -> Moved:
+    def _take(self, done: Done, *, is_there: bool = False) -> Moved:
         """Keep what was found of the next sources; what was read for them."""
         if self._asked.reduce is not None:
             self._reduced.extend(done.found)
-        else:
+        elif not is_there:
             for block, part in zip(self._blocks.values(), done.found, strict=True):
                 block[self._done :][: len(part)] = part
         self._done += done.sources

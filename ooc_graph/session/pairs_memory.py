@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels import floyd_warshall
-from ooc_graph.kernels.cuda_many import BATCH_BYTES as CUDA_BATCH_BYTES
 from ooc_graph.kernels.cuda_many import part_dtype
-from ooc_graph.kernels.cuda_many_host import PART_BYTES
+from ooc_graph.kernels.cuda_many_pieces import STAGED_BYTES
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.session import resident
@@ -82,12 +81,9 @@ def process_bytes(
         # Rows stay in host memory, too: parents are found there.
         rows, size = graph.resident_bytes(LIGHT), specs[0].dtype.itemsize
         shifted = shifted_bytes(graph, size)
-        # Page-locked, twice: a part of the answers, or a batch where that is more. Parents are
-        # found from distances to all rows.
-        width = max(specs[0].item_bytes // size, graph.rows if asked.parents else 0)
-        locked = 2 * max(PART_BYTES, width * CUDA_BATCH_BYTES)
         scratch = graph.rows * place.threads * _SCRATCH_BYTES if asked.parents else 0
-        return rows + shifted + graph.vertices * ID_BYTES + locked + scratch
+        # Page-locked: pieces of the answers on their way.
+        return rows + shifted + graph.vertices * ID_BYTES + STAGED_BYTES + scratch
     return _needed_bytes(graph, specs, asked, lanes, place.threads)
 
 
@@ -159,15 +155,18 @@ def task_bytes(
     """Memory of the answers of the tasks that a process has at once.
 
     One task searches at a time; meanwhile those of the other threads still write what they found,
-    or have it sent. In this process answers that stay in memory are copied before the next task.
+    or have it sent. Answers that stay in this process go where they belong row by row, or, as a
+    CUDA device gives them, at once.
     """
     if asked.hops and asked.reduce is not None:
         return sources * (_TALLY_BYTES + _reduced_bytes(asked)) * place.threads
+    is_sent = in_memory and place.client is not None
     if device == CUDA:
-        source_bytes = _source_bytes(graph, specs[0], asked)
+        is_there = in_memory and not is_sent and asked.reduce is None and not asked.parents
+        source_bytes = 0 if is_there else _source_bytes(graph, specs[0], asked)
     else:
         source_bytes = graph.rows * sum(spec.dtype.itemsize for spec in specs)
-    if in_memory and asked.reduce is None:
+    if is_sent and asked.reduce is None:
         source_bytes += sum(spec.item_bytes for spec in specs)
     if asked.reduce is not None:
         source_bytes += _reduced_bytes(asked)

@@ -63,8 +63,9 @@ def way_of(
     if method == BATCHES:
         ids = id_dtype(graph.rows).itemsize if asked.parents else 0
         state = graph.rows * lane_bytes(specs[0].dtype, lanes, ids)
-    answers = _task_bytes(graph, specs, asked, sources, lanes, in_memory)
-    tasks = 1 if in_memory and place.client is None else place.threads
+    is_sent = in_memory and place.client is not None
+    answers = _task_bytes(graph, specs, asked, sources, lanes, in_memory, is_sent=is_sent)
+    tasks = 1 if in_memory and not is_sent else place.threads
     return method, lanes, chunks, state + tasks * answers
 
 
@@ -98,6 +99,8 @@ def _task_bytes(
     sources: int,
     lanes: int,
     in_memory: bool,
+    *,
+    is_sent: bool,
 ) -> int:
     """Memory of the answers of one task, and of what they are turned into."""
     row = graph.rows * sum(spec.dtype.itemsize for spec in specs)
@@ -111,5 +114,6 @@ def _task_bytes(
     columns += (writing - 1) * width * _BESIDE_BYTES
     if asked.parents:
         columns += writing * width * _PARENTS_BYTES
-    block = sum(spec.item_bytes for spec in specs) if in_memory else 0
+    # Sent to who asks; in the same process rows go where they belong.
+    block = sum(spec.item_bytes for spec in specs) if is_sent else 0
     return sources * (row + block) + columns

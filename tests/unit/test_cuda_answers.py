@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.kernels import cuda_many_host
+from ooc_graph.kernels import cuda_many_host, cuda_many_pieces
 from ooc_graph.kernels.cuda_many_host import HostAnswers
 
 LANES, WIDTH, PITCH = 4, 5, 8
@@ -103,7 +103,8 @@ def copied(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         runtime=SimpleNamespace(memcpy2DAsync=copy, pointerGetAttributes=lambda _: kind),
     )
     cupy = SimpleNamespace(cuda=cuda, empty=Buffer)
-    monkeypatch.setattr(cuda_many_host, "cuda", lambda: cupy)
+    for module in (cuda_many_host, cuda_many_pieces):
+        monkeypatch.setattr(module, "cuda", lambda: cupy)
     monkeypatch.setattr(cuda_many_host, "pinned_buffer", lambda size: np.empty(size, np.uint8))
     # Two batches at a time.
     monkeypatch.setattr(cuda_many_host, "PART_BYTES", 2 * LANES * PITCH * 4)
@@ -151,3 +152,68 @@ def test_who_is_told_may_end_the_search(copied: list[int]) -> None:
     # What was on its way has arrived, and no more was begun.
     assert told == [0, 8, 16]
     assert sum(copied) <= 40
+
+
+# A row has 20 bytes, and a part 8 rows: of all of them, of three, of one, and of two distances.
+PIECE_BYTES = (1 << 20, 3 * WIDTH * 4, WIDTH * 4, 8)
+
+
+@pytest.mark.parametrize("piece_bytes", PIECE_BYTES)
+@pytest.mark.parametrize("pieces", [1, 2, 5])
+@pytest.mark.parametrize("count", [1, 7, 30])
+def test_answers_pass_few_pieces(
+    copied: list[int], count: int, pieces: int, piece_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_many_pieces, "PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(cuda_many_pieces, "PIECES", pieces)
+    sources, told = np.arange(50, 50 + count), list[int]()
+    answers: Any = HostAnswers(Search(), 3)  # type: ignore[arg-type]
+    for _ in range(2):
+        answer = np.full((count, WIDTH), np.nan, np.float32)
+
+        def hear(begin: int, end: int, answer: np.ndarray = answer) -> None:
+            assert np.array_equal(answer[begin:end], right(sources[begin:end]))
+            told.append(begin)
+
+        answers.run(sources, answer, told=hear)
+        assert np.array_equal(answer, right(sources))
+    assert told == 2 * list(range(0, count, 8))
+    assert copied
+    assert len(answers._staged) <= pieces * piece_bytes
+
+
+@pytest.mark.parametrize("piece_bytes", PIECE_BYTES)
+def test_rows_go_where_they_are_wanted(
+    copied: list[int], piece_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in page-locked memory, where the device would write them one after another."""
+    monkeypatch.setattr(cuda_many_pieces, "PIECE_BYTES", piece_bytes)
+    sources, answer = np.arange(20), np.full((33, WIDTH), -5, np.float32)
+    at = np.sort(np.random.default_rng(1).choice(33, 20, replace=False))
+    expected = answer.copy()
+    expected[at] = right(sources)
+    answers: Any = HostAnswers(Search(), 2)  # type: ignore[arg-type]
+    answers.run(sources, answer, at=at)
+    assert np.array_equal(answer, expected)
+    answers.run(sources[:0], answer, at=at[:0])
+    assert np.array_equal(answer, expected)
+    assert copied
+
+
+def test_a_thread_that_is_refused_leaves_nothing_on_its_way(
+    copied: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> Any:
+        raise MemoryError("the system starts no further thread")
+
+    sources, answer = np.arange(30), np.empty((30, WIDTH), np.float32)
+    answers: Any = HostAnswers(Search(), 2)  # type: ignore[arg-type]
+    with monkeypatch.context() as patch:
+        patch.setattr(cuda_many_host.Threads, "submit", refuse)
+        at = np.arange(30)
+        with pytest.raises(MemoryError, match="no further thread"):
+            answers.run(sources, answer, at=at)
+    copied.clear()
+    answers.run(sources, answer)
+    assert np.array_equal(answer, right(sources))
+    assert copied

@@ -124,6 +124,17 @@ def test_columns_of_the_device_are_those_of_rows(aimed: bool, cutoff: int | None
         assert parts[0].reduced("histogram") == parts[1].reduced("histogram")
     assert SourceColumns(given, sources[::2][:2], ids, asked).whole is None
     assert SourceColumns(given, sources[[0, 2, 4]], ids, asked).whole is given
+    # With rows of vertices without arcs among them, as the answer has them.
+    room = np.full((5, found.width), 77)
+    room[[0, 2, 4]] = given
+    whole = SourceColumns(room, sources, ids, asked, is_whole=True)
+    for threads in (1, 3):
+        room[[1, 3]] = 77
+        whole.fill_lonely(threads)
+        assert whole.whole is room
+        assert room.tolist() == [row.tolist() for row in found]
+    assert whole.reduced("histogram") == expected.reduced("histogram")
+    assert whole.part(1, 4).reduced("histogram") == expected.part(1, 4).reduced("histogram")
 
 
 def test_a_batch_has_as_many_bytes_in_each_row() -> None:
@@ -225,6 +236,23 @@ def test_sums_that_float64_does_not_hold_are_made_of_distances(
     assert not any(np.isinf(one.value) for one in expected)
 
 
+@pytest.mark.parametrize("aimed", [False, True])
+def test_distances_go_where_the_answer_has_room(aimed: bool) -> None:
+    """Those of sources without arcs, too: vertices 2 and 5, the one among the targets."""
+    internal_of = np.array([3, 0, -1, 1, 2, -1])
+    ids: Any = SimpleNamespace(internal_of=internal_of)
+    places = np.array([4, 2, 0, 5, 2, 3])
+    answer = np.random.default_rng(5).integers(1, 9, (3, 4)).astype(np.float64)
+    answer[np.arange(3), internal_of[places[[0, 2, 5]]]] = 0
+    asked = Asked(np.array([3, 2, 0, 4]) if aimed else None)
+    expected = np.array([row.copy() for row in SourceRows(answer, places, ids, asked)])
+    search, room = _Search(answer, internal_of[places]), np.full(expected.shape, np.nan)
+    rows = pair_device.on_device(_task(asked), search, ids, places, room=room)
+    assert isinstance(rows, SourceColumns)
+    assert rows.whole is room
+    assert room.tolist() == expected.tolist()
+
+
 class _Search:
     """A device's search whose distances are known."""
 
@@ -233,13 +261,22 @@ class _Search:
         self._rows = dict(zip(sources[sources >= 0].tolist(), answer, strict=True))
 
     def run_columns(
-        self, sources: Any, targets: Any, own: Any, most: Any, *, answer: Any, told: Any
+        self,
+        sources: Any,
+        targets: Any,
+        own: Any,
+        most: Any,
+        *,
+        answer: Any,
+        told: Any,
+        at: Any = None,
     ) -> np.ndarray:
         assert most is None
         assert told is None
-        assert len(sources) <= 2
-        answer[:] = np.where(targets < 0, np.inf, self._of(sources)[:, targets])
-        assert (answer[np.arange(len(own)), own] == 0).all()
+        assert at is not None or len(sources) == len(answer) <= 2
+        found = np.where(targets < 0, np.inf, self._of(sources)[:, targets])
+        assert (found[np.arange(len(own)), own] == 0).all()
+        answer[slice(None) if at is None else at] = found
         return answer
 
     def reduce(self, sources: Any, targets: Any, own: Any, most: Any) -> np.ndarray:
@@ -265,11 +302,15 @@ def test_tasks_of_a_device_fit_host_memory(graph: og.Graph) -> None:
     place: Any = _Place(CUDA, Device(CUDA, 1 << 40))
     specs = pairs_specs(Asked(), 1 << 14, 1 << 12, np.dtype(np.float32))
     plans = []
-    for place.least_limit_bytes in (1 << 30, 455 << 20, 420 << 20):
-        plans.append(plan_of(graph, specs, Asked(), place, CUDA, in_memory=True).chunks)
+    # Four tasks whose sources have 16 KiB each, beside 128 MiB for pieces on their way.
+    for place.least_limit_bytes in (1 << 30, 300 << 20, 170 << 20):
+        plans.append(plan_of(graph, specs, Asked(), place, CUDA, in_memory=False).chunks)
     # Chunks of 64 sources.
     assert plans == [128, 32, 8]
-    place.least_limit_bytes = 1 << 20
+    # An answer of 256 MiB is written at once, however many sources a task has.
+    for place.least_limit_bytes in (1 << 30, 385 << 20):
+        assert plan_of(graph, specs, Asked(), place, CUDA, in_memory=True).chunks == 128
+    place.least_limit_bytes = 384 << 20
     with pytest.raises(MemoryBudgetError):
         plan_of(graph, specs, Asked(), place, CUDA, in_memory=True)
 

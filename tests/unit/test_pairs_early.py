@@ -252,8 +252,7 @@ def test_threads_that_are_refused_are_refused_memory(
     og.johnson(hubs, sources, out=tmp_path / "whole.zarr", device="cpu")
     device.part, refused = BATCH, []
     monkeypatch.setattr(pairs_plan, "CUDA_SOURCES", (CHUNK * CHUNKS, CHUNK))
-    monkeypatch.setattr("ooc_graph.session.pairs_memory.PART_BYTES", 0)
-    monkeypatch.setattr("ooc_graph.session.pairs_memory.CUDA_BATCH_BYTES", 0)
+    monkeypatch.setattr("ooc_graph.session.pairs_memory.STAGED_BYTES", 0)
 
     def submit(pool: Any, *given: Any) -> Any:
         if pool._thread_name_prefix == "ooc-graph-record" and not refused:
