@@ -23,21 +23,32 @@ STAGED_BYTES = PIECES * PIECE_BYTES
 _TO_HOST = 2  # cudaMemcpyDeviceToHost
 
 
-def piece_shape(answer: AnyArray) -> tuple[int, int]:
-    """Rows and columns of a piece: whole rows, or where one is longer than a piece some of it."""
-    width, size = int(answer.shape[1]), int(answer.dtype.itemsize)
+def piece_shape(width: int, size: int) -> tuple[int, int]:
+    """Rows and columns of a piece: whole rows, or where one is longer than a piece some of it.
+
+    Parameters
+    ----------
+    width, size
+        Columns of the answer, and bytes of one.
+    """
     row_bytes = width * size
     if row_bytes <= PIECE_BYTES:
         return PIECE_BYTES // row_bytes, width
     return 1, max(1, PIECE_BYTES // size)
 
 
-def staged_bytes(answer: AnyArray, sources: int) -> int:
-    """Page-locked bytes for so many rows of an answer, `STAGED_BYTES` at most."""
-    rows, columns = piece_shape(answer)
+def staged_bytes(sources: int, width: int, size: int) -> int:
+    """Page-locked bytes for so many rows of an answer, `STAGED_BYTES` at most.
+
+    Parameters
+    ----------
+    sources, width, size
+        Rows of the answer, its columns, and bytes of one.
+    """
+    rows, columns = piece_shape(width, size)
     rows = min(rows, sources)
-    count = -(-sources // rows) * -(-int(answer.shape[1]) // columns)
-    return min(PIECES, count) * rows * columns * int(answer.dtype.itemsize)
+    count = -(-sources // rows) * -(-width // columns)
+    return min(PIECES, count) * rows * columns * size
 
 
 class Pieces:
@@ -72,7 +83,7 @@ class Pieces:
         self._coming: deque[tuple[int, slice, slice, Any]] = deque()
         self._drained: deque[tuple[int, Future[None]]] = deque()
         sources = len(answer) if at is None else len(at)
-        self._rows, self._columns = piece_shape(answer)
+        self._rows, self._columns = piece_shape(int(answer.shape[1]), answer.itemsize)
         self._rows = min(self._rows, max(sources, 1))
         self._step_bytes = self._rows * self._columns * answer.itemsize
         self._slots = IN_FLIGHT if staged is None else len(staged) // self._step_bytes

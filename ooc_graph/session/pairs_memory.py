@@ -8,7 +8,7 @@ from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels import floyd_warshall
 from ooc_graph.kernels.cuda_many import part_dtype
-from ooc_graph.kernels.cuda_many_pieces import STAGED_BYTES
+from ooc_graph.kernels.cuda_many_pieces import STAGED_BYTES, staged_bytes
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.session import resident
@@ -99,10 +99,10 @@ def shifted_bytes(graph: Graph, size: int) -> int:
 
 
 def locked_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
-    """Page-locked host memory that batches on a CUDA device copy their answers to, at most.
+    """Page-locked host memory that batches on a CUDA device bring their answers through, at most.
 
-    Two buffers, as `ooc_graph.kernels.cuda_many_host.HostAnswers` has them; CuPy rounds each up to
-    a power of two.
+    One buffer, as `ooc_graph.kernels.cuda_many_host.HostAnswers` has it; CuPy rounds it up to a
+    power of two.
     """
     spec, size, sources = specs[0], specs[0].dtype.itemsize, specs[0].length
     if asked.reduce in ON_DEVICE:
@@ -110,10 +110,8 @@ def locked_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
         may_be_beyond = asked.reduce in SUMMED and spec.dtype.kind == "f" and size > 4
         sources = min(sources, BEYOND) if may_be_beyond else 0
     width = graph.rows if asked.parents else spec.item_bytes // size
-    lanes = CUDA_BATCH_BYTES // size
-    batches = max(1, PART_BYTES // max(width * CUDA_BATCH_BYTES, 1))
-    bytes_ = min(batches * lanes, sources) * width * size
-    return 2 << (max(bytes_, _PINNED_BYTES) - 1).bit_length() if bytes_ else 0
+    bytes_ = staged_bytes(sources, width, size) if sources and width else 0
+    return 1 << (max(bytes_, _PINNED_BYTES) - 1).bit_length() if bytes_ else 0
 
 
 def _needed_bytes(
