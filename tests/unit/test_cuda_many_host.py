@@ -213,7 +213,7 @@ def test_sums_that_float64_does_not_hold_are_made_of_distances(
     reduce: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some sources' sums on the device are beyond float64, and one is of no number."""
-    monkeypatch.setattr(pair_device, "_BEYOND", 2)
+    monkeypatch.setattr(pair_device, "BEYOND", 2)
     internal_of = np.array([3, 0, -1, 1, 2])
     ids: Any = SimpleNamespace(internal_of=internal_of, original_at=lambda place: place)
     places, most = np.array([4, 2, 0, 1, 3]), np.finfo(np.float64).max
