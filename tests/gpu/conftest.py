@@ -37,14 +37,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 _outcomes: Counter[str] = Counter()
+_not_passed: Counter[str] = Counter()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call" or report.outcome != "passed":
         _outcomes[report.outcome] += 1
+        _not_passed[Path(report.location[0]).name] += report.outcome != "passed"
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if os.environ.get("OOC_GRAPH_GPU_RECORD") and not hasattr(session.config, "workerinput"):
         counts = {name: _outcomes[name] for name in ("passed", "failed", "skipped")}
-        last_run.write("tests", {**counts, "exit_status": int(exitstatus)})
+        files = {
+            name: {"sha256": sha256, "not_passed": _not_passed[name]}
+            for name, sha256 in last_run.test_files().items()
+        }
+        last_run.write("tests", {**counts, "exit_status": int(exitstatus), "files": files})

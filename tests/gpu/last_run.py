@@ -31,23 +31,29 @@ HASHED = (
 )
 
 
-# What the sanitizer's programs do not run.
+# Of `tests/gpu` what the tests and the sanitizer's programs share. Each file of tests has a hash of
+# its own: a change in one says nothing of what others found.
 TESTS_ALONE = "test_*.py", "conftest.py", "last_run.py"
 TESTS, SANITIZER = "tests", "sanitizer"
 
 
-def sources_sha256(part: str) -> str:
-    """SHA-256 over names and bytes of GPU code, and of its tests or the sanitizer's programs."""
+def sources_sha256() -> str:
+    """SHA-256 over names and bytes of GPU code, and of what tests and sanitized programs share."""
     digest = hashlib.sha256()
-    left_out = () if part == TESTS else TESTS_ALONE
     paths = {path for pattern in HASHED for path in ROOT.glob(pattern)}
     for path in sorted(paths):
-        if path.parent == LAST_RUN.parent and any(path.match(pattern) for pattern in left_out):
+        if path.parent == LAST_RUN.parent and any(path.match(alone) for alone in TESTS_ALONE):
             continue
         data = path.read_bytes()
         digest.update(f"{path.relative_to(ROOT).as_posix()} {len(data)}\n".encode())
         digest.update(data)
     return digest.hexdigest()
+
+
+def test_files() -> dict[str, str]:
+    """SHA-256 of each file of tests, by its name."""
+    paths = sorted(LAST_RUN.parent.glob("test_*.py"))
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 def read() -> dict[str, Any]:
@@ -56,9 +62,9 @@ def read() -> dict[str, Any]:
 
 
 def write(part: str, found: dict[str, Any], path: Path = LAST_RUN) -> None:
-    """Record ``tests`` or ``sanitizer``, each with the hash of its sources."""
+    """Record ``tests`` or ``sanitizer``, each with the hash of the sources that it ran."""
     record = json.loads(path.read_text()) if path.exists() else {}
-    record[part] = {**found, **circumstances(), "sources_sha256": sources_sha256(part)}
+    record[part] = {**found, **circumstances(), "sources_sha256": sources_sha256()}
     path.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
 
 

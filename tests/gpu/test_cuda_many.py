@@ -261,7 +261,7 @@ def test_sources_without_arcs_are_among_the_answer(weights: str, cutoff: int | N
     edges = np.append(u, loops), np.append(v, loops)
     graph = og.from_edges(*edges, np.ones(1800, weights))
     every = graph.original_ids()
-    for sources in (every, random.permutation(every), np.append(every[5:40], every[:12])):
+    for sources in (every, random.permutation(every), np.append(every[5:40], every[:5])):
         for targets in (None, every[::2]):
             given: Any = {"targets": targets, "cutoff": cutoff}
             expected = og.johnson(graph, sources, device="cpu", **given).distance

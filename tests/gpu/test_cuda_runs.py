@@ -191,7 +191,7 @@ def test_too_little_memory_is_said_and_nothing_is_left(
     source = random_source(1, vertices=5000, edges=300_000, weight=None, id_range=(0, 5000))
     assert_refused_without_memory(
         lambda: build_there(source, tmp_path / "g.zarr", device_memory_bytes=32 * MIB),
-        6 * MIB,
+        MIB // 16,
         "the build of this store does not fit the device",
     )
     assert names_in(tmp_path) == ["g.zarr"]
