@@ -31,6 +31,7 @@ from ooc_graph.errors import (
     NotAStoreError,
     OutputBusyError,
     OutputExistsError,
+    UsageError,
 )
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
@@ -234,6 +235,17 @@ def test_an_input_error_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     source = Broken(np.array([1]), np.array([2]))
     with pytest.raises(InputError, match=r"x\.txt:7: bad line"):
         build_here(source, tmp_path / "g.zarr")
+    assert names_in(tmp_path) == []
+
+
+def test_a_name_leaves_room_for_what_is_added_while_it_is_written(tmp_path: Path) -> None:
+    said = "too long to write it here; give one of 225 bytes"
+    long = partial_store(tmp_path / ("x" * 226), "graph", overwrite=False)
+    with pytest.raises(UsageError, match=said), long:
+        pass
+    assert names_in(tmp_path) == []
+    with partial_store(tmp_path / ("x" * 225), "graph", overwrite=False) as partial:
+        assert partial.spill.is_dir()
     assert names_in(tmp_path) == []
 
 

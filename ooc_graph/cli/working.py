@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import ClusterLostError, OutputExistsError, UsageError
-from ooc_graph.layout.commit import refuse_inside_store
+from ooc_graph.layout.commit import refuse_inside_store, refuse_long_name
 from ooc_graph.report.progress import Progress
 from ooc_graph.session.devices import CPU, CUDA, CudaLimits, choose_here
 from ooc_graph.session.machine import default_limit_bytes, parse_bytes
@@ -85,6 +85,7 @@ def limit(common: dict[str, Any], client: Any) -> int | None:
 
 def refuse_existing(out: Path, overwrite: bool) -> None:
     """Before a cluster is started; the commit checks again."""
+    refuse_long_name(out)
     if out.exists() and not overwrite:
         raise OutputExistsError(f"{out}: exists already; give --overwrite to replace it")
 

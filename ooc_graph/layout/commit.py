@@ -34,6 +34,7 @@ _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
 _ASIDE = ".partial-replaced-"
 _REMOVED = ".partial-removed-"
+_ID_LENGTH = 12
 
 
 class Partial:
@@ -157,16 +158,17 @@ def partial_store(
     OutputBusyError
         If another run is writing it.
     UsageError
-        If nothing can be written beside ``final``.
+        If nothing can be written beside ``final``, or its name is too long.
     DiskFullError
         If the disk fills up while the store is written.
     """
     final = Path(os.path.abspath(final))  # noqa: PTH100 - links stay as they are
+    refuse_long_name(final)
     _refuse_existing(final, kind, overwrite)
     if not final.parent.is_dir():
         raise OutputExistsError(f"{final.parent}: no such folder to write {final.name} into")
     refuse_inside_store(final)
-    run_id = uuid.uuid4().hex[:12]
+    run_id = uuid.uuid4().hex[:_ID_LENGTH]
     with disk_full_reported(final, in_units=key is not None), locked(final, run_id):
         kept = None if key is None else _left_by(final, key)
         _remove_leftovers(final, kept)
@@ -205,6 +207,21 @@ def _refuse_existing(final: Path, kind: str, overwrite: bool) -> None:
         raise OutputExistsError(
             f"{final}: holds a {there}, which a {kind} does not replace; give another name"
         )
+
+
+def refuse_long_name(path: Path) -> None:
+    """Refuse an output whose name leaves no room for what is added while it is written.
+
+    Raises
+    ------
+    UsageError
+    """
+    with contextlib.suppress(OSError):
+        most = os.pathconf(path.absolute().parent, "PC_NAME_MAX") - len(_ASIDE) - _ID_LENGTH
+        if len(os.fsencode(path.name)) > most:
+            raise UsageError(
+                f"{path}: the name is too long to write it here; give one of {most} bytes at most"
+            )
 
 
 def refuse_inside_store(path: Path) -> None:
@@ -315,7 +332,7 @@ def _remove(path: Path, final: Path) -> None:
 
 def _removed_name(final: Path) -> Path:
     """A new name beside ``final`` for what is about to be removed."""
-    return final.with_name(f"{final.name}{_REMOVED}{uuid.uuid4().hex[:12]}")
+    return final.with_name(f"{final.name}{_REMOVED}{uuid.uuid4().hex[:_ID_LENGTH]}")
 
 
 def _write_durably(path: Path, content: bytes) -> None:
@@ -362,7 +379,7 @@ def _exchange(first: Path, second: Path) -> None:
         arguments = (_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second))
         if libc.renameat2(*arguments, _RENAME_EXCHANGE) == 0:
             return
-    aside = second.with_name(f"{second.name}{_ASIDE}{uuid.uuid4().hex[:12]}")
+    aside = second.with_name(f"{second.name}{_ASIDE}{uuid.uuid4().hex[:_ID_LENGTH]}")
     second.rename(aside)
     first.rename(second)
     aside.rename(first)
