@@ -238,6 +238,27 @@ def test_an_input_error_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     assert names_in(tmp_path) == []
 
 
+def test_a_signal_while_what_was_written_is_removed_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove, calls = shutil.rmtree, list[Path]()
+
+    def interrupted(path: Path, **given: Any) -> None:
+        calls.append(path)
+        if len(calls) == 1:
+            (path / "begun").rename(path / "half")
+            raise KeyboardInterrupt
+        remove(path, **given)
+
+    monkeypatch.setattr(commit_module.shutil, "rmtree", interrupted)
+    partly = partial_store(tmp_path / "g.zarr", "graph", overwrite=False)
+    with pytest.raises(KeyboardInterrupt), partly as partial:
+        (partial.folder / "begun").write_text("half")
+        raise RuntimeError("stopped by the first signal")
+    assert len(calls) == 2
+    assert names_in(tmp_path) == []
+
+
 def test_a_name_leaves_room_for_what_is_added_while_it_is_written(tmp_path: Path) -> None:
     said = "too long to write it here; give one of 225 bytes"
     long = partial_store(tmp_path / ("x" * 226), "graph", overwrite=False)

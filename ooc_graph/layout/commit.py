@@ -325,7 +325,12 @@ def _remove(path: Path, final: Path) -> None:
         # What a task still writes by its old name fails, and is not left behind.
         with contextlib.suppress(OSError):
             path = path.rename(_removed_name(final))
-        shutil.rmtree(path, ignore_errors=True)
+        try:
+            shutil.rmtree(path, ignore_errors=True)
+        except BaseException:
+            # A second signal, as schedulers send it: what is begun is finished first.
+            shutil.rmtree(path, ignore_errors=True)
+            raise
     else:
         path.unlink(missing_ok=True)
 
