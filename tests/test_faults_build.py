@@ -251,10 +251,14 @@ def test_a_signal_while_what_was_written_is_removed_leaves_nothing(
         remove(path, **given)
 
     monkeypatch.setattr(commit_module.shutil, "rmtree", interrupted)
-    partly = partial_store(tmp_path / "g.zarr", "graph", overwrite=False)
-    with pytest.raises(KeyboardInterrupt), partly as partial:
+
+    def stopped(partial: Any) -> None:
         (partial.folder / "begun").write_text("half")
         raise RuntimeError("stopped by the first signal")
+
+    partly = partial_store(tmp_path / "g.zarr", "graph", overwrite=False)
+    with pytest.raises(KeyboardInterrupt), partly as partial:
+        stopped(partial)
     assert len(calls) == 2
     assert names_in(tmp_path) == []
 
