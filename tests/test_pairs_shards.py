@@ -24,7 +24,7 @@ def _released() -> Iterator[None]:
     resident.release()
 
 
-def edges() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def edges(*, signed: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Ids with gaps, hubs, and an arc of each vertex, so that all shards have rows."""
     random = np.random.default_rng(14)
     source = (ROWS * random.random(EDGES) ** 3).astype(np.int64)
@@ -32,14 +32,23 @@ def edges() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     each = np.arange(ROWS)
     source, target = np.append(source, each), np.append(target, (each + 1) % ROWS)
     weight = random.random(len(source)).astype(np.float32)
+    if signed:
+        by = random.integers(0, 90, ROWS)
+        weight = random.integers(1, 50, len(source)) + by[source] - by[target]
     keep = source != target
     return source[keep] * 3 + 1, target[keep] * 3 + 1, weight[keep]
 
 
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> tuple[og.Graph, og.Graph]:
+@pytest.fixture(
+    scope="module",
+    params=[False, pytest.param(True, marks=pytest.mark.slow)],
+    ids=["float32", "signed int64"],
+)
+def stores(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[og.Graph, og.Graph]:
     """The same graph in one shard and in several."""
-    folder, found = tmp_path_factory.mktemp("graphs"), edges()
+    folder, found = tmp_path_factory.mktemp("graphs"), edges(signed=request.param)
     build = partial(og.build, found, directed=True, rows="both", device="cpu")
     one, several = (build(folder / f"{count}.zarr", shards=count) for count in (1, SHARDS))
     assert one.rows == several.rows == ROWS
