@@ -268,6 +268,9 @@ def test_a_name_leaves_room_for_what_is_added_while_it_is_written(tmp_path: Path
     long = partial_store(tmp_path / ("x" * 226), "graph", overwrite=False)
     with pytest.raises(UsageError, match=said), long:
         pass
+    inside = partial_store(tmp_path / ("x" * 300) / "g.zarr", "graph", overwrite=False)
+    with pytest.raises(UsageError, match="cannot be written here"), inside:
+        pass
     assert names_in(tmp_path) == []
     with partial_store(tmp_path / ("x" * 225), "graph", overwrite=False) as partial:
         assert partial.spill.is_dir()

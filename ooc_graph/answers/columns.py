@@ -65,6 +65,8 @@ class SourceColumns:
         part = copy(self)
         part._own, part._row = self._own[start:stop], self._row[start:stop]
         part._sources = self._sources[start:stop]
+        # Of all of them only, while they are together.
+        part._lonely = self._lonely[:0]
         return part
 
     def __iter__(self) -> Iterator[AnyArray]:

@@ -92,6 +92,7 @@ def refuse_existing(out: Path, overwrite: bool) -> None:
 
 def refuse_out(out: Path, overwrite: bool) -> None:
     """As `refuse_existing`, and where there is no folder to write into."""
+    refuse_long_name(out)
     if not out.absolute().parent.is_dir():
         raise OutputExistsError(f"{out.parent}: no such folder to write {out.name} into")
     refuse_inside_store(out)

@@ -216,12 +216,18 @@ def refuse_long_name(path: Path) -> None:
     ------
     UsageError
     """
-    with contextlib.suppress(OSError):
-        most = os.pathconf(path.absolute().parent, "PC_NAME_MAX") - len(_ASIDE) - _ID_LENGTH
-        if len(os.fsencode(path.name)) > most:
-            raise UsageError(
-                f"{path}: the name is too long to write it here; give one of {most} bytes at most"
-            )
+    try:
+        longest = os.pathconf(path.absolute().parent, "PC_NAME_MAX")
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise UsageError(f"{path}: cannot be written here ({error.strerror})") from error
+        return  # What is the matter with the folder is said elsewhere.
+    most = longest - len(_ASIDE) - _ID_LENGTH
+    # Some file systems say that they know no limit.
+    if longest > 0 and len(os.fsencode(path.name)) > most:
+        raise UsageError(
+            f"{path}: the name is too long to write it here; give one of {most} bytes at most"
+        )
 
 
 def refuse_inside_store(path: Path) -> None:

@@ -87,7 +87,8 @@ def johnson(
         Bytes (or "16GiB") of a CUDA device that the search may use, and of host memory that may be
         pinned for it; None: what the device has, and what the process may use. What does not fit
         goes on in fewer batches at once, then one by one, as above. With 0 as ``host_memory``
-        neither rows nor answers are pinned, and there are no batches but for reductions.
+        neither rows nor answers are pinned, and there are no batches but for reductions that the
+        device makes (not for sums and closeness of float64, nor histograms).
     overwrite
         Replace an existing result.
     progress
