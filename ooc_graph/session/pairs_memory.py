@@ -42,6 +42,9 @@ _PARENT_BYTES, _SCRATCH_BYTES = 4, 9
 _PINNED_BYTES = 512
 # Of a column while a row of distances and parents is made: both, who is reached, and their parents.
 _MADE_BYTES = 41
+# Of a column while rows of levels or distances are put in order in this process: places, who has a
+# row, the row itself, ids; and of the call whatever its size.
+_ORDERED_BYTES, _CALL_BYTES = 96, 1 << 18
 # Of a column while distances are counted into bins: a copy of what is reached, and its bins.
 _COUNTED_BYTES = 42
 # Of one source of a task that reduces levels: what was counted, as Python has it, too.
@@ -173,6 +176,8 @@ def task_bytes(
     made = 0
     if device == CUDA and asked.parents and not in_memory:
         made = 2 * (specs[0].width or 0) * _MADE_BYTES * tasks
+    if device != CUDA and in_memory and not is_sent and asked.reduce is None:
+        made = (specs[0].width or 0) * _ORDERED_BYTES + _CALL_BYTES
     if asked.reduce == HISTOGRAM:
         made = (1 if in_memory else 2) * (specs[0].width or 0) * _COUNTED_BYTES * tasks
     return sources * source_bytes * tasks + made

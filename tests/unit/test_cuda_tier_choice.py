@@ -601,19 +601,21 @@ def test_limits_of_cuda_devices_are_not_for_the_cpu(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     said, out = "are for CUDA devices", ["--out", tmp_path / "out.zarr"]
-    for command in (["bfs", graph.path, *out], ["sssp", graph.path, *out], ["plan", graph.path]):
-        source = [] if command[0] == "plan" else ["--source", "1"]
-        done = call(monkeypatch, capsys, *command, *source, "--device", "cpu", option, "1GiB")
+    sources = tmp_path / "sources.txt"
+    sources.write_text("1\n2\n")
+    for command in (
+        ["bfs", graph.path, *out, "--source", "1"],
+        ["bfs", graph.path, *out, "--sources", sources],
+        ["sssp", graph.path, *out, "--source", "1"],
+        ["apsp", graph.path, *out],
+        ["plan", graph.path],
+    ):
+        done = call(monkeypatch, capsys, *command, "--device", "cpu", option, "1GiB")
         assert (done.code, said in done.err) == (2, True)
     given = {option[2:].replace("-", "_"): "1GiB"}
     for search_from in (og.bfs, og.sssp):
         with pytest.raises(UsageError, match=said):
             search_from(graph, 1, device="cpu", **given)
-    # With many sources they are for nothing, whatever the device.
-    sources = tmp_path / "sources.txt"
-    sources.write_text("1\n2\n")
-    done = call(monkeypatch, capsys, "bfs", graph.path, *out, "--sources", sources, option, "1GiB")
-    assert (done.code, "for one --source" in done.err) == (2, True)
     assert not (tmp_path / "out.zarr").exists()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ def test_a_task_that_waited_for_the_graph_is_not_begun(monkeypatch: pytest.Monke
     is_over = threading.Event()
     is_over.set()
     task: Any = pair_tasks.PairsTask("g", "1", pair_tasks.Asked(hops=True), 3, 1, ())
-    held: Any = nullcontext(None)
+    held: Any = nullcontext(SimpleNamespace(allocating=nullcontext))
     monkeypatch.setattr(pair_tasks.resident, "searcher", lambda *_, **__: held)
     with pytest.raises(CancelledError):
         heard_by(is_over, pair_tasks.solve)(task, np.arange(3))
