@@ -44,10 +44,11 @@ class SourceColumns:
         self._asked, self._own = asked, own_columns(sources, asked)
         self._sources, self._ids = sources, ids
         has_row = ids.internal_of[sources] >= 0
-        self._lonely = np.flatnonzero(~has_row) if is_whole else np.empty(0, np.int64)
-        self._row = np.where(has_row, np.cumsum(has_row) - 1, -1)
         if is_whole:
-            self._row = np.arange(len(sources))
+            self._lonely, self._row = np.flatnonzero(~has_row), np.arange(len(sources))
+        else:
+            self._lonely = np.empty(0, np.int64)
+            self._row = np.where(has_row, np.cumsum(has_row) - 1, -1)
         self._answer = answer
 
     @property

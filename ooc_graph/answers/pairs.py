@@ -290,7 +290,8 @@ def pairs_specs(
 ) -> tuple[ArraySpec, ...]:
     """How distances are stored, and parents where wanted: chunks of the same whole sources.
 
-    None has more sources than a batch, so that a run which is killed has lost no other.
+    None has more sources than search together where memory is ample, so that a run which is killed
+    has lost no other batch.
     """
     together = TOGETHER[asked.hops]
     distance = ArraySpec(LEVEL if asked.hops else DISTANCE, sources, dtype, width)

@@ -161,22 +161,22 @@ def task_bytes(
     """
     if asked.hops and asked.reduce is not None:
         return sources * (_TALLY_BYTES + _reduced_bytes(asked)) * place.threads
-    is_sent = in_memory and place.client is not None
+    stays_here = in_memory and place.client is None
     if device == CUDA:
-        is_there = in_memory and not is_sent and asked.reduce is None and not asked.parents
+        is_there = stays_here and asked.reduce is None and not asked.parents
         source_bytes = 0 if is_there else _source_bytes(graph, specs[0], asked)
     else:
         source_bytes = graph.rows * sum(spec.dtype.itemsize for spec in specs)
-    if is_sent and asked.reduce is None:
+    if in_memory and not stays_here and asked.reduce is None:
         source_bytes += sum(spec.item_bytes for spec in specs)
     if asked.reduce is not None:
         source_bytes += _reduced_bytes(asked)
-    tasks = 1 if in_memory and place.client is None else place.threads
+    tasks = 1 if stays_here else place.threads
     # As many threads write what is found of a task while it is searched, and one each task's rest.
     made = 0
     if device == CUDA and asked.parents and not in_memory:
         made = 2 * (specs[0].width or 0) * _MADE_BYTES * tasks
-    if device != CUDA and in_memory and not is_sent and asked.reduce is None:
+    if device != CUDA and stays_here and asked.reduce is None:
         made = (specs[0].width or 0) * _ORDERED_BYTES + _CALL_BYTES
     if asked.reduce == HISTOGRAM:
         made = (1 if in_memory else 2) * (specs[0].width or 0) * _COUNTED_BYTES * tasks
