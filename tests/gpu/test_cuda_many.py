@@ -280,7 +280,7 @@ def test_answers_where_no_memory_may_be_locked(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(cuda_many_host, "PART_BYTES", 1)
     sources, expected = right("skewed", "float32", MANY)
     search = CudaJohnson(*sides("skewed", "float32"), threads=3)
-    monkeypatch.setattr(cuda().cuda, "alloc_pinned_memory", refuse)
+    monkeypatch.setattr(cuda().cuda, "PinnedMemory", refuse)
     assert search.run(sources).tobytes() == expected.tobytes()
     assert len(refused) == 1
 

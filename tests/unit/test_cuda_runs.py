@@ -346,7 +346,7 @@ def test_a_build_that_is_refused_memory_begins_again_within_less(
         scarce.refuse(range(0))
         assert (build_there(source, out, limit=limit).run_bytes > 0) == gapped
         count = scarce.made
-        for refused in {*range(1, count, max(1, count // 40)), count}:
+        for refused in {*range(1, count, max(1, count // 20)), count}:
             scarce.refuse(range(refused, refused + 1))
             heard = Heard()
             there = build_there(source, out, limit=limit, progress=heard, overwrite=True)
