@@ -44,8 +44,9 @@ from ooc_graph.session import (
 )
 from ooc_graph.shards import load, tiers
 from tests.command_line import call
+from tests.said import Said
 from tests.test_pairs import _no_cluster
-from tests.test_pairs_stored import Said, no_room
+from tests.test_pairs_stored import no_room
 from tests.unit.test_tier_memory import Scarce
 
 SOME = (answers_pairs, pair_searches, pair_tasks, many_johnson, many_search)

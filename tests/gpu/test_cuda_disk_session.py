@@ -18,7 +18,7 @@ from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.session import cuda_disk, cuda_tiers, resident
 from tests.gpu.test_cuda_disk import refuse_pinning
-from tests.gpu.test_cuda_session import Said
+from tests.said import Said
 
 KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 

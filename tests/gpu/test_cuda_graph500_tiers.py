@@ -15,7 +15,7 @@ from ooc_graph.session import cuda_tiers, graph500_cuda, graph500_energy, reside
 from ooc_graph.session.graph500 import graph500
 from ooc_graph.session.graph500_run import Graph500Options
 from tests.gpu.test_cuda_disk import refuse_pinning
-from tests.gpu.test_cuda_session import Said
+from tests.said import Said
 
 KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 SCALE, SEARCHES = 16, 4

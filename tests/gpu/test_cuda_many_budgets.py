@@ -15,7 +15,7 @@ from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cuda_pool import WholePieces, allocating, pool_within
 from ooc_graph.session import cuda_tiers, resident
 from tests.gpu.test_cuda_many_singly import columns, skewed, used_bytes
-from tests.gpu.test_cuda_session import Said
+from tests.said import Said
 
 ROWS, EDGES = 200_000, 800_000
 

@@ -17,7 +17,7 @@ from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cuda_johnson import CudaJohnson
 from ooc_graph.session import cuda_tiers, pairs_ways, resident
 from ooc_graph.session.devices import CUDA
-from tests.gpu.test_cuda_session import Said
+from tests.said import Said
 
 EDGES = 40_000
 LARGE = 1 << 50

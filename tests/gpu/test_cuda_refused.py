@@ -17,7 +17,8 @@ import ooc_graph as og
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.session import cuda_disk, cuda_tiers, resident
 from tests.gpu.memory import Refusing
-from tests.gpu.test_cuda_session import Said, search
+from tests.gpu.test_cuda_session import search
+from tests.said import Said
 
 KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 BEGUN = "on the device", "pinned", "in the store"

@@ -27,7 +27,8 @@ from ooc_graph.session import resident
 from ooc_graph.shards import cuda_disk_sssp, device_sides, device_tiers, load, row_loader
 from ooc_graph.shards import tiers as shard_tiers
 from tests.gpu.test_cuda_refused import BEGUN, built, columns, has_begun, hub, wanted
-from tests.gpu.test_cuda_session import Said, search
+from tests.gpu.test_cuda_session import search
+from tests.said import Said
 from tests.unit.test_tier_memory import Scarce
 
 LEAST_PLACES = 5

@@ -19,6 +19,7 @@ from ooc_graph.kernels import cuda_modules
 from ooc_graph.session import cuda_disk, cuda_tiers, here, resident
 from ooc_graph.session.cluster import local_cluster, local_cuda_cluster
 from ooc_graph.types import NoProgress
+from tests.said import Said
 
 EDGES = 40_000
 GAP = 1 << 40
@@ -211,16 +212,6 @@ def test_the_estimate_of_device_memory_is_an_upper_bound(tmp_path: Path) -> None
             assert pool.used_bytes() <= resident.cuda_bytes(graph, kernel), (dtype, kernel)
         resident.release()
         assert pool.used_bytes() == 0
-
-
-class Said(NoProgress):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])

@@ -46,6 +46,7 @@ from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import NoProgress
 from tests.gpu.memory import Refusing, assert_refused_without_memory
+from tests.said import Said
 from tests.shared_data import need_shared
 from tests.test_faults_build import names_in
 from tests.unit.test_build_oracle import (
@@ -63,16 +64,6 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
 MIB = 1 << 20
 GRAPHS = [graph for graph in graphs() if graph["file"] not in REFUSED] or [None]
-
-
-class Heard(NoProgress):
-    """Keeps what is told."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 def build_there(
@@ -377,7 +368,7 @@ def test_the_device_gives_no_more_than_the_limit(
     source = random_source(1, vertices=20_000, edges=600_000, weight="float64", gapped=True)
     shared = cupy.get_default_memory_pool()
     shared.free_all_blocks()
-    before, heard = shared.total_bytes(), Heard()
+    before, heard = shared.total_bytes(), Said()
     out = tmp_path / "g.zarr"
     report = build_there(source, out, device_memory_bytes=8 * MIB, progress=heard)
     assert (report.run_bytes > 0) == runs
@@ -406,7 +397,7 @@ def test_whatever_a_plan_allows_is_given(
         source = random_source(1, vertices=50_000, edges=600_000, weight=weight)
     expected, most = None, set()
     for eighths in range(8 * 12, 8 * 80, 37):
-        heard = Heard()
+        heard = Said()
         report = build_there(
             source,
             tmp_path / "g.zarr",
@@ -443,7 +434,7 @@ class Watch:
 def test_the_device_itself_gives_no_more_than_the_limit(weighted: bool, tmp_path: Path) -> None:
     """Others may use it beside this test: then one of some builds is seen alone."""
     source, out, limit = Kronecker(20, weighted=weighted), tmp_path / "g.zarr", 512 * MIB
-    heard, taken = Heard(), []
+    heard, taken = Said(), []
     build_there(source, out, device_memory_bytes=limit)
     for _ in range(20):
         cupy.get_default_memory_pool().free_all_blocks()
@@ -467,7 +458,7 @@ def test_memory_that_is_refused_once_has_a_build_begin_again(tmp_path: Path) -> 
         count = allocator.made
         assert count > 20
         for refused in range(1, count + 1):
-            allocator.made, allocator.refused, heard = 0, refused, Heard()
+            allocator.made, allocator.refused, heard = 0, refused, Said()
             assert_same(build_there(source, out, overwrite=True, progress=heard), expected)
             (note,) = heard.notes
             assert "the device refused memory while the store was built" in note

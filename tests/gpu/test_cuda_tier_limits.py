@@ -15,8 +15,9 @@ import ooc_graph as og
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.session import cuda_disk, resident
 from tests.command_line import listing
-from tests.gpu.test_cuda_session import Said, search
+from tests.gpu.test_cuda_session import search
 from tests.gpu.test_cuda_tiers import LITTLE
+from tests.said import Said
 from tests.unit.test_tier_limits import dense, read_only, state
 
 KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])

@@ -13,8 +13,9 @@ import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.session import cuda_disk, cuda_tiers, resident
-from tests.gpu.test_cuda_session import Said, search
+from tests.gpu.test_cuda_session import search
 from tests.gpu.test_cuda_tiers import LITTLE
+from tests.said import Said
 
 
 @pytest.fixture(scope="module")

@@ -28,11 +28,12 @@ from ooc_graph.session.search_ranks import MakeRanks
 from ooc_graph.shards import cuda_plan
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
-from ooc_graph.types import AnyArray, NoProgress
+from ooc_graph.types import AnyArray
 from tests.gpu.graphs import flat, sparse, valued
 from tests.gpu.memory import refuse_each_allocation
 from tests.gpu.paired import PairedDevice
 from tests.gpu.ranked import RankedBfs, RankedSssp, distance_dtype, joined
+from tests.said import Said
 from tests.strategies import WEIGHTS, grid, skewed
 
 CPU = CpuDevice(2)
@@ -267,16 +268,6 @@ def test_too_little_device_memory(
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of device memory"):
         getattr(og, kernel)(graph, roots[0], device="cuda")
     assert columns(getattr(og, kernel)(graph, roots[0])) == expected
-
-
-class Said(NoProgress):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 @pytest.mark.usefixtures("wide")

@@ -17,8 +17,8 @@ from ooc_graph.session import cuda_tiers, loading, resident
 from ooc_graph.session.devices import AUTO, CUDA
 from ooc_graph.session.pairs_memory import locked_bytes
 from tests.command_line import call
+from tests.said import Said
 from tests.test_pairs import _no_cluster
-from tests.test_pairs_stored import Said
 from tests.unit.test_pairs_ways import (
     BATCHES,
     FIND,

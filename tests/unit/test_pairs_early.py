@@ -29,8 +29,9 @@ from ooc_graph.session import (
     place,
     resident,
 )
+from tests.said import Said
 from tests.test_pairs_recorded import Finished, recorded
-from tests.test_pairs_stored import Said, no_room
+from tests.test_pairs_stored import no_room
 from tests.unit import test_pairs_ways as ways
 
 hubs, signed, device = ways.hubs, ways.signed, ways.device

@@ -30,8 +30,8 @@ from ooc_graph.session.pairs_ways import PairsWay, ways_for
 from ooc_graph.session.place import Here
 from ooc_graph.session.source_tiers import ONE_BY_ONE
 from tests.command_line import call
+from tests.said import Said
 from tests.test_pairs import _no_cluster
-from tests.test_pairs_stored import Said
 
 GIB = 1 << 30
 BATCHES, RESIDENT, PINNED = "batches", "resident", "pinned"
