@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +16,18 @@ from ooc_graph.answers.result import TreeResult
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.session import cuda_disk, cuda_tiers, resident
+from tests.gpu import stores
+from tests.gpu.searching import hub, search
 from tests.gpu.test_cuda_disk import refuse_pinning
 from tests.said import Said
 
+pytestmark = pytest.mark.usefixtures("released")
 KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    path: Path = tmp_path_factory.mktemp("graphs") / "kronecker.zarr"
-    return og.build(og.Kronecker(15), path, rows="both", device="cpu")
-
-
-@pytest.fixture(autouse=True)
-def _released() -> Iterator[None]:
-    resident.release()
-    yield
-    resident.release()
-
-
-def hub(graph: og.Graph) -> int:
-    return int(graph.original_of()[0])
+    return stores.kronecker(tmp_path_factory, 15)
 
 
 def limits(graph: og.Graph, kernel: str, host_memory: str | int = 0) -> dict[str, Any]:
@@ -46,7 +36,7 @@ def limits(graph: og.Graph, kernel: str, host_memory: str | int = 0) -> dict[str
 
 
 def searched(graph: og.Graph, kernel: str, root: int, **options: Any) -> Any:
-    return {"bfs": og.bfs, "sssp": og.sssp}[kernel](graph, root, **options)
+    return search(kernel)(graph, root, **options)
 
 
 def same(graph: og.Graph, kernel: str, found: og.Result, root: int) -> None:

@@ -31,6 +31,7 @@ from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import graph, light_sides
 from tests.gpu.graphs import GRAPHS
 from tests.gpu.memory import assert_refused_without_memory, refuse_each_allocation
+from tests.gpu.searching import column_bytes as columns
 from tests.test_pairs import stopped_after
 
 TEAM = Team(4)
@@ -357,10 +358,6 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     )
     folder = tmp_path_factory.mktemp("stores") / f"{request.param}.zarr"
     return og.build(edges, folder, directed=True, device="cpu")
-
-
-def columns(result: Any) -> dict[str, bytes]:
-    return {name: np.asarray(result.read(name)).tobytes() for name in result.names}
 
 
 @pytest.fixture

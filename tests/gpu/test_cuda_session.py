@@ -17,8 +17,9 @@ import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.session import cuda_disk, cuda_tiers, here, resident
-from ooc_graph.session.cluster import local_cluster, local_cuda_cluster
+from ooc_graph.session.cluster import local_cuda_cluster
 from ooc_graph.types import NoProgress
+from tests.gpu.searching import columns, search
 from tests.said import Said
 
 EDGES = 40_000
@@ -68,25 +69,9 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Case:
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[Any]:
-    """Two workers that have a device in common."""
-    with local_cluster(2) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
 def cuda_workers() -> Iterator[Any]:
     with local_cuda_cluster() as client:
         yield client
-
-
-def columns(result: og.Result) -> dict[str, tuple[str, bytes]]:
-    found = {name: np.asarray(result.read(name)) for name in result.names}
-    return {name: (column.dtype.name, column.tobytes()) for name, column in found.items()}
-
-
-def search(kernel: str) -> Any:
-    return {"bfs": og.bfs, "sssp": og.sssp}[kernel]
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import ooc_graph as og
 from ooc_graph.session import cuda_disk, disk_notes, resident
-from tests.gpu.test_cuda_session import columns, search
+from tests.gpu import stores
+from tests.gpu.searching import columns, search
 from tests.said import Said
 from tests.slow_disk import of_reading, slow_down
 
-
-@pytest.fixture(autouse=True)
-def _released() -> Iterator[None]:
-    resident.release()
-    yield
-    resident.release()
+pytestmark = pytest.mark.usefixtures("released")
 
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    path = tmp_path_factory.mktemp("slow") / "g.zarr"
-    return og.build(og.Kronecker(15, edge_factor=64), path, rows="both", device="cpu")
+    return stores.kronecker(tmp_path_factory, 15, edge_factor=64)
 
 
 @pytest.mark.parametrize("seconds", [1.0, 1e-6])

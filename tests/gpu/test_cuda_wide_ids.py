@@ -5,7 +5,7 @@ Ids that need them are in `test_cuda_far_ids`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from ooc_graph.kernels.cuda_device import CudaDevice
 from ooc_graph.kernels.interface import BfsTree, SsspTree
 from ooc_graph.layout import names
 from ooc_graph.session import here, rank_memory, resident
-from ooc_graph.session.cluster import local_cluster
 from ooc_graph.session.search_ranks import MakeRanks
 from ooc_graph.shards import cuda_plan
 from ooc_graph.traverse.bfs import bfs
@@ -33,6 +32,7 @@ from tests.gpu.graphs import flat, sparse, valued
 from tests.gpu.memory import refuse_each_allocation
 from tests.gpu.paired import PairedDevice
 from tests.gpu.ranked import RankedBfs, RankedSssp, distance_dtype, joined
+from tests.gpu.searching import columns
 from tests.said import Said
 from tests.strategies import WEIGHTS, grid, skewed
 
@@ -126,12 +126,6 @@ class MakeWide:
         return {s: sssp(device.sssp_rank(parts[s]), self.root, shared) for s in mine}, shared
 
 
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Client]:
-    with local_cluster(2) as client:
-        yield client
-
-
 @pytest.mark.parametrize("mixed", [False, True], ids=["cuda", "cuda and cpu"])
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_ranks_of_two_workers(kernel: str, mixed: bool, workers: Client) -> None:
@@ -185,11 +179,6 @@ def stores(folder: Path, dtype: str, *, directed: bool) -> tuple[og.Graph, og.Gr
     spec = wide_one.stored.spec("shards/00000/out/light/neighbors")
     assert spec.dtype == np.uint64
     return narrow, wide_one, [int(edges[0][0]), int(edges[1][-1])]
-
-
-def columns(result: og.Result) -> dict[str, tuple[str, bytes]]:
-    found = {name: np.asarray(result.read(name)) for name in result.names}
-    return {name: (column.dtype.name, column.tobytes()) for name, column in found.items()}
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
