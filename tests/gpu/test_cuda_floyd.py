@@ -13,7 +13,7 @@ from ooc_graph.kernels import cuda_floyd
 from ooc_graph.kernels.cuda_johnson import CudaJohnson
 from ooc_graph.kernels.many_johnson import CpuJohnson
 from ooc_graph.types import AnyArray, Rows
-from tests.gpu.test_cuda_many import TEAM, negative_sides, sides
+from tests.gpu.many import TEAM, negative_sides, sides
 from tests.said import Said
 from tests.strategies import Arcs, metric
 
