@@ -1,4 +1,4 @@
-"""The command and the Python API on a CUDA device: the same bytes as on the CPU, on every way."""
+"""The Python API on a CUDA device: the same bytes as on the CPU, on every way."""
 
 from __future__ import annotations
 
