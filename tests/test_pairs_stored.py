@@ -25,7 +25,7 @@ from tests.command_line import call
 from tests.memory_limits import held_within_least, least_limit
 from tests.own_process import in_own_process
 from tests.said import Said
-from tests.test_pairs import _no_cluster, arrays, stopped_after
+from tests.small_pairs import _no_cluster, arrays, stopped_after
 
 LARGE = 1 << 62
 

@@ -13,7 +13,7 @@ import ooc_graph as og
 from ooc_graph.layout import metadata
 from ooc_graph.session import here, resident
 from tests.gpu.searching import column_bytes as columns
-from tests.test_pairs import stopped_after
+from tests.small_pairs import stopped_after
 
 EDGES = 30_000
 

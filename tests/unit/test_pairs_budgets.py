@@ -18,7 +18,7 @@ from ooc_graph.session.devices import AUTO, CUDA
 from ooc_graph.session.pairs_memory import locked_bytes
 from tests.command_line import call
 from tests.said import Said
-from tests.test_pairs import _no_cluster
+from tests.small_pairs import _no_cluster
 from tests.unit.test_pairs_ways import (
     BATCHES,
     FIND,

@@ -31,7 +31,7 @@ from ooc_graph.session.place import Here
 from ooc_graph.session.source_tiers import ONE_BY_ONE
 from tests.command_line import call
 from tests.said import Said
-from tests.test_pairs import _no_cluster
+from tests.small_pairs import _no_cluster
 
 GIB = 1 << 30
 BATCHES, RESIDENT, PINNED = "batches", "resident", "pinned"
