@@ -17,9 +17,7 @@ from ooc_graph.session import cuda_tiers, loading, resident
 from ooc_graph.session.devices import AUTO, CUDA
 from ooc_graph.session.pairs_memory import locked_bytes
 from tests.command_line import call
-from tests.test_pairs import _no_cluster
-from tests.test_pairs_stored import Said
-from tests.unit.test_pairs_ways import (
+from tests.made_up_device import (
     BATCHES,
     FIND,
     PINNED,
@@ -29,6 +27,8 @@ from tests.unit.test_pairs_ways import (
     columns,
     put_in_place,
 )
+from tests.said import Said
+from tests.small_pairs import _no_cluster
 
 LINE = "are for CUDA devices: use --device cuda, or --memory-limit for the CPU"
 
