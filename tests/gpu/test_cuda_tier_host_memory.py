@@ -1,4 +1,4 @@
-"""Host memory of searches with rows in pinned memory, or on the device: measured, and as planned."""
+"""Host memory of searches with rows pinned, or on the device: measured, and as planned."""
 
 from __future__ import annotations
 
