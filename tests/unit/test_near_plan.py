@@ -39,7 +39,9 @@ from ooc_graph.session.place import PlannedCuda
 from ooc_graph.session.ways import SearchTask
 from ooc_graph.types import Rows
 from tests.command_line import call
+from tests.test_pairs_stored import Said
 from tests.unit.test_cuda_sources import SUMS
+from tests.unit.test_pairs_ways import PINNED, put_in_place
 
 HOST = 1 << 40
 WEIGHTS = [str(dtype) for dtype in IN_PLACE]
@@ -339,6 +341,21 @@ def test_a_search_is_made_by_its_plan(graph: og.Graph, monkeypatch: pytest.Monke
     with pytest.raises(MemoryBudgetError, match="refused"):
         cuda_tiers.search_within(graph, "sssp", 2 * least, *given_)
     assert len(made) == 2
+
+
+def test_many_sources_are_searched_so_one_by_one(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, said = put_in_place(monkeypatch), Said()
+    resident.release()
+    sources, least = graph.original_ids()[::999], cuda_tiers.least_device_bytes(graph, "sssp")
+    right = og.johnson(graph, sources, device="cpu")
+    found = og.johnson(graph, sources, device="cuda", device_memory=least, progress=said)
+    assert found.distance.tobytes() == right.distance.tobytes()
+    assert device.used == [PINNED]
+    assert "one by one on the CUDA device: sssp had " in said.notes[-1]
+    assert "(of each row none)" in said.notes[-1]
+    resident.release()
 
 
 def test_hubs_with_float32_still_pull(tmp_path: Path) -> None:
