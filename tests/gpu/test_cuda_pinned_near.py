@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,8 +25,8 @@ from tests.gpu import comparison
 from tests.gpu.comparison import CPU, graph, same_sssp
 from tests.gpu.graphs import GRAPHS, WEIGHTS, roots
 from tests.gpu.memory import refuse_each_allocation
-from tests.gpu.test_cuda_session import Said
 from tests.gpu.test_cuda_tiers import LITTLE, facts_of, light_sides
+from tests.said import Said
 from tests.strategies import Arcs, arcs_of, grid
 
 NAMES = ["kronecker 4", "kronecker 14", "skewed, directed", "dense, directed", "sparse, directed"]
@@ -36,11 +35,7 @@ NAMES += ["plateaus", "plateaus, directed", "absorbed weights", "grid of plateau
 SOME = ["kronecker 14", "skewed, directed", "plateaus", "grid"]
 
 
-@pytest.fixture(autouse=True)
-def _released() -> Iterator[None]:
-    resident.release()
-    yield
-    resident.release()
+pytestmark = pytest.mark.usefixtures("released")
 
 
 def compare(shard: Shard, from_: list[int]) -> CudaTierNearSearch:
