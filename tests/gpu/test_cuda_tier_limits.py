@@ -83,8 +83,8 @@ def test_nothing_is_written_to_the_graph(
     assert written(outs[1]) == written(outs[0])
 
 
-# No row is much longer than another here, so pulling does not pay, and SSSP that has its rows pinned
-# has no arcs on the device.
+# No row is much longer than another here: pulling does not pay. SSSP whose rows are pinned has no
+# arcs on the device.
 @pytest.mark.parametrize(
     ("kernel", "host", "tier", "pins"),
     [
