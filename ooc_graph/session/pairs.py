@@ -28,7 +28,7 @@ from ooc_graph.session.pairs_held import Held
 from ooc_graph.session.pairs_in_turn import carry_out_in_turn
 from ooc_graph.session.pairs_plan import Plan, plan_of, require_answer, smaller_plan
 from ooc_graph.session.pairs_refused import reckoned, with_less
-from ooc_graph.session.pairs_singly import plan_singly
+from ooc_graph.session.pairs_singly import plan_singly, smaller_singly
 from ooc_graph.session.pairs_ways import PairsWay, ways_for
 from ooc_graph.session.pairs_written import Writing
 from ooc_graph.session.place import Place
@@ -154,7 +154,8 @@ class _Search:
     def _plan(self, way: PairsWay, *, in_memory: bool) -> Plan:
         given = self._graph, self._specs, self._asked, self._place
         if way.is_one_by_one:
-            plan = partial(plan_singly, *given, way.budget_bytes, in_memory=in_memory)
+            within = way.budget_bytes, way.host_bytes
+            plan = partial(plan_singly, *given, *within, in_memory=in_memory)
         else:
             plan = partial(plan_of, *given, way.device, in_memory=in_memory)
         return reckoned(self._what, plan, self._place)
@@ -163,13 +164,15 @@ class _Search:
         self, way: PairsWay, plan: Plan, run: Callable[[Plan], Found], *, in_memory: bool
     ) -> Found:
         """Carry out what a plan says, or one that holds less if host memory is refused."""
-        if way.is_one_by_one:
+        if way.is_one_by_one and way.host_bytes is None:
             # There is none that holds less.
             return run(plan)
-        given = self._graph, self._specs, self._asked, self._place, way.device
+        given = self._graph, self._specs, self._asked, self._place
 
         def smaller(refused: Plan) -> Plan | None:
-            return smaller_plan(*given, refused, in_memory=in_memory)
+            if way.is_one_by_one:
+                return smaller_singly(*given, refused, in_memory=in_memory)
+            return smaller_plan(*given, way.device, refused, in_memory=in_memory)
 
         return with_less(self._what, plan, smaller, run, self._place, self._progress)
 
@@ -185,6 +188,7 @@ class _Search:
             budget_bytes=budget_bytes,
             method=plan.method,
             closing=plan.closing,
+            host_bytes=plan.host_bytes,
         )
 
     def _prepared(self, plan: Plan, way: PairsWay) -> PairsTask:
@@ -208,7 +212,7 @@ class _Search:
         if task.budget_bytes and task.device == CPU:
             self._progress.note(note_after(task.asked.kernel, moved))
             return
-        if how := self._place.call(how_found, task):
+        if how := self._place.call(how_found, task, moved):
             self._progress.note(how)
 
 

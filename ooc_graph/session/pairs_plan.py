@@ -56,13 +56,15 @@ class Plan:
     budget_bytes
         Memory for rows and single searches where arcs stay in the store; 0 where all are brought
         into memory.
-        On a CUDA device its memory, where rows are in pinned host memory.
+        On a CUDA device its memory, where rows are in pinned host memory or in the store.
     method
         How searches go on then, see `ooc_graph.session.source_tiers.methods_of`.
     closing
         Sources of one process, if it may keep a matrix of all pairs as well; else 0.
     needed_bytes
         Memory of one process, with all that it may keep.
+    host_bytes
+        Host memory for a search on a CUDA device whose arcs stay in the store; else None.
     """
 
     lanes: int
@@ -71,6 +73,7 @@ class Plan:
     method: str = ROWS
     closing: int = 0
     needed_bytes: int = 0
+    host_bytes: int | None = None
 
 
 def require_answer(specs: Sequence[ArraySpec], asked: Asked, place: Place) -> None:
