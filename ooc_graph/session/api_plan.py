@@ -57,6 +57,7 @@ def plan(
     if device not in (CPU, CUDA):
         raise UsageError(f"device {device!r}: choose {CPU} or {CUDA}")
     opened = graph if isinstance(graph, Graph) else Graph.open(graph)
-    limit_bytes = parse_bytes(memory_limit) or default_limit_bytes()
+    given_bytes = parse_bytes(memory_limit)
+    limit_bytes = default_limit_bytes() if given_bytes is None else given_bytes
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
     return describe_plan(opened, kernel, limit_bytes, device, limits)
