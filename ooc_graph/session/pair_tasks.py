@@ -67,6 +67,8 @@ class PairsTask:
         ``rows``, in batches, or one by one.
     closing
         Sources of one process, if it may keep a matrix of all pairs as well; else 0.
+    stretch
+        Sources whose distances to all vertices are held at a time; 0: those of all of a task's.
     """
 
     path: str
@@ -81,6 +83,7 @@ class PairsTask:
     budget_bytes: int = 0
     method: str = ROWS
     closing: int = 0
+    stretch: int = 0
 
     @property
     def spec(self) -> ArraySpec:
@@ -257,13 +260,13 @@ def _search(
         with searcher as held, held.allocating():
             # It may have been waited for long.
             leave_if_given_up()
+            given = held.ids, places, recording, room[0] if room else None
             if task.is_one_by_one_on_device:
-                return batch_by_batch(task, held.search, held.ids, places, recording), Moved()
+                return batch_by_batch(task, held.search, *given), Moved()
             before = held.moved
             if before is None:
-                first = room[0] if room else None
-                return in_memory(task, held.search, held.ids, places, recording, first), Moved()
-            rows = batch_by_batch(task, held.search.search, held.ids, places, recording)
+                return in_memory(task, held.search, *given), Moved()
+            rows = batch_by_batch(task, held.search.search, *given)
             after = held.moved
             assert after is not None
             return rows, after.since(before)

@@ -185,6 +185,7 @@ class _Search:
             budget_bytes=budget_bytes,
             method=plan.method,
             closing=plan.closing,
+            stretch=plan.stretch,
         )
 
     def _prepared(self, plan: Plan, way: PairsWay) -> PairsTask:

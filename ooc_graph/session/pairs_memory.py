@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.pairs import Asked, is_narrow
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels import floyd_warshall
 from ooc_graph.kernels.cuda_many import part_dtype
@@ -144,6 +144,23 @@ def _kept_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
     return rows + copies + graph.arcs * _PAIRED_BYTES + ids
 
 
+def stretch_of(spec: ArraySpec, asked: Asked, wanted: int, chunks: int) -> int:
+    """Sources of a task whose distances to all vertices are held at a time; 0: all of them.
+
+    Parameters
+    ----------
+    spec
+        Of the distances.
+    wanted
+        Sources that are searched from at a time at least.
+    chunks
+        Chunks of a task.
+    """
+    sources = min(chunks * spec.chunk, spec.length)
+    stretches = sources // wanted if is_narrow(asked) else 1
+    return -(-sources // stretches) if stretches > 1 else 0
+
+
 def task_bytes(
     graph: Graph,
     specs: Sequence[ArraySpec],
@@ -152,12 +169,20 @@ def task_bytes(
     place: Place,
     device: str,
     in_memory: bool,
+    stretch: int = 0,
 ) -> int:
     """Memory of the answers of the tasks that a process has at once.
 
     One task searches at a time; meanwhile those of the other threads still write what they found,
     or have it sent. Answers that stay in this process go where they belong row by row, or, as a
     CUDA device gives them, at once.
+
+    Parameters
+    ----------
+    sources
+        Of a task.
+    stretch
+        As of `stretch_of`.
     """
     if asked.hops and asked.reduce is not None:
         return sources * (_TALLY_BYTES + _reduced_bytes(asked)) * place.threads
@@ -180,6 +205,9 @@ def task_bytes(
         made = (specs[0].width or 0) * _ORDERED_BYTES + _CALL_BYTES
     if asked.reduce == HISTOGRAM:
         made = (1 if in_memory else 2) * (specs[0].width or 0) * _COUNTED_BYTES * tasks
+    if stretch:
+        # Other tasks have what they are asked for alone.
+        return stretch * source_bytes + sources * specs[0].item_bytes * tasks + made
     return sources * source_bytes * tasks + made
 
 

@@ -20,6 +20,7 @@ from ooc_graph.session.pairs_memory import (
     beside_bytes,
     held_bytes,
     process_bytes,
+    stretch_of,
     task_bytes,
 )
 from ooc_graph.session.pairs_stored import in_turn, sizes
@@ -63,6 +64,9 @@ class Plan:
         Sources of one process, if it may keep a matrix of all pairs as well; else 0.
     needed_bytes
         Memory of one process, with all that it may keep.
+    stretch
+        Sources of a task whose distances to all vertices are held at a time, where few targets are
+        asked for; 0: all of them.
     """
 
     lanes: int
@@ -71,6 +75,7 @@ class Plan:
     method: str = ROWS
     closing: int = 0
     needed_bytes: int = 0
+    stretch: int = 0
 
 
 def require_answer(specs: Sequence[ArraySpec], asked: Asked, place: Place) -> None:
@@ -192,9 +197,10 @@ def _within(
             spare = limit_bytes - beside - held
             needed = beside + held + least_within(graph, asked.kernel, method)
             if needed <= limit_bytes:
-                used = plan_within(graph, asked.kernel, method, spare).bytes
-                plan = Plan(lanes, chunks, spare, method, needed_bytes=beside + held + used)
-                return plan, plan.needed_bytes
+                needed = beside + held + plan_within(graph, asked.kernel, method, spare).bytes
+                stretch = stretch_of(specs[0], asked, lanes, chunks)
+                how = {"needed_bytes": needed, "stretch": stretch}
+                return Plan(lanes, chunks, spare, method, **how), needed
             least = min(least, needed)
     return None, least
 
@@ -215,10 +221,12 @@ def _in_memory_within(
         length = specs[0].chunk
         chunks = -(-wanted // length)
         sources = min(chunks * length, specs[0].length)
+        # A CUDA device gives what is asked for alone.
+        stretch = stretch_of(specs[0], asked, wanted, chunks) if device == CPU else 0
         needed = beside + process_bytes(graph, specs, asked, place, device, lanes)
-        needed += task_bytes(graph, specs, asked, sources, place, device, in_memory)
+        needed += task_bytes(graph, specs, asked, sources, place, device, in_memory, stretch)
         if needed <= limit_bytes:
-            plan = Plan(lanes, chunks, needed_bytes=needed)
+            plan = Plan(lanes, chunks, needed_bytes=needed, stretch=stretch)
             plan = _with_closing(plan, graph, specs[0], asked, place, device, limit_bytes)
             return plan, plan.needed_bytes
         least = min(least, needed)

@@ -9,7 +9,7 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.session import cuda_tiers, resident
 from ooc_graph.session.devices import CUDA
-from ooc_graph.session.pairs_memory import ID_BYTES, beside_bytes, shifted_bytes
+from ooc_graph.session.pairs_memory import ID_BYTES, beside_bytes, shifted_bytes, stretch_of
 from ooc_graph.session.pairs_plan import Plan
 from ooc_graph.session.pairs_stored import way_of
 from ooc_graph.session.place import Place
@@ -49,7 +49,8 @@ def plan_singly(
     way = way_of(ONE_BY_ONE, 1, graph, specs, asked, place, in_memory=in_memory)
     _, lanes, chunks, task_bytes = way
     needed = _beside(graph, specs, asked, place, task_bytes, in_memory)
-    plan = Plan(lanes, chunks, budget_bytes, ONE_BY_ONE, needed_bytes=needed)
+    stretch = stretch_of(specs[0], asked, lanes, chunks)
+    plan = Plan(lanes, chunks, budget_bytes, ONE_BY_ONE, needed_bytes=needed, stretch=stretch)
     if budget_bytes:
         # `pinned_budget` has seen to it.
         return plan

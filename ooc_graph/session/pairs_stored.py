@@ -10,6 +10,7 @@ from ooc_graph.kernels.many_search import LANES
 from ooc_graph.kernels.tier_johnson import lane_bytes
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import id_dtype
+from ooc_graph.session.pairs_memory import stretch_of
 from ooc_graph.session.place import Place
 from ooc_graph.session.source_tiers import BATCHES, ONE_BY_ONE, methods_of, takes_one_by_one
 from ooc_graph.shards.load import Graph
@@ -64,7 +65,8 @@ def way_of(
         ids = id_dtype(graph.rows).itemsize if asked.parents else 0
         state = graph.rows * lane_bytes(specs[0].dtype, lanes, ids)
     is_sent = in_memory and place.client is not None
-    answers = _task_bytes(graph, specs, asked, sources, lanes, in_memory, is_sent=is_sent)
+    stretch = stretch_of(specs[0], asked, lanes, chunks)
+    answers = _task_bytes(graph, specs, asked, sources, lanes, in_memory, stretch, is_sent=is_sent)
     tasks = 1 if in_memory and not is_sent else place.threads
     return method, lanes, chunks, state + tasks * answers
 
@@ -99,6 +101,7 @@ def _task_bytes(
     sources: int,
     lanes: int,
     in_memory: bool,
+    stretch: int,
     *,
     is_sent: bool,
 ) -> int:
@@ -116,4 +119,6 @@ def _task_bytes(
         columns += writing * width * _PARENTS_BYTES
     # Sent to who asks; in the same process rows go where they belong.
     block = sum(spec.item_bytes for spec in specs) if is_sent else 0
+    if stretch:
+        return stretch * row + sources * specs[0].item_bytes + columns
     return sources * (row + block) + columns
