@@ -32,7 +32,7 @@ from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 TOGETHER = {False: 64, True: 256}
 """Sources of a unit, by whether hops are counted: as many as search together."""
 FEW_BYTES = 1 << 16
-"""Where a chunk of so many has fewer, and there would be many chunks, it has several times as many."""
+"""A chunk with fewer has several times as many sources, where there would be many chunks."""
 MANY_CHUNKS = 256
 """There are at least so many nevertheless: what is lost of one is that share of a run at most."""
 

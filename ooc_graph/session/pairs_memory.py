@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ooc_graph.answers.pairs import Asked, is_narrow
+from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels import floyd_warshall
 from ooc_graph.kernels.cuda_many import part_dtype
@@ -58,8 +58,15 @@ def beside_bytes(specs: Sequence[ArraySpec], asked: Asked, place: Place, *, in_m
     if in_memory:
         return answer_bytes(specs, asked)
     # Numbers become columns of the store when all are found.
+    return 0 if asked.reduce is None else stored_bytes(specs, asked)
+
+
+def stored_bytes(specs: Sequence[ArraySpec], asked: Asked) -> int:
+    """Bytes of what is written, without ids; of numbers at most."""
+    if asked.reduce is None:
+        return specs[0].length * sum(spec.item_bytes for spec in specs)
     counts = asked.bins.count if asked.reduce == HISTOGRAM else 1
-    return 0 if asked.reduce is None else specs[0].length * _COUNT_BYTES * (1 + counts)
+    return specs[0].length * _COUNT_BYTES * (1 + counts)
 
 
 def held_bytes(
@@ -80,14 +87,39 @@ def process_bytes(
     graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, device: str, lanes: int
 ) -> int:
     """Memory of a process beside the answers."""
+    return sum(process_parts(graph, specs, asked, place, device, lanes).values())
+
+
+def process_parts(
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, device: str, lanes: int
+) -> dict[str, int]:
+    """As `process_bytes`, by purpose."""
     if device == CUDA:
-        # Rows stay in host memory, too: parents are found there.
-        rows, size = graph.resident_bytes(LIGHT), specs[0].dtype.itemsize
-        shifted = shifted_bytes(graph, size)
-        scratch = graph.rows * place.threads * _SCRATCH_BYTES if asked.parents else 0
-        # Page-locked: pieces of the answers on their way.
-        return rows + shifted + graph.vertices * ID_BYTES + STAGED_BYTES + scratch
-    return _needed_bytes(graph, specs, asked, lanes, place.threads)
+        return {
+            # They stay in host memory, too: parents are found there.
+            "rows": graph.resident_bytes(LIGHT),
+            "other weights": shifted_bytes(graph, specs[0].dtype.itemsize),
+            "id tables": graph.vertices * ID_BYTES,
+            # Page-locked.
+            "answers on their way": STAGED_BYTES,
+            "parents": graph.rows * place.threads * _SCRATCH_BYTES if asked.parents else 0,
+        }
+    parts = _kept_parts(graph, specs, asked)
+    if not asked.hops:
+        arcs = graph.arcs
+        while_sorted = arcs * _SORTED_BYTES if graph.has_negative_weights else 0
+        while_pruned = arcs * _PRUNED_ARC_BYTES + 2 * graph.rows * _PRUNED_VERTEX_BYTES
+        parts["preparing rows"] = max(while_sorted, while_pruned)
+    return parts | {"batches": place.threads * batch_bytes(graph, specs, asked, lanes)}
+
+
+def batch_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked, lanes: int) -> int:
+    """Memory of a thread of the CPU for its batches, or searches one by one, in memory."""
+    if asked.hops:
+        return graph.rows * _BFS_BYTES
+    size = specs[0].dtype.itemsize
+    lane_bytes = -(-lanes * size // _LANE_BYTES) * _LANE_BYTES
+    return graph.rows * (lane_bytes + _STATE_BYTES + _SINGLE_BYTES)
 
 
 def shifted_bytes(graph: Graph, size: int) -> int:
@@ -117,48 +149,22 @@ def locked_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
     return 1 << (max(bytes_, _PINNED_BYTES) - 1).bit_length() if bytes_ else 0
 
 
-def _needed_bytes(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, lanes: int, threads: int
-) -> int:
-    """Memory of a process whatever is asked for: rows, their copies, and what threads hold."""
-    kept = _kept_bytes(graph, specs, asked)
-    if asked.hops:
-        return kept + graph.rows * threads * _BFS_BYTES
-    size, arcs = specs[0].dtype.itemsize, graph.arcs
-    while_sorted = arcs * _SORTED_BYTES if graph.has_negative_weights else 0
-    while_pruned = arcs * _PRUNED_ARC_BYTES + 2 * graph.rows * _PRUNED_VERTEX_BYTES
-    lane_bytes = -(-lanes * size // _LANE_BYTES) * _LANE_BYTES
-    state = graph.rows * threads * (lane_bytes + _STATE_BYTES + _SINGLE_BYTES)
-    return kept + max(while_sorted, while_pruned) + state
-
-
 def _kept_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
-    """Memory of what a process keeps from task to task, at most: rows, their copies, ids."""
+    """Memory of what a process keeps from task to task, at most."""
+    return sum(_kept_parts(graph, specs, asked).values())
+
+
+def _kept_parts(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> dict[str, int]:
+    """As `_kept_bytes`, by purpose: rows, their copies, ids."""
     ids = graph.vertices * ID_BYTES
     if asked.hops:
-        return graph.resident_bytes(HUB) + ids
+        return {"rows": graph.resident_bytes(HUB), "id tables": ids}
     # Arcs that somebody needs are copied; so are reweighted ones, in the distances' type.
     rows = copies = graph.resident_bytes(LIGHT)
     if graph.has_negative_weights:
         copies = 2 * (rows + graph.arcs * specs[0].dtype.itemsize)
-    return rows + copies + graph.arcs * _PAIRED_BYTES + ids
-
-
-def stretch_of(spec: ArraySpec, asked: Asked, wanted: int, chunks: int) -> int:
-    """Sources of a task whose distances to all vertices are held at a time; 0: all of them.
-
-    Parameters
-    ----------
-    spec
-        Of the distances.
-    wanted
-        Sources that are searched from at a time at least.
-    chunks
-        Chunks of a task.
-    """
-    sources = min(chunks * spec.chunk, spec.length)
-    stretches = sources // wanted if is_narrow(asked) else 1
-    return -(-sources // stretches) if stretches > 1 else 0
+    copies += graph.arcs * _PAIRED_BYTES
+    return {"rows": rows, "rows in other forms": copies, "id tables": ids}
 
 
 def task_bytes(
@@ -182,7 +188,7 @@ def task_bytes(
     sources
         Of a task.
     stretch
-        As of `stretch_of`.
+        As of `ooc_graph.session.pairs_stored.stretch_of`.
     """
     if asked.hops and asked.reduce is not None:
         return sources * (_TALLY_BYTES + _reduced_bytes(asked)) * place.threads

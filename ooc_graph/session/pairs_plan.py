@@ -20,10 +20,9 @@ from ooc_graph.session.pairs_memory import (
     beside_bytes,
     held_bytes,
     process_bytes,
-    stretch_of,
     task_bytes,
 )
-from ooc_graph.session.pairs_stored import in_turn, sizes
+from ooc_graph.session.pairs_stored import in_turn, sizes, stretch_of
 from ooc_graph.session.place import Place
 from ooc_graph.session.source_tiers import least_within, may_stay, plan_within
 from ooc_graph.shards.load import Graph
@@ -171,6 +170,20 @@ def smaller_plan(
     if plan is None and least < before:
         plan, _ = _within(*given, least, in_memory=in_memory)
     return plan
+
+
+def least_of(
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    place: Place,
+    device: str,
+    *,
+    in_memory: bool,
+) -> int:
+    """Least memory of one process that would do; as `plan_of`."""
+    _, least = _within(graph, specs, asked, place, device, 0, in_memory=in_memory)
+    return least
 
 
 def _within(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.session import cuda_tiers, resident
 from ooc_graph.session.devices import CUDA
-from ooc_graph.session.pairs_memory import ID_BYTES, beside_bytes, shifted_bytes, stretch_of
+from ooc_graph.session.pairs_memory import ID_BYTES, beside_bytes, shifted_bytes
 from ooc_graph.session.pairs_plan import Plan
-from ooc_graph.session.pairs_stored import way_of
+from ooc_graph.session.pairs_stored import stretch_of, way_of
 from ooc_graph.session.place import Place
 from ooc_graph.session.source_tiers import ONE_BY_ONE, is_shifted, single_of
 from ooc_graph.shards.load import Graph
@@ -62,7 +63,7 @@ def plan_singly(
             f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker may "
             f"use {place.least_limit_bytes:,}; raise --memory-limit or add memory to the workers"
         )
-    return plan
+    return replace(plan, needed_bytes=needed)
 
 
 def pinned_budget(
