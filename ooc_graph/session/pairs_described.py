@@ -105,7 +105,7 @@ class _Description:
         spec, plan = self.specs[0], self.plan
         return {
             "method": method,
-            "may change to": others,
+            "may change to": others or None,
             "sources": spec.length,
             "sources of a batch": plan.lanes if method == BATCHES else 1,
             "sources of a task": min(plan.chunks * spec.chunk, spec.length),

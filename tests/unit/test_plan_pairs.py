@@ -73,6 +73,7 @@ def parts(table: dict[str, Any]) -> dict[str, int]:
 def require_kept_to(table: dict[str, Any], told: Told, out: Path) -> None:
     """What a table says, the run did."""
     (plan,), (task,) = told.plans, told.tasks
+    assert table["may change to"] is None or table["tier"] == "memory"
     (spec, *_) = [one for one in Stored.open(out).arrays() if one.width is not None]
     assert table["bytes: in all"] == plan.needed_bytes
     assert table["sources of a chunk"] == spec.chunk == task.spec.chunk
