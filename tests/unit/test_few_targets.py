@@ -14,8 +14,16 @@ import ooc_graph as og
 from ooc_graph.answers import pairs as answers
 from ooc_graph.answers.pairs import Asked, pairs_specs
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import pair_searches, pairs_plan, pairs_stored, resident
+from ooc_graph.session import (
+    pair_searches,
+    pair_tasks,
+    pairs,
+    pairs_plan,
+    pairs_stored,
+    resident,
+)
 from ooc_graph.session.devices import CPU
+from ooc_graph.session.pair_tasks import PairsTask
 from ooc_graph.session.place import Here
 from tests.test_pairs import stopped_after
 from tests.test_pairs_stored import edges, no_room
@@ -123,6 +131,27 @@ def test_answers_are_columns_of_those_to_all(
         right = wide.read(found.measure)[:, columns].tobytes()
         assert found.read(found.measure).tobytes() == right
         assert held.read(found.measure).tobytes() == right
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("find", FIND)
+def test_a_task_without_room_sends_the_columns(
+    store: og.Graph, find: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a worker does whose answers stay in the memory of who asks."""
+    tasks, prepare = list[PairsTask](), pairs.prepare
+
+    def prepared(task: PairsTask) -> None:
+        tasks.append(task)
+        prepare(task)
+
+    monkeypatch.setattr(pairs, "prepare", prepared)
+    found = find(store, store.original_ids()[:SOURCES], targets=TARGETS, device="cpu")
+    (task,) = tasks
+    assert 0 < task.stretch < task.spec.chunk
+    done = pair_tasks.solve(task, np.arange(SOURCES))
+    (block,) = done.found
+    assert block.tobytes() == found.read(found.measure).tobytes()
 
 
 @pytest.mark.usefixtures("_small")
