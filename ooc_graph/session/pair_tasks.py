@@ -70,6 +70,8 @@ class PairsTask:
         Sources of one process, if it may keep a matrix of all pairs as well; else 0.
     host_bytes
         Host memory for searches on a CUDA device whose arcs stay in the store; else None.
+    stretch
+        Sources whose distances to all vertices are held at a time; 0: those of all of a task's.
     """
 
     path: str
@@ -85,6 +87,7 @@ class PairsTask:
     method: str = ROWS
     closing: int = 0
     host_bytes: int | None = None
+    stretch: int = 0
 
     @property
     def spec(self) -> ArraySpec:
@@ -274,13 +277,13 @@ def _search(
         with searcher as held, held.allocating():
             # It may have been waited for long.
             leave_if_given_up()
+            given = held.ids, places, recording, room[0] if room else None
             before = held.moved
             if before is None:
                 if task.is_one_by_one_on_device:
-                    return batch_by_batch(task, held.search, held.ids, places, recording), Moved()
-                first = room[0] if room else None
-                return in_memory(task, held.search, held.ids, places, recording, first), Moved()
-            rows = batch_by_batch(task, held.search.search, held.ids, places, recording)
+                    return batch_by_batch(task, held.search, *given), Moved()
+                return in_memory(task, held.search, *given), Moved()
+            rows = batch_by_batch(task, held.search.search, *given)
             after = held.moved
             assert after is not None
             return rows, after.since(before)

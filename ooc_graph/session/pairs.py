@@ -26,10 +26,10 @@ from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.pair_tasks import PairsTask, how_found, prepare, refuse_negative_loop
 from ooc_graph.session.pairs_held import Held
 from ooc_graph.session.pairs_in_turn import carry_out_in_turn
-from ooc_graph.session.pairs_plan import Plan, plan_of, require_answer, smaller_plan
+from ooc_graph.session.pairs_plan import Plan, require_answer, smaller_plan
 from ooc_graph.session.pairs_refused import reckoned, with_less
-from ooc_graph.session.pairs_singly import plan_singly, smaller_singly
-from ooc_graph.session.pairs_ways import PairsWay, ways_for
+from ooc_graph.session.pairs_singly import smaller_singly
+from ooc_graph.session.pairs_ways import PairsWay, plan_by, ways_for
 from ooc_graph.session.pairs_written import Writing
 from ooc_graph.session.place import Place
 from ooc_graph.session.source_tiers import note_after, note_before
@@ -62,8 +62,7 @@ def pairs(
     graph.require(resident.ORDER_OF[asked.kernel], signed=True)
     if not asked.hops:
         refuse_negative_loop(graph)
-    width = graph.vertices if asked.targets is None else len(asked.targets)
-    specs = pairs_specs(asked, len(sources), width, _dtype(graph, asked))
+    specs = specs_of(graph, len(sources), asked)
     if asked.reduce == HISTOGRAM:
         # Refused now, if it does not suit the distances.
         asked.bins.width_for(specs[0].dtype)
@@ -82,6 +81,12 @@ def pairs(
 
     ways = ways_for(graph, specs, asked, place, in_memory=out is None)
     return carry_out_in_turn(asked.kernel, ways, place, progress, run)
+
+
+def specs_of(graph: Graph, sources: int, asked: Asked) -> tuple[ArraySpec, ...]:
+    """How distances from so many sources of a graph are stored, and parents where wanted."""
+    width = graph.vertices if asked.targets is None else len(asked.targets)
+    return pairs_specs(asked, sources, width, _dtype(graph, asked))
 
 
 class _Search:
@@ -152,13 +157,8 @@ class _Search:
         return replace(PairsResult.open(out), elapsed_s=self._elapsed_s)
 
     def _plan(self, way: PairsWay, *, in_memory: bool) -> Plan:
-        given = self._graph, self._specs, self._asked, self._place
-        if way.is_one_by_one:
-            within = way.budget_bytes, way.host_bytes
-            plan = partial(plan_singly, *given, *within, in_memory=in_memory)
-        else:
-            plan = partial(plan_of, *given, way.device, in_memory=in_memory)
-        return reckoned(self._what, plan, self._place)
+        given = way, self._graph, self._specs, self._asked, self._place
+        return reckoned(self._what, partial(plan_by, *given, in_memory=in_memory), self._place)
 
     def _with_less(
         self, way: PairsWay, plan: Plan, run: Callable[[Plan], Found], *, in_memory: bool
@@ -189,6 +189,7 @@ class _Search:
             method=plan.method,
             closing=plan.closing,
             host_bytes=plan.host_bytes,
+            stretch=plan.stretch,
         )
 
     def _prepared(self, plan: Plan, way: PairsWay) -> PairsTask:

@@ -13,7 +13,7 @@ from ooc_graph.session.devices import CUDA
 from ooc_graph.session.disk_budgets import budgets_for
 from ooc_graph.session.pairs_memory import ID_BYTES, beside_bytes, shifted_bytes
 from ooc_graph.session.pairs_plan import Plan
-from ooc_graph.session.pairs_stored import way_of
+from ooc_graph.session.pairs_stored import stretch_of, way_of
 from ooc_graph.session.place import Place
 from ooc_graph.session.source_tiers import ONE_BY_ONE, is_shifted, single_of
 from ooc_graph.shards.load import Graph
@@ -55,7 +55,8 @@ def plan_singly(
     way = way_of(ONE_BY_ONE, 1, graph, specs, asked, place, in_memory=in_memory)
     _, lanes, chunks, task_bytes = way
     needed = _beside(graph, specs, asked, place, task_bytes, in_memory)
-    plan = Plan(lanes, chunks, budget_bytes, ONE_BY_ONE, needed_bytes=needed)
+    stretch = stretch_of(specs[0], asked, lanes, chunks)
+    plan = Plan(lanes, chunks, budget_bytes, ONE_BY_ONE, needed_bytes=needed, stretch=stretch)
     if host_bytes is not None:
         needed += _in_store_bytes(graph, asked.kernel, budget_bytes, host_bytes)
         # `stored_budgets` has seen to it.
@@ -71,7 +72,7 @@ def plan_singly(
             f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker may "
             f"use {place.least_limit_bytes:,}; raise --memory-limit or add memory to the workers"
         )
-    return plan
+    return replace(plan, needed_bytes=needed)
 
 
 def pinned_budget(

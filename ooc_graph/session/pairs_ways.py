@@ -13,8 +13,8 @@ from ooc_graph.session import cuda_disk, cuda_tiers, resident
 from ooc_graph.session.devices import AUTO, CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
 from ooc_graph.session.pairs_memory import locked_bytes
-from ooc_graph.session.pairs_plan import fits_in_batches
-from ooc_graph.session.pairs_singly import pinned_budget, stored_budgets
+from ooc_graph.session.pairs_plan import Plan, fits_in_batches, plan_of
+from ooc_graph.session.pairs_singly import pinned_budget, plan_singly, stored_budgets
 from ooc_graph.session.place import Place
 from ooc_graph.session.rank_memory import only_ranks
 from ooc_graph.session.source_tiers import (
@@ -114,6 +114,29 @@ def ways_for(
     elif not count:
         assert refused is not None
         raise refused
+
+
+def plan_by(
+    way: PairsWay,
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    place: Place,
+    *,
+    in_memory: bool,
+) -> Plan:
+    """How the sources are divided on a way; as `ways_for`.
+
+    Raises
+    ------
+    MemoryBudgetError
+        There is too little host memory for it.
+    """
+    given = graph, specs, asked, place
+    if way.is_one_by_one:
+        within = way.budget_bytes, way.host_bytes
+        return plan_singly(*given, *within, in_memory=in_memory)
+    return plan_of(*given, way.device, in_memory=in_memory)
 
 
 Look = Callable[[Graph, Sequence[ArraySpec], Asked, Place, bool], PairsWay | None]

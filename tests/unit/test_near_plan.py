@@ -39,7 +39,7 @@ from ooc_graph.session.place import PlannedCuda
 from ooc_graph.session.ways import SearchTask
 from ooc_graph.types import Rows
 from tests.command_line import call
-from tests.test_pairs_stored import Said
+from tests.said import Said
 from tests.unit.test_cuda_sources import SUMS
 from tests.unit.test_pairs_ways import PINNED, put_in_place
 
