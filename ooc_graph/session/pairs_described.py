@@ -15,9 +15,10 @@ from ooc_graph.kernels.many_choice import is_long_and_thin
 from ooc_graph.kernels.many_search import even_lanes
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import APSP
+from ooc_graph.memory.device_disk import describe_disk
 from ooc_graph.memory.device_plan import describe_device, plan_device
 from ooc_graph.memory.plan import describe
-from ooc_graph.session import cuda_tiers, resident
+from ooc_graph.session import cuda_disk, cuda_tiers, resident
 from ooc_graph.session.devices import CPU
 from ooc_graph.session.pairs import specs_of
 from ooc_graph.session.pairs_memory import (
@@ -92,7 +93,10 @@ class _Description:
     def table(self) -> dict[str, Any]:
         """All of it."""
         if self.way.is_one_by_one:
-            held = self._pinned() if self.way.budget_bytes else self._on_device()
+            if self.way.host_bytes is not None:
+                held = self._stored_on_device(self.way.host_bytes)
+            else:
+                held = self._pinned() if self.way.budget_bytes else self._on_device()
         elif self.way.device != CPU:
             held = self._batches_on_device()
         else:
@@ -231,6 +235,21 @@ class _Description:
             "bytes beside rows and id tables": self.plan.needed_bytes,
         }
 
+    def _stored_on_device(self, host_bytes: int) -> dict[str, Any]:
+        """Arcs in the store, one source after the other."""
+        facts = cuda_disk.known_facts(self.graph, single_of(self.asked.kernel))
+        plan = cuda_disk.plan_within(facts, self.way.budget_bytes, host_bytes)
+        found = describe_disk(plan)
+        del found["kernel"]
+        left = plan.facts.device.arcs - plan.arcs_on_device - plan.arcs_in_host
+        return {
+            **found,
+            "method": ONE_BY_ONE,
+            **self._least_on_device(),
+            "bytes: in all": self.plan.needed_bytes,
+            "bytes that stay in the store": facts.stored_bytes(max(left, 0)),
+        }
+
     def _single_bytes(self) -> int:
         """Device memory of searches one by one with all rows there."""
         shifted = shifted_device_bytes(self.graph, self.asked.kernel)
@@ -244,4 +263,7 @@ class _Description:
         if not is_shifted(graph, kernel) and cuda_tiers.may_pin(graph, single_of(kernel)):
             pinned = cuda_tiers.least_device_bytes(graph, single_of(kernel))
             least["one by one, rows pinned"] = pinned
+            if cuda_disk.suits(graph, single_of(kernel), self.place):
+                stored = cuda_disk.least_device_bytes(graph, single_of(kernel))
+                least["one by one, arcs in the store"] = stored
         return {f"least device bytes: {name}": size for name, size in least.items()}

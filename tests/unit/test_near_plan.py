@@ -39,9 +39,9 @@ from ooc_graph.session.place import PlannedCuda
 from ooc_graph.session.ways import SearchTask
 from ooc_graph.types import Rows
 from tests.command_line import call
+from tests.made_up_device import PINNED, put_in_place
 from tests.said import Said
 from tests.unit.test_cuda_sources import SUMS
-from tests.unit.test_pairs_ways import PINNED, put_in_place
 
 HOST = 1 << 40
 WEIGHTS = [str(dtype) for dtype in IN_PLACE]

@@ -20,9 +20,9 @@ from ooc_graph.session import cuda_tiers, loading, pairs, place, resident
 from ooc_graph.session.devices import CUDA
 from ooc_graph.session.pair_tasks import PairsTask
 from tests.command_line import Ended, call
+from tests.made_up_device import MadeUp, build_hubs, put_in_place
 from tests.said import Said
 from tests.test_pairs_stored import edges, no_room
-from tests.unit.test_pairs_ways import MadeUp, build_hubs, put_in_place
 
 FIND: dict[str, Any] = {"apsp": og.johnson, "multi_source_bfs": og.multi_source_bfs}
 GIB = 1 << 30
