@@ -36,6 +36,7 @@ from ooc_graph.session.source_tiers import (
     BATCHES,
     ONE_BY_ONE,
     is_shifted,
+    known_facts,
     plan_within,
     shifted_device_bytes,
     single_of,
@@ -241,13 +242,15 @@ class _Description:
         plan = cuda_disk.plan_within(facts, self.way.budget_bytes, host_bytes)
         found = describe_disk(plan)
         del found["kernel"]
-        left = plan.facts.device.arcs - plan.arcs_on_device - plan.arcs_in_host
+        rows = known_facts(self.graph, self.asked.kernel, ONE_BY_ONE)
+        # At least: some arcs of hubs may be held twice.
+        left = max(rows.arcs - plan.arcs_on_device - plan.arcs_in_host, 0)
         return {
             **found,
             "method": ONE_BY_ONE,
             **self._least_on_device(),
             "bytes: in all": self.plan.needed_bytes,
-            "bytes that stay in the store": facts.stored_bytes(max(left, 0)),
+            "bytes that stay in the store": rows.stored_bytes(left),
         }
 
     def _single_bytes(self) -> int:
