@@ -59,15 +59,9 @@ def pairs(
         If a chunk of the graph is not as the manifest says.
     """
     resident.require_same(graph.path, graph.identity)
-    graph.require(resident.ORDER_OF[asked.kernel], signed=True)
-    if not asked.hops:
-        refuse_negative_loop(graph)
+    require_answerable(graph, asked)
     width = graph.vertices if asked.targets is None else len(asked.targets)
     specs = pairs_specs(asked, len(sources), width, _dtype(graph, asked))
-    if asked.reduce == HISTOGRAM:
-        # Refused now, if it does not suit the distances.
-        asked.bins.width_for(specs[0].dtype)
-
     if out is None:
         # Before a way is looked for, as there is none.
         require_answer(specs, asked, place)
@@ -82,6 +76,20 @@ def pairs(
 
     ways = ways_for(graph, specs, asked, place, in_memory=out is None)
     return carry_out_in_turn(asked.kernel, ways, place, progress, run)
+
+
+def require_answerable(graph: Graph, asked: Asked) -> None:
+    """Refuse what a graph's attributes tell to have no answer.
+
+    Raises
+    ------
+    UsageError, NegativeCycleError
+    """
+    graph.require(resident.ORDER_OF[asked.kernel], signed=True)
+    if not asked.hops:
+        refuse_negative_loop(graph)
+    if asked.reduce == HISTOGRAM:
+        asked.bins.width_for(_dtype(graph, asked))
 
 
 class _Search:
