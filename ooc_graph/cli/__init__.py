@@ -30,17 +30,19 @@ _MODULE_OF = {
 def main() -> None:
     """Entry point; exits with the codes that the documentation lists."""
     try:
-        with _ended_by_interrupts():
+        with _interrupts_end():
             from ooc_graph.cli.entry import run  # noqa: PLC0415
         code = run()
+        _ignore_interrupts()
     except KeyboardInterrupt:  # a second one, while the first was told of
+        _ignore_interrupts()
         sys.stderr.write(_INTERRUPTED)
         code = _EXIT_INTERRUPTED
     sys.exit(code)
 
 
 @contextmanager
-def _ended_by_interrupts() -> Iterator[None]:
+def _interrupts_end() -> Iterator[None]:
     """Context in which Ctrl-C ends the process at once: nothing is begun that wants an end.
 
     A module that is being imported may make anything of a KeyboardInterrupt.
@@ -54,6 +56,11 @@ def _ended_by_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _ignore_interrupts() -> None:
+    """All is done and told of; the interpreter takes a moment to end, and would complain."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _end(*_: object) -> None:

@@ -122,8 +122,13 @@ def _local(workers: int, kind: Any, options: dict[str, object]) -> Iterator[Clie
         stack.enter_context(dask.config.set(_CONFIGURATION))
         folder = stack.enter_context(scratch_folder())
         client = _started(stack, workers, partial(kind, local_directory=folder, **options))
-        with _loss_named("the local cluster"):
-            yield client
+        try:
+            with _loss_named("the local cluster"):
+                yield client
+        finally:
+            # A second interrupt would leave workers to the end of the process, and Dask complains.
+            with signals_held():
+                stack.close()
 
 
 def _started(stack: ExitStack, workers: int, kind: Callable[..., LocalCluster]) -> Client:
