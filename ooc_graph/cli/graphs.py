@@ -82,13 +82,13 @@ def graph500(
     CudaLimits.of(device_memory, host_memory).require_cuda(common["device"])
     source = Kronecker(scale, edge_factor=edge_factor, seeds=seeds)
     options.building().require_filled(most_rows(source))
-    refuse_few_keys(source, searches)
     folder = out or Path(f"graph500-scale{scale}")
     standing = next(p for p in (folder, *folder.absolute().parents) if p.exists())
     if not standing.is_dir():
         raise OutputExistsError(f"{standing}: is a file; give --out the name of a folder")
     refuse_long_name(folder / "graph.zarr")
     refuse_existing(folder / "graph.zarr", "graph", common["overwrite"])
+    refuse_few_keys(source, searches)
     with empty_folder_removed(folder), working(common) as (client, progress):
         outcome = run(
             options,
