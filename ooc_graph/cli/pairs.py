@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.types import FloatParamType
 
-from ooc_graph.cli.options import common_options, cuda_memory_options, result_option
+from ooc_graph.cli.options import PATH, common_options, cuda_memory_options, result_option
 from ooc_graph.cli.working import cuda_limits, limit, refuse_out, working
 from ooc_graph.errors import UsageError
 from ooc_graph.shards.load import Graph
@@ -47,7 +47,7 @@ def pairs_options(
         ),
         click.option(
             "--targets",
-            type=click.Path(path_type=Path),
+            type=PATH,
             metavar="FILE",
             help="Distances to the vertices of this file only.",
         ),
@@ -90,13 +90,15 @@ def given_sources(graph: Graph, sources: str) -> IntArray | None:
 
     if sources == "all":
         return None
+    if sources == "":
+        raise UsageError("--sources: an empty word is no file")
     # So long that there are fewer vertices it is no number, and taken for a file's name.
     is_number = sources.isdecimal() and sources.isascii() and len(sources) < 20
     return drawn(graph, int(sources)) if is_number else ids_in(Path(sources))
 
 
 @click.command()
-@click.argument("graph", type=click.Path(path_type=Path))
+@click.argument("graph", type=PATH)
 @result_option
 @pairs_options("all")
 @click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
@@ -123,7 +125,7 @@ def search_pairs(
     from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins  # noqa: PLC0415
     from ooc_graph.layout.names import HUB, LIGHT  # noqa: PLC0415
     from ooc_graph.session.devices import CUDA  # noqa: PLC0415
-    from ooc_graph.session.pairs import pairs  # noqa: PLC0415
+    from ooc_graph.session.pairs import pairs, require_answerable  # noqa: PLC0415
     from ooc_graph.session.place import place_for  # noqa: PLC0415
     from ooc_graph.session.sources import ids_in, places_of  # noqa: PLC0415
 
@@ -139,7 +141,8 @@ def search_pairs(
         aimed = places_of(opened, ids_in(given["targets"]), "targets")
     bins = Bins(BINS if given["bins"] is None else given["bins"], given["bin_width"])
     asked = Asked(aimed, given["cutoff"], reduce, parents, bins, hops)
-    refuse_out(out, given["overwrite"])
+    require_answerable(opened, asked)
+    refuse_out(out, "result", given["overwrite"])
     # With auto levels are found on the CPU, unless it has no room for them.
     with working(given, for_cuda=not hops or given["device"] == CUDA) as (client, progress):
         result = pairs(

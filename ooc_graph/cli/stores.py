@@ -10,7 +10,7 @@ import click
 from ooc_graph.answers.export import check_target
 from ooc_graph.answers.export import export as export_result
 from ooc_graph.answers.result import Result
-from ooc_graph.cli.options import cuda_memory_options, quiet_option
+from ooc_graph.cli.options import PATH, cuda_memory_options, quiet_option
 from ooc_graph.cli.pairs import given_sources, pairs_options
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.stored import Stored
@@ -19,7 +19,7 @@ from ooc_graph.shards.load import Graph
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def info(path: Path, as_json: bool) -> None:
     """Say what a store holds."""
@@ -29,7 +29,7 @@ def info(path: Path, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("graph", type=click.Path(path_type=Path))
+@click.argument("graph", type=PATH)
 @click.option(
     "--kernel",
     type=click.Choice(["bfs", "sssp", "apsp", "multi_source_bfs"]),
@@ -88,7 +88,7 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=PATH)
 @quiet_option
 def verify(path: Path, quiet: bool) -> None:
     """Read everything in a store and compare it with the manifest."""
@@ -100,8 +100,8 @@ def verify(path: Path, quiet: bool) -> None:
 
 
 @click.command()
-@click.argument("result", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("result", type=PATH)
+@click.argument("file", type=PATH)
 @quiet_option
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 def export(result: Path, file: Path, quiet: bool, overwrite: bool) -> None:

@@ -59,14 +59,8 @@ def pairs(
         If a chunk of the graph is not as the manifest says.
     """
     resident.require_same(graph.path, graph.identity)
-    graph.require(resident.ORDER_OF[asked.kernel], signed=True)
-    if not asked.hops:
-        refuse_negative_loop(graph)
+    require_answerable(graph, asked)
     specs = specs_of(graph, len(sources), asked)
-    if asked.reduce == HISTOGRAM:
-        # Refused now, if it does not suit the distances.
-        asked.bins.width_for(specs[0].dtype)
-
     if out is None:
         # Before a way is looked for, as there is none.
         require_answer(specs, asked, place)
@@ -87,6 +81,20 @@ def specs_of(graph: Graph, sources: int, asked: Asked) -> tuple[ArraySpec, ...]:
     """How distances from so many sources of a graph are stored, and parents where wanted."""
     width = graph.vertices if asked.targets is None else len(asked.targets)
     return pairs_specs(asked, sources, width, _dtype(graph, asked))
+
+
+def require_answerable(graph: Graph, asked: Asked) -> None:
+    """Refuse what a graph's attributes tell to have no answer.
+
+    Raises
+    ------
+    UsageError, NegativeCycleError
+    """
+    graph.require(resident.ORDER_OF[asked.kernel], signed=True)
+    if not asked.hops:
+        refuse_negative_loop(graph)
+    if asked.reduce == HISTOGRAM:
+        asked.bins.width_for(_dtype(graph, asked))
 
 
 class _Search:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.reductions import BINS, HISTOGRAM
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels import cuda_floyd, floyd_warshall
 from ooc_graph.kernels.cuda_many import BATCH_BYTES as CUDA_BATCH_BYTES
@@ -129,6 +130,8 @@ def plan_of(
     if plan is not None:
         return plan
     advice = "raise --memory-limit or add memory to the workers"
+    if asked.reduce == HISTOGRAM and asked.bins.count > BINS:
+        advice = f"ask for fewer bins than {asked.bins.count:,}, or {advice}"
     if in_memory and (beside := beside_bytes(specs, asked, place, in_memory=True)):
         advice += f", or give out=, as {beside:,} of them are the answer"
     raise MemoryBudgetError(

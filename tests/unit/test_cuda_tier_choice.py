@@ -595,7 +595,7 @@ def test_no_device_memory_is_no_limit(graph: og.Graph) -> None:
         with pytest.raises(UsageError, match="more than nothing"):
             og.plan(graph, device="cuda", device_memory="0", host_memory=host_memory)
     for less in ("0.5", "-1", "0 of it"):
-        with pytest.raises(UsageError, match="memory limit"):
+        with pytest.raises(UsageError, match="--host-memory"):
             CudaLimits.of(None, less)
 
 
