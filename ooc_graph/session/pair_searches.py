@@ -39,8 +39,8 @@ def in_memory(
     Parameters
     ----------
     search
-        `ooc_graph.kernels.many_johnson.CpuJohnson`, its twin on a CUDA device, or
-        `ooc_graph.kernels.many_bfs_search.CpuManyBfs`.
+        `ooc_graph.kernels.many_johnson.CpuJohnson`,
+        `ooc_graph.kernels.many_bfs_search.CpuManyBfs`, or their twins on a CUDA device.
     places
         int64 (sources,): places of the sources among all vertices.
     recording
@@ -49,9 +49,10 @@ def in_memory(
         As of `ooc_graph.session.pair_device.on_device`; not used on the CPU.
     """
     heard = _hearing(recording, ids.internal_of[places] >= 0)
-    if task.asked.hops:
+    if task.asked.hops and (task.device != CUDA or task.asked.reduce is not None):
         return _levels(task, search, ids, places, heard)
-    search.expect(task.sources, task.closing)
+    if not task.asked.hops:
+        search.expect(task.sources, task.closing)
     if task.device == CUDA:
         return on_device(task, search, ids, places, heard, room)
     return _rows(task, search, ids, places, heard)

@@ -154,6 +154,8 @@ def how_found(task: PairsTask) -> str:
         return "all pairs were found at once, by Floyd-Warshall"
     if task.device == CPU and held.search.is_one_by_one:
         return "sources were searched from one by one, by every thread"
+    if task.device == CUDA and task.asked.hops and held.search.is_one_by_one:
+        return "sources were searched from one by one on the CUDA device: few of them meet in rows"
     return ""
 
 

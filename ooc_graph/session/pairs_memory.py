@@ -82,8 +82,9 @@ def process_bytes(
     """Memory of a process beside the answers."""
     if device == CUDA:
         # Rows stay in host memory, too: parents are found there.
-        rows, size = graph.resident_bytes(LIGHT), specs[0].dtype.itemsize
-        shifted = shifted_bytes(graph, size)
+        order = resident.ORDER_OF[asked.kernel]
+        rows, size = graph.resident_bytes(order), specs[0].dtype.itemsize
+        shifted = 0 if asked.hops else shifted_bytes(graph, size)
         scratch = graph.rows * place.threads * _SCRATCH_BYTES if asked.parents else 0
         # Page-locked: pieces of the answers on their way.
         return rows + shifted + graph.vertices * ID_BYTES + STAGED_BYTES + scratch
@@ -108,6 +109,8 @@ def locked_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
     power of two.
     """
     spec, size, sources = specs[0], specs[0].dtype.itemsize, specs[0].length
+    if asked.hops and asked.reduce is not None:
+        return 0
     if asked.reduce in ON_DEVICE:
         # No distances leave it but where sums are beyond float64, which those of float32 are not.
         may_be_beyond = asked.reduce in SUMMED and spec.dtype.kind == "f" and size > 4
