@@ -14,7 +14,7 @@ from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel, li
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
 TOLD = np.dtype([("visits", "u8"), ("found", "u8"), ("depth", "u4"), ("pad", "u4")])
-"""What a batch tells: rows settled, sources found there, and its last level."""
+"""What a batch tells: rows settled, sources found there, and the last level it looked at."""
 _MOST_BLOCKS = 1 << 16
 
 

@@ -96,7 +96,8 @@ def state_bytes(rows: int, arcs: int) -> int:
     rows, arcs
         Of the graph, arcs of its out-rows.
     """
-    words = _MAPS * rows * _ROW_WORDS_BYTES + rows // 8
+    # Bitmaps: rows that are touched, and rows that count.
+    words = _MAPS * rows * _ROW_WORDS_BYTES + rows // 4
     queues = 2 * queue_room(rows, arcs) * _ITEM_BYTES
     return max(words + queues, rows * _ORDERING_BYTES) + rows * _ROW_BYTES
 
