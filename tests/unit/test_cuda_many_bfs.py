@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ooc_graph.answers.pairs import Asked, pairs_specs
 from ooc_graph.kernels import cuda_many_bfs, cuda_many_bfs_plan
 from ooc_graph.kernels.bfs_search import CpuBfsSearch
 from ooc_graph.kernels.cuda_many_bfs import CudaManyBfs
 from ooc_graph.kernels.cuda_many_bfs_batch import TOLD
 from ooc_graph.kernels.many_bfs_search import CpuManyBfs
 from ooc_graph.kernels.team import Team
+from ooc_graph.layout.names import HUB
+from ooc_graph.session.devices import CUDA
+from ooc_graph.session.pairs_memory import locked_bytes, process_bytes
+from ooc_graph.session.pairs_plan import plan_of
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides
 from tests.strategies import skewed
@@ -58,6 +64,29 @@ def test_memory_of_batches() -> None:
     assert cuda_many_bfs_plan.noted_bytes(rows) == 21 * 32 * rows
     assert cuda_many_bfs_plan.LEVEL_BYTES == 5 * 8
     assert [cuda_many_bfs_plan.answer_pitch(n) for n in (0, 1, 8, 9)] == [8, 8, 8, 16]
+
+
+@pytest.mark.parametrize("reduce", [None, "closeness", "histogram"])
+def test_tasks_of_levels(reduce: str | None) -> None:
+    """Whole batches of 256, and pinned memory for levels alone."""
+    asked = Asked(reduce=reduce, hops=True)
+    held: Any = SimpleNamespace(
+        path="g", rows=1 << 20, vertices=1 << 20, arcs=10**11, has_negative_weights=True
+    )
+    held.resident_bytes = lambda order: {HUB: 1 << 30}[order]
+    place: Any = SimpleNamespace(client=None, threads=4, processes=1)
+    place.limit_bytes = place.least_limit_bytes = 1 << 50
+    specs = pairs_specs(asked, 1 << 20, 1 << 20, np.dtype(np.int32))
+    plan = plan_of(held, specs, asked, place, CUDA, in_memory=False)
+    assert plan.lanes == cuda_many_bfs_plan.LANES
+    assert plan.chunks * specs[0].chunk == 8 * plan.lanes
+    assert not plan.closing
+    assert locked_bytes(held, specs, asked) == (128 << 20 if reduce is None else 0)
+    tallies = 2 * plan.chunks * specs[0].chunk * place.threads * (400 + 16 + 48 * 64)
+    rows = (1 << 30) + 24 * (1 << 20) + (128 << 20)
+    assert process_bytes(held, specs, asked, place, CUDA, plan.lanes) == rows
+    if reduce is not None:
+        assert rows < plan.needed_bytes <= rows + tallies + 8 * (1 << 20) * 65
 
 
 class _Counted:
