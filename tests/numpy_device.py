@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.kernels import cuda_gather, cuda_store
+from ooc_graph.kernels import cuda_gather, cuda_held, cuda_store
 from ooc_graph.shards import cuda_build, cuda_edges, cuda_row_source, cuda_runs
 
 NONE = 0xFFFFFFFF
@@ -154,7 +154,15 @@ def kernel(_: str, function: str, constants: Mapping[str, int | str] | None = No
 
 def stand_in(patch: pytest.MonkeyPatch) -> None:
     """Have builds on a device run here, by threads and files as ever."""
-    for module in (cuda_gather, cuda_store, cuda_build, cuda_edges, cuda_row_source, cuda_runs):
+    for module in (
+        cuda_gather,
+        cuda_held,
+        cuda_store,
+        cuda_build,
+        cuda_edges,
+        cuda_row_source,
+        cuda_runs,
+    ):
         patch.setattr(module, "cuda", lambda: CUPY)
     for module in (cuda_gather, cuda_store):
         patch.setattr(module, "kernel", kernel)

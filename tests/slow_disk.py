@@ -11,7 +11,7 @@ import pytest
 
 from ooc_graph.memory import disk
 from ooc_graph.memory.moved import Meter
-from ooc_graph.types import NoProgress
+from tests.said import Said
 
 PATIENCE_S = 60
 
@@ -31,18 +31,9 @@ class Clock:
             self.now_s += seconds
 
 
-class Said(NoProgress):
-    """Keeps the notes."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    @property
-    def of_reading(self) -> list[str]:
-        return [note for note in self.notes if "of the store in" in note and "of late" in note]
+def of_reading(said: Said) -> list[str]:
+    """Notes of how fast the disk is, among all."""
+    return [note for note in said.notes if "of the store in" in note and "of late" in note]
 
 
 def slow_down(patch: pytest.MonkeyPatch, seconds: float) -> Clock:

@@ -20,7 +20,7 @@ from ooc_graph.session import pairs_plan
 from tests.command_line import call
 from tests.memory_limits import held_within_least
 from tests.own_process import in_own_process
-from tests.test_pairs import _no_cluster, stopped_after
+from tests.small_pairs import _no_cluster, stopped_after
 
 
 def edges(count: int = 260) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ from ooc_graph.session import pairs_written, resident
 from ooc_graph.types import INT64_UNREACHED
 from tests.command_line import call
 from tests.memory_limits import least_limit
-from tests.test_pairs import _no_cluster, arrays
+from tests.small_pairs import _no_cluster, arrays
 from tests.test_pairs_stored import no_room
 
 ROOM = pytest.mark.parametrize("room", [nullcontext, no_room], ids=["in memory", "in the store"])

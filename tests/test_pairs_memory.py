@@ -16,7 +16,7 @@ from ooc_graph.kernels import many_choice
 from ooc_graph.session import resident
 from tests.memory_limits import held_within_least, least_limit
 from tests.own_process import in_own_process
-from tests.test_pairs_stored import Said
+from tests.said import Said
 
 
 @pytest.fixture(autouse=True)

@@ -34,18 +34,12 @@ from ooc_graph.kernels import (
 )
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory import disk, plan
-from ooc_graph.session import (
-    pair_searches,
-    pair_tasks,
-    pairs,
-    pairs_held,
-    pairs_plan,
-    resident,
-)
+from ooc_graph.session import pair_searches, pair_tasks, pairs, pairs_held, pairs_plan, resident
 from ooc_graph.shards import load, tiers
 from tests.command_line import call
-from tests.test_pairs import _no_cluster
-from tests.test_pairs_stored import Said, no_room
+from tests.said import Said
+from tests.small_pairs import _no_cluster
+from tests.test_pairs_stored import no_room
 from tests.unit.test_tier_memory import Scarce
 
 SOME = (answers_pairs, pair_searches, pair_tasks, many_johnson, many_search)

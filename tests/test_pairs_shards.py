@@ -13,7 +13,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.session import pairs_plan, resident
 from tests.memory_limits import least_limit
-from tests.test_pairs_stored import Said
+from tests.said import Said
 
 SHARDS, ROWS, EDGES = 4, 5_000, 40_000
 

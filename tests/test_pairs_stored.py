@@ -21,23 +21,13 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.plan import plan_disk
 from ooc_graph.session import pairs_plan, pairs_stored, resident, source_tiers
 from ooc_graph.session.place import place_for
-from ooc_graph.types import NoProgress
 from tests.command_line import call
 from tests.memory_limits import held_within_least, least_limit
 from tests.own_process import in_own_process
-from tests.test_pairs import _no_cluster, arrays, stopped_after
+from tests.said import Said
+from tests.small_pairs import _no_cluster, arrays, stopped_after
 
 LARGE = 1 << 62
-
-
-class Said(NoProgress):
-    """Keeps the notes."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 @pytest.fixture(autouse=True)

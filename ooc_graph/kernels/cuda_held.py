@@ -53,6 +53,19 @@ class DeviceRows:
         return -(-self.rows // QUAD_ROWS)
 
 
+def on_device(array: AnyArray) -> Any:
+    """An array on the current device; that which is there stays where it is.
+
+    CuPy's own way from host memory pins as much again, to the next power of two, and keeps it.
+    """
+    cupy = cuda()
+    if not isinstance(array, np.ndarray):
+        return cupy.asarray(array)
+    held = cupy.empty(array.shape, array.dtype)
+    held.set(np.ascontiguousarray(array))
+    return held
+
+
 def hold(rows: Rows, *, weighted: bool, ids: np.dtype[Any] = NARROW) -> DeviceRows:
     """Rows on the current device; copied if they are in host memory, or begin at an odd address.
 
@@ -66,16 +79,16 @@ def hold(rows: Rows, *, weighted: bool, ids: np.dtype[Any] = NARROW) -> DeviceRo
     UsageError
         Neighbours of another type, or more than `MOST_ROWS` rows.
     """
-    cupy = cuda()
+    cuda()
     if rows.neighbors.dtype != ids:
         raise UsageError(
             f"this search on a CUDA device takes neighbours of type {ids}, not "
             f"{rows.neighbors.dtype}"
         )
     require_rows(len(rows.offsets) - 1)
-    weights = cupy.asarray(rows.weights) if weighted else None
-    offsets = cupy.asarray(rows.offsets).view(np.uint64)
-    neighbors = cupy.asarray(rows.neighbors)
+    weights = on_device(rows.weights) if weighted else None
+    offsets = on_device(rows.offsets).view(np.uint64)
+    neighbors = on_device(rows.neighbors)
     if neighbors.data.ptr % 16:  # kernels load four at a time
         neighbors = neighbors.copy()
     return DeviceRows(offsets, neighbors, weights)
@@ -106,8 +119,7 @@ def hold_originals(original_of: AnyArray | None, rows: int) -> Any:
     """
     if original_of is None:
         return None
-    cupy = cuda()
-    held = cupy.asarray(original_of)
+    held = on_device(original_of)
     if len(held) != rows:
         raise UsageError(f"{len(held):,} original ids were given for {rows:,} vertices")
     if rows and not 0 <= int(held.min()) <= int(held.max()) <= MOST_ROWS:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ooc_graph.kernels.bellman_ford import restore, reweighted
 from ooc_graph.kernels.bellman_ford_search import Potentials, potentials
-from ooc_graph.kernels.cuda_held import DeviceRows, hold
+from ooc_graph.kernels.cuda_held import DeviceRows, hold, on_device
 from ooc_graph.kernels.cuda_many import CREWS, CudaManySearch
 from ooc_graph.kernels.cuda_many_core import rows_of_arcs
 from ooc_graph.kernels.cuda_many_host import HostAnswers
@@ -75,7 +75,7 @@ class CudaJohnson:
             require_room(heaviest, held.rows, dtype, longest)
             shifted = self.potentials is not None
             other = held if into is out else self._hold(into, dtype, into=True)
-            by = cuda().asarray(self.potentials.potential) if self.potentials else None
+            by = on_device(self.potentials.potential) if self.potentials else None
             self.search = CudaManySearch(held, other, is_sorted=not shifted, potential=by)
         self._answers = HostAnswers(self.search, threads)
 
@@ -85,7 +85,7 @@ class CudaJohnson:
         weights = held.weights.astype(dtype, copy=False)
         if self.potentials is not None:
             cupy, row = cuda(), rows_of_arcs(replace(held, weights=weights))
-            by = cupy.asarray(self.potentials.potential)
+            by = on_device(self.potentials.potential)
             source, target = (held.neighbors, row) if into else (row, held.neighbors)
             # In this order in both directions, and as on the CPU.
             weights = cupy.maximum((weights + by[source]) - by[target], dtype.type(0))

@@ -166,9 +166,11 @@ class HostAnswers:
     def _stage(self, answer: AnyArray, sources: int) -> AnyArray:
         """Page-locked memory that pieces of an answer pass."""
         needed_bytes = staged_bytes(sources, int(answer.shape[1]), answer.itemsize)
-        if len(self._staged) < needed_bytes:
+        # A larger one might be beyond what may be pinned by now.
+        if len(self._staged) != needed_bytes:
             self._staged = np.empty(0, np.uint8)
-            self._staged = pinned_buffer(needed_bytes)
+            # Of CuPy's pool, what was there before would stay pinned beside it.
+            self._staged = pinned_buffer(needed_bytes, pooled=False)
         return self._staged
 
 

@@ -155,6 +155,14 @@ def forget_frames(error: BaseException) -> None:
         cause = cause.__cause__ or cause.__context__
 
 
+def is_of_host(error: MemoryError) -> bool:
+    """Whether it was surely host memory that was refused: an array of NumPy's.
+
+    CuPy's sort raises Python's own error, which may be either's.
+    """
+    return type(error).__module__.partition(".")[0] == "numpy"
+
+
 def free_unused() -> None:
     """Give back what this process's pools keep, of the device's memory and of pinned memory.
 

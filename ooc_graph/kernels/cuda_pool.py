@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,8 +64,15 @@ class WholePieces:
         device, stream = memory.Device().id, memory.get_current_stream().ptr
         unit = PAGE_BYTES if self._in_pages and size >= PAGE_BYTES // 2 else UNIT_BYTES
         key = (device, stream, -(-size // unit) * unit)
-        with self._lock:
-            piece = _Piece(key, self._taken(key), self._returned)
+        piece = self._piece(key)
+        if piece is None:
+            # What is in a cycle is dropped by Python's collector alone, and CuPy's own pool may
+            # keep what others have dropped. Without the lock: finalizers may ask for memory.
+            gc.collect()
+            cuda().get_default_memory_pool().free_all_blocks()
+            piece = self._piece(key)
+        if piece is None:
+            raise memory.memory.OutOfMemoryError(key[2], self.held_bytes, self._limit)
         return memory.MemoryPointer(memory.UnownedMemory(piece.ptr, size, piece, device), 0)
 
     def free_within(self, free_bytes: int) -> int:
@@ -81,6 +89,12 @@ class WholePieces:
         while self._returned:
             self._kept.append(self._returned.popleft())
 
+    def _piece(self, key: _Key) -> _Piece | None:
+        """A piece of the key's size; None where there is no room for it."""
+        with self._lock:
+            found = self._taken(key)
+            return None if found is None else _Piece(key, found, self._returned)
+
     def _taken(self, key: _Key) -> Any:
         self._take_back()
         # The one that was freed last: the others may not be wanted any more.
@@ -91,11 +105,9 @@ class WholePieces:
         while self._kept and self.held_bytes + size > self._limit:
             self._give_back()
         found = self._new(size) if self.held_bytes + size <= self._limit else None
-        if found is None:
-            error = cuda().cuda.memory.OutOfMemoryError
-            raise error(size, self.held_bytes, self._limit)
-        self.held_bytes += size
-        self.most_bytes = max(self.most_bytes, self.held_bytes)
+        if found is not None:
+            self.held_bytes += size
+            self.most_bytes = max(self.most_bytes, self.held_bytes)
         return found
 
     def _new(self, size: int) -> Any:

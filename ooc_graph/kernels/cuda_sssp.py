@@ -12,6 +12,7 @@ from ooc_graph.kernels.cuda_held import (
     DeviceRows,
     hold,
     hold_originals,
+    on_device,
     require_root,
     seconds_of,
 )
@@ -95,7 +96,7 @@ class CudaSsspSearch:
         for rows in (out, into):
             require_weights(rows)
         with within_memory("SSSP on this graph"):
-            self._tuples = cuda().asarray(tuples)
+            self._tuples = on_device(tuples)
             self._hold(out, into)
             self._original_of = hold_originals(original_of, self._out.rows)
             self._survey = _survey(self._out, self._tuples, self._sums)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.kernels.cuda_gather import GRID, DeviceBlock, Gatherer, id_constants, or_null
+from ooc_graph.kernels.cuda_held import on_device
 from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel
 
 OUT_END, IN_END = 1, 2
@@ -98,7 +99,7 @@ def number_vertices(held: list[Any]) -> Numbering:
         The degrees, uint32 (vertices,), on the device or the host; taken out of the list.
     """
     cupy = cuda()
-    degree = cupy.asarray(held.pop())
+    degree = on_device(held.pop())
     vertices = len(degree)
     keys = cupy.empty(vertices, np.uint64)
     _run("degree_keys", vertices, {}, np.uint64(vertices), degree, keys)

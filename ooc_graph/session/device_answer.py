@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ooc_graph.kernels.cuda_held import on_device
 from ooc_graph.kernels.cuda_modules import cuda, within_memory
 from ooc_graph.kernels.cuda_scatter import scatter
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
@@ -47,7 +48,7 @@ def lonely(graph: Graph, ids: Ids, task: SearchTask) -> Written:
 
 def _columns(kernel: str, ids: Ids, parent: Any, measure: Any) -> dict[str, Any]:
     name = LEVEL if kernel == "bfs" else DISTANCE
-    vertex = cuda().asarray(ids.original_ids(0, len(parent)))
+    vertex = on_device(ids.original_ids(0, len(parent)))
     return {VERTEX: vertex, PARENT: parent, name: measure}
 
 
@@ -66,11 +67,11 @@ def _by_original(held: Searcher, tree: Any) -> tuple[Any, Any]:
     """Parents as original ids, and levels or distances, for every vertex."""
     cupy = cuda()
     by_row = tree.level if held.kernel == "bfs" else tree.distance
-    named, measure = scatter(cupy.asarray(held.ids.internal_of), tree.parent, by_row)
+    named, measure = scatter(on_device(held.ids.internal_of), tree.parent, by_row)
     reached = named != np.iinfo(named.dtype).max
     found = named[reached]
     parent = cupy.full(len(named), -1, np.int64)
-    parent[reached] = found if held.named else cupy.asarray(held.ids.original_of)[found]
+    parent[reached] = found if held.named else on_device(held.ids.original_of)[found]
     if held.kernel == "bfs":
         # Levels of a byte have another value for what is not reached.
         measure = measure.astype(np.int32)

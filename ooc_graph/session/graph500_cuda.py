@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.cuda_held import on_device
 from ooc_graph.kernels.cuda_modules import cuda, device_bytes, within_memory
 from ooc_graph.kernels.cuda_scatter import scatter
 from ooc_graph.session.graph500_run import BatchTask, Searched
@@ -55,8 +56,8 @@ class _Tables:
     """What answers are read with, in device memory."""
 
     def __init__(self, held: Searcher) -> None:
-        self.internal_of = cuda().asarray(held.ids.internal_of)
-        self.tuples = cuda().asarray(held.tuples)
+        self.internal_of = on_device(held.ids.internal_of)
+        self.tuples = on_device(held.tuples)
 
 
 def _validated(

@@ -38,8 +38,8 @@ _REDUCED_BYTES, _BIN_BYTES = 16, 48
 _COUNT_BYTES = 8
 # A parent by internal id; and while parents are found bytes a vertex and thread, two ids and bits.
 _PARENT_BYTES, _SCRATCH_BYTES = 4, 9
-# Least page-locked memory that CuPy takes.
-_PINNED_BYTES = 512
+# What is page-locked comes in pages.
+_PAGE_BYTES = 4096
 # Of a column while a row of distances and parents is made: both, who is reached, and their parents.
 _MADE_BYTES = 41
 # Of a column while rows of levels or distances are put in order in this process: places, who has a
@@ -105,8 +105,7 @@ def shifted_bytes(graph: Graph, size: int) -> int:
 def locked_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
     """Page-locked host memory that batches on a CUDA device bring their answers through, at most.
 
-    One buffer, as `ooc_graph.kernels.cuda_many_host.HostAnswers` has it; CuPy rounds it up to a
-    power of two.
+    One buffer, as `ooc_graph.kernels.cuda_many_host.HostAnswers` has it, in whole pages.
     """
     spec, size, sources = specs[0], specs[0].dtype.itemsize, specs[0].length
     if asked.hops and asked.reduce is not None:
@@ -117,7 +116,7 @@ def locked_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
         sources = min(sources, BEYOND) if may_be_beyond else 0
     width = graph.rows if asked.parents else spec.item_bytes // size
     bytes_ = staged_bytes(sources, width, size) if sources and width else 0
-    return 1 << (max(bytes_, _PINNED_BYTES) - 1).bit_length() if bytes_ else 0
+    return -(-bytes_ // _PAGE_BYTES) * _PAGE_BYTES
 
 
 def _needed_bytes(

@@ -21,7 +21,14 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.kernels.cuda_modules import cuda, device_bytes, forget_frames, within_memory
+from ooc_graph.kernels.cuda_held import on_device
+from ooc_graph.kernels.cuda_modules import (
+    cuda,
+    device_bytes,
+    forget_frames,
+    is_of_host,
+    within_memory,
+)
 from ooc_graph.kernels.cuda_pinned import free_pinned, pinned_buffer
 from ooc_graph.kernels.cuda_pool import own_pool
 from ooc_graph.kernels.cuda_store import (
@@ -53,7 +60,7 @@ from ooc_graph.shards.renumber import merge_ids
 from ooc_graph.shards.tables import VertexSpace
 from ooc_graph.shards.tally import Tally, stored_weight_dtype
 from ooc_graph.shards.workforce import Workforce
-from ooc_graph.types import AnyArray, Progress, rows_of_shard
+from ooc_graph.types import Progress, rows_of_shard
 
 SMALLER = 3, 4
 """What part of the memory a build goes on within that the device refused."""
@@ -155,12 +162,15 @@ class DeviceBuild(Build):
         named = None if source.id_range is not None else self._named(source)
         staged = self.partial.spill / "staged"
         was_staged, build, refused = staged.exists(), self, None
+        counted = len(self.report.stages)
         while True:
             sink = ChunkSink(self.partial.folder, self.workforce, pinned_buffer)
             try:
-                build._attempt(sink, source, named, description)
-                return
+                layout, arcs = build._attempt(sink, source, named)
+                break
             except MemoryError as error:  # CuPy's own is one; its sort raises the plain one
+                if is_of_host(error):
+                    raise
                 forget_frames(error)
                 refused = error
             except MemoryBudgetError:
@@ -172,15 +182,18 @@ class DeviceBuild(Build):
                 sink.stop()
             if was_staged and not staged.exists():
                 raise refused  # The edges cannot be read again.
-            self._remove_rows()
+            self._remove_rows(counted)
             build = replace(build, limit_bytes=build.limit_bytes * SMALLER[0] // SMALLER[1])
             self.progress.note(
-                f"the device refused memory while the store was built ({refused}): it is begun "
-                f"again within {build.limit_bytes:,} bytes of it"
+                f"memory was refused while the store was built ({refused}): it is begun again "
+                f"within {build.limit_bytes:,} bytes of the device's"
             )
+        self._finish(sink, layout, arcs, description.result())
 
-    def _remove_rows(self) -> None:
-        """Remove all that an attempt has written."""
+    def _remove_rows(self, stages: int) -> None:
+        """Remove all that an attempt has written, and said beside the first so many stages."""
+        del self.report.stages[stages:]
+        self.report.run_bytes = 0
         for path in (*self.partial.folder.iterdir(), self.partial.spill / "runs"):
             if path != self.partial.spill:
                 shutil.rmtree(path, ignore_errors=True)
@@ -189,9 +202,9 @@ class DeviceBuild(Build):
         self,
         sink: ChunkSink,
         source: EdgeSource,
-        named: tuple[VertexSpace, AnyArray, Tally] | None,
-        description: Future[dict[str, Any]],
-    ) -> None:
+        named: tuple[VertexSpace, Path, Tally] | None,
+    ) -> tuple[StoreLayout, dict[str, int]]:
+        """Write all rows; what they are, and the arcs of each side."""
         # Degrees travel in a list, so that nobody holds them while rows are made.
         if named is None:
             assert source.id_range is not None
@@ -199,9 +212,9 @@ class DeviceBuild(Build):
             plan, edges = self._planned(source, space)
             degree, total = self._degrees(source, edges, space)
         else:
-            space, counts, total = named
+            space, counted, total = named
             plan, edges = self._planned(source, space)
-            degree = [counts]
+            degree = [np.load(counted)]
         numbering, originals = self._number(sink, space, degree)
         layout = self._layout(source, space, total, numbering)
         maker = RowMaker(
@@ -222,16 +235,22 @@ class DeviceBuild(Build):
             edges,
             maker,
         ).write(numbering)
-        self._finish(sink, layout, arcs, description.result())
+        return layout, arcs
 
-    def _named(self, source: EdgeSource) -> tuple[VertexSpace, AnyArray, Tally]:
-        """The vertices that edges or lists name, counted on the host, and their degrees."""
+    def _named(self, source: EdgeSource) -> tuple[VertexSpace, Path, Tally]:
+        """The vertices that edges or lists name, and their degrees, counted on the host.
+
+        The degrees are in a file, so that nobody holds them while rows are made, and every attempt
+        has them.
+        """
         paths, total = self._count(source)
         limit = self.workforce.budget.limit_bytes
         space, counts = merge_ids(paths, source, self.partial.spill, limit)
         if len(counts) and int(counts.max()) >= 1 << 32:
             raise UsageError(MANY_TUPLES)
-        return space, counts.astype(np.uint32), total
+        degrees = self.partial.spill / "degrees.npy"
+        np.save(degrees, counts.astype(np.uint32))
+        return space, degrees, total
 
     def _planned(self, source: EdgeSource, space: VertexSpace) -> tuple[DevicePlan, DeviceEdges]:
         weighted = LIGHT in self.options.orders(source.weighted)
@@ -278,7 +297,7 @@ class DeviceBuild(Build):
             numbering = number_vertices(degree)
             originals = None
             if space.originals:
-                originals = cuda().asarray(np.load(space.originals).view(np.uint64))
+                originals = on_device(np.load(space.originals).view(np.uint64))
             write_tables(sink, numbering, space.first, originals)
             bar.advance(space.count)
         return numbering, originals

@@ -14,6 +14,9 @@ import pytest
 from ooc_graph.errors import DeviceError
 from ooc_graph.kernels.cuda_modules import cuda
 from tests.gpu import last_run
+from tests.gpu.fixtures import case, cuda_workers, light, plain, released, small_store, workers
+
+__all__ = ["case", "cuda_workers", "light", "plain", "released", "small_store", "workers"]
 
 HERE = Path(__file__).parent
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels import cuda_modules
 
 
 def assert_refused_without_memory(make: Callable[[], object], most: int, words: str) -> None:
@@ -36,11 +37,17 @@ def assert_refused_without_memory(make: Callable[[], object], most: int, words: 
     make()
 
 
-class Refusing:
-    """CuPy's pool as an allocator that refuses one allocation, counted from 1."""
+def used_bytes() -> int:
+    """Bytes that CuPy's pool has given out, without what only waits to be collected."""
+    gc.collect()
+    return int(cuda_modules.cuda().get_default_memory_pool().used_bytes())
 
-    def __init__(self, pool: Any) -> None:
-        self._pool, self.made, self.refused = pool, 0, 0
+
+class Refusing:
+    """CuPy's pool as an allocator that refuses one allocation, counted from 1; or none, 0."""
+
+    def __init__(self, pool: Any, refused: int = 0) -> None:
+        self._pool, self.made, self.refused = pool, 0, refused
 
     def __call__(self, size: int) -> Any:
         from cupy.cuda.memory import OutOfMemoryError

@@ -17,8 +17,8 @@ from tests.gpu.asked import bounds, pulled, root_pushed
 from tests.gpu.comparison import CPU, graph, hub_sides, same_sssp
 from tests.gpu.comparison import same_bfs as same
 from tests.gpu.test_cuda_bfs import VARIANTS
-from tests.gpu.test_cuda_session import Said
 from tests.gpu.test_cuda_tiers import light_sides, sides
+from tests.said import Said
 from tests.strategies import arcs_of
 
 FLOODS = {"FLOOD_ARCS": 500, "FLOOD_ROWS": 1 << 20, "PULL_ABOVE": 0, "PUSH_BELOW": 0}

@@ -5,7 +5,7 @@ The step-by-step comparison is in `test_cuda_ranks`; here both devices search on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -18,7 +18,6 @@ from ooc_graph.exchange import scheduler
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_device import CudaDevice
 from ooc_graph.kernels.interface import PULL, PUSH, BfsTree, SsspTree
-from ooc_graph.session.cluster import local_cluster
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import Shard
@@ -148,19 +147,13 @@ class MakeRanks:
         return {s: sssp(device.sssp_rank(parts[s]), self.root, shared) for s in mine}, shared
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Client]:
-    with local_cluster(2) as client:
-        yield client
-
-
 @pytest.mark.parametrize("mixed", [False, True], ids=["cuda", "cuda and cpu"])
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
-def test_ranks_of_two_workers(kernel: str, mixed: bool, cluster: Client) -> None:
+def test_ranks_of_two_workers(kernel: str, mixed: bool, workers: Client) -> None:
     """They share one device here; on each worker two threads advance the ranks."""
     arcs = skewed(True, "float32", "plateaus")
     parts, root = arcs.shards(8), roots(arcs)[1]
-    trees, _ = scheduler.run(cluster, MakeRanks(kernel, root, mixed), 8, threads=2)
+    trees, _ = scheduler.run(workers, MakeRanks(kernel, root, mixed), 8, threads=2)
     ranked = {"bfs": RankedBfs, "sssp": RankedSssp}[kernel]
     expected: Any = ranked(CPU, parts).run(root)
     for name in ("parent", "level" if kernel == "bfs" else "distance"):

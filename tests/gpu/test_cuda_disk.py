@@ -25,6 +25,7 @@ from ooc_graph.shards.load import Graph
 from tests.gpu.comparison import CPU
 from tests.gpu.comparison import same_bfs as same
 from tests.gpu.memory import refuse_each_allocation
+from tests.gpu.stores import kronecker
 from tests.gpu.test_cuda_tiers import LITTLE
 from tests.unit.test_build_oracle import small_steps
 
@@ -62,8 +63,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     """A store in units as they are."""
-    path = tmp_path_factory.mktemp("plain") / "kronecker.zarr"
-    return og.build(og.Kronecker(16), path, rows="hub", device="cpu")
+    return kronecker(tmp_path_factory, 16, rows="hub")
 
 
 def facts_of(graph: Graph) -> DiskFacts:

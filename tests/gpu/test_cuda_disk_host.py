@@ -1,56 +1,26 @@
-"""Host memory of searches on a CUDA device with arcs in the store: measured, and as planned.
-
-Each case is a process of its own. A small graph is searched first, in the same way: from then on
-CUDA and the compiled kernels have what they take.
-"""
+"""Host memory of searches on a CUDA device with arcs in the store: measured, and as planned."""
 
 from __future__ import annotations
 
-import gc
-import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import ooc_graph as og
-from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.session import cuda_disk, cuda_tiers, resident
-from ooc_graph.session.machine import cores, give_back_freed_memory
+from ooc_graph.session.machine import cores
 from ooc_graph.shards.load import Graph
+from tests.gpu.grown import SLACK_BYTES, grown_by, measured, small_and_large, tell
 
-# What no plan counts, since it does not grow with the graph: what the driver notes of memory that
-# is pinned, and what the C library keeps for threads that read.
-SLACK_BYTES = 8 << 20
-SMALL, LARGE = 14, 20
 KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 PLAN = tuple[int, dict[str, int]]
 
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder, found = tmp_path_factory.mktemp("stores"), []
-    for scale in (SMALL, LARGE):
-        found.append(folder / f"{scale}.zarr")
-        og.build(og.Kronecker(scale), found[-1], rows="both", device="cuda")
-    return found[0], found[1]
-
-
-def grown(way: str, kernel: str, stores: tuple[Path, Path], share: float) -> dict[str, Any]:
-    """What a process grew by, and what was planned."""
-    call = f"from {__name__} import measure; measure()"
-    given = [way, kernel, *stores, share]
-    command = [sys.executable, "-c", call, *map(str, given)]
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        command, cwd=root, capture_output=True, text=True, check=False, timeout=240
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return small_and_large(tmp_path_factory)
 
 
 @pytest.mark.parametrize("share", [0, 0.25])
@@ -58,7 +28,7 @@ def grown(way: str, kernel: str, stores: tuple[Path, Path], share: float) -> dic
 def test_loading_and_searching_stay_within_the_plan(
     kernel: str, share: float, stores: tuple[Path, Path]
 ) -> None:
-    found = grown("loaded", kernel, stores, share)
+    found = measured(__name__, "loaded", kernel, *stores, share)
     parts = found["parts"]
     assert (found["pinned"] > 0) == (share > 0)
     # Much less than the arcs, so that these are not in memory all at once by another name.
@@ -71,7 +41,7 @@ def test_loading_and_searching_stay_within_the_plan(
 def test_a_search_for_a_store_stays_within_its_limit(
     kernel: str, stores: tuple[Path, Path]
 ) -> None:
-    found = grown("written", kernel, stores, 0.25)
+    found = measured(__name__, "written", kernel, *stores, 0.25)
     assert found["pinned"] > 0
     assert found["grown"] <= found["planned"] + SLACK_BYTES, found
 
@@ -123,15 +93,6 @@ def measure() -> None:
         resident.release()
     graph = og.open(large)
     cuda_disk.known_facts(graph, kernel)
-    gc.collect()
-    give_back_freed_memory()
-    with MemoryWatch(interval_s=0.002) as watch:
-        pinned, parts = search(graph, kernel, float(share))
-    found = {
-        "grown": watch.peak_bytes - watch.baseline_bytes,
-        "planned": sum(parts.values()),
-        "parts": parts,
-        "pinned": pinned,
-        "arcs": arc_bytes(graph, kernel),
-    }
-    sys.stdout.write(f"{json.dumps(found)}\n")
+    grown, (pinned, parts) = grown_by(lambda: search(graph, kernel, float(share)))
+    arcs, planned = arc_bytes(graph, kernel), sum(parts.values())
+    tell(grown=grown, planned=planned, parts=parts, pinned=pinned, arcs=arcs)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +14,19 @@ from ooc_graph.answers.result import TreeResult
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.session import cuda_disk, cuda_tiers, resident
+from tests.command_line import command
+from tests.gpu import stores
+from tests.gpu.searching import hub, search
 from tests.gpu.test_cuda_disk import refuse_pinning
-from tests.gpu.test_cuda_session import Said
+from tests.said import Said
 
+pytestmark = pytest.mark.usefixtures("released")
 KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    path: Path = tmp_path_factory.mktemp("graphs") / "kronecker.zarr"
-    return og.build(og.Kronecker(15), path, rows="both", device="cpu")
-
-
-@pytest.fixture(autouse=True)
-def _released() -> Iterator[None]:
-    resident.release()
-    yield
-    resident.release()
-
-
-def hub(graph: og.Graph) -> int:
-    return int(graph.original_of()[0])
+    return stores.kronecker(tmp_path_factory, 15)
 
 
 def limits(graph: og.Graph, kernel: str, host_memory: str | int = 0) -> dict[str, Any]:
@@ -46,7 +35,7 @@ def limits(graph: og.Graph, kernel: str, host_memory: str | int = 0) -> dict[str
 
 
 def searched(graph: og.Graph, kernel: str, root: int, **options: Any) -> Any:
-    return {"bfs": og.bfs, "sssp": og.sssp}[kernel](graph, root, **options)
+    return search(kernel)(graph, root, **options)
 
 
 def same(graph: og.Graph, kernel: str, found: og.Result, root: int) -> None:
@@ -164,23 +153,18 @@ def test_refused_device_memory_goes_on_with_less(
     same(graph, kernel, found, root)
 
 
-def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    given = [sys.executable, "-m", "ooc_graph", *map(str, arguments)]
-    return subprocess.run(given, capture_output=True, text=True, check=False, timeout=240)
-
-
 @KERNELS
 def test_the_command(kernel: str, graph: og.Graph, tmp_path: Path) -> None:
     budget, root = limits(graph, kernel)["device_memory"], hub(graph)
     options = ["--source", root, "--device", "cuda", "--device-memory", budget]
     out = tmp_path / "hops.zarr"
     done = command(kernel, graph.path, "--out", out, *options, "--host-memory", 0)
-    assert done.returncode == 0, done.stderr
-    assert "bytes of the store for" in done.stderr
+    assert done.code == 0, done.err
+    assert "bytes of the store for" in done.err
     same(graph, kernel, TreeResult.open(out), root)
     done = command("plan", graph.path, "--kernel", kernel, *options[2:], "--host-memory", 0)
-    assert done.returncode == 0, done.stderr
-    assert "bytes of pinned host memory" in done.stdout
+    assert done.code == 0, done.err
+    assert "bytes of pinned host memory" in done.out
 
 
 @KERNELS
@@ -196,6 +180,6 @@ def test_a_damaged_chunk_leaves_no_result(kernel: str, tmp_path: Path) -> None:
     out, budget = tmp_path / "hops.zarr", limits(graph, kernel)["device_memory"]
     options = ["--source", hub(graph), "--device", "cuda", "--device-memory", budget]
     done = command(kernel, graph.path, "--out", out, *options, "--host-memory", 0)
-    assert done.returncode == 1
-    assert str(path) in done.stderr
+    assert done.code == 1
+    assert str(path) in done.err
     assert not out.exists()

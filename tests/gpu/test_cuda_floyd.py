@@ -12,8 +12,9 @@ import ooc_graph as og
 from ooc_graph.kernels import cuda_floyd
 from ooc_graph.kernels.cuda_johnson import CudaJohnson
 from ooc_graph.kernels.many_johnson import CpuJohnson
-from ooc_graph.types import AnyArray, NoProgress, Rows
-from tests.gpu.test_cuda_many import TEAM, negative_sides, sides
+from ooc_graph.types import AnyArray, Rows
+from tests.gpu.many import TEAM, negative_sides, sides
+from tests.said import Said
 from tests.strategies import Arcs, metric
 
 SMALL = ["path", "path, directed", "one edge", "kronecker 4", "kronecker 9"]
@@ -109,26 +110,16 @@ def test_when_all_pairs_are_found_at_once() -> None:
         assert search.is_closed == expected
 
 
-class Notes(NoProgress):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.told.append(text)
-
-
 def test_as_users_ask_for_it(tmp_path: Path) -> None:
     arcs = metric(500, density=0.5)
     by = np.random.default_rng(1).integers(0, 10**5, arcs.vertices)
     weight = arcs.weight + by[arcs.source] - by[arcs.target]
     graph = og.from_edges(arcs.source * 3, arcs.target * 3, weight, directed=True)
     expected = og.johnson(graph, device="cpu")
-    notes = Notes()
-    found = og.johnson(graph, device="cuda", progress=notes)
+    said = Said()
+    found = og.johnson(graph, device="cuda", progress=said)
     assert found.distance.tobytes() == expected.distance.tobytes()
-    assert "Floyd-Warshall" in " ".join(notes.told)
+    assert "Floyd-Warshall" in " ".join(said.notes)
     some_ids = np.arange(0, 1500, 21)
     asked: list[dict[str, Any]] = [{"cutoff": 10**5}, {"parents": True}, {"targets": some_ids}]
     for options in asked:
@@ -151,6 +142,6 @@ def test_a_matrix_that_may_not_be_kept(monkeypatch: pytest.MonkeyPatch, fits: bo
         monkeypatch.setattr(cuda_floyd, "closed_bytes", lambda _: 1 << 60)
     arcs = metric(300, density=0.5)
     graph = og.from_edges(arcs.source, arcs.target, arcs.weight, directed=True)
-    notes = Notes()
-    og.johnson(graph, device="cuda", progress=notes)
-    assert bool(notes.told) == fits
+    said = Said()
+    og.johnson(graph, device="cuda", progress=said)
+    assert bool(said.notes) == fits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,13 @@ import pytest
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.report.energy import EnergyMeter
-from ooc_graph.session import cuda_tiers, graph500_cuda, graph500_energy, resident
+from ooc_graph.session import cuda_tiers, graph500_cuda, graph500_energy
 from ooc_graph.session.graph500 import graph500
 from ooc_graph.session.graph500_run import Graph500Options
 from tests.gpu.test_cuda_disk import refuse_pinning
-from tests.gpu.test_cuda_session import Said
+from tests.said import Said
 
+pytestmark = pytest.mark.usefixtures("released")
 KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 SCALE, SEARCHES = 16, 4
 PINNED = {"bfs": 21_000_000, "sssp": 30_700_000}
@@ -32,13 +32,6 @@ def limits(tier: str, kernel: str) -> dict[str, Any]:
     if tier == "pinned":
         return {"device_memory": PINNED[kernel]}
     return {"device_memory": DISK[kernel], "host_memory": 0}
-
-
-@pytest.fixture(autouse=True)
-def _released() -> Iterator[None]:
-    resident.release()
-    yield
-    resident.release()
 
 
 def run(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,61 +21,10 @@ from ooc_graph.kernels.cuda_many import Crews, CudaManySearch
 from ooc_graph.kernels.cuda_modules import cuda, free_unused
 from ooc_graph.kernels.cuda_pinned import pinned_buffer
 from ooc_graph.kernels.many_johnson import CpuJohnson
-from ooc_graph.kernels.team import Team
-from ooc_graph.layout import metadata
-from ooc_graph.session import here, resident
-from ooc_graph.types import AnyArray, IntArray, Rows
-from tests.gpu.comparison import graph, light_sides
+from ooc_graph.types import Rows
 from tests.gpu.graphs import GRAPHS
+from tests.gpu.many import FEW, MANY, SHAPES, TEAM, negative_sides, right, sides, some
 from tests.gpu.memory import assert_refused_without_memory, refuse_each_allocation
-from tests.test_pairs import stopped_after
-
-TEAM = Team(4)
-SHAPES = [
-    *(f"kronecker {scale}" for scale in (4, 9, 13)),
-    *("skewed", "skewed, directed", "sparse, directed", "path", "path, directed", "star"),
-    *("pieces", "grid", "one edge", "zero weights", "equal weights", "plateaus, directed"),
-    *("absorbed weights", "grid of plateaus"),
-]
-MANY, FEW = 300, 5
-
-
-def sides(name: str, weights: str) -> tuple[Rows, Rows]:
-    out, into, _ = light_sides(graph(name, weights))
-    return out, into
-
-
-def shifted(rows: Rows, by: AnyArray, *, into: bool) -> Rows:
-    """Rows whose weights ``by`` has made negative, in part; light first again."""
-    assert rows.weights is not None
-    row = np.repeat(np.arange(len(by)), np.diff(rows.offsets.astype(np.int64)))
-    source, target = (rows.neighbors, row) if into else (row, rows.neighbors)
-    weights = ((rows.weights + by[source]) - by[target]).astype(rows.weights.dtype)
-    order = np.lexsort((rows.neighbors, weights, row))
-    return Rows(rows.offsets, rows.neighbors[order], weights[order])
-
-
-def negative_sides(name: str, weights: str) -> tuple[Rows, Rows]:
-    out, into = sides(name, weights)
-    random = np.random.default_rng(2)
-    by = random.integers(0, 64, len(out.offsets) - 1)
-    if weights.startswith("float"):
-        # Exact in both types, so that no cycle becomes negative.
-        by = by / 64
-    return shifted(out, by, into=False), shifted(into, by, into=True)
-
-
-def some(rows: Rows, count: int) -> IntArray:
-    vertices = len(rows.offsets) - 1
-    chosen = np.random.default_rng(3).permutation(vertices)[: count - 2]
-    return np.concatenate([[0, vertices - 1], chosen]).astype(np.int64)
-
-
-@cache
-def right(name: str, weights: str, count: int) -> tuple[IntArray, AnyArray]:
-    out, into = sides(name, weights)
-    sources = some(out, count)
-    return sources, CpuJohnson(out, into, TEAM).run(sources)
 
 
 @pytest.mark.parametrize("weights", ["float32", "float64", "int32", "long paths"])
@@ -280,7 +226,7 @@ def test_answers_where_no_memory_may_be_locked(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(cuda_many_host, "PART_BYTES", 1)
     sources, expected = right("skewed", "float32", MANY)
     search = CudaJohnson(*sides("skewed", "float32"), threads=3)
-    monkeypatch.setattr(cuda().cuda, "alloc_pinned_memory", refuse)
+    monkeypatch.setattr(cuda().cuda, "PinnedMemory", refuse)
     assert search.run(sources).tobytes() == expected.tobytes()
     assert len(refused) == 1
 
@@ -336,119 +282,6 @@ def test_too_little_memory_is_said() -> None:
     words = "does not fit the device"
     assert_refused_without_memory(search, 1 << 20, words)
     refuse_each_allocation(search, 20, every=5)
-
-
-EDGES = 30_000
-
-
-@pytest.fixture(scope="module", params=["float32", "int64", "negative"])
-def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    random = np.random.default_rng(5)
-    source = (4_000 * random.random(EDGES) ** 3).astype(np.int64) * 3 + 1
-    target = random.integers(0, 4_500, EDGES) * 3 + 1
-    weight = random.integers(0, 50, EDGES)
-    keep = source != target
-    if request.param == "negative":
-        weight = weight + (source % 40) - (target % 40)
-    edges = (
-        source[keep],
-        target[keep],
-        weight[keep].astype("int64" if request.param == "negative" else request.param),
-    )
-    folder = tmp_path_factory.mktemp("stores") / f"{request.param}.zarr"
-    return og.build(edges, folder, directed=True, device="cpu")
-
-
-def columns(result: Any) -> dict[str, bytes]:
-    return {name: np.asarray(result.read(name)).tobytes() for name in result.names}
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Devices that searches ask for."""
-    found: list[str] = []
-    plain = here.device
-    monkeypatch.setattr(here, "device", lambda name="cpu": found.append(name) or plain(name))
-    resident.release()
-    yield found
-    resident.release()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"parents": True},
-        {"targets": 40, "cutoff": 60},
-        {"reduce": "eccentricity"},
-        {"reduce": "eccentricity", "cutoff": -1},
-        {"reduce": "histogram", "bins": 5, "bin_width": 20},
-    ],
-    ids=str,
-)
-def test_the_api_gives_the_bytes_of_the_cpu(
-    store: og.Graph, options: dict[str, Any], asked: list[str], tmp_path: Path
-) -> None:
-    originals = store.original_ids()
-    given = dict(options)
-    if "targets" in given:
-        given["targets"] = originals[::9][: given["targets"]]
-    sources = originals[::13]
-    expected = columns(og.johnson(store, sources, device="cpu", **given))
-    assert "cuda" not in asked
-    found = og.johnson(store, sources, device="auto", **given)
-    assert "cuda" in asked
-    assert columns(found) == expected
-    kept = og.johnson(store, sources, device="cuda", out=tmp_path / "d.zarr", **given)
-    assert columns(kept) == expected
-
-
-@pytest.mark.parametrize("reduce", ["sum", "closeness"])
-def test_sums_are_those_of_the_cpu_but_for_rounding(store: og.Graph, reduce: str) -> None:
-    sources = store.original_ids()[::13]
-    results = [
-        og.johnson(store, sources, reduce=reduce, device=device) for device in ("cpu", "cuda")
-    ]
-    expected, found = (result.read(reduce) for result in results)
-    assert found.dtype == expected.dtype
-    if found.dtype.kind == "i":
-        assert found.tolist() == expected.tolist()
-    else:
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
-    reached = [result.read("reached").tolist() for result in results]
-    assert reached[0] == reached[1]
-
-
-@pytest.mark.parametrize("reduce", [None, "eccentricity", "sum"])
-def test_a_stopped_run_goes_on_on_the_device(
-    store: og.Graph, reduce: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def length(elements: int, itemsize: int) -> int:
-        return max(1, min(elements, (1 << 18) // itemsize))
-
-    # A few sources a chunk; arrays of single numbers stay whole.
-    monkeypatch.setattr(metadata, "chunk_length", length)
-    sources, out = store.original_ids()[::13], tmp_path / "d.zarr"
-    with stopped_after(2) as first, pytest.raises(RuntimeError, match="stopped"):
-        og.johnson(store, sources, out=out, reduce=reduce, device="cpu")
-    with stopped_after(1000) as again:
-        found = og.johnson(store, sources, out=out, reduce=reduce, device="cuda")
-    # What has other last bits there is not gone on with.
-    is_rounded = reduce == "sum" and found.read("sum").dtype.kind == "f"
-    units = again if is_rounded else [*first, *again]
-    assert sorted(units) == list(range(max(again) + 1))
-    if not is_rounded:
-        expected = og.johnson(store, sources, reduce=reduce, device="cpu")
-        assert columns(found) == columns(expected)
-
-
-@pytest.mark.parametrize("device", ["auto", "cuda"])
-def test_a_graph_without_arcs(device: str) -> None:
-    loops = og.from_edges([0, 1], [0, 1], [1.0, 2.0])
-    assert og.johnson(loops, device=device).distance.tolist() == [[0, np.inf], [np.inf, 0]]
-    reduced = og.johnson(loops, reduce="sum", device=device)
-    assert reduced.read("sum").tolist() == [0, 0]
-    assert reduced.read("reached").tolist() == [1, 1]
 
 
 def test_every_shape_is_there() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,13 @@ from ooc_graph.session import loading, resident
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides
 from tests.gpu.graphs import GRAPHS, kronecker, path
-from tests.gpu.memory import assert_refused_without_memory, refuse_each_allocation
-from tests.gpu.test_cuda_many_singly import columns, skewed, used_bytes
-from tests.gpu.test_cuda_session import Said
+from tests.gpu.memory import assert_refused_without_memory, refuse_each_allocation, used_bytes
+from tests.gpu.searching import column_bytes as columns
+from tests.gpu.stores import skewed
+from tests.said import Said
 from tests.strategies import arcs_of
 
+pytestmark = pytest.mark.usefixtures("released")
 TEAM = Team(4)
 FAR = np.iinfo(np.int32).max
 SHAPES = [
@@ -202,13 +203,6 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     path_ = tmp_path_factory.mktemp("stores") / f"{request.param}.zarr"
     edges = skewed("float32")
     return og.build(edges, path_, rows="both", directed=request.param, device="cpu")
-
-
-@pytest.fixture(autouse=True)
-def _released() -> Iterator[None]:
-    resident.release()
-    yield
-    resident.release()
 
 
 OPTIONS: list[dict[str, Any]] = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +13,12 @@ import ooc_graph as og
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cuda_pool import WholePieces, allocating, pool_within
 from ooc_graph.session import cuda_tiers, resident
-from tests.gpu.test_cuda_many_singly import columns, skewed, used_bytes
-from tests.gpu.test_cuda_session import Said
+from tests.gpu.memory import used_bytes
+from tests.gpu.searching import column_bytes as columns
+from tests.said import Said
 
+pytestmark = pytest.mark.usefixtures("released")
 ROWS, EDGES = 200_000, 800_000
-
-
-@pytest.fixture(scope="module")
-def light(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    """With float32 weights, which may be in pinned memory."""
-    path = tmp_path_factory.mktemp("stores") / "light.zarr"
-    return og.build(skewed("float32"), path, rows="both", shards=4, device="cpu")
-
-
-@pytest.fixture(autouse=True)
-def _released() -> Iterator[None]:
-    resident.release()
-    yield
-    resident.release()
 
 
 def pools() -> list[WholePieces]:

@@ -21,8 +21,8 @@ from ooc_graph.kernels.cuda_modules import cuda
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import pair_device, pairs, resident
 from ooc_graph.types import IntArray
-from tests.gpu.test_cuda_many import MANY, negative_sides, right, sides, some
-from tests.gpu.test_cuda_session import Said
+from tests.gpu.many import MANY, negative_sides, right, sides, some
+from tests.said import Said
 from tests.test_pairs_recorded import Finished, recorded
 
 CHUNK, EDGES = 32, 40_000

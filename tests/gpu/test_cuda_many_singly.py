@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,39 +16,19 @@ from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cuda_johnson import CudaJohnson
 from ooc_graph.session import cuda_tiers, pairs_ways, resident
 from ooc_graph.session.devices import CUDA
-from tests.gpu.test_cuda_session import Said
+from tests.gpu import stores
+from tests.gpu.memory import Refusing, used_bytes
+from tests.gpu.searching import column_bytes as columns
+from tests.said import Said
 
-EDGES = 40_000
+pytestmark = pytest.mark.usefixtures("released")
 LARGE = 1 << 50
-
-
-def skewed(dtype: str) -> tuple[np.ndarray, ...]:
-    """Ids with gaps, hubs, weights that spread; some vertices have no arc."""
-    random = np.random.default_rng(12)
-    source = (5_000 * random.random(EDGES) ** 3).astype(np.int64) * 3 + 1
-    target = (5_000 * random.random(EDGES) ** 2).astype(np.int64) * 3 + 1
-    weight = random.random(EDGES) if dtype.startswith("f") else random.integers(0, 50, EDGES)
-    return source, target, weight.astype(dtype)
 
 
 @pytest.fixture(scope="module", params=["float32", "float64", "int64"])
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     path = tmp_path_factory.mktemp("stores") / f"{request.param}.zarr"
-    return og.build(skewed(request.param), path, rows="both", directed=True, device="cpu")
-
-
-@pytest.fixture(scope="module")
-def light(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    """With float32 weights, which may be in pinned memory."""
-    path = tmp_path_factory.mktemp("stores") / "light.zarr"
-    return og.build(skewed("float32"), path, rows="both", shards=4, device="cpu")
-
-
-@pytest.fixture(autouse=True)
-def _released() -> Iterator[None]:
-    resident.release()
-    yield
-    resident.release()
+    return og.build(stores.skewed(request.param), path, rows="both", directed=True, device="cpu")
 
 
 @contextmanager
@@ -74,15 +53,6 @@ def without(*ways: str) -> Iterator[None]:
 
 RESIDENT = ("apsp", "multi_source_bfs")
 PINNED = (*RESIDENT, "bfs", "sssp")
-
-
-def columns(result: Any) -> dict[str, bytes]:
-    return {name: np.asarray(result.read(name)).tobytes() for name in result.names}
-
-
-def used_bytes() -> int:
-    gc.collect()
-    return int(cuda_modules.cuda().get_default_memory_pool().used_bytes())
 
 
 CASES: list[tuple[Callable[..., Any], dict[str, Any]]] = [
@@ -179,21 +149,6 @@ def test_batches_that_are_refused_memory(light: og.Graph, wanted: str, share: fl
     assert used_bytes() == before
 
 
-class _Refusing:
-    """A pool that refuses its so-manieth allocation."""
-
-    def __init__(self, pool: Any, refused: int) -> None:
-        self._pool, self._refused, self.made = pool, refused, 0
-
-    def __call__(self, size: int) -> Any:
-        from cupy.cuda.memory import OutOfMemoryError
-
-        self.made += 1
-        if self.made == self._refused:
-            raise OutOfMemoryError(size, 0)
-        return self._pool.malloc(size)
-
-
 @pytest.mark.parametrize("find", [og.johnson, og.multi_source_bfs])
 def test_any_allocation_that_is_refused_is_done_without(light: og.Graph, find: Any) -> None:
     cupy, sources = cuda_modules.cuda(), light.original_ids()[::20]
@@ -201,14 +156,14 @@ def test_any_allocation_that_is_refused_is_done_without(light: og.Graph, find: A
     right = columns(find(light, sources, device="cpu"))
     resident.release()
     for _ in range(2):  # some is allocated once in a process
-        plain = _Refusing(pool, 0)
+        plain = Refusing(pool)
         with cupy.cuda.using_allocator(plain):
             find(light, sources, device="cuda")
         resident.release()
     count, before, tried, told = plain.made, used_bytes(), 0, 0
     assert count > 10
     for refused in range(1, count + 1, 5):
-        allocator, said = _Refusing(pool, refused), Said()
+        allocator, said = Refusing(pool, refused), Said()
         with cupy.cuda.using_allocator(allocator):
             assert columns(find(light, sources, device="cuda", progress=said)) == right
         if allocator.made < refused:
@@ -300,9 +255,9 @@ def test_sums_beyond_float64(reduce: str) -> None:
 def signed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     """Weights of both signs, many that potentials make 0; long ones need more than 32 bits."""
     random = np.random.default_rng(13)
-    source, target, _ = skewed("int64")
+    source, target, _ = stores.skewed("int64")
     by = random.integers(0, 90, 15_001)
-    weight = random.integers(0, 9, EDGES) + by[source] - by[target]
+    weight = random.integers(0, 9, stores.EDGES) + by[source] - by[target]
     keep = source != target
     if request.param == "long":
         weight = weight * (1 << 34)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,9 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.session.cluster import local_cluster
+from tests.gpu.searching import columns
 
 EDGES, VERTICES = 30_000, 4_000
-
-
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Any]:
-    with local_cluster(2) as client:
-        yield client
 
 
 @pytest.fixture(scope="module", params=["float32", "int64", "negative"])
@@ -36,11 +29,6 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     edges = source * 3 + 1, target * 3 + 1, weight.astype(dtype)
     path = tmp_path_factory.mktemp("stores") / f"{request.param}.zarr"
     return og.build(edges, path, rows="both", directed=True, device="cpu")
-
-
-def columns(result: Any) -> dict[str, tuple[str, bytes]]:
-    found = {name: np.asarray(result.read(name)) for name in result.names}
-    return {name: (column.dtype.name, column.tobytes()) for name, column in found.items()}
 
 
 def held_bytes(client: Any) -> list[int]:

@@ -6,139 +6,46 @@ same of answers that stay on the device: every allocation is refused, and that t
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 import ooc_graph as og
 from ooc_graph.kernels import cuda_modules
-from ooc_graph.session import cuda_disk, cuda_tiers, resident
-from tests.gpu.memory import Refusing
-from tests.gpu.test_cuda_session import Said, search
+from ooc_graph.session import resident
+from tests.gpu.refusals import BEGUN, columns, refuse_in_turn, wanted
+from tests.gpu.searching import hub, search
 
+pytestmark = pytest.mark.usefixtures("released")
 KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])
-BEGUN = "on the device", "pinned", "in the store"
-LEAST_ALLOCATIONS = 15
-
-
-def built(folders: pytest.TempPathFactory) -> og.Graph:
-    """The graph that is searched."""
-    path = folders.mktemp("graphs") / "kronecker.zarr"
-    return og.build(og.Kronecker(13), path, rows="both", shards=4, device="cpu")
-
-
-def hub(graph: og.Graph) -> int:
-    return int(graph.original_of()[0])
-
-
-def wanted(
-    graph: og.Graph, kernel: str, begun: str, arrays: str, patch: pytest.MonkeyPatch
-) -> dict[str, Any]:
-    """Options of a search that begins in one of the tiers, with something to give up there."""
-    options: dict[str, Any] = {"device": "cuda", "arrays": arrays}
-    if begun == "pinned":
-        options["device_memory"] = resident.cuda_bytes(graph, kernel) - 1
-    elif begun == "in the store":
-        # So that the graph is too large for pinned memory, as small as it is.
-        patch.setattr(cuda_tiers, "may_pin", lambda *_: False)
-        least = cuda_disk.least_plan(cuda_disk.known_facts(graph, kernel))
-        answer = cuda_disk.answer_device_bytes(graph) if arrays == "cupy" else 0
-        options["device_memory"] = least.device_bytes + 64 * graph.rows + answer
-        options["host_memory"] = least.host_bytes + 48 * graph.rows
-    return options
-
-
-def columns(found: Any, arrays: str) -> dict[str, bytes]:
-    read = found.on_host if arrays == "cupy" else found.read
-    return {name: np.asarray(read(name)).tobytes() for name in found.names}
-
-
-def has_begun(begun: str, notes: list[str]) -> bool:
-    """Whether a search that nothing was refused to is where it was to begin."""
-    words = {"on the device": "", "pinned": "in pinned host memory", "in the store": "of the store"}
-    said = " ".join(notes)
-    return "refused" not in said and words[begun] in said and bool(said) == bool(words[begun])
-
-
-def refuse_in_turn(
-    kernel: str, begun: str, arrays: str, graph: og.Graph, patch: pytest.MonkeyPatch
-) -> None:
-    """Refuse each allocation on the device, one a search: same bytes, a line, and nothing left."""
-    cupy, root = cuda_modules.cuda(), hub(graph)
-    options = wanted(graph, kernel, begun, arrays, patch)
-    right = columns(search(kernel)(graph, root, device="cpu"), "numpy")
-    pool = cupy.get_default_memory_pool()
-    allocator = Refusing(pool)
-
-    def used() -> int:
-        resident.release()
-        gc.collect()
-        return int(pool.used_bytes())
-
-    def notes_without(refused: int) -> tuple[list[str], int]:
-        # What the search before keeps would need no allocation.
-        resident.release()
-        said = Said()
-        allocator.made, allocator.refused = 0, refused
-        found = search(kernel)(graph, root, progress=said, **options)
-        made, allocator.refused = allocator.made, 0
-        assert columns(found, arrays) == right, f"allocation {refused}"
-        return said.notes, made
-
-    with cupy.cuda.using_allocator(allocator):
-        for _ in range(2):  # what the first compiles and measures the others need not
-            notes, count = notes_without(0)
-            assert has_begun(begun, notes), notes
-        assert count >= LEAST_ALLOCATIONS
-        before = used()
-        for refused in range(1, count + 1):
-            notes, _ = notes_without(refused)
-            said = f"allocation {refused} of {count}: {notes}"
-            assert any("memory was refused" in note for note in notes), said
-        assert used() == before
-
-
-@pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    return built(tmp_path_factory)
-
-
-@pytest.fixture(autouse=True)
-def _released() -> Iterator[None]:
-    resident.release()
-    yield
-    resident.release()
 
 
 @pytest.mark.parametrize("begun", BEGUN)
 @KERNELS
 def test_device_memory_refused_at_any_allocation_is_done_without(
-    kernel: str, begun: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+    kernel: str, begun: str, small_store: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refuse_in_turn(kernel, begun, "numpy", graph, monkeypatch)
+    refuse_in_turn(kernel, begun, "numpy", small_store, monkeypatch)
 
 
 @KERNELS
 def test_every_allocation_of_a_search_in_the_store_is_made_before_it(
-    kernel: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+    kernel: str, small_store: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that none that was loaded can be refused a device's memory; its answer is the host's."""
     cupy = cuda_modules.cuda()
-    options = wanted(graph, kernel, "in the store", "numpy", monkeypatch)
-    roots = hub(graph), int(graph.original_of()[graph.rows // 2])
-    right = [columns(search(kernel)(graph, root, device="cpu"), "numpy") for root in roots]
-    search(kernel)(graph, roots[1], **options)
+    options = wanted(small_store, kernel, "in the store", "numpy", monkeypatch)
+    roots = hub(small_store), int(small_store.original_of()[small_store.rows // 2])
+    right = [columns(search(kernel)(small_store, root, device="cpu"), "numpy") for root in roots]
+    search(kernel)(small_store, roots[1], **options)
 
     def refuse(size: int) -> Any:
         raise AssertionError(f"{size} bytes are asked for")
 
     with cupy.cuda.using_allocator(refuse):
         for root, expected in zip(roots, right, strict=True):
-            assert columns(search(kernel)(graph, root, **options), "numpy") == expected
+            assert columns(search(kernel)(small_store, root, **options), "numpy") == expected
         resident.release()
         # Loading does ask for memory, and is refused it.
         with pytest.raises(AssertionError, match="are asked for"):
-            search(kernel)(graph, roots[0], **options)
+            search(kernel)(small_store, roots[0], **options)

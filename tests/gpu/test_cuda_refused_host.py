@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 import ooc_graph as og
@@ -26,10 +24,12 @@ from ooc_graph.memory import disk
 from ooc_graph.session import resident
 from ooc_graph.shards import cuda_disk_sssp, device_sides, device_tiers, load, row_loader
 from ooc_graph.shards import tiers as shard_tiers
-from tests.gpu.test_cuda_refused import BEGUN, built, columns, has_begun, hub, wanted
-from tests.gpu.test_cuda_session import Said, search
+from tests.gpu.refusals import BEGUN, columns, has_begun, wanted
+from tests.gpu.searching import hub, search
+from tests.said import Said
 from tests.unit.test_tier_memory import Scarce
 
+pytestmark = pytest.mark.usefixtures("released")
 LEAST_PLACES = 5
 # Where the host's part allocates, once it is known which way a search goes.
 ALLOCATE = (
@@ -40,38 +40,26 @@ ALLOCATE = (
 )
 
 
-@pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    return built(tmp_path_factory)
-
-
-@pytest.fixture(autouse=True)
-def _released() -> Iterator[None]:
-    resident.release()
-    yield
-    resident.release()
-
-
 @pytest.mark.parametrize("begun", BEGUN)
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_host_memory_refused_at_any_allocation_is_done_without(
-    kernel: str, begun: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+    kernel: str, begun: str, small_store: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = hub(graph)
-    options = wanted(graph, kernel, begun, "numpy", monkeypatch)
-    right = columns(search(kernel)(graph, root, device="cpu"), "numpy")
+    root = hub(small_store)
+    options = wanted(small_store, kernel, begun, "numpy", monkeypatch)
+    right = columns(search(kernel)(small_store, root, device="cpu"), "numpy")
     # What is compiled, and remembered of a graph, is so without what stands in for numpy.
     with monkeypatch.context() as patch:
-        least = wanted(graph, kernel, "in the store", "numpy", patch)
-        search(kernel)(graph, root, **{**least, "host_memory": 0})
-    search(kernel)(graph, root, **options)
+        least = wanted(small_store, kernel, "in the store", "numpy", patch)
+        search(kernel)(small_store, root, **{**least, "host_memory": 0})
+    search(kernel)(small_store, root, **options)
     scarce = Scarce()
     for module in ALLOCATE:
         monkeypatch.setattr(module, "np", scarce)
     while True:
         resident.release()
         scarce.has_refused, said = False, Said()
-        found = search(kernel)(graph, root, progress=said, **options)
+        found = search(kernel)(small_store, root, progress=said, **options)
         assert columns(found, "numpy") == right
         if not scarce.has_refused:
             break

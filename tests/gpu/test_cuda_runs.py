@@ -24,8 +24,8 @@ from ooc_graph.layout import blocks
 from ooc_graph.shards import cuda_runs, cuda_sides, run_reader
 from ooc_graph.shards.cuda_plan import DevicePlan
 from ooc_graph.shards.range_runs import RangeRuns
+from tests.gpu.building import MIB, assert_same, build_there
 from tests.gpu.memory import assert_refused_without_memory
-from tests.gpu.test_cuda_store import MIB, assert_same, build_there
 from tests.test_faults_build import names_in
 from tests.unit.test_build_oracle import (
     UNHURRIED,
@@ -228,7 +228,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from ooc_graph.shards import cuda_sides
-from tests.gpu.test_cuda_store import build_there
+from tests.gpu.building import build_there
 from tests.unit.test_build_oracle import random_source
 cuda_sides.runs_pay = lambda *_: True
 cuda_sides.RunRows.rows = lambda *_: os.kill(os.getpid(), signal.SIGKILL)

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import ooc_graph as og
 from ooc_graph.session import cuda_disk, disk_notes, resident
-from tests.gpu.test_cuda_session import columns, search
-from tests.slow_disk import Said, slow_down
+from tests.gpu import stores
+from tests.gpu.searching import columns, search
+from tests.said import Said
+from tests.slow_disk import of_reading, slow_down
 
-
-@pytest.fixture(autouse=True)
-def _released() -> Iterator[None]:
-    resident.release()
-    yield
-    resident.release()
+pytestmark = pytest.mark.usefixtures("released")
 
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    path = tmp_path_factory.mktemp("slow") / "g.zarr"
-    return og.build(og.Kronecker(15, edge_factor=64), path, rows="both", device="cpu")
+    return stores.kronecker(tmp_path_factory, 15, edge_factor=64)
 
 
 @pytest.mark.parametrize("seconds", [1.0, 1e-6])
@@ -45,15 +40,15 @@ def test_progress_says_that_the_disk_is_slow(
     assert "bytes of the store for" in said.notes[-1]
     assert disk_notes._heard == []
     if seconds < 1:
-        assert said.of_reading == []
+        assert of_reading(said) == []
         return
     assert clock.now_s >= 5, said.notes
     begins = rf"{kernel} from {source}: read [\d,.]+ MB of the store in (\d+) s of reading"
-    told = [re.match(begins, note) for note in said.of_reading]
+    told = [re.match(begins, note) for note in of_reading(said)]
     assert all(told), said.notes
     assert told[0] is not None
     assert int(told[0][1]) >= 5
     assert 1 <= len(told) <= 2 + np.log2(clock.now_s / 5)
     # Before the search was done.
-    assert said.notes.index(said.of_reading[-1]) < len(said.notes) - 1
-    assert any("the disk is slower than expected: it gives " in note for note in said.of_reading)
+    assert said.notes.index(of_reading(said)[-1]) < len(said.notes) - 1
+    assert any("the disk is slower than expected: it gives " in note for note in of_reading(said))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +14,22 @@ import ooc_graph as og
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.session import cuda_disk, resident
 from tests.command_line import listing
-from tests.gpu.test_cuda_session import Said, search
+from tests.gpu import stores
+from tests.gpu.searching import search
 from tests.gpu.test_cuda_tiers import LITTLE
+from tests.said import Said
 from tests.unit.test_tier_limits import dense, read_only, state
 
+pytestmark = pytest.mark.usefixtures("released")
 KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 # Of a neighbour, and of its weight.
 ARC_BYTES = {"bfs": 4, "sssp": 8}
 PINNED, STORED = "bytes of rows in pinned host memory", "bytes of the store for"
 
 
-@pytest.fixture(autouse=True)
-def _released() -> Iterator[None]:
-    resident.release()
-    yield
-    resident.release()
-
-
 @pytest.fixture(scope="module")
 def kronecker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("kronecker") / "g.zarr"
-    og.build(og.Kronecker(15), path, rows="both", shards=4, device="cpu")
-    return path
+    return stores.kronecker(tmp_path_factory, 15, shards=4).path
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +12,15 @@ import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.session import cuda_disk, cuda_tiers, resident
-from tests.gpu.test_cuda_session import Said, search
+from tests.gpu import stores
+from tests.gpu.searching import hub, search
 from tests.gpu.test_cuda_tiers import LITTLE
+from tests.said import Said
 
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    path: Path = tmp_path_factory.mktemp("graphs") / "kronecker.zarr"
-    return og.build(og.Kronecker(16), path, rows="both")
-
-
-def hub(graph: og.Graph) -> int:
-    return int(graph.original_of()[0])
+    return stores.kronecker(tmp_path_factory, 16, device="auto")
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])

@@ -5,7 +5,7 @@ Ids that need them are in `test_cuda_far_ids`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,17 @@ from ooc_graph.kernels.cuda_device import CudaDevice
 from ooc_graph.kernels.interface import BfsTree, SsspTree
 from ooc_graph.layout import names
 from ooc_graph.session import here, rank_memory, resident
-from ooc_graph.session.cluster import local_cluster
 from ooc_graph.session.search_ranks import MakeRanks
 from ooc_graph.shards import cuda_plan
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
-from ooc_graph.types import AnyArray, NoProgress
+from ooc_graph.types import AnyArray
 from tests.gpu.graphs import flat, sparse, valued
 from tests.gpu.memory import refuse_each_allocation
 from tests.gpu.paired import PairedDevice
 from tests.gpu.ranked import RankedBfs, RankedSssp, distance_dtype, joined
+from tests.gpu.searching import columns
+from tests.said import Said
 from tests.strategies import WEIGHTS, grid, skewed
 
 CPU = CpuDevice(2)
@@ -125,12 +126,6 @@ class MakeWide:
         return {s: sssp(device.sssp_rank(parts[s]), self.root, shared) for s in mine}, shared
 
 
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Client]:
-    with local_cluster(2) as client:
-        yield client
-
-
 @pytest.mark.parametrize("mixed", [False, True], ids=["cuda", "cuda and cpu"])
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_ranks_of_two_workers(kernel: str, mixed: bool, workers: Client) -> None:
@@ -184,11 +179,6 @@ def stores(folder: Path, dtype: str, *, directed: bool) -> tuple[og.Graph, og.Gr
     spec = wide_one.stored.spec("shards/00000/out/light/neighbors")
     assert spec.dtype == np.uint64
     return narrow, wide_one, [int(edges[0][0]), int(edges[1][-1])]
-
-
-def columns(result: og.Result) -> dict[str, tuple[str, bytes]]:
-    found = {name: np.asarray(result.read(name)) for name in result.names}
-    return {name: (column.dtype.name, column.tobytes()) for name, column in found.items()}
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -267,16 +257,6 @@ def test_too_little_device_memory(
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of device memory"):
         getattr(og, kernel)(graph, roots[0], device="cuda")
     assert columns(getattr(og, kernel)(graph, roots[0])) == expected
-
-
-class Said(NoProgress):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 @pytest.mark.usefixtures("wide")

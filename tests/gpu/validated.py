@@ -14,6 +14,12 @@ from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidato
 NO_VERTEX = 0xFFFFFFFF
 
 
+def ends_of(pairs: Any) -> EdgeBlock:
+    """Edges without weights."""
+    pairs = np.array(pairs, np.int64).reshape(-1, 2)
+    return EdgeBlock(pairs[:, 0].copy(), pairs[:, 1].copy())
+
+
 def cut(edges: EdgeBlock, places: Sequence[int]) -> list[EdgeBlock]:
     """Blocks that end at some places, and the rest."""
     columns = [edges.source, edges.target]

@@ -105,7 +105,7 @@ def copied(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     cupy = SimpleNamespace(cuda=cuda, empty=Buffer)
     for module in (cuda_many_host, cuda_many_pieces):
         monkeypatch.setattr(module, "cuda", lambda: cupy)
-    monkeypatch.setattr(cuda_many_host, "pinned_buffer", lambda size: np.empty(size, np.uint8))
+    monkeypatch.setattr(cuda_many_host, "pinned_buffer", lambda size, **_: np.empty(size, np.uint8))
     # Two batches at a time.
     monkeypatch.setattr(cuda_many_host, "PART_BYTES", 2 * LANES * PITCH * 4)
     yield done

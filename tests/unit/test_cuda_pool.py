@@ -55,8 +55,12 @@ class Machine:
                 get_current_stream=lambda: SimpleNamespace(ptr=machine.stream),
                 memory=SimpleNamespace(OutOfMemoryError=OutOfMemory),
                 runtime=SimpleNamespace(CUDARuntimeError=RuntimeRefused),
-            )
+            ),
+            get_default_memory_pool=lambda: SimpleNamespace(free_all_blocks=self.free_all_blocks),
         )
+
+    def free_all_blocks(self) -> None:
+        """What the pool that everybody shares keeps, none here."""
 
 
 @pytest.fixture
@@ -152,8 +156,30 @@ def test_nothing_takes_nothing(machine: Machine) -> None:
         pool.malloc(1)
 
 
-def test_it_gives_all_that_its_limit_leaves(machine: Machine) -> None:
+def test_what_is_in_a_cycle_is_found_before_memory_is_refused(machine: Machine) -> None:
+    pool = WholePieces(4 * UNIT_BYTES)
+    knot: list[Any] = [pool.malloc(3 * UNIT_BYTES)]
+    knot.append(knot)
+    del knot
+    held = pool.malloc(2 * UNIT_BYTES)
+    assert machine.taken == pool.held_bytes == 2 * UNIT_BYTES
+    del held
+
+
+def test_what_the_shared_pool_keeps_goes_back_before_memory_is_refused(machine: Machine) -> None:
+    pool = WholePieces(1 << 30)
+    kept = [machine.cupy.cuda.Memory(machine.total - UNIT_BYTES)]
+    machine.free_all_blocks = kept.clear  # type: ignore[method-assign]
+    held = pool.malloc(2 * UNIT_BYTES)
+    assert (machine.taken, machine.made) == (2 * UNIT_BYTES, 2)
+    del held
+
+
+def test_it_gives_all_that_its_limit_leaves(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However arrays come and go."""
+    monkeypatch.setattr(cuda_pool.gc, "collect", lambda: 0)  # it would take all the time
     choose, limit = random.Random(1), 1000
     pool, held = WholePieces(limit * UNIT_BYTES), list[Any]()
     for _ in range(5000):
@@ -191,8 +217,7 @@ def test_a_limited_build_has_what_others_have_given_back(
 ) -> None:
     """What the shared pool keeps counts as free, but is of no use to another pool."""
     given: list[Any] = []
-    shared = SimpleNamespace(free_all_blocks=lambda: given.append("all"))
-    monkeypatch.setattr(machine.cupy, "get_default_memory_pool", lambda: shared, raising=False)
+    monkeypatch.setattr(machine, "free_all_blocks", lambda: given.append("all"))
     monkeypatch.setattr(
         machine.cupy.cuda,
         "using_allocator",
@@ -206,6 +231,7 @@ def test_a_limited_build_has_what_others_have_given_back(
         piece = malloc(3000)
         with pytest.raises(OutOfMemory):
             malloc(4000)
+        assert given.pop() == "all"
         del piece
     with cuda_pool.own_pool(None):
         pass

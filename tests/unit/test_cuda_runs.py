@@ -30,6 +30,7 @@ from ooc_graph.shards.range_runs import RangeRuns
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import NoProgress
 from tests.numpy_device import CUPY, DeviceArray, stand_in
+from tests.said import Said
 from tests.test_faults_build import names_in
 from tests.unit.test_build_oracle import ListSource, build_here, random_source, small_steps
 
@@ -41,16 +42,6 @@ Usage = namedtuple("Usage", "free")
 @pytest.fixture(autouse=True)
 def _device(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch)
-
-
-class Heard(NoProgress):
-    """Keeps what is told."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 def build_there(
@@ -159,7 +150,7 @@ def test_without_space_for_runs_the_edges_are_read_again(
     tmp_path: Path, made: list[RangeRuns], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = random_source(2, vertices=5000, edges=60_000, weight="float32")
-    loops, heard = int(np.count_nonzero(source.u == source.v)), Heard()
+    loops, heard = int(np.count_nonzero(source.u == source.v)), Said()
     needed = 2 * (60_000 - loops) * 12
     with small_steps():
         here = build_here(source, tmp_path / "here.zarr")
@@ -306,7 +297,7 @@ def test_a_device_too_small_for_runs_makes_passes(
 ) -> None:
     """Nothing is said of the disk then."""
     monkeypatch.setattr(cuda_sides.shutil, "disk_usage", lambda _: Usage(0))
-    source, heard = random_source(2, vertices=5000, edges=60_000, weight="float64"), Heard()
+    source, heard = random_source(2, vertices=5000, edges=60_000, weight="float64"), Said()
     with small_steps():
         here = build_here(source, tmp_path / "here.zarr")
         limit = 4 * MIB + 820_000
@@ -346,9 +337,9 @@ def test_a_build_that_is_refused_memory_begins_again_within_less(
         scarce.refuse(range(0))
         assert (build_there(source, out, limit=limit).run_bytes > 0) == gapped
         count = scarce.made
-        for refused in {*range(1, count, max(1, count // 40)), count}:
+        for refused in {*range(1, count, max(1, count // 20)), count}:
             scarce.refuse(range(refused, refused + 1))
-            heard = Heard()
+            heard = Said()
             there = build_there(source, out, limit=limit, progress=heard, overwrite=True)
             assert sha256(there) == sha256(here)
             (note,) = heard.notes
@@ -362,7 +353,7 @@ def test_a_build_that_is_refused_memory_begins_again_within_less(
 def test_a_build_that_is_refused_the_least_says_what_was_refused(
     begin: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, heard = random_source(5, vertices=5000, edges=60_000, weight=None), Heard()
+    source, heard = random_source(5, vertices=5000, edges=60_000, weight=None), Said()
     Scarce(monkeypatch).refuse(range(begin, 1 << 30))
     with small_steps(), pytest.raises(MemoryError, match="allocation"):
         build_there(source, tmp_path / "g.zarr", limit=64 * MIB, progress=heard)
@@ -374,7 +365,7 @@ def test_edges_that_cannot_be_read_again_end_a_build_that_is_refused_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = random_source(3, vertices=5000, edges=60_000, weight="float64")
-    scarce, heard, out = Scarce(monkeypatch), Heard(), tmp_path / "g.zarr"
+    scarce, heard, out = Scarce(monkeypatch), Said(), tmp_path / "g.zarr"
     with small_steps():
         here = sha256(build_here(source, tmp_path / "here.zarr"))
         source = replace(source, rereadable=False)

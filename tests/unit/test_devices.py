@@ -23,8 +23,9 @@ from ooc_graph.kernels import cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.session import building, choice, devices, rank_memory, search
 from ooc_graph.session.place import Here
-from ooc_graph.types import Dealing, NoProgress
+from ooc_graph.types import Dealing
 from tests.command_line import call
+from tests.said import Said
 
 
 class RuntimeFailure(RuntimeError):
@@ -271,16 +272,6 @@ def test_what_no_cuda_device_does(
         choice.choose(graph, kernel, Here(wanted="cuda"), method=method)
     way = choice.choose(graph, kernel, Here(wanted="auto"), method=method)
     assert way == choice.Way("cpu", "one")
-
-
-class Said(NoProgress):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 def test_auto_says_that_it_took_the_cpu(no_cupy: None, graph: og.Graph) -> None:

@@ -16,7 +16,8 @@ from ooc_graph.kernels.bellman_ford import reweighted
 from ooc_graph.kernels.many_johnson import CpuJohnson, plain_rows
 from ooc_graph.kernels.minima import TILE
 from ooc_graph.kernels.team import Team
-from ooc_graph.types import INT64_UNREACHED, NoProgress
+from ooc_graph.types import INT64_UNREACHED
+from tests.said import Said
 from tests.strategies import Arcs, arcs_of, metric, skewed, small_arcs
 
 TEAM = Team(3)
@@ -160,16 +161,6 @@ def test_what_batches_relax_decides(
     assert search.run(sources).tobytes() == expected_bytes
 
 
-class Notes(NoProgress):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.told.append(text)
-
-
 def test_lengths_are_counted_along_all_arcs(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many threads there are: so many that their batches would pay for dropping arcs."""
     arcs, shares = metric(600, density=0.1), []
@@ -197,13 +188,13 @@ def test_as_users_ask_for_it(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> 
     arcs = shifted(metric(300, density=0.5))
     edges = arcs.source * 3, arcs.target * 3, arcs.weight
     matrix, searched = (og.from_edges(*edges, directed=True) for _ in range(2))
-    notes = Notes()
-    found = og.johnson(matrix, device="cpu", progress=notes, out=tmp_path / "d.zarr")
-    assert "Floyd-Warshall" in " ".join(notes.told)
+    said = Said()
+    found = og.johnson(matrix, device="cpu", progress=said, out=tmp_path / "d.zarr")
+    assert "Floyd-Warshall" in " ".join(said.notes)
     monkeypatch.setattr(floyd_warshall, "FEWEST_ROWS", 1 << 30)
-    notes = Notes()
-    expected = og.johnson(searched, device="cpu", progress=notes)
-    assert not notes.told
+    said = Said()
+    expected = og.johnson(searched, device="cpu", progress=said)
+    assert not said.notes
     assert found.distance.tobytes() == expected.distance.tobytes()
 
 
@@ -213,9 +204,9 @@ def test_a_matrix_takes_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = og.from_edges(arcs.source, arcs.target, arcs.weight, directed=True)
     for matrix, told in ((1 << 60, 0), (1, 1)):
         monkeypatch.setattr(floyd_warshall, "closed_bytes", lambda _, bytes_=matrix: bytes_)
-        notes = Notes()
-        og.johnson(graph, reduce="sum", device="cpu", progress=notes, memory_limit=256 * MIB)
-        assert len(notes.told) == told
+        said = Said()
+        og.johnson(graph, reduce="sum", device="cpu", progress=said, memory_limit=256 * MIB)
+        assert len(said.notes) == told
 
 
 @pytest.mark.parametrize("heaviest", [1 << 10, 1 << 60])

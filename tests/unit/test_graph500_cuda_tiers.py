@@ -50,20 +50,11 @@ from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.types import NoProgress
 from tests.command_line import call
+from tests.said import Said
 
 KERNELS = ("bfs", "sssp")
 SMALL = 28_000_000
 LINK = 1e9
-
-
-class Said(NoProgress):
-    """Keeps the notes."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 class Uncounted:

@@ -17,9 +17,7 @@ from ooc_graph.session import cuda_tiers, loading, resident
 from ooc_graph.session.devices import AUTO, CUDA
 from ooc_graph.session.pairs_memory import locked_bytes
 from tests.command_line import call
-from tests.test_pairs import _no_cluster
-from tests.test_pairs_stored import Said
-from tests.unit.test_pairs_ways import (
+from tests.made_up_device import (
     BATCHES,
     FIND,
     PINNED,
@@ -29,6 +27,8 @@ from tests.unit.test_pairs_ways import (
     columns,
     put_in_place,
 )
+from tests.said import Said
+from tests.small_pairs import _no_cluster
 
 LINE = "are for CUDA devices: use --device cuda, or --memory-limit for the CPU"
 
@@ -157,8 +157,8 @@ def test_batches_pin_what_the_host_budget_has_room_for(
     specs = pairs_specs(asked, len(sources), graph.vertices, np.dtype(np.float32))
     locked, said = locked_bytes(graph, specs, asked), Said()
     width = graph.rows if options else graph.vertices
-    # A power of two.
-    assert len(sources) * width * 4 <= locked < 2 * len(sources) * width * 4
+    # In whole pages.
+    assert len(sources) * width * 4 <= locked < len(sources) * width * 4 + 4096
     for limit, way in ((locked, BATCHES), (locked - 1, RESIDENT), (0, RESIDENT)):
         resident.release()
         made_up.used.clear()
@@ -174,7 +174,7 @@ def test_what_batches_pin_is_what_parts_of_their_answers_take(graph: og.Graph) -
     assert locked_bytes(graph, wide, Asked()) == 128 << 20
     narrow = pairs_specs(Asked(), 5_000, 1 << 10, np.dtype(np.float64))
     # Five of them hold all.
-    assert locked_bytes(graph, narrow, Asked()) == 64 << 20
+    assert locked_bytes(graph, narrow, Asked()) == 40 << 20
     for dtype, reduce, pinned in (
         ("float32", "closeness", 0),
         ("float64", "eccentricity", 0),

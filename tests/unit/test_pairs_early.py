@@ -29,11 +29,13 @@ from ooc_graph.session import (
     place,
     resident,
 )
+from tests import made_up_device
+from tests.made_up_device import BATCHES, FIND, MadeUp, Single
+from tests.said import Said
 from tests.test_pairs_recorded import Finished, recorded
-from tests.test_pairs_stored import Said, no_room
-from tests.unit import test_pairs_ways as ways
+from tests.test_pairs_stored import no_room
 
-hubs, signed, device = ways.hubs, ways.signed, ways.device
+hubs, signed, device = made_up_device.hubs, made_up_device.signed, made_up_device.device
 
 CHUNK, BATCH, CHUNKS = 8, 16, 10
 """Sources of a chunk and of a batch, and chunks of a task."""
@@ -76,7 +78,7 @@ class Searched:
     The batches of a device, its searches one by one, and those out of the store.
     """
 
-    def __init__(self, made_up: ways.MadeUp, before: Callable[[str, int], None]) -> None:
+    def __init__(self, made_up: MadeUp, before: Callable[[str, int], None]) -> None:
         self.places: list[int] = []
         self._before, self._made_up = before, made_up
 
@@ -92,7 +94,7 @@ class Searched:
 
             def singly(search: Any, sources: Any, *rest: Any) -> Any:
                 single = search._search
-                if not isinstance(single, ways._Single):
+                if not isinstance(single, Single):
                     patch.setattr(search, "_search", _Told(single, partial(self._use, STORED)))
                 run(search, sources, *rest)
                 patch.setattr(search, "_search", single)
@@ -120,7 +122,7 @@ class _Told:
 
 KINDS: list[tuple[str, str, str, dict[str, Any]]] = [
     (where, kind, find, options)
-    for where in (STORED, ways.BATCHES, SINGLY)
+    for where in (STORED, BATCHES, SINGLY)
     for kind, find, options in (
         ("hubs", "apsp", {}),
         ("hubs", "apsp", {"parents": True}),
@@ -133,7 +135,7 @@ KINDS: list[tuple[str, str, str, dict[str, Any]]] = [
         ("signed", "apsp", {"reduce": "eccentricity"}),
     )
     # There BFS has no batches.
-    if (where, find) != (ways.BATCHES, "bfs")
+    if (where, find) != (BATCHES, "bfs")
 ]
 
 
@@ -143,10 +145,10 @@ def graph(request: pytest.FixtureRequest) -> Callable[[str], og.Graph]:
 
 
 @contextmanager
-def searching(device: ways.MadeUp, graph: og.Graph, where: str, find: str, **options: Any) -> Any:
+def searching(device: MadeUp, graph: og.Graph, where: str, find: str, **options: Any) -> Any:
     """How to search from some sources, many of which have no arcs."""
     sources = graph.original_ids()[:SOURCES]
-    search = partial(ways.FIND[find], graph, sources, **options)
+    search = partial(FIND[find], graph, sources, **options)
     device.part = BATCH
     if where == STORED:
         with no_room():
@@ -171,7 +173,7 @@ def internal(graph: og.Graph, chunks: set[int]) -> list[int]:
 @pytest.mark.parametrize(("where", "kind", "find", "options"), KINDS, ids=str)
 def test_a_run_that_ends_in_the_middle_of_a_task_goes_on_there(
     graph: Any,
-    device: ways.MadeUp,
+    device: MadeUp,
     tmp_path: Path,
     where: str,
     kind: str,
@@ -209,7 +211,7 @@ def test_a_run_that_ends_in_the_middle_of_a_task_goes_on_there(
 
 @pytest.mark.parametrize("options", [{}, {"parents": True}, {"reduce": "sum"}], ids=str)
 def test_what_batches_found_before_they_were_refused_memory_stays(
-    hubs: og.Graph, device: ways.MadeUp, tmp_path: Path, options: dict[str, Any]
+    hubs: og.Graph, device: MadeUp, tmp_path: Path, options: dict[str, Any]
 ) -> None:
     """But for sums of floats, whose last bits are not those of searches one by one."""
     sources, out, said = hubs.original_ids()[:SOURCES], tmp_path / "d.zarr", Said()
@@ -219,7 +221,7 @@ def test_what_batches_found_before_they_were_refused_memory_stays(
     singly: list[int] = []
 
     def refuse(kind: str, count: int) -> None:
-        if kind != ways.BATCHES:
+        if kind != BATCHES:
             singly.append(count)
         elif count > 2 * BATCH:
             finished.wait_for(3)
@@ -245,7 +247,7 @@ def test_what_batches_found_before_they_were_refused_memory_stays(
 
 
 def test_threads_that_are_refused_are_refused_memory(
-    hubs: og.Graph, device: ways.MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hubs: og.Graph, device: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not the device's: that of this process, of which smaller tasks need less."""
     sources, said = hubs.original_ids()[:SOURCES], Said()
@@ -265,7 +267,7 @@ def test_threads_that_are_refused_are_refused_memory(
     og.johnson(hubs, sources, out=tmp_path / "d.zarr", device="cuda", progress=said)
     assert refused
     assert any(note.startswith("memory was refused: apsp on") for note in said.notes)
-    assert set(device.used) == {ways.BATCHES}
+    assert set(device.used) == {BATCHES}
     found, whole = (Stored.open(tmp_path / f"{name}.zarr") for name in ("d", "whole"))
     assert found.identity == whole.identity
 

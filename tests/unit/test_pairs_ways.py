@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,263 +20,28 @@ from ooc_graph.errors import (
     UsageError,
 )
 from ooc_graph.kernels import cuda_modules
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.cuda_many import part_dtype
-from ooc_graph.memory.device_plan import least_plan
-from ooc_graph.session import cuda_tiers, devices, here, loading, pairs_memory, pairs_plan, resident
+from ooc_graph.session import cuda_tiers, devices, pairs_memory, pairs_plan, resident
 from ooc_graph.session.devices import AUTO, CUDA, CudaLimits, Device
 from ooc_graph.session.pairs_ways import PairsWay, ways_for
 from ooc_graph.session.place import Here
 from ooc_graph.session.source_tiers import ONE_BY_ONE
-from ooc_graph.types import INT32_UNREACHED
+from tests import made_up_device
 from tests.command_line import call
-from tests.test_pairs import _no_cluster
-from tests.test_pairs_stored import Said
+from tests.made_up_device import (
+    BATCHES,
+    FIND,
+    GIB,
+    PINNED,
+    RESIDENT,
+    MadeUp,
+    columns,
+    fewer,
+    refusing,
+)
+from tests.said import Said
+from tests.small_pairs import _no_cluster
 
-GIB = 1 << 30
-BATCHES, RESIDENT, PINNED = "batches", "resident", "pinned"
-
-
-def build_hubs(path: Path) -> og.Graph:
-    """Weights that spread, ids with gaps, and vertices without arcs."""
-    random = np.random.default_rng(8)
-    ends = (600 * random.random((2, 6000)) ** 3).astype(np.int64) * 3 + 1
-    weight = random.random(6000).astype(np.float32)
-    return og.build((*ends, weight), path, rows="both", directed=True, shards=2)
-
-
-@pytest.fixture(scope="module")
-def hubs(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    return build_hubs(tmp_path_factory.mktemp("graphs") / "hubs.zarr")
-
-
-@pytest.fixture(scope="module")
-def signed(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    random = np.random.default_rng(9)
-    u, v = random.integers(0, 300, (2, 3000))
-    by = random.integers(0, 100, 300)
-    keep = u != v
-    weight = (random.integers(1, 50, 3000) + by[u] - by[v])[keep]
-    path = tmp_path_factory.mktemp("graphs") / "signed.zarr"
-    return og.build((u[keep], v[keep], weight), path, directed=True)
-
-
-class _Single:
-    """A search from one source that stands for the device's."""
-
-    heaviest = 1.0
-
-    def __init__(self, made_up: MadeUp, search: Any, kind: str) -> None:
-        self._made_up, self._search, self._kind = made_up, search, kind
-
-    def run(self, root: int) -> Any:
-        self._made_up.use(self._kind, root)
-        return self._search.run(root)
-
-
-class _Batches:
-    """Batches that stand for the device's."""
-
-    is_closed = False
-
-    def __init__(self, made_up: MadeUp, search: Any) -> None:
-        self._made_up, self._search, self.dtype = made_up, search, search.dtype
-
-    def expect(self, *_: int) -> None:
-        pass
-
-    def run_columns(
-        self,
-        sources: Any,
-        targets: Any,
-        own: Any,
-        most: Any,
-        *,
-        answer: Any,
-        told: Any,
-        at: Any = None,
-    ) -> Any:
-        """Some sources at a time, as they arrive in host memory."""
-        for part in self._parts(len(sources), told):
-            answer[part if at is None else at[part]] = self._columns(
-                sources[part], targets, own[part], most
-            )
-            if told is not None:
-                told(part.start, part.stop)
-        return answer
-
-    def _columns(self, sources: Any, targets: Any, own: Any, most: Any) -> Any:
-        assert most is None
-        self._made_up.use(BATCHES, *sources.tolist())
-        found = self._search.run(sources)
-        far = np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).max
-        answer = np.where(targets < 0, far, found[:, targets]).astype(self.dtype)
-        has_own = own >= 0
-        answer[np.flatnonzero(has_own), own[has_own]] = 0
-        return answer
-
-    def _parts(self, count: int, told: Any) -> list[slice]:
-        length = count if told is None else self._made_up.part
-        return [slice(low, min(low + length, count)) for low in range(0, count, max(length, 1))]
-
-    def empty(self, sources: int) -> Any:
-        return self._search.empty(sources)
-
-    def run_with_parents(self, sources: Any, answers: Any, *, lanes: int, told: Any) -> Any:
-        for part in self._parts(len(sources), told):
-            self._made_up.use(BATCHES, *sources[part].tolist())
-            some = tuple(each[part] for each in answers)
-            self._search.run_with_parents(sources[part], some, lanes=lanes)
-            if told is not None:
-                told(part.start, part.stop)
-        return answers
-
-    def reduce(self, sources: Any, targets: Any, own: Any, most: Any) -> Any:
-        found = self._columns(sources, targets, own, most)
-        parts = np.zeros(len(sources), part_dtype(self.dtype))
-        reached = found < np.inf
-        parts["reached"] = reached.sum(axis=1)
-        # Other last bits than the CPU's.
-        parts["sum"] = np.where(reached, found, 0).sum(axis=1, dtype=np.float64) * (1 + 1e-12)
-        return parts
-
-
-class _Levels:
-    """Batches of BFS that stand for the device's."""
-
-    is_one_by_one = False
-
-    def __init__(self, made_up: MadeUp, search: Any) -> None:
-        self._made_up, self._search, self.dtype = made_up, search, search.dtype
-
-    @property
-    def vertices(self) -> int:
-        return int(self._search.vertices)
-
-    def tally(self, sources: Any, **given: Any) -> Any:
-        self._made_up.use(BATCHES, *sources.tolist())
-        return self._search.tally(sources, **given)
-
-    def run_columns(
-        self,
-        sources: Any,
-        targets: Any,
-        own: Any,
-        most: Any,
-        *,
-        answer: Any,
-        told: Any,
-        at: Any = None,
-    ) -> Any:
-        del own
-        self._made_up.use(BATCHES, *sources.tolist())
-        found = self._search.run(sources)[:, targets]
-        last = INT32_UNREACHED - 1 if most is None else most
-        found[:, targets < 0] = INT32_UNREACHED
-        answer[slice(None) if at is None else at] = np.where(found > last, -1, found)
-        if told is not None:
-            told(0, len(sources))
-        return answer
-
-
-class MadeUp:
-    """A device: what it was asked for, and refuses.
-
-    ``refuses`` is called with the way, whether it is loaded, and how many sources it had so far.
-    """
-
-    def __init__(self) -> None:
-        self.used: list[str] = []
-        self.refuses: Callable[[str, bool, int], Exception | None] = lambda *_: None
-        self.graph_held: list[int] = []
-        # Sources that arrive at a time.
-        self.part = 1 << 30
-        self._count = 0
-
-    def use(self, kind: str, *sources: int) -> None:
-        self._count += len(sources)
-        if error := self.refuses(kind, False, self._count):
-            raise error
-
-    def load(self, kind: str) -> None:
-        # Nothing of the way before is held any more.
-        self.graph_held.append(len(resident._held))
-        self.used.append(kind)
-        self._count = 0
-        if error := self.refuses(kind, True, 0):
-            raise error
-
-    def bfs(self, shard: Any, **_: Any) -> _Single:
-        self.load(RESIDENT)
-        return _Single(self, CPU.bfs(shard), RESIDENT)
-
-    def sssp(self, shard: Any, **_: Any) -> _Single:
-        self.load(RESIDENT)
-        return _Single(self, CPU.sssp(shard), RESIDENT)
-
-    def apsp(self, shard: Any, *, threads: int) -> _Batches:
-        assert threads
-        self.load(BATCHES)
-        return _Batches(self, CPU.apsp(shard))
-
-    def multi_source_bfs(self, shard: Any, *, threads: int) -> _Levels:
-        assert threads
-        self.load(BATCHES)
-        return _Levels(self, CPU.multi_source_bfs(shard))
-
-    def search_within(
-        self, graph: og.Graph, kernel: str, budget_bytes: int, _: Any, shard: Any, *__: Any
-    ) -> tuple[_Single, Any]:
-        self.load(PINNED)
-        plan = least_plan(kernel, cuda_tiers.known_facts(graph, kernel))
-        assert plan.bytes <= budget_bytes
-        return _Single(self, getattr(CPU, kernel)(shard), PINNED), plan
-
-
-CPU = CpuDevice(1)
-
-
-def put_in_place(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
-    """A device of a GiB that is made up, in the place of this process's."""
-    made_up, plain = MadeUp(), here.device
-    monkeypatch.setattr(devices, "cuda_memory_here", lambda: GIB)
-    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (GIB, GIB))
-    monkeypatch.setattr(here, "device", lambda n="cpu": made_up if n == CUDA else plain(n))
-    monkeypatch.setattr(here, "number_of", lambda _: "0")
-    monkeypatch.setattr(loading, "PinnedRoom", lambda _: np.empty)
-    monkeypatch.setattr(cuda_tiers, "search_within", made_up.search_within)
-    return made_up
-
-
-@pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[MadeUp]:
-    made_up = put_in_place(monkeypatch)
-    resident.release()
-    yield made_up
-    resident.release()
-
-
-def refusing(*kinds: str, loaded: bool, error: type[Exception] = MemoryBudgetError) -> Any:
-    """Refuses some ways, when they are loaded or after a few sources."""
-
-    def refuses(kind: str, loads: bool, sources: int) -> Exception | None:
-        if kind in kinds and (loads if loaded else sources > 5):
-            return error(f"{kind} does not fit the device")
-        return None
-
-    return refuses
-
-
-def columns(result: Any) -> dict[str, bytes]:
-    return {name: np.asarray(result.read(name)).tobytes() for name in result.names}
-
-
-def fewer(monkeypatch: pytest.MonkeyPatch, module: Any = pairs_plan) -> None:
-    """Tasks of a few sources."""
-    monkeypatch.setattr(module, "CUDA_SOURCES", (4, 2, 1))
-
-
-FIND = {"apsp": og.johnson, "bfs": og.multi_source_bfs}
+hubs, signed, device = made_up_device.hubs, made_up_device.signed, made_up_device.device
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("apsp", {}),
     ("apsp", {"parents": True}),

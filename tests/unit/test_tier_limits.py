@@ -17,21 +17,11 @@ from ooc_graph.session import graph500_searches, resident, source_tiers, tiers
 from ooc_graph.session.graph500_run import BatchTask
 from ooc_graph.session.resident import ORDER_OF
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import NoProgress
 from tests.command_line import listing
+from tests.said import Said
 
 KERNELS = ("bfs", "sssp")
 KNOWN_SEED = 11
-
-
-class Said(NoProgress):
-    """Keeps the notes."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 @pytest.fixture(autouse=True)

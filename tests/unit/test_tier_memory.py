@@ -23,7 +23,7 @@ from ooc_graph.session.search_whole import search_whole
 from ooc_graph.session.ways import SearchTask
 from ooc_graph.shards import load, tiers
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import NoProgress
+from tests.said import Said
 
 KERNELS = ("bfs", "sssp")
 SEARCH_MODULES = (bfs_search, sssp_search, tier_bfs_search, tier_rows, tier_sssp_search)
@@ -112,16 +112,6 @@ def test_memory_refused_at_any_allocation_is_done_without(kernel, begun, kroneck
 
 def refuse(*_: Any, **__: Any) -> Any:
     raise MemoryError
-
-
-class Said(NoProgress):
-    """Keeps the notes."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 @pytest.mark.parametrize("why", ["limit", "refused"])

@@ -1,0 +1,66 @@
+"""Fixtures of several files of tests; `conftest` makes them known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from distributed import Client
+
+import ooc_graph as og
+from ooc_graph.session import resident
+from ooc_graph.session.cluster import local_cluster, local_cuda_cluster
+from tests.gpu import stores
+from tests.gpu.cases import GAP, Case, make
+
+
+@pytest.fixture
+def released() -> Iterator[None]:
+    """Nothing is held for the next search, before the test and after it."""
+    resident.release()
+    yield
+    resident.release()
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Client]:
+    """Two workers that have a device in common."""
+    with local_cluster(2) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def small_store(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """The graph whose searches are refused memory, allocation by allocation."""
+    return stores.kronecker(tmp_path_factory, 13, shards=4)
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """With float32 weights, which may be in pinned memory."""
+    path = tmp_path_factory.mktemp("stores") / "light.zarr"
+    return og.build(stores.skewed("float32"), path, rows="both", shards=4, device="cpu")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[("float32", False, 0), ("float64", True, 5), ("int64", True, GAP), ("int32", False, 1)],
+    ids=lambda said: said[0],
+)
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """Types of weights, directed or not, ids from 0 on, with gaps, and large."""
+    dtype, directed, gap = request.param
+    return make(tmp_path_factory.mktemp("cases"), dtype, directed=directed, gap=gap)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """One case, for what does not depend on the graph."""
+    return make(tmp_path_factory.mktemp("plain"), "float32", directed=False, gap=0)
+
+
+@pytest.fixture(scope="module")
+def cuda_workers() -> Iterator[Any]:
+    with local_cuda_cluster() as client:
+        yield client

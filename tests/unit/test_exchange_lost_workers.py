@@ -1,0 +1,158 @@
+"""The scheduler exchange where workers are killed, freeze, leave or come back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import Client
+
+from ooc_graph.errors import ClusterLostError
+from ooc_graph.exchange import attempt as attempt_module
+from ooc_graph.exchange import party as party_module
+from ooc_graph.exchange.resident import PLUGIN_NAME
+from ooc_graph.exchange.scheduler import run
+from tests import toy_ranks
+from tests.toy_ranks import (
+    PATIENCE_S,
+    SHARDS,
+    addresses,
+    assert_ring,
+    make_ring,
+    no_pause,
+    open_boxes,
+    start,
+    times_begun,
+)
+
+two_in_process = toy_ranks.two_in_process
+
+
+def kill_once(flag: Path, how: int, rank: int, depth: int) -> None:
+    """Rank 5's process ends, or freezes, at depth 3, the first time it comes there."""
+    if rank == 5 and depth == 3:
+        try:
+            flag.touch(exist_ok=False)
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), how)
+
+
+def kill_always(rank: int, depth: int) -> None:
+    if rank == 5 and depth == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture
+def brittle() -> Iterator[Client]:
+    """Four workers to be harmed. Each test has its own: not every nanny brings its worker back."""
+    with start(4) as cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.mark.parametrize("workers", [["0"], None])
+def test_same_answer_after_a_worker_was_killed(
+    brittle: Client, tmp_path: Path, workers: list[str] | None
+) -> None:
+    pause = partial(kill_once, tmp_path / "killed", signal.SIGKILL)
+    parts, _ = run(brittle, partial(make_ring, 20_000, 32, pause), 32, workers=workers)
+    assert (tmp_path / "killed").exists()
+    assert_ring(parts)
+    assert set(open_boxes(brittle).values()) == {0}
+
+
+def wait_once(flag: Path, rank: int, depth: int) -> None:
+    """No rank goes beyond depth 3 before there is a file."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while depth == 3 and not flag.exists():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def test_killed_from_outside_while_ranks_wait(brittle: Client, tmp_path: Path) -> None:
+    pids = list(brittle.run(os.getpid).values())
+
+    def kill_one(superstep: int, counts: tuple[int, ...]) -> None:
+        if pids:
+            os.kill(pids.pop(), signal.SIGKILL)
+            pids.clear()
+            (tmp_path / "killed").touch()
+
+    make = partial(make_ring, 20_000, SHARDS, partial(wait_once, tmp_path / "killed"))
+    parts, _ = run(brittle, make, SHARDS, on_progress=kill_one)
+    assert not pids
+    # Three that were left had begun before, and began again.
+    assert sum(times_begun(brittle).values()) >= 6
+    assert_ring(parts)
+
+
+def test_gives_up_after_the_last_attempt(brittle: Client) -> None:
+    make = partial(make_ring, 20_000, SHARDS, kill_always)
+    with pytest.raises(ClusterLostError, match=r"after 2 attempts.*; then ") as caught:
+        run(brittle, make, SHARDS, attempts=2)
+    assert caught.value.exit_code == 75
+
+
+def test_a_frozen_worker_is_left_out(
+    brittle: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = partial(kill_once, tmp_path / "frozen", signal.SIGSTOP)
+    make = partial(make_impatient, partial(make_ring, 20_000, SHARDS, pause))
+    monkeypatch.setattr(attempt_module, "CLOSE_S", 3.0)
+    pids = list(brittle.run(os.getpid).values())
+    try:
+        parts, _ = run(brittle, make, SHARDS)
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    assert (tmp_path / "frozen").exists()
+    assert_ring(parts)
+
+
+def test_a_worker_that_is_retired_is_replaced(tmp_path: Path) -> None:
+    make = partial(make_ring, 20_000, SHARDS, partial(wait_once, tmp_path / "retired"))
+    with start(2, processes=False, protocol="tcp") as cluster, Client(cluster) as client:
+        leaving = addresses(client)[1:]
+
+        def retire(superstep: int, counts: tuple[int, ...]) -> None:
+            if leaving:
+                client.retire_workers([leaving.pop()])
+                (tmp_path / "retired").touch()
+
+        parts, _ = run(client, make, SHARDS, on_progress=retire)
+        assert list(times_begun(client).values()) == [2]
+        assert_ring(parts)
+
+
+def make_impatient(make: Callable[[Sequence[int]], Any], ranks: Sequence[int]) -> Any:
+    # Long enough for workers that are merely slow.
+    party_module.SILENCE_S = 0.5
+    party_module.PROBE_S = 4.0
+    return make(ranks)
+
+
+def forget_plugin(dask_worker: Any) -> None:
+    del dask_worker.plugins[PLUGIN_NAME]
+
+
+def test_a_worker_restarted_under_its_address_is_tried_again(
+    two_in_process: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, attempts = attempt_module.Attempt._submit, []
+
+    def after_restart(self: Any, *args: Any) -> None:
+        if not attempts:
+            two_in_process.run(forget_plugin, workers=addresses(two_in_process)[:1])
+        attempts.append(self)
+        submit(self, *args)
+
+    monkeypatch.setattr(attempt_module.Attempt, "_submit", after_restart)
+    parts, _ = run(two_in_process, partial(make_ring, 20_000, SHARDS, no_pause), SHARDS)
+    assert len(attempts) == 2
+    assert_ring(parts)
