@@ -62,6 +62,12 @@ class Single:
         return self._search.run(root)
 
 
+def parts_of(count: int, told: Any, part: int) -> list[slice]:
+    """Sources that are told of together; all at once where nobody hears of them."""
+    length = count if told is None else part
+    return [slice(low, min(low + length, count)) for low in range(0, count, max(length, 1))]
+
+
 class Batches:
     """Batches that stand for the device's."""
 
@@ -85,7 +91,7 @@ class Batches:
         at: Any = None,
     ) -> Any:
         """Some sources at a time, as they arrive in host memory."""
-        for part in self._parts(len(sources), told):
+        for part in parts_of(len(sources), told, self._made_up.part):
             answer[part if at is None else at[part]] = self._columns(
                 sources[part], targets, own[part], most
             )
@@ -103,15 +109,11 @@ class Batches:
         answer[np.flatnonzero(has_own), own[has_own]] = 0
         return answer
 
-    def _parts(self, count: int, told: Any) -> list[slice]:
-        length = count if told is None else self._made_up.part
-        return [slice(low, min(low + length, count)) for low in range(0, count, max(length, 1))]
-
     def empty(self, sources: int) -> Any:
         return self._search.empty(sources)
 
     def run_with_parents(self, sources: Any, answers: Any, *, lanes: int, told: Any) -> Any:
-        for part in self._parts(len(sources), told):
+        for part in parts_of(len(sources), told, self._made_up.part):
             self._made_up.use(BATCHES, *sources[part].tolist())
             some = tuple(each[part] for each in answers)
             self._search.run_with_parents(sources[part], some, lanes=lanes)
@@ -141,9 +143,14 @@ class Levels:
     def vertices(self) -> int:
         return int(self._search.vertices)
 
-    def tally(self, sources: Any, **given: Any) -> Any:
-        self._made_up.use(BATCHES, *sources.tolist())
-        return self._search.tally(sources, **given)
+    def tally(self, sources: Any, *, tallies: Any, told: Any, **given: Any) -> Any:
+        """Some sources at a time, as batches end."""
+        for part in parts_of(len(sources), told, self._made_up.part):
+            self._made_up.use(BATCHES, *sources[part].tolist())
+            self._search.tally(sources[part], tallies=tallies[part], **given)
+            if told is not None:
+                told(part.start, part.stop)
+        return tallies
 
     def run_columns(
         self,
@@ -156,14 +163,16 @@ class Levels:
         told: Any,
         at: Any = None,
     ) -> Any:
+        """Some sources at a time, as they arrive in host memory."""
         del own
-        self._made_up.use(BATCHES, *sources.tolist())
-        found = self._search.run(sources)[:, targets]
         last = INT32_UNREACHED - 1 if most is None else most
-        found[:, targets < 0] = INT32_UNREACHED
-        answer[slice(None) if at is None else at] = np.where(found > last, -1, found)
-        if told is not None:
-            told(0, len(sources))
+        for part in parts_of(len(sources), told, self._made_up.part):
+            self._made_up.use(BATCHES, *sources[part].tolist())
+            found = self._search.run(sources[part])[:, targets]
+            found[:, targets < 0] = INT32_UNREACHED
+            answer[part if at is None else at[part]] = np.where(found > last, -1, found)
+            if told is not None:
+                told(part.start, part.stop)
         return answer
 
 

@@ -208,9 +208,9 @@ def test_nothing_is_pinned(graph: og.Graph, made_up: MadeUp, wanted: str, kernel
     else:
         right = columns(find(graph, sources, device="cpu"))
         assert columns(find(graph, sources, **given)) == right
-        # Levels are the CPU's with auto, whatever a device has.
-        lines = [note.startswith("apsp on the CPU: many sources on") for note in said.notes]
-        assert lines == ([True] if kernel == "apsp" else [])
+        many = "apsp" if kernel == "apsp" else "multi_source_bfs"
+        lines = [note.startswith(f"{many} on the CPU: many sources on") for note in said.notes]
+        assert lines == [True]
     assert made_up.used == []
 
 
