@@ -32,31 +32,35 @@ In the order of the data:
     Every error has the exit code the command ends with.
 """
 
+import sys
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ooc_graph import errors
-from ooc_graph.answers.export import export
-from ooc_graph.answers.result import (
-    BfsResult,
-    ComponentsResult,
-    LevelsResult,
-    PairsResult,
-    Result,
-    SsspResult,
-)
-from ooc_graph.edges import FORMATS, EdgeSource, open_source
-from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.session.api import bfs, build, components, sssp
-from ooc_graph.session.api import open_graph as open  # noqa: A004 - og.open reads as it should
-from ooc_graph.session.api_pairs import johnson, multi_source_bfs, shortest_paths
-from ooc_graph.session.api_plan import plan
-from ooc_graph.session.api_validate import validate
-from ooc_graph.session.in_memory import from_edges
-from ooc_graph.session.stopping import exit_on_sigterm
-from ooc_graph.shards.load import Graph
 
 if TYPE_CHECKING:
+    from ooc_graph.answers.export import export
+    from ooc_graph.answers.result import (
+        BfsResult,
+        ComponentsResult,
+        LevelsResult,
+        PairsResult,
+        Result,
+        SsspResult,
+    )
+    from ooc_graph.edges.interface import EdgeSource
+    from ooc_graph.edges.kronecker import Kronecker
+    from ooc_graph.edges.opening import FORMATS, open_source
+    from ooc_graph.session.api import bfs, build, components, sssp
+    from ooc_graph.session.api import open_graph as open  # noqa: A004 - og.open reads as it should
+    from ooc_graph.session.api_pairs import johnson, multi_source_bfs, shortest_paths
+    from ooc_graph.session.api_plan import plan
+    from ooc_graph.session.api_validate import validate
     from ooc_graph.session.cluster import tls_security
+    from ooc_graph.session.in_memory import from_edges
+    from ooc_graph.session.stopping import exit_on_sigterm
+    from ooc_graph.shards.load import Graph
 
 __version__ = "0.1.0"
 
@@ -89,11 +93,56 @@ __all__ = [
     "validate",
 ]
 
+# Modules of the names above. They are imported when they are asked for: that takes seconds, and
+# the command is to hear Ctrl-C before.
+_MODULES = {
+    "answers.export": ("export",),
+    "answers.result": (
+        "BfsResult",
+        "ComponentsResult",
+        "LevelsResult",
+        "PairsResult",
+        "Result",
+        "SsspResult",
+    ),
+    "edges.interface": ("EdgeSource",),
+    "edges.kronecker": ("Kronecker",),
+    "edges.opening": ("FORMATS", "open_source"),
+    "session.api": ("bfs", "build", "components", "open", "sssp"),
+    "session.api_pairs": ("johnson", "multi_source_bfs", "shortest_paths"),
+    "session.api_plan": ("plan",),
+    "session.api_validate": ("validate",),
+    "session.cluster": ("tls_security",),
+    "session.in_memory": ("from_edges",),
+    "session.stopping": ("exit_on_sigterm",),
+    "shards.load": ("Graph",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+# As it is called there.
+_NAME_THERE = {"open": "open_graph"}
+
 
 def __getattr__(name: str) -> Any:
-    """Import what needs ``distributed`` when it is asked for: that takes a third of a second."""
-    if name == "tls_security":
-        from ooc_graph.session.cluster import tls_security  # noqa: PLC0415
+    """Import what is asked for."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_MODULE_OF[name]}")
+    found = getattr(module, _NAME_THERE.get(name, name))
+    globals()[name] = found
+    return found
 
-        return tls_security
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """The package: its ``validate`` is the function, though a package in it has the same name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set what is no package of that name, as the import system does with all it imports."""
+        if name != "validate" or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -6,7 +6,10 @@ Exit codes (docs/decisions): 0 done, 1 failed, 2 refused input or usage, 3 no an
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class OocGraphError(Exception):

@@ -17,7 +17,7 @@ from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_many import part_dtype
 from ooc_graph.memory.device_plan import least_plan
-from ooc_graph.session import cuda_tiers, devices, here, loading, pairs_plan, resident
+from ooc_graph.session import cuda_disk, cuda_tiers, devices, here, loading, pairs_plan, resident
 from ooc_graph.session.devices import CUDA
 from ooc_graph.types import INT32_UNREACHED
 
@@ -234,7 +234,10 @@ CPU = CpuDevice(1)
 
 
 def put_in_place(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
-    """A device of a GiB that is made up, in the place of this process's."""
+    """A device of a GiB that is made up, in the place of this process's.
+
+    No arcs can stay in the store for it; where they can: `tests.unit.test_pairs_in_store`.
+    """
     made_up, plain = MadeUp(), here.device
     monkeypatch.setattr(devices, "cuda_memory_here", lambda: GIB)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (GIB, GIB))
@@ -242,6 +245,7 @@ def put_in_place(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
     monkeypatch.setattr(here, "number_of", lambda _: "0")
     monkeypatch.setattr(loading, "PinnedRoom", lambda _: np.empty)
     monkeypatch.setattr(cuda_tiers, "search_within", made_up.search_within)
+    monkeypatch.setattr(cuda_disk, "may_stay", lambda *_: False)
     return made_up
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -159,6 +160,81 @@ def test_source_must_be_a_64_bit_integer(at_once: Call, here: Path) -> None:
     refused(at_once("bfs", "g.zarr", "--source", 1 << 70, "--out", "r.zarr"), str(1 << 70))
 
 
+def test_an_empty_word_is_no_path(at_once: Call, here: Path) -> None:
+    """As of a variable that is not set; pathlib takes it for the folder that we are in."""
+    made(here / "g.zarr", "1 2 3\n2 3 4\n")
+    before = listing(here)
+    sources, out = ("--source", 1), ("--out", "r.zarr")
+    calls: list[tuple[Any, ...]] = [
+        ("build", "", "x.zarr"),
+        ("build", "g.txt", ""),
+        ("build", "g.txt", "", "--overwrite"),
+        ("info", ""),
+        ("verify", ""),
+        ("plan", ""),
+        ("export", "", "x.csv"),
+        ("export", "g.zarr", ""),
+        ("bfs", "", *sources, *out),
+        ("bfs", "g.zarr", *sources, "--out", ""),
+        ("sssp", "g.zarr", *sources, "--out", ""),
+        ("components", "g.zarr", "--out", ""),
+        ("apsp", "g.zarr", "--targets", "", *out),
+        ("apsp", "g.zarr", "--sources", "", *out),
+        ("graph500", "--scale", 10, "--out", ""),
+    ]
+    for words in calls:
+        refused(at_once(*words), "an empty word is no")
+    assert listing(here) == before
+
+
+def test_what_options_and_attributes_tell_is_refused_at_once(at_once: Call, here: Path) -> None:
+    made(here / "hops.zarr")
+    made(here / "floats.zarr", "1 2 0.5\n2 3 1.5\n")
+    made(here / "loop.zarr", "1 2 5\n2 2 -1\n")
+    og.bfs(here / "hops.zarr", 1, out=here / "result.zarr")
+    (here / "folder").mkdir()
+    (here / "run" / "graph.zarr").mkdir(parents=True)
+    before = listing(here)
+    source, out = ("--source", 1), ("--out", "r.zarr")
+    bins = ("--reduce", "histogram")
+    over = ("--out", "folder", "--overwrite")
+    calls: list[tuple[tuple[Any, ...], str]] = [
+        (
+            ("bfs", "hops.zarr", *source, *out, "--method", "edges", "--exchange", "local"),
+            "one ran",
+        ),
+        (("bfs", "hops.zarr", *source, *out, "--method", "edges", "--device", "cuda"), "CPU only"),
+        (("components", "hops.zarr", *out, "--device", "cuda"), "on the CPU only"),
+        (("apsp", "floats.zarr", *out, *bins), "needs a bin width"),
+        (("bfs", "hops.zarr", "--sources", "all", *out, *bins, "--bin-width", 0.5), "an integer"),
+        (("apsp", "floats.zarr", *out, *bins, "--bins", 10**14), "2,097,152 at most"),
+        (("bfs", "hops.zarr", *source, *over), "not a store"),
+        (("components", "hops.zarr", *over), "not a store"),
+        (("apsp", "floats.zarr", *over), "not a store"),
+        (("build", "hops.txt", "folder", "--overwrite"), "not a store"),
+        (("build", "hops.txt", "result.zarr", "--overwrite"), "holds a result"),
+        (("graph500", "--scale", 10, "--out", "run", "--overwrite"), "not a store"),
+        (("graph500", "--scale", 2, "--edge-factor", 1, "--out", "new"), "--searches"),
+        (("graph500", "--scale", 10, "--shards", 1 << 20, "--out", "new"), "--shards"),
+    ]
+    for words, said in calls:
+        refused(at_once(*words), said)
+    refused(at_once("apsp", "loop.zarr", *out), "a cycle of 1 arc", code=3)
+    assert listing(here) == before
+
+
+def test_more_shards_than_rows_can_be_dealt_to(in_process: Call, here: Path) -> None:
+    """Each shard has files of its own; a million of them would take hours."""
+    write(here / "e.txt", GOOD)
+    before = listing(here)
+    done = in_process("build", "e.txt", "g.zarr", "--quiet", "--shards", 1 << 20)
+    refused(done, f"--shards {1 << 20}: give at most 256", "3 of them")
+    assert listing(here) == before
+    assert in_process("build", "e.txt", "g.zarr", "--quiet", "--shards", 256).code == 0
+    with pytest.raises(og.errors.UsageError, match="give at most 256"):
+        og.build(np.array([[1, 2]]), here / "a.zarr", shards=1 << 20)
+
+
 def test_existing_outputs(at_once: Call, here: Path) -> None:
     graph = made(here / "g.zarr")
     og.bfs(graph, 1, out=here / "r.zarr")
@@ -208,8 +284,10 @@ def test_graph500_parameters(at_once: Call, here: Path, words: list[str], said: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--memory-limit", "lots"], "lots"),
-        (["--memory-limit", "0"], "'0'"),
+        (["--memory-limit", "lots"], "--memory-limit 'lots'"),
+        (["--memory-limit", "0"], "--memory-limit '0'"),
+        (["--device-memory", "nan"], "--device-memory 'nan'"),
+        (["--device-memory", "0"], "--device-memory '0'"),
         (["--memory-limit", "-4GiB"], "-4GiB"),
         (["--device", "cuda"], "CUDA device"),
         (["--device", "tpu"], "tpu"),
@@ -224,6 +302,7 @@ def test_graph500_parameters(at_once: Call, here: Path, words: list[str], said: 
         (["--weight", "9" * 5000], "no column"),
         (["--shards", "3"], "power of two"),
         (["--shards", str(1 << 40)], "at most"),
+        (["--weight", "1", "--columns", "1,0"], "different columns"),
         (["--no-such-option"], "--no-such-option"),
     ],
 )
@@ -417,6 +496,50 @@ def _stopped(folder: Path, number: int, *, group: bool) -> Ended:
         _, left = psutil.wait_procs(children, 120)
         assert left == []
         return Ended(process.returncode, out, said + err)
+
+
+@pytest.mark.parametrize(
+    ("number", "group", "is_repeated"),
+    [
+        pytest.param(signal.SIGTERM, False, False, id="SIGTERM"),
+        # A terminal sends it to the workers too.
+        pytest.param(signal.SIGINT, True, False, id="Ctrl-C"),
+        pytest.param(signal.SIGINT, True, True, id="Ctrl-C, again and again"),
+    ],
+)
+def test_stopped_while_workers_start(
+    tmp_path: Path, number: int, group: bool, is_repeated: bool
+) -> None:
+    """A signal at the first sight of a worker's process, which has hardly begun itself."""
+    code, said = (143, "stopped by SIGTERM") if number == signal.SIGTERM else (130, "interrupted")
+    write(tmp_path / "e.txt", GOOD)
+    before = listing(tmp_path)
+    words = ["-m", "ooc_graph", "build", tmp_path / "e.txt", tmp_path / "g.zarr", "--device", "cpu"]
+    with running([*words, "--workers", 2]) as process:
+        parent, workers = psutil.Process(process.pid), []
+        while not workers:
+            assert process.poll() is None
+            workers = [child for child in parent.children() if _is_worker(child)]
+        send = os.killpg if group else os.kill
+        send(process.pid, number)
+        while is_repeated and process.poll() is None:
+            send(process.pid, number)
+            time.sleep(0.1)
+        out, err = process.communicate(timeout=LIMIT_S)
+        _, left = psutil.wait_procs(workers, 120)
+    assert (process.returncode, out) == (code, ""), err
+    # Of an interrupt click ends the line that has the terminal's ^C; who is interrupted while
+    # telling it tells it once more.
+    assert set(err.splitlines()) - {""} == {f"ooc-graph: {said}"}
+    assert left == []
+    assert listing(tmp_path) == before
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return any("spawn_main" in word for word in process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,29 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.pairs import pairs_specs
-from ooc_graph.kernels import many_choice, many_search
+from ooc_graph.kernels import (
+    many_bfs_search,
+    many_bfs_singly,
+    many_choice,
+    many_search,
+    many_singly,
+    tier_singly,
+)
+from ooc_graph.kernels.given_up import leave_if_given_up
+from ooc_graph.kernels.many_bfs_search import CpuManyBfs
+from ooc_graph.kernels.side_by_side import side_by_side
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import here, pair_tasks, pairs, pairs_plan, pairs_stored, place, resident
 from tests.command_line import LIMIT_S, REPOSITORY, running
@@ -22,14 +35,21 @@ from tests.test_pairs_stored import edges, no_room
 
 CHUNK, LANES = 5, 10
 THREADS, BATCHES = 2, 8
-TASK = {"in memory": BATCHES * THREADS * LANES, "in the store": LANES}
+TASK = 2 * CHUNK
+"""Sources of a task out of the store at most."""
 SEARCHED = 6
 """Batches in memory that a run which is to be killed searches; its first task has more."""
-OPTIONS: dict[str, dict[str, Any]] = {
-    "distances": {},
-    "parents": {"parents": True},
-    "sums": {"reduce": "sum"},
+SIGNED, HUBS, THIN = "signed", "hubs", "thin"
+KINDS: dict[str, tuple[Callable[..., Any], str, dict[str, Any]]] = {
+    "distances": (og.johnson, SIGNED, {}),
+    "parents": (og.johnson, SIGNED, {"parents": True}),
+    "sums": (og.johnson, SIGNED, {"reduce": "sum"}),
+    "distances, hubs": (og.johnson, HUBS, {}),
+    "distances, thin": (og.johnson, THIN, {}),
+    "levels": (og.multi_source_bfs, HUBS, {}),
+    "levels, thin": (og.multi_source_bfs, THIN, {}),
 }
+"""Out of the store hubs, long thin graphs and levels are searched one by one."""
 
 
 def search(
@@ -42,9 +62,10 @@ def search(
     where
         Whether arcs are ``in memory`` or ``in the store``.
     what
-        One of `OPTIONS`.
+        One of `KINDS`.
     log
-        Gets a line for each task when its search ends: places of its sources.
+        Gets a line for each task when its search ends: places of its sources. A file beside it gets
+        a character for each source that is searched from alone, out of the store.
     kill_at
         The process kills itself when so many units are recorded, or are just being, and it is
         about to record another one.
@@ -53,11 +74,12 @@ def search(
     def specs(*given: Any) -> Any:
         return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
 
-    find, finish, finished = pair_tasks._search, pair_tasks.finish_unit, 0
-    batch, begun, counting = many_search.search_batch, 0, threading.Lock()
+    solve, finish, finished = pair_tasks._search, pair_tasks.finish_unit, 0
+    find, _, options = KINDS[what]
+    begun, counting = 0, threading.Lock()
 
     def searching(task: Any, places: Any, *rest: Any) -> Any:
-        found = find(task, places, *rest)
+        found = solve(task, places, *rest)
         if len(places):
             with Path(log).open("a") as file:
                 print(*places.tolist(), file=file)
@@ -71,18 +93,33 @@ def search(
             finished += 1
         return finish(*given)
 
-    def batching(*given: Any) -> Any:
+    def beginning() -> None:
+        with Path(log).with_suffix(".begun").open("a") as file:
+            file.write(".")
+        leave_if_given_up()
+
+    def wait_if(is_last: bool) -> None:
+        if kill_at is not None and is_last:
+            # Until the process is killed.
+            threading.Event().wait()
+
+    def batching(batch: Any, *given: Any) -> Any:
         nonlocal begun
         with counting:
             begun += 1
-            is_last = kill_at is not None and begun > SEARCHED
-        if is_last:
-            # Until the process is killed.
-            threading.Event().wait()
+            number = begun
+        wait_if(number > SEARCHED)
         return batch(*given)
 
+    def one_by_one(threads: int, count: int, do: Callable[[int, int], None]) -> None:
+        def done(thread: int, place: int) -> None:
+            wait_if(place >= SEARCHED * LANES)
+            do(thread, place)
+
+        side_by_side(threads, count, done)
+
     # What is compiled is tried, which is no batch of the run.
-    og.johnson(store, og.open(store).original_ids()[:1], device="cpu")
+    find(store, og.open(store).original_ids()[:1], device="cpu")
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setattr(pairs, "pairs_specs", specs)
         patch.setattr(pairs_plan, "LANES", (LANES,))
@@ -90,7 +127,18 @@ def search(
         # Nothing but batches of the task.
         patch.setattr(many_choice.Chooser, "_try", lambda *_: 0)
         patch.setattr(many_search, "PRUNED_FROM", 1 << 30)
-        patch.setattr(many_search, "search_batch", batching)
+        for module in (many_search, many_bfs_search):
+            patch.setattr(module, "search_batch", partial(batching, module.search_batch))
+        patch.setattr(tier_singly, "leave_if_given_up", beginning)
+        for module in (many_singly, many_bfs_singly):
+            patch.setattr(module, "side_by_side", one_by_one)
+        if what.endswith(THIN):
+            patch.setattr(many_choice, "CACHED_BYTES", 0)
+            # As of batches that were given up; each of them might be, later or sooner.
+            patch.setattr(CpuManyBfs, "_batches", lambda _, left, *__: np.ones(len(left), np.bool_))
+        # Whether they pay or not.
+        patch.setattr(many_bfs_search, "WORTH", 0)
+        patch.setattr(pairs_plan, "BFS_LANES", 1)
         patch.setattr(place, "cores", lambda: THREADS)
         patch.setattr(here, "cores", lambda: THREADS)
         patch.setattr(here, "_devices", {})
@@ -100,8 +148,22 @@ def search(
         if where == "in the store":
             stack.enter_context(no_room())
         resident.release()
-        og.johnson(store, out=out, device="cpu", **OPTIONS[what])
+        find(store, out=out, device="cpu", **options)
         resident.release()
+
+
+def graph_of(what: str, path: Path) -> og.Graph:
+    """The graph of one of `KINDS`, of some hundreds of vertices."""
+    kind = KINDS[what][1]
+    if kind != THIN:
+        given = edges("float64", 100) if kind == SIGNED else edges("float32", 0, hubs=True)
+        return og.build(given, path, directed=True)
+    at = np.arange(600).reshape(10, 60)
+    ends = [
+        np.append(*map(np.ravel, pair)) for pair in ((at[1:], at[:, 1:]), (at[:-1], at[:, :-1]))
+    ]
+    weight = np.random.default_rng(4).integers(1, 100, len(ends[0])).astype(np.float32)
+    return og.build((*ends, weight), path)
 
 
 def logged(path: Path) -> list[list[int]]:
@@ -111,13 +173,16 @@ def logged(path: Path) -> list[list[int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "what"),
-    [*(("in memory", what) for what in OPTIONS), ("in the store", "distances")],
+    [
+        *(("in memory", what) for what in KINDS if what != "distances, hubs"),
+        *(("in the store", what) for what in KINDS if what not in ("parents", "sums")),
+    ],
 )
 def test_a_killed_run_does_no_more_again_than_what_was_not_recorded(
     tmp_path: Path, where: str, what: str
 ) -> None:
-    store, out, task = tmp_path / "g.zarr", tmp_path / "d.zarr", TASK[where]
-    vertices = og.build(edges("float64", 100), store, directed=True).vertices
+    store, out = tmp_path / "g.zarr", tmp_path / "d.zarr"
+    vertices = graph_of(what, store).vertices
     # In the middle of a task's chunks; in memory in that of its search, too.
     kill_at = SEARCHED * LANES // CHUNK - 1
     first, second = tmp_path / "first", tmp_path / "second"
@@ -148,9 +213,17 @@ search({", ".join(given)})
     else:
         # Each thread had one task, whose chunks were not all recorded.
         tasks_again = [places for places in tasks if set(places) & set(again)]
-        assert 1 <= len(tasks_again) <= THREADS
-        assert all(len(places) <= task for places in tasks_again)
+        assert len(tasks_again) <= THREADS
+        assert all(len(places) <= TASK for places in tasks_again)
+        begun = first.with_suffix(".begun")
+        assert begun.exists() == (KINDS[what][1] != SIGNED)
+        if begun.exists():
+            # The chunk that is searched, and those that are written.
+            searched_again = begun.stat().st_size - len(recorded)
+            assert searched_again <= (1 + THREADS) * CHUNK
+        else:
+            assert tasks_again
 
     whole = tmp_path / "whole.zarr"
-    search(str(store), str(whole), where, what, os.devnull)
+    search(str(store), str(whole), where, what, str(tmp_path / "third"))
     assert Stored.open(out).identity == Stored.open(whole).identity

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import InputError, UsageError
+from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
 HISTOGRAM = "histogram"
 REDUCTIONS = ("eccentricity", "closeness", "sum", HISTOGRAM)
 BINS = 64
 """Bins of a histogram unless said otherwise."""
+MOST_BINS = CHUNK_BYTES // 8
+"""So many counts fill a chunk of a store."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Bins:
     Parameters
     ----------
     count
-        Number of bins, 1 at least.
+        Number of bins, from 1 to `MOST_BINS`.
     width
         Width of each, above 0; for integer distances an integer. None: 1, for integer distances.
     """
@@ -45,6 +48,10 @@ class Bins:
         """
         if not isinstance(self.count, Integral) or self.count < 1:
             raise UsageError("bins: give how many there are to be, 1 or more")
+        if self.count > MOST_BINS:
+            raise UsageError(
+                f"bins: give {MOST_BINS:,} at most; wider ones (--bin-width) reach as far"
+            )
         object.__setattr__(self, "count", int(self.count))
         if self.width is not None:
             width = finite(self.width, "bin width: give a number above 0")

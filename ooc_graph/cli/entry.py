@@ -63,8 +63,3 @@ def run() -> int:
     except (OSError, MemoryError, RuntimeError) as error:
         return _system_error(error)
     return 0
-
-
-def main() -> None:
-    """Entry point; exits with the codes that the documentation lists."""
-    sys.exit(run())

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ooc_graph.cli.options import (
+    PATH,
     common_options,
     compress_option,
     cuda_memory_options,
@@ -20,13 +21,14 @@ from ooc_graph.cli.options import (
 from ooc_graph.cli.working import (
     empty_folder_removed,
     limit,
-    refuse_existing,
     refuse_out,
     working,
 )
 from ooc_graph.edges import open_source
+from ooc_graph.edges.interface import most_rows
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import OutputExistsError, UsageError, ValidationFailedError
+from ooc_graph.layout.commit import refuse_existing, refuse_long_name
 from ooc_graph.session.devices import CudaLimits
 
 
@@ -42,9 +44,7 @@ from ooc_graph.session.devices import CudaLimits
 @compress_option
 @click.option("--no-energy", is_flag=True, help="Do not repeat searches to measure energy.")
 @click.option("--no-validation", is_flag=True, help="Do not check the answers.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder for graph, records and report."
-)
+@click.option("--out", type=PATH, help="Folder for graph, records and report.")
 @cuda_memory_options
 @common_options
 def graph500(
@@ -65,6 +65,7 @@ def graph500(
     """Run Graph500: generate, build, search, validate, report."""
     from ooc_graph.session.graph500 import graph500 as run  # noqa: PLC0415
     from ooc_graph.session.graph500_run import Graph500Options  # noqa: PLC0415
+    from ooc_graph.session.graph500_searches import refuse_few_keys  # noqa: PLC0415
 
     options = Graph500Options(
         scale=scale,
@@ -79,12 +80,15 @@ def graph500(
     )
     # Refuses what no device heeds and no generator can make before a cluster is started.
     CudaLimits.of(device_memory, host_memory).require_cuda(common["device"])
-    Kronecker(scale, edge_factor=edge_factor, seeds=seeds)
+    source = Kronecker(scale, edge_factor=edge_factor, seeds=seeds)
+    options.building().require_filled(most_rows(source))
     folder = out or Path(f"graph500-scale{scale}")
     standing = next(p for p in (folder, *folder.absolute().parents) if p.exists())
     if not standing.is_dir():
         raise OutputExistsError(f"{standing}: is a file; give --out the name of a folder")
-    refuse_existing(folder / "graph.zarr", common["overwrite"])
+    refuse_long_name(folder / "graph.zarr")
+    refuse_existing(folder / "graph.zarr", "graph", common["overwrite"])
+    refuse_few_keys(source, searches)
     with empty_folder_removed(folder), working(common) as (client, progress):
         outcome = run(
             options,
@@ -131,11 +135,13 @@ def build(
     from ooc_graph.session.api import build_with_report  # noqa: PLC0415
     from ooc_graph.shards.build_options import BuildOptions  # noqa: PLC0415
 
+    if "" in sources:
+        raise UsageError("an empty word is no path: name the edge files and then the store")
     *inputs, out = sources
     if not inputs:
         raise UsageError("give at least one edge file and then the store to write")
     CudaLimits.of(device_memory, None).require_cuda(common["device"])
-    refuse_out(Path(out), common["overwrite"])
+    refuse_out(Path(out), "graph", common["overwrite"])
     source = open_source(
         inputs if len(inputs) > 1 else inputs[0],
         format=format_,
@@ -150,6 +156,7 @@ def build(
         rows=rows, shards=shards, overwrite=common["overwrite"], compress=compress
     )
     options.orders(source.weighted)
+    options.require_filled(most_rows(source))
     with working(common) as (client, progress):
         graph, report = build_with_report(
             source,

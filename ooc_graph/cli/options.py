@@ -11,15 +11,29 @@ import click
 from ooc_graph.edges import FORMATS
 from ooc_graph.edges.lines import is_count
 
+
+class FilePath(click.Path):
+    """A path. An empty word, as of a variable that is not set, is none."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        if value == "":
+            self.fail("an empty word is no path", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = FilePath()
+
 shards_option = click.option("--shards", type=int, help="Virtual shards, a power of two [by size].")
 compress_option = click.option(
     "--compress",
     is_flag=True,
     help="Store offsets, neighbours and integer weights in as few bits as do.",
 )
-result_option = click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Result store."
-)
+result_option = click.option("--out", type=PATH, required=True, help="Result store.")
 exchange_option = click.option(
     "--exchange",
     type=click.Choice(["auto", "local", "scheduler"]),

@@ -10,10 +10,11 @@ from typing import Any
 import click
 from click.types import FloatParamType
 
-from ooc_graph.cli.options import common_options, cuda_memory_options, result_option
+from ooc_graph.cli.options import PATH, common_options, cuda_memory_options, result_option
 from ooc_graph.cli.working import cuda_limits, limit, refuse_out, working
 from ooc_graph.errors import UsageError
 from ooc_graph.shards.load import Graph
+from ooc_graph.types import IntArray
 
 
 class Number(FloatParamType):
@@ -26,8 +27,16 @@ class Number(FloatParamType):
         return super().convert(value, param, ctx)
 
 
-def pairs_options(sources: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Options of searches from many sources, with these unless others are given."""
+def pairs_options(
+    sources: str | None, *, for_plan: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Options of searches from many sources, with these unless others are given.
+
+    Parameters
+    ----------
+    for_plan
+        Only those that a plan of memory depends on.
+    """
     options = [
         click.option(
             "--sources",
@@ -38,12 +47,9 @@ def pairs_options(sources: str | None) -> Callable[[Callable[..., Any]], Callabl
         ),
         click.option(
             "--targets",
-            type=click.Path(path_type=Path),
+            type=PATH,
             metavar="FILE",
             help="Distances to the vertices of this file only.",
-        ),
-        click.option(
-            "--cutoff", type=Number(), metavar="X", help="Farther than this is unreached."
         ),
         click.option(
             "--reduce",
@@ -51,6 +57,11 @@ def pairs_options(sources: str | None) -> Callable[[Callable[..., Any]], Callabl
             help="A number for each source, or counts, instead of its distances.",
         ),
         click.option("--bins", type=int, metavar="N", help="Bins of a histogram [64]."),
+    ]
+    searching = [
+        click.option(
+            "--cutoff", type=Number(), metavar="X", help="Farther than this is unreached."
+        ),
         click.option(
             "--bin-width",
             type=Number(),
@@ -60,15 +71,34 @@ def pairs_options(sources: str | None) -> Callable[[Callable[..., Any]], Callabl
     ]
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
+        for option in reversed(options if for_plan else options + searching):
             function = option(function)
         return function
 
     return add
 
 
+def given_sources(graph: Graph, sources: str) -> IntArray | None:
+    """Original ids of ``--sources``; None: all.
+
+    Raises
+    ------
+    UsageError, InputError
+        There are not so many, or a file cannot be read.
+    """
+    from ooc_graph.session.sources import drawn, ids_in  # noqa: PLC0415
+
+    if sources == "all":
+        return None
+    if sources == "":
+        raise UsageError("--sources: an empty word is no file")
+    # So long that there are fewer vertices it is no number, and taken for a file's name.
+    is_number = sources.isdecimal() and sources.isascii() and len(sources) < 20
+    return drawn(graph, int(sources)) if is_number else ids_in(Path(sources))
+
+
 @click.command()
-@click.argument("graph", type=click.Path(path_type=Path))
+@click.argument("graph", type=PATH)
 @result_option
 @pairs_options("all")
 @click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
@@ -95,28 +125,24 @@ def search_pairs(
     from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins  # noqa: PLC0415
     from ooc_graph.layout.names import HUB, LIGHT  # noqa: PLC0415
     from ooc_graph.session.devices import CUDA  # noqa: PLC0415
-    from ooc_graph.session.pairs import pairs  # noqa: PLC0415
+    from ooc_graph.session.pairs import pairs, require_answerable  # noqa: PLC0415
     from ooc_graph.session.place import place_for  # noqa: PLC0415
-    from ooc_graph.session.sources import drawn, ids_in, places_of  # noqa: PLC0415
+    from ooc_graph.session.sources import ids_in, places_of  # noqa: PLC0415
 
     if given["reduce"] != HISTOGRAM and (given["bins"], given["bin_width"]) != (None, None):
         raise UsageError("--bins and --bin-width are for --reduce histogram")
     limits = cuda_limits(given)
-    opened, sources, reduce = Graph.open(graph), given["sources"], given["reduce"]
+    opened, reduce = Graph.open(graph), given["reduce"]
     opened.require(HUB if hops else LIGHT, signed=True)
-    if sources == "all":
-        chosen = np.arange(opened.vertices)
-    else:
-        # So long that there are fewer vertices it is no number, and taken for a file's name.
-        is_number = sources.isdecimal() and sources.isascii() and len(sources) < 20
-        ids = drawn(opened, int(sources)) if is_number else ids_in(Path(sources))
-        chosen = places_of(opened, ids)
+    ids = given_sources(opened, given["sources"])
+    chosen = np.arange(opened.vertices) if ids is None else places_of(opened, ids)
     aimed = None
     if given["targets"] is not None:
         aimed = places_of(opened, ids_in(given["targets"]), "targets")
     bins = Bins(BINS if given["bins"] is None else given["bins"], given["bin_width"])
     asked = Asked(aimed, given["cutoff"], reduce, parents, bins, hops)
-    refuse_out(out, given["overwrite"])
+    require_answerable(opened, asked)
+    refuse_out(out, "result", given["overwrite"])
     # With auto levels are found on the CPU, unless it has no room for them.
     with working(given, for_cuda=not hops or given["device"] == CUDA) as (client, progress):
         result = pairs(

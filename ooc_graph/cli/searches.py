@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ooc_graph.cli.options import (
+    PATH,
     common_options,
     cuda_memory_options,
     exchange_option,
@@ -32,7 +33,7 @@ method_option = click.option(
 
 
 @click.command()
-@click.argument("graph", type=click.Path(path_type=Path))
+@click.argument("graph", type=PATH)
 @click.option("--source", type=int, help=_SOURCE)
 @pairs_options(None)
 @result_option
@@ -58,7 +59,7 @@ def bfs(
 
 
 @click.command()
-@click.argument("graph", type=click.Path(path_type=Path))
+@click.argument("graph", type=PATH)
 @click.option("--source", type=int, required=True, help=_SOURCE)
 @result_option
 @exchange_option
@@ -79,6 +80,7 @@ def _search(
     method: str,
     common: dict[str, Any],
 ) -> None:
+    from ooc_graph.session.choice import require_together  # noqa: PLC0415
     from ooc_graph.session.place import place_for  # noqa: PLC0415
     from ooc_graph.session.resident import ORDER_OF  # noqa: PLC0415
     from ooc_graph.session.search import search  # noqa: PLC0415
@@ -86,8 +88,9 @@ def _search(
     opened = Graph.open(graph)
     opened.require(ORDER_OF[kernel])
     opened.position_of(source)
+    require_together(kernel, exchange, method, common["device"])
     limits = cuda_limits(common)
-    refuse_out(out, common["overwrite"])
+    refuse_out(out, "result", common["overwrite"])
     with working(common, for_cuda=method == "rows") as (client, progress):
         result = search(
             opened,
@@ -108,17 +111,21 @@ def _search(
 
 
 @click.command()
-@click.argument("graph", type=click.Path(path_type=Path))
+@click.argument("graph", type=PATH)
 @result_option
 @exchange_option
 @common_options
 def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
     """Weakly connected components: the smallest id in the component of each vertex."""
+    from ooc_graph.session.choice import require_together  # noqa: PLC0415
+    from ooc_graph.session.components import KERNEL  # noqa: PLC0415
     from ooc_graph.session.components import components as find_components  # noqa: PLC0415
+    from ooc_graph.session.edges_method import ROWS  # noqa: PLC0415
     from ooc_graph.session.place import place_for  # noqa: PLC0415
 
     opened = Graph.open(graph)
-    refuse_out(out, common["overwrite"])
+    require_together(KERNEL, exchange, ROWS, common["device"])
+    refuse_out(out, "result", common["overwrite"])
     with working(common, for_cuda=False) as (client, progress):
         result = find_components(
             opened,

@@ -10,13 +10,16 @@ import click
 from ooc_graph.answers.export import check_target
 from ooc_graph.answers.export import export as export_result
 from ooc_graph.answers.result import Result
-from ooc_graph.cli.options import cuda_memory_options, quiet_option
+from ooc_graph.cli.options import PATH, cuda_memory_options, quiet_option
+from ooc_graph.cli.pairs import given_sources, pairs_options
+from ooc_graph.errors import UsageError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.report.progress import Progress
+from ooc_graph.shards.load import Graph
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def info(path: Path, as_json: bool) -> None:
     """Say what a store holds."""
@@ -26,10 +29,16 @@ def info(path: Path, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("graph", type=click.Path(path_type=Path))
+@click.argument("graph", type=PATH)
 @click.option(
-    "--kernel", type=click.Choice(["bfs", "sssp"]), default="bfs", show_default=True, help="Search."
+    "--kernel",
+    type=click.Choice(["bfs", "sssp", "apsp", "multi_source_bfs"]),
+    default="bfs",
+    show_default=True,
+    help="Search; the last two are from many sources.",
 )
+@pairs_options(None, for_plan=True)
+@click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
 @click.option(
     "--memory-limit",
     metavar="SIZE",
@@ -40,11 +49,31 @@ def info(path: Path, as_json: bool) -> None:
 )
 @cuda_memory_options
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def plan(graph: Path, kernel: str, as_json: bool, **where: str | None) -> None:
+def plan(
+    graph: Path,
+    kernel: str,
+    as_json: bool,
+    sources: str | None,
+    targets: Path | None,
+    bins: int | None,
+    **given: Any,
+) -> None:
     """Say what a search by one worker holds in memory, and what stays elsewhere."""
+    from ooc_graph.answers.reductions import BINS, HISTOGRAM  # noqa: PLC0415
     from ooc_graph.session.api_plan import plan as plan_of  # noqa: PLC0415
+    from ooc_graph.session.source_tiers import KERNELS as MANY  # noqa: PLC0415
+    from ooc_graph.session.sources import ids_in  # noqa: PLC0415
 
-    _show(plan_of(graph, kernel, **where), as_json)  # type: ignore[arg-type]
+    if bins is not None and given["reduce"] != HISTOGRAM:
+        raise UsageError("--bins is for --reduce histogram")
+    opened = Graph.open(graph)
+    is_given = sources is not None and kernel in MANY
+    many: dict[str, Any] = {
+        "sources": given_sources(opened, str(sources)) if is_given else sources,
+        "targets": None if targets is None else ids_in(targets),
+        "bins": BINS if bins is None else bins,
+    }
+    _show(plan_of(opened, kernel, **many, **given), as_json)
 
 
 def _show(facts: dict[str, Any], as_json: bool) -> None:
@@ -59,7 +88,7 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=PATH)
 @quiet_option
 def verify(path: Path, quiet: bool) -> None:
     """Read everything in a store and compare it with the manifest."""
@@ -71,8 +100,8 @@ def verify(path: Path, quiet: bool) -> None:
 
 
 @click.command()
-@click.argument("result", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("result", type=PATH)
+@click.argument("file", type=PATH)
 @quiet_option
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 def export(result: Path, file: Path, quiet: bool, overwrite: bool) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import ClusterLostError, OutputExistsError, UsageError
-from ooc_graph.layout.commit import refuse_inside_store, refuse_long_name
+from ooc_graph.layout.commit import refuse_existing, refuse_inside_store, refuse_long_name
 from ooc_graph.report.progress import Progress
 from ooc_graph.session.devices import CPU, CUDA, CudaLimits, choose_here
 from ooc_graph.session.machine import default_limit_bytes, parse_bytes
@@ -83,17 +83,21 @@ def limit(common: dict[str, Any], client: Any) -> int | None:
     return limit
 
 
-def refuse_existing(out: Path, overwrite: bool) -> None:
-    """Before a cluster is started; the commit checks again."""
-    refuse_long_name(out)
-    if out.exists() and not overwrite:
-        raise OutputExistsError(f"{out}: exists already; give --overwrite to replace it")
+def refuse_out(out: Path, kind: str, overwrite: bool) -> None:
+    """Refuse an output, before a cluster is started; the commit checks again.
 
+    Parameters
+    ----------
+    kind
+        ``graph`` or ``result``, which is to be written.
 
-def refuse_out(out: Path, overwrite: bool) -> None:
-    """As `refuse_existing`, and where there is no folder to write into."""
+    Raises
+    ------
+    OutputExistsError, UsageError
+        It may not be replaced, or there is no folder to write it into.
+    """
     refuse_long_name(out)
     if not out.absolute().parent.is_dir():
         raise OutputExistsError(f"{out.parent}: no such folder to write {out.name} into")
     refuse_inside_store(out)
-    refuse_existing(out, overwrite)
+    refuse_existing(out, kind, overwrite)

@@ -68,8 +68,16 @@ def _file(
     id_range: tuple[int, int],
     declared: int | None,
 ) -> TextFile:
-    fields = lines[header][2].split() if len(lines) > header else [b"0", b"0"]
+    number, _, line = lines[header] if len(lines) > header else (0, 0, b"0 0")
+    fields = line.split()
     weighted = len(fields) == 3 and is_number(fields[2].decode("utf-8", "replace"))
+    if len(fields) == 3 and not weighted and not options.no_weight:
+        raise InputError(
+            f"the third field is no number: {fields[2][:60].decode('utf-8', 'replace')!r}",
+            path=view.path,
+            line=number,
+            advice="expected 'source target [weight]'; leave the third out with --weight none",
+        )
     if not weighted and (options.weight_column is not None or options.weight is True):
         raise InputError("the lines have no weights", path=view.path, advice="leave --weight out")
     weighted = weighted and not options.no_weight

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ooc_graph.edges.bytestream import Peek, peek
 from ooc_graph.edges.columns import ChosenColumns, choose_columns
-from ooc_graph.edges.lines import LineGrammar
+from ooc_graph.edges.lines import LineGrammar, is_count
 from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
 from ooc_graph.edges.textsource import TextFile, TextSource, text_file
 from ooc_graph.errors import InputError
@@ -102,7 +102,7 @@ def _file(
     """One file's grammar, or None where it has no line of edges."""
     lines = ((number, after, line) for number, after, line in view.lines() if not is_comment(line))
     start, names = view.skipped, None
-    _, after, line = next(lines, (0, 0, b""))
+    number, after, line = next(lines, (0, 0, b""))
     if not line:
         return _nothing(view)
     if delimiter is None:
@@ -112,11 +112,13 @@ def _file(
         header = not any(is_number(field) for field in fields)
     if header:
         start, names = after, fields
-        _, _, line = next(lines, (0, 0, b""))
+        number, _, line = next(lines, (0, 0, b""))
         if not line:
             return _nothing(view)
         fields = split_fields(line, delimiter)
     chosen = _columns(view, options, names, fields)
+    if names is None:
+        _refuse_lost_weights(view, number, options, chosen, fields)
     grammar = LineGrammar(
         fields=len(names or fields),
         source=chosen.source,
@@ -142,6 +144,35 @@ def _columns(
         )
     weighted = count == 3 and len(fields) == 3 and is_number(fields[2])
     return choose_columns(options, names, count, view.path, third_is_weight=weighted)
+
+
+def _refuse_lost_weights(
+    view: Peek, number: int, options: ReadOptions, chosen: ChosenColumns, fields: Sequence[str]
+) -> None:
+    """Refuse a line whose third column should be the weight and is none, unless it was named.
+
+    Without this the list would be read as one without weights, though later lines may have some.
+    networkx writes the attributes of an edge there, in as many fields as there are blanks in them.
+
+    Raises
+    ------
+    InputError
+    """
+    if options.no_weight or chosen.weight is not None or 2 in {chosen.source, chosen.target}:
+        return
+    if len(fields) < 3 or not is_count(fields[0].encode()) or not is_count(fields[1].encode()):
+        return  # What is wrong with an id is said when lines are read.
+    are_attributes = fields[2].startswith("{")
+    if len(fields) == 3 or are_attributes:
+        advice = "expected 'source target [weight]'; leave the third out with --weight none"
+        if are_attributes:
+            advice += ", or write weights with networkx's write_weighted_edgelist"
+        raise InputError(
+            f"the third field is no number: {fields[2][:60]!r}",
+            path=view.path,
+            line=number,
+            advice=advice,
+        )
 
 
 def _nothing(view: Peek) -> TextFile | None:

@@ -110,3 +110,11 @@ class EdgeSource(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """JSON-able description: generator parameters, or each file's name, size and SHA-256."""
+
+
+def most_rows(source: EdgeSource) -> int | None:
+    """Vertices with edges that a source has at most, as far as that is known before reading."""
+    bounds = [] if source.edges is None else [2 * source.edges]
+    if source.id_range is not None:
+        bounds.append(source.id_range[1])
+    return min(bounds, default=None)

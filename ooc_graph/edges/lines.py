@@ -226,7 +226,10 @@ def line_fault(
             "a vertex id is outside the range that the file declares",
             f"ids from {first} to {last}",
         ),
-        decimals.BAD_WEIGHT: ("the weight is not a number", "weights are decimal numbers"),
+        decimals.BAD_WEIGHT: (
+            "the weight is not a number",
+            "weights are decimal numbers; leave them out with --weight none",
+        ),
         decimals.NOT_FINITE: (
             "the weight is not finite",
             "remove the edge, or leave the weights out with --weight none",

@@ -141,9 +141,11 @@ def _in_memory(source: Any, options: ReadOptions) -> EdgeSource | None:
 
 def _paths(source: Any) -> list[str]:
     if isinstance(source, (str, os.PathLike)):
+        _refuse_empty([source])
         return [os.path.abspath(source)]  # noqa: PTH100 (no links followed)
     named = isinstance(source, Sequence) and bool(source)
     if named and all(isinstance(path, (str, os.PathLike)) for path in source):
+        _refuse_empty(source)
         paths = [os.path.abspath(path) for path in source]  # noqa: PTH100
         if len(set(paths)) < len(paths):
             raise UsageError("a file is named twice")
@@ -151,6 +153,12 @@ def _paths(source: Any) -> list[str]:
     raise UsageError(
         f"cannot read edges from {type(source).__name__}; give paths, arrays or a Dask collection"
     )
+
+
+def _refuse_empty(paths: Sequence[str | os.PathLike[str]]) -> None:
+    """Refuse an empty word, which the system would take for the folder we are in."""
+    if not all(map(os.fspath, paths)):
+        raise UsageError("an empty word is no path: name a file or a folder")
 
 
 def _parts(path: str) -> list[str]:

@@ -16,6 +16,7 @@ from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
 from ooc_graph.kernels.cuda_sssp_rank import CudaSsspRank
 from ooc_graph.kernels.cuda_sssp_shared import CudaSsspShared
 from ooc_graph.kernels.cuda_tier_bfs import BfsHold, CudaTierBfsSearch
+from ooc_graph.kernels.cuda_tier_near import CudaTierNearSearch
 from ooc_graph.kernels.cuda_tier_sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.kernels.sides import hub_rows, light_rows, require_whole
 from ooc_graph.types import AnyArray, Rows, Shard
@@ -114,6 +115,22 @@ class CudaDevice:
         held = SsspHold(least, shift)
         options: dict[str, Any] = {"original_of": original_of, "count_bus": count_bus}
         return CudaTierSsspSearch(out, into, shard.tuples, held, **options)
+
+    def tier_near(
+        self, shard: Shard, room: PinnedRoom, *, original_of: AnyArray | None = None
+    ) -> CudaTierNearSearch:
+        """As `tier_sssp` for weights of every type, and where pulling has nothing to gain.
+
+        Parameters
+        ----------
+        shard
+            Light-first rows, loaded into ``room``; nothing of them is on the device too.
+        original_of
+            As of `bfs`.
+        """
+        require_whole(shard.dealing)
+        out, into = _seen(light_rows(shard), room)
+        return CudaTierNearSearch(out, into, shard.tuples, original_of=original_of)
 
     def sssp_rank(self, shard: Shard) -> CudaSsspRank:
         """SSSP steps on one shard (light-first rows)."""

@@ -86,7 +86,7 @@ def hold(rows: Rows, *, weighted: bool, ids: np.dtype[Any] = NARROW) -> DeviceRo
             f"{rows.neighbors.dtype}"
         )
     require_rows(len(rows.offsets) - 1)
-    weights = on_device(rows.weights) if weighted else None
+    weights = None if rows.weights is None or not weighted else on_device(rows.weights)
     offsets = on_device(rows.offsets).view(np.uint64)
     neighbors = on_device(rows.neighbors)
     if neighbors.data.ptr % 16:  # kernels load four at a time

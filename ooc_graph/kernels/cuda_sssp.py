@@ -105,13 +105,17 @@ class CudaSsspSearch:
     def _hold(self, out: Rows, into: Rows) -> None:
         held = hold(out, weighted=True)
         self._heaviest = held.weights.max().item() if held.arcs else 0
-        self._sums = sums_for(held.weights, self._heaviest, wide=False)
+        self._sums = self._sums_of(held.weights)
         self._out = replace(held, weights=self._sums.bits_of(held.weights))
         self._into = self._out
         del held  # weights of both sides at once would be more than was counted
         if into is not out:
             held = hold(into, weighted=True)
             self._into = replace(held, weights=self._sums.bits_of(held.weights))
+
+    def _sums_of(self, weights: Any) -> Sums:
+        """How weights are summed at first, of which the heaviest is known."""
+        return sums_for(weights, self._heaviest, wide=False)
 
     def _prepare(self) -> None:
         graph = Weighted(self._out, self._into, self._tuples, self._sums, self._survey.step)

@@ -15,6 +15,9 @@ from ooc_graph.types import INT64_UNREACHED, Rows
 HEAVIEST_NARROW = (1 << 32) - 2
 """The largest integer that a length of 32 bits can be; one more stands for what is not reached."""
 
+IN_PLACE = tuple(np.dtype(name) for name in ("float32", "float64", "int32", "int64"))
+"""Types of weights that searches take as they are: those that stores have."""
+
 
 @dataclass(frozen=True)
 class Sums:
@@ -97,6 +100,24 @@ def require_weights(rows: Rows) -> None:
             "SSSP on a CUDA device takes weights of type float32, float64 or integers, "
             f"not {'none' if found is None else found}"
         )
+
+
+def sums_in_place(dtype: np.dtype[Any]) -> Sums:
+    """How to sum weights that are searched where they are: their bits are those that they have.
+
+    Integers of 64 bits are summed in 64 even where all of them would fit 32.
+
+    Raises
+    ------
+    UsageError
+        They are none of the types that stores have.
+    """
+    if dtype not in IN_PLACE:
+        raise UsageError(
+            f"SSSP with rows in host memory takes weights of type {', '.join(map(str, IN_PLACE))}, "
+            f"not {dtype}"
+        )
+    return Sums(dtype.itemsize == 8, dtype.kind == "i", np.dtype(f"u{dtype.itemsize}"))
 
 
 def sums_for(weights: Any, heaviest: float, *, wide: bool) -> Sums:

@@ -164,7 +164,7 @@ def partial_store(
     """
     final = Path(os.path.abspath(final))  # noqa: PTH100 - links stay as they are
     refuse_long_name(final)
-    _refuse_existing(final, kind, overwrite)
+    refuse_existing(final, kind, overwrite)
     if not final.parent.is_dir():
         raise OutputExistsError(f"{final.parent}: no such folder to write {final.name} into")
     refuse_inside_store(final)
@@ -173,7 +173,7 @@ def partial_store(
         kept = None if key is None else _left_by(final, key)
         _remove_leftovers(final, kept)
         # Another run may have finished while this one had not yet taken the lock.
-        _refuse_existing(final, kind, overwrite)
+        refuse_existing(final, kind, overwrite)
         partial = Partial(final, run_id if kept is None else kept.name.rpartition("-")[2])
         is_done = False
         try:
@@ -194,7 +194,18 @@ def _left_by(final: Path, key: str) -> Path | None:
     return next((path for path in left if key_of(path) == key), None)
 
 
-def _refuse_existing(final: Path, kind: str, overwrite: bool) -> None:
+def refuse_existing(final: Path, kind: str, overwrite: bool) -> None:
+    """Refuse an output that is there, unless it is a store of that kind and may be replaced.
+
+    Parameters
+    ----------
+    kind
+        ``graph`` or ``result``.
+
+    Raises
+    ------
+    OutputExistsError
+    """
     if not final.exists() and not final.is_symlink():
         return
     if not overwrite:

@@ -4,14 +4,17 @@ Computed before rows are read, as `ooc_graph.memory.plan` does for CPUs. The dev
 is written, offsets, names, and copies of what a search reads most. BFS reads the first neighbours
 of the rows, which stand in columns: the first of all rows, and behind it columns of four, each as
 long as there are rows that reach it; what room is left takes the rows of the hubs, whole. SSSP
-reads a share of each row; the first five arcs stand in columns as well.
+reads a share of each row; the first five arcs stand in columns as well. Where SSSP goes by
+near-far, no arcs are on the device.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.memory.plan import HeadRule, Lengths, rules
@@ -32,6 +35,9 @@ _BFS_BITMAPS, _SSSP_BITMAPS = 8, 2
 # What BFS says of each level, by the bytes of a level: there is room for so many at first.
 _COURSE_BYTES = {1: 40 << 8, DEEP_BYTES: 40 << 16}
 _SSSP_STRETCHES = 1 << 20
+# Of near-far's lists: an entry, entries that a block does alone at most, and of how many rows there
+# is one in the two near and in the two far lists.
+NEAR_ENTRY_BYTES, NEAR_FRONT, NEAR_LISTS = 16, 2048, (2, 4)
 # What kernels count in 32 bits, and arcs of a side, of which a word has so many bits.
 _MOST_WORDS, _MOST_ARCS = 1 << 32, 1 << 36
 
@@ -52,6 +58,8 @@ class DeviceFacts:
         The same of more than 3 arcs.
     named
         Whether parents are named by original ids on the device.
+    near
+        Type of the weights where SSSP goes by near-far; None: it pulls, or this is for BFS.
     """
 
     rows: int
@@ -59,6 +67,7 @@ class DeviceFacts:
     longer: tuple[int, ...]
     longer3: int
     named: bool
+    near: np.dtype[Any] | None = None
 
     @property
     def padded(self) -> int:
@@ -217,13 +226,65 @@ class SsspPlan(DevicePlan):
         return str(self.share)
 
 
+@dataclass(frozen=True)
+class NearPlan(DevicePlan):
+    """As `DevicePlan`, for SSSP by near-far: what it takes beside the rows, whatever the budget.
+
+    There is room for lengths of 64 bits, which integers of 32 may come to need.
+    """
+
+    kernel = "sssp"
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Bytes on the device by purpose."""
+        facts = self.facts
+        # Lengths, and those that rows were relaxed with. In 32 bits integers take 8 bytes less for
+        # them than in 64, and distances of 8 bytes besides.
+        lengths = 8 if facts.near == np.float32 else 16
+        # Tuples, parents, and a look at the tuples while buffers are made.
+        state = facts.rows * (4 + 4 + 1 + lengths) + facts.padded // 8
+        entries = sum(2 * (facts.rows // share + NEAR_FRONT) for share in NEAR_LISTS)
+        return {
+            "vertex state": state + NEAR_ENTRY_BYTES * entries,
+            "offsets": self._offsets(),
+            "names": 4 * facts.rows if facts.named else 0,
+            "reserve": FIXED_BYTES,
+        }
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes of pinned host memory."""
+        assert self.facts.near is not None
+        return near_arc_bytes(self.facts.near) * self.facts.arcs
+
+    @property
+    def held_arcs(self) -> int:
+        """Arcs on the device: none."""
+        return 0
+
+    @property
+    def rule(self) -> str:
+        """Which arcs are on the device."""
+        return "none"
+
+
+SearchPlan: TypeAlias = BfsPlan | SsspPlan | NearPlan
+"""Any of them."""
+
+
+def near_arc_bytes(weights: np.dtype[Any]) -> int:
+    """Bytes of an arc in pinned memory for SSSP: a neighbour, and a weight as it is stored."""
+    return 4 + weights.itemsize
+
+
 def plan_device(
     kernel: str,
     facts: DeviceFacts,
     budget_bytes: int,
     host_bytes: int,
     more_host: str = "raise --host-memory",
-) -> BfsPlan | SsspPlan:
+) -> SearchPlan:
     """Plan for a search with all rows in pinned host memory.
 
     Parameters
@@ -255,10 +316,12 @@ def plan_device(
     return fill(kernel, facts, budget_bytes)
 
 
-def fill(kernel: str, facts: DeviceFacts, budget_bytes: int) -> BfsPlan | SsspPlan:
+def fill(kernel: str, facts: DeviceFacts, budget_bytes: int) -> SearchPlan:
     """As `plan_device` once it is known that the budgets will do; else what takes least."""
     if kernel == "bfs":
         return plan_bfs(facts, budget_bytes)
+    if facts.near is not None:
+        return NearPlan(facts, budget_bytes)
     chosen = SsspPlan(facts, budget_bytes)
     for rule in rules(kernel):
         if rule.least < LEAST_ARCS:
@@ -270,13 +333,17 @@ def fill(kernel: str, facts: DeviceFacts, budget_bytes: int) -> BfsPlan | SsspPl
     return chosen
 
 
-def least_plan(kernel: str, facts: DeviceFacts) -> BfsPlan | SsspPlan:
+def least_plan(kernel: str, facts: DeviceFacts) -> SearchPlan:
     """Plan with the least device memory that will do, however many levels BFS finds."""
-    return BfsPlan(facts, 0, level_bytes=DEEP_BYTES) if kernel == "bfs" else SsspPlan(facts, 0)
+    if kernel == "bfs":
+        return BfsPlan(facts, 0, level_bytes=DEEP_BYTES)
+    return SsspPlan(facts, 0) if facts.near is None else NearPlan(facts, 0)
 
 
 def _require_countable(kernel: str, facts: DeviceFacts) -> None:
-    """Refuse graphs that have more than the kernels can count."""
+    """Refuse graphs that have more than the kernels can count; near-far counts arcs in 64 bits."""
+    if facts.near is not None:
+        return
     arcs = max(side.arcs for side in facts.sides)
     if arcs + facts.rows >= _MOST_ARCS:  # in a queue a row without arcs counts as one
         said = f"{arcs:,} arcs of a side, and fewer than {_MOST_ARCS:,}"

@@ -14,7 +14,7 @@ from ooc_graph.answers.result import (
     TreeResult,
 )
 from ooc_graph.edges import open_source
-from ooc_graph.edges.interface import EdgeSource
+from ooc_graph.edges.interface import EdgeSource, most_rows
 from ooc_graph.errors import UsageError
 from ooc_graph.report.host import host_facts, package_versions
 from ooc_graph.session.building import build as build_store
@@ -129,6 +129,7 @@ def build_with_report(
 ) -> tuple[Graph, BuildReport]:
     """As `build`, from an opened source, with what the build did."""
     limits = CudaLimits.of(device_memory, None).require_cuda(device)
+    options.require_filled(most_rows(source))
     place = place_for(client, parse_bytes(memory_limit), device, limits)
     place.release()
     report = build_store(place, source, out, options, progress or NoProgress())

@@ -80,7 +80,8 @@ def johnson(
         Dask client, over whose workers the sources are spread; None: this process.
     device
         ``cpu``, ``cuda`` or ``auto``: a CUDA device where there is one that will do. Where batches
-        do not fit it, ``cuda`` searches one by one, with rows in pinned host memory at last.
+        do not fit it, ``cuda`` searches one by one, with rows in pinned host memory, or at last
+        with arcs in the store, which takes float32 weights of 0 or more.
     memory_limit
         Bytes of host memory for all processes of the search together.
     device_memory, host_memory

@@ -50,12 +50,8 @@ def choose(
     MemoryBudgetError
         If the graph does not fit even all workers together.
     """
-    edges_method.require_method(method)
-    if exchange not in EXCHANGES:
-        raise UsageError(f"exchange {exchange!r}: choose {', '.join(EXCHANGES)}")
-    if refusal := _for_cpus_only(kernel, method):
-        if place.wanted == CUDA:
-            raise UsageError(refusal)
+    require_together(kernel, exchange, method, place.wanted)
+    if _for_cpus_only(kernel, method):
         return on_cpu(graph, kernel, place, exchange=exchange, method=method, why="")
     why = place.device.why
     if place.device.name == CUDA:
@@ -77,6 +73,28 @@ def choose(
         tiers=tiers,
         answer_bytes=answer_bytes,
     )
+
+
+def require_together(kernel: str, exchange: str, method: str, wanted: str) -> None:
+    """Refuse names that are none, or what does not go together whatever the graph and place are.
+
+    Parameters
+    ----------
+    wanted
+        Device: ``auto``, ``cpu`` or ``cuda``.
+
+    Raises
+    ------
+    UsageError
+    """
+    edges_method.require_method(method)
+    if exchange not in EXCHANGES:
+        raise UsageError(f"exchange {exchange!r}: choose {', '.join(EXCHANGES)}")
+    refusal = _for_cpus_only(kernel, method)
+    if refusal and wanted == CUDA:
+        raise UsageError(refusal)
+    if method == edges_method.EDGES:
+        edges_method.refuse_exchange(exchange)
 
 
 def on_cpu(

@@ -9,6 +9,7 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import cuda_disk, cuda_tiers, loading, rank_memory, resident
 from ooc_graph.session.devices import CUDA
+from ooc_graph.session.disk_budgets import budgets_for
 from ooc_graph.session.orders import ORDER_OF
 from ooc_graph.session.place import Place
 from ooc_graph.session.search_memory import busiest
@@ -91,23 +92,9 @@ def ranks_instead(graph: Graph, kernel: str, way: Way, place: Place, exchange: s
 
 
 def _in_store(graph: Graph, kernel: str, place: Place, answer: HostAnswer) -> Way:
-    """The way whose arcs stay in the store; that of the search before where it is still held.
-
-    What it holds is no longer free, so that the next would have less.
-    """
-    held = None if place.is_limited else resident.held_in_store(graph, kernel)
-    budget_bytes = cuda_disk.budget_for(graph, place, on_device=answer.on_device)
-    host_bytes = cuda_disk.host_budget(graph, place, answer.bytes)
-    limit = place.cuda_limits.pinned_bytes
-    if held is not None and held[0] == budget_bytes:
-        # A limit that was met is met again. Where less was free, or there is none, what is free
-        # comes and goes, and loading again pays only for much more.
-        may_hold = limit is None or held[1] <= limit
-        if held[1] == limit or (may_hold and 2 * held[1] >= host_bytes):
-            return Way(CUDA, "one", budget_bytes=held[0], host_bytes=held[1])
+    """The way whose arcs stay in the store."""
     beside: Any = {"answer_bytes": answer.bytes, "on_device": answer.on_device}
-    plan = cuda_disk.plan_for(graph, kernel, place, **beside)
-    budgets = plan.device_budget_bytes, plan.host_budget_bytes
+    budgets = budgets_for(graph, kernel, place, **beside)
     return Way(CUDA, "one", budget_bytes=budgets[0], host_bytes=budgets[1])
 
 

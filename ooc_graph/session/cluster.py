@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-import tempfile
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,14 @@ from distributed.security import Security
 from ooc_graph.errors import ClusterLostError, DeviceError, UsageError
 from ooc_graph.session.devices import device_count, has_rmm
 from ooc_graph.session.machine import KEPT_BYTES, cores
+from ooc_graph.session.scratch import scratch_folder
+from ooc_graph.session.stopping import signals_held
 
 _CONNECT_S = 30
 
 # A terminal sends Ctrl-C to workers too. They must not die of it before this process has
-# cancelled what they do, or it would wait for them without end.
+# cancelled what they do, or it would wait for them without end. Before they come to this, they are
+# started with the signal blocked (`_without_interrupts`).
 _PRELOAD = ["import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"]
 
 # Workers measure their own budgets: Dask's limits would only kill them a second time. Small
@@ -116,16 +120,21 @@ def _local(workers: int, kind: Any, options: dict[str, object]) -> Iterator[Clie
     logging.getLogger("distributed").setLevel(logging.ERROR)
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(_CONFIGURATION))
-        folder = stack.enter_context(
-            tempfile.TemporaryDirectory(prefix="ooc-graph-", ignore_cleanup_errors=True)
-        )
+        folder = stack.enter_context(scratch_folder())
         client = _started(stack, workers, partial(kind, local_directory=folder, **options))
-        with _loss_named("the local cluster"):
-            yield client
+        try:
+            with _loss_named("the local cluster"):
+                yield client
+        finally:
+            # A second interrupt would leave workers to the end of the process, and Dask complains.
+            with signals_held():
+                stack.close()
 
 
 def _started(stack: ExitStack, workers: int, kind: Callable[..., LocalCluster]) -> Client:
     """Client of a new local cluster; the stack closes both.
+
+    Signals wait meanwhile: of a cluster that is half there Dask leaves workers and tracebacks.
 
     Raises
     ------
@@ -133,24 +142,37 @@ def _started(stack: ExitStack, workers: int, kind: Callable[..., LocalCluster]) 
         If it is not there in Dask's time.
     """
     try:
-        cluster = stack.enter_context(
-            kind(
-                n_workers=workers,
-                threads_per_worker=max(1, cores() // workers),
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                worker_dashboard_address="127.0.0.1:0",
-                memory_limit=0,
-                silence_logs=logging.CRITICAL,
+        with signals_held(), _without_interrupts():
+            cluster = stack.enter_context(
+                kind(
+                    n_workers=workers,
+                    threads_per_worker=max(1, cores() // workers),
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    worker_dashboard_address="127.0.0.1:0",
+                    memory_limit=0,
+                    silence_logs=logging.CRITICAL,
+                )
             )
-        )
-        client: Client = stack.enter_context(Client(cluster))
+            client: Client = stack.enter_context(Client(cluster))
     except (TimeoutError, CommClosedError, RuntimeError) as error:
         raise ClusterLostError(
             f"the local cluster of {workers} worker(s) did not start ({_words(error)}); run the "
             "command again, with fewer --workers if the machine is busy"
         ) from error
     return client
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Context in which threads begin that never get SIGINT, nor do processes begun by them."""
+    # Python starts it where it first starts a process, and unblocks the signal there.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ooc_graph.session.api import build_with_report
 from ooc_graph.session.api_validate import check_edges
 from ooc_graph.session.devices import CPU
 from ooc_graph.session.first_use import Part
+from ooc_graph.session.scratch import scratch_folder
 from ooc_graph.session.warmup import warm_part
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
@@ -49,7 +49,7 @@ def _build(weighted: bool) -> None:
     ends = np.arange(16, dtype=np.int64)
     weight, dtype = (np.ones(16, np.float32), np.dtype(np.float32)) if weighted else (None, None)
     source = ArraySource(ends, ends[::-1], weight, False, dtype, id_range=(0, 16))
-    with TemporaryDirectory(prefix="ooc-graph-") as folder:
+    with scratch_folder() as folder:
         build_with_report(source, Path(folder) / "tiny.zarr", BuildOptions(shards=2), device=CPU)
 
 

@@ -54,7 +54,7 @@ def suits(graph: Graph, kernel: str, place: Place) -> bool:
     """
     if not may_stay(graph, kernel):
         return False
-    return place.wanted != AUTO or cuda_tiers.may_pin(graph, kernel)
+    return place.wanted != AUTO or cuda_tiers.reads_little(graph, kernel)
 
 
 def least_plan(facts: DiskFacts) -> DiskPlan:

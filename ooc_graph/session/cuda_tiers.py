@@ -20,9 +20,11 @@ from ooc_graph.memory.device_plan import (
     BfsPlan,
     DeviceFacts,
     DevicePlan,
-    SsspPlan,
+    NearPlan,
+    SearchPlan,
     fill,
     least_plan,
+    near_arc_bytes,
     plan_device,
     rows_within,
 )
@@ -45,17 +47,26 @@ measures what that costs them."""
 LEFT_SHARE = 16
 # Host memory a row beside its arcs: names, offsets, tuples, and the tree by internal id.
 _HOST_ROW_BYTES = 48
-# Of an arc in a column: a neighbour, or a weight.
+# Of a neighbour in a column of the arcs.
 _COLUMN_BYTES = 4
-# Of a vertex in an answer on the device, while it is made: columns, and parents of those reached.
-# And of a row where names do not fit 32 bits, and are put in place there.
-_ANSWER_BYTES, _WIDE_NAME_BYTES = 32, 16
+# Of a vertex in an answer on the device, while it is made: columns, and parents of those reached;
+# with distances of 64 bits more. And of a row where names do not fit 32 bits, and are put in place
+# there.
+_ANSWER_BYTES, _WIDE_DISTANCE_BYTES, _WIDE_NAME_BYTES = 32, 4, 16
 
 
 def may_pin(graph: Graph, kernel: str) -> bool:
     """Whether a CUDA device may search a graph where it is: whether there are kernels for that."""
     if kernel not in _KERNELS or rank_memory.only_ranks(graph):
         return False
+    return kernel == "bfs" or graph.weighted
+
+
+def reads_little(graph: Graph, kernel: str) -> bool:
+    """Whether a search of rows that are not on the device reads few arcs: BFS, and SSSP that pulls.
+
+    Otherwise SSSP goes by near-far, many small steps that read each row whole.
+    """
     if kernel == "bfs":
         return True
     return graph.weight_dtype == np.float32 and _pulling_pays(graph, kernel)
@@ -78,8 +89,9 @@ def budget_of(place: Place) -> int:
 
 
 def pinned_bytes(graph: Graph, kernel: str) -> int:
-    """Pinned host memory that a graph's rows take."""
-    return graph.arcs * (BfsPlan if kernel == "bfs" else SsspPlan).arc_bytes
+    """Pinned host memory that a graph's rows take: neighbours, and for SSSP weights as stored."""
+    weights = None if kernel == "bfs" else graph.weight_dtype
+    return graph.arcs * (BfsPlan.arc_bytes if weights is None else near_arc_bytes(weights))
 
 
 def least_device_bytes(graph: Graph, kernel: str, *, named: bool = False) -> int:
@@ -90,16 +102,19 @@ def least_device_bytes(graph: Graph, kernel: str, *, named: bool = False) -> int
 def answer_device_bytes(graph: Graph) -> int:
     """Device memory that an answer takes which stays there, at most, while it is made."""
     narrow = graph.first_id is not None and graph.first_id + graph.vertices <= MOST_ROWS
-    return graph.vertices * _ANSWER_BYTES + (0 if narrow else graph.rows * _WIDE_NAME_BYTES)
+    wide = graph.weighted and graph.weight_dtype != np.float32
+    each = _ANSWER_BYTES + (_WIDE_DISTANCE_BYTES if wide else 0)
+    return graph.vertices * each + (0 if narrow else graph.rows * _WIDE_NAME_BYTES)
 
 
 def _host_bytes(graph: Graph) -> int:
     """Host memory of a search beside rows and answer: id tables, what is of rows, and a chunk.
 
-    A column of the arcs is read chunk by chunk.
+    A column of the arcs is read chunk by chunk; the widest may be that of weights.
     """
     table = id_dtype(graph.rows).itemsize + (8 if graph.first_id is None else 0)
-    chunk = min(CHUNK_BYTES, graph.arcs * _COLUMN_BYTES)
+    weight_bytes = 0 if graph.weight_dtype is None else graph.weight_dtype.itemsize
+    chunk = min(CHUNK_BYTES, graph.arcs * max(_COLUMN_BYTES, weight_bytes))
     return graph.vertices * table + graph.rows * _HOST_ROW_BYTES + chunk
 
 
@@ -111,7 +126,7 @@ def plan_for(
     answer_bytes: int = 0,
     named: bool = False,
     is_held: bool = False,
-) -> BfsPlan | SsspPlan:
+) -> SearchPlan:
     """Plan for a process that searches; reads the graph's offsets.
 
     Parameters
@@ -162,7 +177,9 @@ def facts_of(graph: Graph, kernel: str) -> DeviceFacts:
     ]
     # Those of the last side, the in-rows.
     longer3, *longer = found[-1][1]
-    return DeviceFacts(graph.rows, tuple(side for side, _ in found), tuple(longer), longer3, False)
+    near = None if reads_little(graph, kernel) else graph.weight_dtype
+    sides = tuple(side for side, _ in found)
+    return DeviceFacts(graph.rows, sides, tuple(longer), longer3, False, near)
 
 
 _facts = Remembered(facts_of)
@@ -191,7 +208,7 @@ def search_within(
     plan = plan_device(kernel, facts, budget_bytes, 1 << 62)
     # BFS may have to do without the room for levels of four bytes.
     least = type(plan)(facts, 0).bytes
-    if COUNT_BUS:
+    if COUNT_BUS and not isinstance(plan, NearPlan):
         link_rate()  # while there is room for it; it is remembered
     while True:
         try:
@@ -204,7 +221,9 @@ def search_within(
         plan = fill(kernel, facts, max(least, min(plan.budget_bytes, plan.bytes) // 4 * 3))
 
 
-def _made(plan: BfsPlan | SsspPlan, device: Any, shard: Shard, room: Any, names: Any) -> Any:
+def _made(plan: SearchPlan, device: Any, shard: Shard, room: Any, names: Any) -> Any:
+    if isinstance(plan, NearPlan):
+        return device.tier_near(shard, room, original_of=names)
     if isinstance(plan, BfsPlan):
         held, deep = (_hold_of(one, shard) for one in (plan, plan.deep))
         return device.tier_bfs(shard, room, held, deep, original_of=names, count_bus=COUNT_BUS)

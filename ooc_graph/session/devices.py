@@ -61,7 +61,10 @@ class CudaLimits:
         UsageError
             No sizes; or nothing of the device, where no search does without.
         """
-        return cls(parse_bytes(device_memory), parse_bytes(host_memory, or_none=True))
+        return cls(
+            parse_bytes(device_memory, option="--device-memory"),
+            parse_bytes(host_memory, option="--host-memory", or_none=True),
+        )
 
     def require_cuda(self, wanted: str) -> CudaLimits:
         """These limits, for a device that is asked for.

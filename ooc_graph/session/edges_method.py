@@ -35,6 +35,22 @@ def resident_bytes(graph: Graph, kernel: str) -> int:
     return edges + graph.rows * _STATE_BYTES[kernel]
 
 
+def refuse_exchange(exchange: str) -> None:
+    """Refuse an exchange between ranks, as there is one only.
+
+    Raises
+    ------
+    UsageError
+    """
+    if exchange in ("local", "scheduler"):
+        raise UsageError(
+            f"method 'edges' searches on one rank, and the exchange {exchange!r} spreads the "
+            "graph over several; use the method 'rows', or leave the exchange out"
+        )
+    if exchange != "auto":
+        raise UsageError(f"exchange {exchange!r}: the method 'edges' has none; leave it out")
+
+
 def choose_one(graph: Graph, kernel: str, exchange: str, available: int) -> str:
     """``one``: grouped edges are searched by one rank or not at all.
 
@@ -50,13 +66,7 @@ def choose_one(graph: Graph, kernel: str, exchange: str, available: int) -> str:
     MemoryBudgetError
         If the graph does not fit one worker.
     """
-    if exchange in ("local", "scheduler"):
-        raise UsageError(
-            f"method 'edges' searches on one rank, and the exchange {exchange!r} spreads the "
-            "graph over several; use the method 'rows', or leave the exchange out"
-        )
-    if exchange != "auto":
-        raise UsageError(f"exchange {exchange!r}: the method 'edges' has none; leave it out")
+    refuse_exchange(exchange)
     needed = resident_bytes(graph, kernel)
     if needed > available:
         raise MemoryBudgetError(

@@ -19,6 +19,7 @@ from ooc_graph.session.devices import CPU, CudaLimits
 from ooc_graph.session.place import NO_LIMITS, Planned, PlannedCuda
 from ooc_graph.session.resident import ORDER_OF, cuda_bytes
 from ooc_graph.session.search_memory import ranks_bytes, resident_bytes
+from ooc_graph.session.source_tiers import KERNELS as MANY
 from ooc_graph.session.tiers import KERNELS, known_facts, plan_within
 from ooc_graph.shards.load import Graph
 
@@ -66,7 +67,7 @@ def describe_plan(
         The graph has no rows for the kernel.
     """
     if kernel not in KERNELS:
-        raise UsageError(f"kernel {kernel!r}: choose {' or '.join(KERNELS)}")
+        raise UsageError(f"kernel {kernel!r}: choose {', '.join(KERNELS + MANY)}")
     order = ORDER_OF[kernel]
     graph.require(order)
     if device != CPU:

@@ -96,10 +96,8 @@ def load(
         The graph does not fit.
     """
     if device_name == CUDA:
-        if host_bytes is not None:
-            return _load_in_store(graph, kernel, budget_bytes, host_bytes, named=named)
         on_cuda = _load_singly_on_cuda if method == source_tiers.ONE_BY_ONE else _load_on_cuda
-        return on_cuda(graph, kernel, budget_bytes, named=named)
+        return on_cuda(graph, kernel, budget_bytes, host_bytes, named=named)
     if method == EDGES:
         search = load_search(graph, kernel, here.device())
         return Searcher(kernel, search, graph, load_ids(graph), graph.tuples())
@@ -144,7 +142,9 @@ def _free_within(budget_bytes: int, least: int, beside: int, what: str) -> int:
     return min(budget_bytes, max(least, free - free // cuda_tiers.LEFT_SHARE - beside))
 
 
-def _load_singly_on_cuda(graph: Graph, kernel: str, budget_bytes: int, *, named: bool) -> Searcher:
+def _load_singly_on_cuda(
+    graph: Graph, kernel: str, budget_bytes: int, host_bytes: int | None, *, named: bool
+) -> Searcher:
     """A search from many sources one after the other, by that from one source.
 
     Its answers do not stay on the device, whatever ``named`` says.
@@ -154,9 +154,10 @@ def _load_singly_on_cuda(graph: Graph, kernel: str, budget_bytes: int, *, named:
     if source_tiers.is_shifted(graph, kernel):
         assert not budget_bytes
         return _load_shifted_on_cuda(graph, kernel)
-    held = _load_on_cuda(graph, single, budget_bytes, named=False)
-    search = source_tiers.singly_on_device(held.search, graph, kernel)
-    return replace(held, kernel=kernel, search=search)
+    held = _load_on_cuda(graph, single, budget_bytes, host_bytes, named=False)
+    is_in_store = host_bytes is not None
+    singly = source_tiers.singly_in_store if is_in_store else source_tiers.singly_on_device
+    return replace(held, kernel=kernel, search=singly(held.search, graph, kernel))
 
 
 def _load_shifted_on_cuda(graph: Graph, kernel: str) -> Searcher:
@@ -181,7 +182,11 @@ def _load_many_on_cuda(graph: Graph, kernel: str, limit_bytes: int) -> Searcher:
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples, pool=pool)
 
 
-def _load_on_cuda(graph: Graph, kernel: str, budget_bytes: int, *, named: bool) -> Searcher:
+def _load_on_cuda(
+    graph: Graph, kernel: str, budget_bytes: int, host_bytes: int | None, *, named: bool
+) -> Searcher:
+    if host_bytes is not None:
+        return _load_in_store(graph, kernel, budget_bytes, host_bytes, named=named)
     if kernel in source_tiers.KERNELS:
         return _load_many_on_cuda(graph, kernel, budget_bytes)
     found, what, room = here.device(CUDA), f"{kernel} on {graph.path}", None

@@ -57,11 +57,15 @@ def give_back_freed_memory() -> None:
         library.malloc_trim(0)
 
 
-def parse_bytes(text: str | int | None, *, or_none: bool = False) -> int | None:
+def parse_bytes(
+    text: str | int | None, *, option: str = "--memory-limit", or_none: bool = False
+) -> int | None:
     """Bytes of "4GiB", "500 MB", "256MiB" or a plain number.
 
     Parameters
     ----------
+    option
+        What it is given by, as a message names it.
     or_none
         Whether 0 is a limit, too: nothing may be used.
 
@@ -74,10 +78,10 @@ def parse_bytes(text: str | int | None, *, or_none: bool = False) -> int | None:
         return None
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", str(text).lower())
     if not found or (found[3] and not found[2]):
-        raise UsageError(f"memory limit {text!r}: give bytes or a size such as 4GiB or 500MB")
+        raise UsageError(f"{option} {text!r}: give bytes or a size such as 4GiB or 500MB")
     unit = (_BINARY if found[3] else _UNITS)[found[2]]
     size = float(found[1]) * unit
     if size < 1 and not (or_none and size == 0):
-        raise UsageError(f"memory limit {text!r}: give more than nothing")
+        raise UsageError(f"{option} {text!r}: give more than nothing")
     # More digits than a float holds are infinitely many bytes: no machine tells the difference.
     return int(min(size, _MOST_BYTES))

@@ -14,6 +14,7 @@ from ooc_graph.answers.parts import SourceParts
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.answers.tallies import SourceTallies
+from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.kernels.many_bfs_search import empty_tallies
 from ooc_graph.session.devices import CUDA
 from ooc_graph.session.pair_device import Heard, internal_ids, on_device
@@ -46,20 +47,26 @@ def in_memory(
     recording
         Hears of those that are found; None: nothing is recorded.
     room
-        As of `ooc_graph.session.pair_device.on_device`; not used on the CPU.
+        As of `ooc_graph.session.pair_device.on_device`; on the CPU used where few columns are asked
+        for.
     """
-    heard = _hearing(recording, ids.internal_of[places] >= 0)
     if task.asked.hops and (task.device != CUDA or task.asked.reduce is not None):
-        return _levels(task, search, ids, places, heard)
+        return _levels(task, search, ids, places, recording, room)
     if not task.asked.hops:
         search.expect(task.sources, task.closing)
     if task.device == CUDA:
+        heard = _hearing(recording, ids.internal_of[places] >= 0)
         return on_device(task, search, ids, places, heard, room)
-    return _rows(task, search, ids, places, heard)
+    return _rows(task, search, ids, places, recording, room)
 
 
 def batch_by_batch(
-    task: PairsTask, search: Any, ids: Ids, places: IntArray, recording: Recording | None
+    task: PairsTask,
+    search: Any,
+    ids: Ids,
+    places: IntArray,
+    recording: Recording | None,
+    room: AnyArray | None = None,
 ) -> Rows:
     """By a search that does not reduce by itself; a batch is reduced before the next is begun.
 
@@ -67,13 +74,12 @@ def batch_by_batch(
     ----------
     search
         `ooc_graph.kernels.tier_johnson.TierJohnson` or `ooc_graph.kernels.tier_singly.TierSingly`.
-    places, recording
+    places, recording, room
         As of `in_memory`.
     """
     asked, lanes = task.asked, task.lanes
     if asked.reduce is None:
-        heard = _hearing(recording, ids.internal_of[places] >= 0)
-        return _rows(task, search, ids, places, heard)
+        return _rows(task, search, ids, places, recording, room)
     rows = SourceNumbers([None] * len(places))
     # Also of sources without arcs, which batches have here.
     told = _hearing(recording, np.ones(len(places), np.bool_))(rows)
@@ -91,9 +97,19 @@ def _hearing(recording: Recording | None, is_searched: AnyArray) -> Heard:
     return lambda rows: None if recording is None else recording.of(rows, is_searched)
 
 
-def _rows(task: PairsTask, search: Any, ids: Ids, places: IntArray, heard: Heard) -> SourceRows:
-    """Distances or levels, and parents if wanted, by internal id."""
-    internal = internal_ids(ids, places)
+def _rows(
+    task: PairsTask,
+    search: Any,
+    ids: Ids,
+    places: IntArray,
+    recording: Recording | None,
+    room: AnyArray | None,
+    **most: Any,
+) -> SourceRows | SourceColumns:
+    """Distances or levels, and parents if wanted, by internal id; of few columns these alone."""
+    if 0 < task.stretch < len(places):
+        return _columns(task, search, ids, places, recording, room, **most)
+    heard, internal = _hearing(recording, ids.internal_of[places] >= 0), internal_ids(ids, places)
     if task.asked.parents:
         answers = search.empty(len(internal))
         rows = SourceRows(answers[0], places, ids, task.asked, answers[1])
@@ -101,21 +117,56 @@ def _rows(task: PairsTask, search: Any, ids: Ids, places: IntArray, heard: Heard
         return rows
     answer = np.empty((len(internal), search.vertices), search.dtype)
     rows = SourceRows(answer, places, ids, task.asked)
-    search.run(internal, answer, lanes=task.lanes, told=heard(rows))
+    search.run(internal, answer, lanes=task.lanes, told=heard(rows), **most)
     return rows
 
 
-def _levels(task: PairsTask, search: Any, ids: Ids, places: IntArray, heard: Heard) -> Rows:
+def _columns(
+    task: PairsTask,
+    search: Any,
+    ids: Ids,
+    places: IntArray,
+    recording: Recording | None,
+    room: AnyArray | None,
+    **most: Any,
+) -> SourceColumns:
+    """Distances or levels to the targets; those to all vertices of some sources at a time."""
+    assert task.asked.targets is not None
+    if room is None:
+        room = np.empty((len(places), len(task.asked.targets)), search.dtype)
+    rows = SourceColumns(room, places, ids, task.asked, is_whole=True)
+    # Sources without arcs have their rows when the others of a stretch have.
+    told = _hearing(recording, np.ones(len(places), np.bool_))(rows)
+    wide: AnyArray = np.empty((task.stretch, search.vertices), search.dtype)
+    for begin in range(0, len(places), task.stretch):
+        leave_if_given_up()
+        some = places[begin : begin + task.stretch]
+        internal = internal_ids(ids, some)
+        answer = wide[: len(internal)]
+        search.run(internal, answer, lanes=task.lanes, **most)
+        found = SourceRows(answer, some, ids, task.asked)
+        for row, one in zip(room[begin:], found, strict=False):
+            row[:] = one
+        if told is not None:
+            told(begin, begin + len(some))
+    return rows
+
+
+def _levels(
+    task: PairsTask,
+    search: Any,
+    ids: Ids,
+    places: IntArray,
+    recording: Recording | None,
+    room: AnyArray | None,
+) -> Rows:
     """Levels, or where they are reduced what was counted of them."""
-    asked, most, internal = task.asked, None, internal_ids(ids, places)
+    asked, most = task.asked, None
     if asked.cutoff is not None:
         most = min(max(math.floor(asked.cutoff), 0), INT32_UNREACHED)
-    rows: Rows
     if asked.reduce is None:
-        answer = np.empty((len(internal), search.vertices), search.dtype)
-        rows = SourceRows(answer, places, ids, asked)
-        search.run(internal, answer, lanes=task.lanes, most=most, told=heard(rows))
-        return rows
+        return _rows(task, search, ids, places, recording, room, most=most)
+    heard, internal = _hearing(recording, ids.internal_of[places] >= 0), internal_ids(ids, places)
     wanted = None
     if asked.targets is not None:
         aimed = ids.internal_of[asked.targets]

@@ -23,12 +23,13 @@ from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.units import finish_unit
 from ooc_graph.memory.moved import Moved
-from ooc_graph.session import resident
+from ooc_graph.session import cuda_tiers, resident
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
 from ooc_graph.session.pair_device import SUMMED
 from ooc_graph.session.pair_searches import Rows, batch_by_batch, in_memory
 from ooc_graph.session.pairs_recorded import Recording
+from ooc_graph.session.refused import note_in_store
 from ooc_graph.session.source_tiers import ONE_BY_ONE, note_on_device
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray, IntArray
@@ -60,13 +61,17 @@ class PairsTask:
         ``cpu`` or ``cuda``.
     budget_bytes
         Memory beside answers and a batch's lanes, where arcs stay in the store; 0 where all are
-        brought into memory. On a CUDA device its memory, where rows are in pinned host memory, or
-        what batches may take of it at most; 0: what there is.
+        brought into memory. On a CUDA device its memory, where rows are in pinned host memory or in
+        the store, or what batches may take of it at most; 0: what there is.
     method
         How these search, see `ooc_graph.session.source_tiers.methods_of`; on a CUDA device
         ``rows``, in batches, or one by one.
     closing
         Sources of one process, if it may keep a matrix of all pairs as well; else 0.
+    host_bytes
+        Host memory for searches on a CUDA device whose arcs stay in the store; else None.
+    stretch
+        Sources whose distances to all vertices are held at a time; 0: those of all of a task's.
     """
 
     path: str
@@ -81,6 +86,8 @@ class PairsTask:
     budget_bytes: int = 0
     method: str = ROWS
     closing: int = 0
+    host_bytes: int | None = None
+    stretch: int = 0
 
     @property
     def spec(self) -> ArraySpec:
@@ -141,21 +148,31 @@ def _lightly(do: Callable[..., Answer], *arguments: Any) -> Answer:
     raise kind(said)
 
 
-def how_found(task: PairsTask) -> str:
-    """How this process found what was asked for with all arcs in memory; empty: in batches."""
+def how_found(task: PairsTask, moved: Moved) -> str:
+    """How this process found what was asked for; empty: in batches, with all arcs in memory.
+
+    Parameters
+    ----------
+    moved
+        What was read of the store meanwhile, by all processes.
+    """
     if task.is_one_by_one_on_device:
-        held = resident.held(*_whom(task), task.budget_bytes)
-        return "" if held is None else note_on_device(task.asked.kernel, held.pinned)
+        held = resident.held(*_whom(task), task.budget_bytes, task.host_bytes)
+        if held is None:
+            return ""
+        found = "" if held.pinned is None else cuda_tiers.note_of(held.pinned)
+        if task.host_bytes is not None:
+            found = note_in_store(held.search, moved, task.budget_bytes, task.host_bytes)
+        return note_on_device(task.asked.kernel, found)
     whom = task.path, task.identity, task.asked.kernel, ROWS, task.device
     held = resident.held(*whom, task.budget_bytes)
     if held is None:
         return ""
     if not task.asked.hops and held.search.is_closed:
         return "all pairs were found at once, by Floyd-Warshall"
-    if task.device == CPU and held.search.is_one_by_one:
-        return "sources were searched from one by one, by every thread"
-    if task.device == CUDA and task.asked.hops and held.search.is_one_by_one:
-        return "sources were searched from one by one on the CUDA device: few of them meet in rows"
+    if (task.device == CPU or task.asked.hops) and held.search.is_one_by_one:
+        by = "by every thread" if task.device == CPU else "by the CUDA device: few of them meet"
+        return f"sources were searched from one by one, {by}"
     return ""
 
 
@@ -255,17 +272,19 @@ def _search(
     Where it is recorded, some of it may be before the search is over.
     """
     try:
-        searcher = resident.searcher(*_whom(task), task.budget_bytes, named=False)
+        searcher = resident.searcher(
+            *_whom(task), task.budget_bytes, named=False, host_bytes=task.host_bytes
+        )
         with searcher as held, held.allocating():
             # It may have been waited for long.
             leave_if_given_up()
-            if task.is_one_by_one_on_device:
-                return batch_by_batch(task, held.search, held.ids, places, recording), Moved()
+            given = held.ids, places, recording, room[0] if room else None
             before = held.moved
             if before is None:
-                first = room[0] if room else None
-                return in_memory(task, held.search, held.ids, places, recording, first), Moved()
-            rows = batch_by_batch(task, held.search.search, held.ids, places, recording)
+                if task.is_one_by_one_on_device:
+                    return batch_by_batch(task, held.search, *given), Moved()
+                return in_memory(task, held.search, *given), Moved()
+            rows = batch_by_batch(task, held.search.search, *given)
             after = held.moved
             assert after is not None
             return rows, after.since(before)

@@ -26,10 +26,10 @@ from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.pair_tasks import PairsTask, how_found, prepare, refuse_negative_loop
 from ooc_graph.session.pairs_held import Held
 from ooc_graph.session.pairs_in_turn import carry_out_in_turn
-from ooc_graph.session.pairs_plan import Plan, plan_of, require_answer, smaller_plan
+from ooc_graph.session.pairs_plan import Plan, require_answer, smaller_plan
 from ooc_graph.session.pairs_refused import reckoned, with_less
-from ooc_graph.session.pairs_singly import plan_singly
-from ooc_graph.session.pairs_ways import PairsWay, ways_for
+from ooc_graph.session.pairs_singly import smaller_singly
+from ooc_graph.session.pairs_ways import PairsWay, plan_by, ways_for
 from ooc_graph.session.pairs_written import Writing
 from ooc_graph.session.place import Place
 from ooc_graph.session.source_tiers import note_after, note_before
@@ -59,15 +59,8 @@ def pairs(
         If a chunk of the graph is not as the manifest says.
     """
     resident.require_same(graph.path, graph.identity)
-    graph.require(resident.ORDER_OF[asked.kernel], signed=True)
-    if not asked.hops:
-        refuse_negative_loop(graph)
-    width = graph.vertices if asked.targets is None else len(asked.targets)
-    specs = pairs_specs(asked, len(sources), width, _dtype(graph, asked))
-    if asked.reduce == HISTOGRAM:
-        # Refused now, if it does not suit the distances.
-        asked.bins.width_for(specs[0].dtype)
-
+    require_answerable(graph, asked)
+    specs = specs_of(graph, len(sources), asked)
     if out is None:
         # Before a way is looked for, as there is none.
         require_answer(specs, asked, place)
@@ -82,6 +75,26 @@ def pairs(
 
     ways = ways_for(graph, specs, asked, place, in_memory=out is None)
     return carry_out_in_turn(asked.kernel, ways, place, progress, run)
+
+
+def specs_of(graph: Graph, sources: int, asked: Asked) -> tuple[ArraySpec, ...]:
+    """How distances from so many sources of a graph are stored, and parents where wanted."""
+    width = graph.vertices if asked.targets is None else len(asked.targets)
+    return pairs_specs(asked, sources, width, _dtype(graph, asked))
+
+
+def require_answerable(graph: Graph, asked: Asked) -> None:
+    """Refuse what a graph's attributes tell to have no answer.
+
+    Raises
+    ------
+    UsageError, NegativeCycleError
+    """
+    graph.require(resident.ORDER_OF[asked.kernel], signed=True)
+    if not asked.hops:
+        refuse_negative_loop(graph)
+    if asked.reduce == HISTOGRAM:
+        asked.bins.width_for(_dtype(graph, asked))
 
 
 class _Search:
@@ -152,24 +165,22 @@ class _Search:
         return replace(PairsResult.open(out), elapsed_s=self._elapsed_s)
 
     def _plan(self, way: PairsWay, *, in_memory: bool) -> Plan:
-        given = self._graph, self._specs, self._asked, self._place
-        if way.is_one_by_one:
-            plan = partial(plan_singly, *given, way.budget_bytes, in_memory=in_memory)
-        else:
-            plan = partial(plan_of, *given, way.device, in_memory=in_memory)
-        return reckoned(self._what, plan, self._place)
+        given = way, self._graph, self._specs, self._asked, self._place
+        return reckoned(self._what, partial(plan_by, *given, in_memory=in_memory), self._place)
 
     def _with_less(
         self, way: PairsWay, plan: Plan, run: Callable[[Plan], Found], *, in_memory: bool
     ) -> Found:
         """Carry out what a plan says, or one that holds less if host memory is refused."""
-        if way.is_one_by_one:
+        if way.is_one_by_one and way.host_bytes is None:
             # There is none that holds less.
             return run(plan)
-        given = self._graph, self._specs, self._asked, self._place, way.device
+        given = self._graph, self._specs, self._asked, self._place
 
         def smaller(refused: Plan) -> Plan | None:
-            return smaller_plan(*given, refused, in_memory=in_memory)
+            if way.is_one_by_one:
+                return smaller_singly(*given, refused, in_memory=in_memory)
+            return smaller_plan(*given, way.device, refused, in_memory=in_memory)
 
         return with_less(self._what, plan, smaller, run, self._place, self._progress)
 
@@ -185,6 +196,8 @@ class _Search:
             budget_bytes=budget_bytes,
             method=plan.method,
             closing=plan.closing,
+            host_bytes=plan.host_bytes,
+            stretch=plan.stretch,
         )
 
     def _prepared(self, plan: Plan, way: PairsWay) -> PairsTask:
@@ -208,7 +221,7 @@ class _Search:
         if task.budget_bytes and task.device == CPU:
             self._progress.note(note_after(task.asked.kernel, moved))
             return
-        if how := self._place.call(how_found, task):
+        if how := self._place.call(how_found, task, moved):
             self._progress.note(how)
 
 

@@ -15,6 +15,7 @@ from ooc_graph.errors import (
 from ooc_graph.session.devices import AUTO, CPU, CUDA
 from ooc_graph.session.pairs_ways import PairsWay
 from ooc_graph.session.place import Place
+from ooc_graph.session.way import refusal_of
 from ooc_graph.types import Progress
 
 Found = TypeVar("Found")
@@ -31,7 +32,8 @@ def carry_out_in_turn(
 
     Before the next one all processes give up what they hold, and a note says why it is tried.
     Where others have the device's memory, batches are left to the CPU with ``auto``, and not done
-    otherwise; searches one by one may then go on with their rows in pinned memory.
+    otherwise; searches one by one may then go on with their rows in pinned memory. Where the host
+    refuses memory, those may go on with arcs in the store, which want least of it.
 
     Parameters
     ----------
@@ -50,9 +52,9 @@ def carry_out_in_turn(
         All ways were refused; says what of the last one.
     """
     refused: OocGraphError | None = None
-    only_cpu = False
+    only_cpu = only_in_store = is_hosts = False
     for way in ways:
-        if only_cpu and way.device == CUDA:
+        if way.device == CUDA and (only_cpu or (only_in_store and way.host_bytes is None)):
             continue
         if why := str(refused or way.why):
             progress.note(f"{what} {way.said}: {why}")
@@ -61,33 +63,34 @@ def carry_out_in_turn(
         except (UsageError, DeviceBusyError, MemoryBudgetError, MemoryError) as error:
             if way.device == CPU:
                 raise
-            found, ends = _refusal(what, error, place.wanted), _ends(error, way, place.wanted)
+            found, ends = _refusal(error), _ends(error, way, place.wanted)
+            of_host = isinstance(error, MemoryError)
         # Only now: the frames of the error kept what they had of the memory.
         place.release()
         if not isinstance(refused, DeviceBusyError):
-            refused = found
+            refused, is_hosts = found, of_host
+        only_in_store = only_in_store or of_host
         if ends and place.wanted == CUDA:
             break
         only_cpu = ends
     assert refused is not None
+    if is_hosts:
+        raise MemoryBudgetError(f"{what} on a CUDA device: {refused}; use --device cpu")
     raise refused
 
 
 def _ends(error: Exception, way: PairsWay, wanted: str) -> bool:
     """Whether an error leaves no other way to a device that is worth trying."""
-    if isinstance(error, MemoryError | DeviceError):
-        # Host memory, of which the CPU's ways may need less; or there is no device.
+    if isinstance(error, DeviceError):
+        # There is no device.
         return True
     if isinstance(error, DeviceBusyError):
         return wanted == AUTO or not way.is_one_by_one
     return isinstance(error, UsageError) and way.is_one_by_one
 
 
-def _refusal(what: str, error: Exception, wanted: str) -> OocGraphError:
+def _refusal(error: Exception) -> OocGraphError:
     """An error without the frames that hold memory; of host memory one that says so."""
     if isinstance(error, OocGraphError):
         return type(error)(str(error))
-    why = f"host memory was refused: {error}" if str(error) else "host memory was refused"
-    if wanted != AUTO:
-        why = f"{what} on a CUDA device: {why}; use --device cpu"
-    return MemoryBudgetError(why)
+    return MemoryBudgetError(refusal_of(error))

@@ -58,8 +58,15 @@ def beside_bytes(specs: Sequence[ArraySpec], asked: Asked, place: Place, *, in_m
     if in_memory:
         return answer_bytes(specs, asked)
     # Numbers become columns of the store when all are found.
+    return 0 if asked.reduce is None else stored_bytes(specs, asked)
+
+
+def stored_bytes(specs: Sequence[ArraySpec], asked: Asked) -> int:
+    """Bytes of what is written, without ids; of numbers at most."""
+    if asked.reduce is None:
+        return specs[0].length * sum(spec.item_bytes for spec in specs)
     counts = asked.bins.count if asked.reduce == HISTOGRAM else 1
-    return 0 if asked.reduce is None else specs[0].length * _COUNT_BYTES * (1 + counts)
+    return specs[0].length * _COUNT_BYTES * (1 + counts)
 
 
 def held_bytes(
@@ -80,15 +87,48 @@ def process_bytes(
     graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, device: str, lanes: int
 ) -> int:
     """Memory of a process beside the answers."""
+    return sum(process_parts(graph, specs, asked, place, device, lanes).values())
+
+
+def process_parts(
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, device: str, lanes: int
+) -> dict[str, int]:
+    """As `process_bytes`, by purpose."""
     if device == CUDA:
-        # Rows stay in host memory, too: parents are found there.
-        order = resident.ORDER_OF[asked.kernel]
-        rows, size = graph.resident_bytes(order), specs[0].dtype.itemsize
-        shifted = 0 if asked.hops else shifted_bytes(graph, size)
-        scratch = graph.rows * place.threads * _SCRATCH_BYTES if asked.parents else 0
-        # Page-locked: pieces of the answers on their way.
-        return rows + shifted + graph.vertices * ID_BYTES + STAGED_BYTES + scratch
-    return _needed_bytes(graph, specs, asked, lanes, place.threads)
+        shifted = 0 if asked.hops else shifted_bytes(graph, specs[0].dtype.itemsize)
+        return {
+            # They stay in host memory, too: parents are found there.
+            "rows": graph.resident_bytes(resident.ORDER_OF[asked.kernel]),
+            "other weights": shifted,
+            "id tables": graph.vertices * ID_BYTES,
+            # Page-locked.
+            "answers on their way": STAGED_BYTES,
+            "parents": graph.rows * place.threads * _SCRATCH_BYTES if asked.parents else 0,
+        }
+    parts = _kept_parts(graph, specs, asked)
+    if not asked.hops:
+        arcs = graph.arcs
+        while_sorted = arcs * _SORTED_BYTES if graph.has_negative_weights else 0
+        while_pruned = arcs * _PRUNED_ARC_BYTES + 2 * graph.rows * _PRUNED_VERTEX_BYTES
+        parts["preparing rows"] = max(while_sorted, while_pruned)
+    return parts | {"batches": place.threads * batch_bytes(graph, specs, asked, lanes)}
+
+
+def batch_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked, lanes: int) -> int:
+    """Memory of a thread of the CPU for its batches, or searches one by one, in memory."""
+    if asked.hops:
+        return graph.rows * _BFS_BYTES
+    size = specs[0].dtype.itemsize
+    lane_bytes = -(-lanes * size // _LANE_BYTES) * _LANE_BYTES
+    return graph.rows * (lane_bytes + _STATE_BYTES + _SINGLE_BYTES)
+
+
+def batches_device_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
+    """Least memory of a CUDA device for batches, with levels where these are wanted."""
+    needed = resident.cuda_bytes(graph, asked.kernel)
+    if asked.hops and asked.reduce is None:
+        needed += resident.cuda_levels_bytes(graph, specs[0].width or 0)
+    return needed
 
 
 def shifted_bytes(graph: Graph, size: int) -> int:
@@ -119,31 +159,22 @@ def locked_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
     return -(-bytes_ // _PAGE_BYTES) * _PAGE_BYTES
 
 
-def _needed_bytes(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, lanes: int, threads: int
-) -> int:
-    """Memory of a process whatever is asked for: rows, their copies, and what threads hold."""
-    kept = _kept_bytes(graph, specs, asked)
-    if asked.hops:
-        return kept + graph.rows * threads * _BFS_BYTES
-    size, arcs = specs[0].dtype.itemsize, graph.arcs
-    while_sorted = arcs * _SORTED_BYTES if graph.has_negative_weights else 0
-    while_pruned = arcs * _PRUNED_ARC_BYTES + 2 * graph.rows * _PRUNED_VERTEX_BYTES
-    lane_bytes = -(-lanes * size // _LANE_BYTES) * _LANE_BYTES
-    state = graph.rows * threads * (lane_bytes + _STATE_BYTES + _SINGLE_BYTES)
-    return kept + max(while_sorted, while_pruned) + state
-
-
 def _kept_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
-    """Memory of what a process keeps from task to task, at most: rows, their copies, ids."""
+    """Memory of what a process keeps from task to task, at most."""
+    return sum(_kept_parts(graph, specs, asked).values())
+
+
+def _kept_parts(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> dict[str, int]:
+    """As `_kept_bytes`, by purpose: rows, their copies, ids."""
     ids = graph.vertices * ID_BYTES
     if asked.hops:
-        return graph.resident_bytes(HUB) + ids
+        return {"rows": graph.resident_bytes(HUB), "id tables": ids}
     # Arcs that somebody needs are copied; so are reweighted ones, in the distances' type.
     rows = copies = graph.resident_bytes(LIGHT)
     if graph.has_negative_weights:
         copies = 2 * (rows + graph.arcs * specs[0].dtype.itemsize)
-    return rows + copies + graph.arcs * _PAIRED_BYTES + ids
+    copies += graph.arcs * _PAIRED_BYTES
+    return {"rows": rows, "rows in other forms": copies, "id tables": ids}
 
 
 def task_bytes(
@@ -154,12 +185,20 @@ def task_bytes(
     place: Place,
     device: str,
     in_memory: bool,
+    stretch: int = 0,
 ) -> int:
     """Memory of the answers of the tasks that a process has at once.
 
     One task searches at a time; meanwhile those of the other threads still write what they found,
     or have it sent. Answers that stay in this process go where they belong row by row, or, as a
     CUDA device gives them, at once.
+
+    Parameters
+    ----------
+    sources
+        Of a task.
+    stretch
+        As of `ooc_graph.session.pairs_stored.stretch_of`.
     """
     if asked.hops and asked.reduce is not None:
         return sources * (_TALLY_BYTES + _reduced_bytes(asked)) * place.threads
@@ -182,6 +221,9 @@ def task_bytes(
         made = (specs[0].width or 0) * _ORDERED_BYTES + _CALL_BYTES
     if asked.reduce == HISTOGRAM:
         made = (1 if in_memory else 2) * (specs[0].width or 0) * _COUNTED_BYTES * tasks
+    if stretch:
+        # Other tasks have what they are asked for alone.
+        return stretch * source_bytes + sources * specs[0].item_bytes * tasks + made
     return sources * source_bytes * tasks + made
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.reductions import BINS, HISTOGRAM
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels import cuda_floyd, floyd_warshall
 from ooc_graph.kernels.cuda_many import BATCH_BYTES as CUDA_BATCH_BYTES
@@ -23,7 +24,7 @@ from ooc_graph.session.pairs_memory import (
     process_bytes,
     task_bytes,
 )
-from ooc_graph.session.pairs_stored import in_turn, sizes
+from ooc_graph.session.pairs_stored import in_turn, sizes, stretch_of
 from ooc_graph.session.place import Place
 from ooc_graph.session.source_tiers import least_within, may_stay, plan_within
 from ooc_graph.shards.load import Graph
@@ -57,13 +58,18 @@ class Plan:
     budget_bytes
         Memory for rows and single searches where arcs stay in the store; 0 where all are brought
         into memory.
-        On a CUDA device its memory, where rows are in pinned host memory.
+        On a CUDA device its memory, where rows are in pinned host memory or in the store.
     method
         How searches go on then, see `ooc_graph.session.source_tiers.methods_of`.
     closing
         Sources of one process, if it may keep a matrix of all pairs as well; else 0.
     needed_bytes
         Memory of one process, with all that it may keep.
+    host_bytes
+        Host memory for a search on a CUDA device whose arcs stay in the store; else None.
+    stretch
+        Sources of a task whose distances to all vertices are held at a time, where few targets are
+        asked for; 0: all of them.
     """
 
     lanes: int
@@ -72,6 +78,8 @@ class Plan:
     method: str = ROWS
     closing: int = 0
     needed_bytes: int = 0
+    host_bytes: int | None = None
+    stretch: int = 0
 
 
 def require_answer(specs: Sequence[ArraySpec], asked: Asked, place: Place) -> None:
@@ -123,6 +131,8 @@ def plan_of(
     if plan is not None:
         return plan
     advice = "raise --memory-limit or add memory to the workers"
+    if asked.reduce == HISTOGRAM and asked.bins.count > BINS:
+        advice = f"ask for fewer bins than {asked.bins.count:,}, or {advice}"
     if in_memory and (beside := beside_bytes(specs, asked, place, in_memory=True)):
         advice += f", or give out=, as {beside:,} of them are the answer"
     raise MemoryBudgetError(
@@ -169,6 +179,20 @@ def smaller_plan(
     return plan
 
 
+def least_of(
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    place: Place,
+    device: str,
+    *,
+    in_memory: bool,
+) -> int:
+    """Least memory of one process that would do; as `plan_of`."""
+    _, least = _within(graph, specs, asked, place, device, 0, in_memory=in_memory)
+    return least
+
+
 def _within(
     graph: Graph,
     specs: Sequence[ArraySpec],
@@ -193,9 +217,10 @@ def _within(
             spare = limit_bytes - beside - held
             needed = beside + held + least_within(graph, asked.kernel, method)
             if needed <= limit_bytes:
-                used = plan_within(graph, asked.kernel, method, spare).bytes
-                plan = Plan(lanes, chunks, spare, method, needed_bytes=beside + held + used)
-                return plan, plan.needed_bytes
+                needed = beside + held + plan_within(graph, asked.kernel, method, spare).bytes
+                stretch = stretch_of(specs[0], asked, lanes, chunks)
+                how = {"needed_bytes": needed, "stretch": stretch}
+                return Plan(lanes, chunks, spare, method, **how), needed
             least = min(least, needed)
     return None, least
 
@@ -216,10 +241,12 @@ def _in_memory_within(
         length = specs[0].chunk
         chunks = -(-wanted // length)
         sources = min(chunks * length, specs[0].length)
+        # A CUDA device gives what is asked for alone.
+        stretch = stretch_of(specs[0], asked, wanted, chunks) if device == CPU else 0
         needed = beside + process_bytes(graph, specs, asked, place, device, lanes)
-        needed += task_bytes(graph, specs, asked, sources, place, device, in_memory)
+        needed += task_bytes(graph, specs, asked, sources, place, device, in_memory, stretch)
         if needed <= limit_bytes:
-            plan = Plan(lanes, chunks, needed_bytes=needed)
+            plan = Plan(lanes, chunks, needed_bytes=needed, stretch=stretch)
             plan = _with_closing(plan, graph, specs[0], asked, place, device, limit_bytes)
             return plan, plan.needed_bytes
         least = min(least, needed)

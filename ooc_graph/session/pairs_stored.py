@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.pairs import Asked, is_narrow
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels.many_search import LANES
 from ooc_graph.kernels.tier_johnson import lane_bytes
@@ -56,17 +56,48 @@ def way_of(
     beside_bytes
         Memory of a process beside the rows and what searches of one source hold.
     """
-    length = specs[0].chunk
-    chunks = -(-lanes // length)
-    sources = min(chunks * length, specs[0].length)
-    state = 0
+    parts = beside_parts(method, lanes, graph, specs, asked, place, in_memory=in_memory)
+    return method, lanes, -(-lanes // specs[0].chunk), sum(parts.values())
+
+
+def beside_parts(
+    method: str,
+    lanes: int,
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    place: Place,
+    *,
+    in_memory: bool,
+) -> dict[str, int]:
+    """Memory of a process beside the rows and what searches of one source hold, by purpose."""
+    chunks = -(-lanes // specs[0].chunk)
+    sources, state = min(chunks * specs[0].chunk, specs[0].length), 0
     if method == BATCHES:
         ids = id_dtype(graph.rows).itemsize if asked.parents else 0
         state = graph.rows * lane_bytes(specs[0].dtype, lanes, ids)
     is_sent = in_memory and place.client is not None
-    answers = _task_bytes(graph, specs, asked, sources, lanes, in_memory, is_sent=is_sent)
+    stretch = stretch_of(specs[0], asked, lanes, chunks)
+    answers = _task_bytes(graph, specs, asked, sources, lanes, in_memory, stretch, is_sent=is_sent)
     tasks = 1 if in_memory and not is_sent else place.threads
-    return method, lanes, chunks, state + tasks * answers
+    return {"batches": state, "answers of tasks": tasks * answers}
+
+
+def stretch_of(spec: ArraySpec, asked: Asked, wanted: int, chunks: int) -> int:
+    """Sources of a task whose distances to all vertices are held at a time; 0: all of them.
+
+    Parameters
+    ----------
+    spec
+        Of the distances.
+    wanted
+        Sources that are searched from at a time at least.
+    chunks
+        Chunks of a task.
+    """
+    sources = min(chunks * spec.chunk, spec.length)
+    stretches = sources // wanted if is_narrow(asked) else 1
+    return -(-sources // stretches) if stretches > 1 else 0
 
 
 def in_turn(
@@ -99,6 +130,7 @@ def _task_bytes(
     sources: int,
     lanes: int,
     in_memory: bool,
+    stretch: int,
     *,
     is_sent: bool,
 ) -> int:
@@ -116,4 +148,6 @@ def _task_bytes(
         columns += writing * width * _PARENTS_BYTES
     # Sent to who asks; in the same process rows go where they belong.
     block = sum(spec.item_bytes for spec in specs) if is_sent else 0
+    if stretch:
+        return stretch * row + sources * specs[0].item_bytes + columns
     return sources * (row + block) + columns

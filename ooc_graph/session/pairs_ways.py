@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.errors import MemoryBudgetError, OocGraphError, UsageError
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.session import cuda_tiers, resident
+from ooc_graph.session import cuda_disk, cuda_tiers, resident
 from ooc_graph.session.devices import AUTO, CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
-from ooc_graph.session.pairs_memory import locked_bytes
-from ooc_graph.session.pairs_plan import fits_in_batches
-from ooc_graph.session.pairs_singly import pinned_budget
+from ooc_graph.session.pairs_memory import batches_device_bytes, locked_bytes
+from ooc_graph.session.pairs_plan import Plan, fits_in_batches, plan_of
+from ooc_graph.session.pairs_singly import pinned_budget, plan_singly, stored_budgets
 from ooc_graph.session.place import Place
 from ooc_graph.session.rank_memory import only_ranks
 from ooc_graph.session.source_tiers import (
@@ -36,16 +36,19 @@ class PairsWay:
     method
         On a CUDA device ``rows``, in batches, or one by one; on the CPU its plan says.
     budget_bytes
-        Device memory for searches one by one with rows in pinned host memory; 0: all rows are on
-        the device.
+        Device memory for searches one by one with rows in pinned host memory, or in the store; 0:
+        all rows are on the device.
     why
         Why it is not the way that would be preferred; else empty.
+    host_bytes
+        Host memory for searches one by one with arcs in the store; None: rows are elsewhere.
     """
 
     device: str
     method: str = ROWS
     budget_bytes: int = 0
     why: str = ""
+    host_bytes: int | None = None
 
     @property
     def is_one_by_one(self) -> bool:
@@ -60,6 +63,8 @@ class PairsWay:
         if not self.is_one_by_one:
             return "in batches on the CUDA device"
         rows = "rows in pinned host memory" if self.budget_bytes else "all rows there"
+        if self.host_bytes is not None:
+            rows = "arcs in the store"
         return f"one by one on the CUDA device, {rows}"
 
 
@@ -107,6 +112,29 @@ def ways_for(
         raise refused
 
 
+def plan_by(
+    way: PairsWay,
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    place: Place,
+    *,
+    in_memory: bool,
+) -> Plan:
+    """How the sources are divided on a way; as `ways_for`.
+
+    Raises
+    ------
+    MemoryBudgetError
+        There is too little host memory for it.
+    """
+    given = graph, specs, asked, place
+    if way.is_one_by_one:
+        within = way.budget_bytes, way.host_bytes
+        return plan_singly(*given, *within, in_memory=in_memory)
+    return plan_of(*given, way.device, in_memory=in_memory)
+
+
 Look = Callable[[Graph, Sequence[ArraySpec], Asked, Place, bool], PairsWay | None]
 """Gives a way if it may be tried; None where the kernels for it are wanting."""
 
@@ -142,9 +170,7 @@ def _batches(
             "many sources on a CUDA device need ids of 32 bits, and the graph has "
             f"{graph.rows:,} vertices with edges: use --device cpu"
         )
-    needed, there = resident.cuda_bytes(graph, asked.kernel), place.device.memory_bytes
-    if asked.hops and asked.reduce is None:
-        needed += resident.cuda_levels_bytes(graph, specs[0].width or 0)
+    needed, there = batches_device_bytes(graph, specs, asked), place.device.memory_bytes
     if needed > there:
         raise MemoryBudgetError(
             f"many sources on {graph.path} need {needed:,} bytes of device memory in one worker, "
@@ -194,4 +220,16 @@ def _pinned(
     return PairsWay(CUDA, ONE_BY_ONE, budget_bytes)
 
 
-_LOOKS: tuple[Look, ...] = (_batches, _resident, _pinned)
+def _in_store(
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, in_memory: bool
+) -> PairsWay | None:
+    """Arcs in the store, one source after the other; of its weights, too, as they are."""
+    if is_shifted(graph, asked.kernel):
+        return None
+    if not cuda_disk.suits(graph, single_of(asked.kernel), place):
+        return None
+    device_bytes, host_bytes = stored_budgets(graph, specs, asked, place, in_memory=in_memory)
+    return PairsWay(CUDA, ONE_BY_ONE, device_bytes, host_bytes=host_bytes)
+
+
+_LOOKS: tuple[Look, ...] = (_batches, _resident, _pinned, _in_store)

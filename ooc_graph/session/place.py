@@ -109,7 +109,8 @@ class Here:
         require_name(wanted)
         self.wanted, self.cuda_limits = wanted, cuda_limits
         self.is_limited = limit_bytes is not None
-        self.limit_bytes = limit_bytes or default_limit_bytes()
+        # 0 where a control group has nothing left.
+        self.limit_bytes = default_limit_bytes() if limit_bytes is None else limit_bytes
 
     @cached_property
     def device(self) -> Device:
@@ -205,7 +206,7 @@ class OnCluster:
         workers = self._workers()
         self._patience_s = _WORKER_WAIT_S
         self._limits = {
-            address: limit_bytes // len(workers) if limit_bytes else _brought(worker)
+            address: _brought(worker) if limit_bytes is None else limit_bytes // len(workers)
             for address, worker in workers.items()
         }
         self.limit_bytes = sum(self._limits.values())

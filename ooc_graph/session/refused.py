@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels import cuda_modules
+from ooc_graph.memory.moved import Moved
 from ooc_graph.session import cuda_disk, cuda_tiers, resident, tiers
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
@@ -184,6 +185,21 @@ def less_in_store(task: SingleTask) -> tuple[dict[str, Any], str]:
         f"{budget_bytes:,} bytes of the device's"
     )
     return {"budget_bytes": budget_bytes}, said
+
+
+def note_in_store(search: Any, moved: Moved, budget_bytes: int, host_bytes: int) -> str:
+    """What is said of a search on a CUDA device with arcs in the store, and of memory it lacked.
+
+    Parameters
+    ----------
+    search
+        `ooc_graph.shards.device_tiers.DeviceTierSearch`.
+    budget_bytes, host_bytes
+        Of the device's and of the host's memory what was planned.
+    """
+    plan, said = search.plan, cuda_disk.note_of(search, moved)
+    said = with_shortfall(said, budget_bytes, plan.device_budget_bytes, "of the device's")
+    return with_shortfall(said, host_bytes, plan.host_budget_bytes, "of the host's")
 
 
 def with_shortfall(note: str, wanted_bytes: int, had_bytes: int, of: str) -> str:

@@ -122,13 +122,13 @@ def held_within(
     return None
 
 
-def held_in_store(graph: Graph, kernel: str) -> tuple[int, int] | None:
+def held_in_store(graph: Graph, kernel: str, method: str = ROWS) -> tuple[int, int] | None:
     """Budgets of the search on the current CUDA device that leaves a graph's arcs in the store.
 
     Of device and of host memory, as they were asked for; None where this process has no such
     search.
     """
-    for budget_bytes, _, _, host_bytes in _held_here(graph, kernel, CUDA, ROWS):
+    for budget_bytes, _, _, host_bytes in _held_here(graph, kernel, CUDA, method):
         if host_bytes is not None:
             return budget_bytes, host_bytes
     return None
@@ -154,11 +154,12 @@ def held(
     method: str = ROWS,
     device_name: str = CPU,
     budget_bytes: int = 0,
+    host_bytes: int | None = None,
 ) -> Searcher | None:
     """What this process holds of what `searcher` would give, unnamed; loads nothing."""
     whom = path, identity, kernel, method, device_name, budget_bytes
     with _lock:
-        return _held.get(_key(*whom, copies=True, named=False))
+        return _held.get(_key(*whom, copies=True, named=False, host_bytes=host_bytes))
 
 
 def release() -> None:

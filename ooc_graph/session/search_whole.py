@@ -7,10 +7,10 @@ from typing import Any
 
 from ooc_graph.answers.scatter import Tree
 from ooc_graph.memory.moved import Moved
-from ooc_graph.session import cuda_disk, cuda_tiers, device_answer, resident, tiers
+from ooc_graph.session import cuda_tiers, device_answer, resident, tiers
 from ooc_graph.session.loading import Searcher
 from ooc_graph.session.machine import give_back_freed_memory
-from ooc_graph.session.refused import with_shortfall
+from ooc_graph.session.refused import note_in_store, with_shortfall
 from ooc_graph.session.search_answer import CUPY, lonely_tree, written_of
 from ooc_graph.session.step_down import Step, goes_on_after, less_of, pins_too_much, step_down
 from ooc_graph.session.ways import Course, SearchTask, Written, course_of
@@ -89,8 +89,5 @@ def _moved_since(task: SearchTask, held: Searcher, before: Moved | None) -> tupl
         return ()
     moved = held.moved.since(before)
     if isinstance(held.search, DeviceTierSearch):
-        plan, said = held.search.plan, cuda_disk.note_of(held.search, moved)
-        said = with_shortfall(said, task.budget_bytes, plan.device_budget_bytes, "of the device's")
-        host = task.host_bytes or 0, plan.host_budget_bytes
-        return (with_shortfall(said, *host, "of the host's"),)
+        return (note_in_store(held.search, moved, task.budget_bytes, task.host_bytes or 0),)
     return (tiers.note_of(held.search.plan, moved),)

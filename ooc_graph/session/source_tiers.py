@@ -17,10 +17,9 @@ from ooc_graph.kernels.sides import light_rows
 from ooc_graph.kernels.sssp_search import first_rows
 from ooc_graph.kernels.tier_singly import TierSingly
 from ooc_graph.layout.names import APSP, LIGHT, MULTI_SOURCE_BFS, OUT
-from ooc_graph.memory.device_plan import DevicePlan
 from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import Facts, Plan, least_bytes, plan_disk
-from ooc_graph.session import cuda_tiers, rank_memory, tiers
+from ooc_graph.session import rank_memory, tiers
 from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.session.warmup import TIERS, warm
 from ooc_graph.shards.load import Graph
@@ -186,10 +185,31 @@ def singly_on_device(search: Any, graph: Graph, kernel: str) -> TierSingly:
     InputError
         The longest path might not fit the distances' type: the bounds are those of batches.
     """
+    heaviest = search.heaviest if single_of(kernel) == "sssp" else 0
+    return _singly(search, heaviest, graph, kernel)
+
+
+def singly_in_store(loaded: TierSearch, graph: Graph, kernel: str) -> TierSearch:
+    """As `singly_on_device`, by a search on a CUDA device that leaves arcs in the store.
+
+    Parameters
+    ----------
+    loaded
+        `ooc_graph.shards.device_tiers.DeviceTierSearch`, which is closed if it will not do.
+    """
+    try:
+        heaviest = max(side.heaviest for side in loaded.sides)
+        return replace(loaded, search=_singly(loaded.search, heaviest, graph, kernel))
+    except BaseException:
+        loaded.close()
+        raise
+
+
+def _singly(search: Any, heaviest: Any, graph: Graph, kernel: str) -> TierSingly:
     dtype = np.dtype(np.int32)
     if single_of(kernel) == "sssp":
         dtype = rank_memory.distance_dtype(graph)
-        require_room(search.heaviest, graph.rows, dtype, None)
+        require_room(heaviest, graph.rows, dtype, None)
     return TierSingly(search, graph.rows, dtype, NARROW)
 
 
@@ -230,7 +250,13 @@ def shifted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
     return TierSingly(search, graph.rows, dtype, NARROW, found.potentials.potential)
 
 
-def note_on_device(kernel: str, pinned: DevicePlan | None) -> str:
-    """What is said when many sources were searched from one by one on a CUDA device."""
+def note_on_device(kernel: str, where: str) -> str:
+    """What is said when many sources were searched from one by one on a CUDA device.
+
+    Parameters
+    ----------
+    where
+        What is said of rows that are not there; empty: all are.
+    """
     said = f"{kernel} searched one by one on the CUDA device"
-    return said if pinned is None else f"{said}: {cuda_tiers.note_of(pinned)}"
+    return f"{said}: {where}" if where else said

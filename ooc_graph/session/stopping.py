@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -59,6 +60,41 @@ def exit_on_sigterm() -> Iterator[None]:
             # None stands for a handler that Python knows nothing of, and cannot put back.
             if handler is not None:
                 signal.signal(signal.SIGTERM, handler)
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Context in which SIGINT and SIGTERM are noted; at its end the first does what it is to do.
+
+    For what takes seconds and cannot be undone half-way. Signals that are ignored stay so, and
+    other threads than the main one never hear of any.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    noted: list[int] = []
+    before: dict[int, Any] = {}
+    try:
+        for number in _NUMBERS.values():
+            handler = signal.getsignal(number)
+            # None stands for a handler that Python knows nothing of, and cannot put back.
+            if handler not in (None, signal.SIG_IGN):
+                before[number] = handler
+                signal.signal(number, lambda number, _: noted.append(number))
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if noted:
+            _take(noted[0], before[noted[0]])
+
+
+def _take(number: int, handler: Any) -> None:
+    """Have a signal do what its handler says, here and now."""
+    if callable(handler):
+        handler(number, None)
+    else:
+        signal.raise_signal(number)
 
 
 _NUMBERS: dict[Any, int] = {Terminated: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}

@@ -219,6 +219,7 @@ class Build:
     def _runs(
         self, source: EdgeSource, vertices: Renumbered, total: Tally
     ) -> tuple[RunTask, int, int, Packings]:
+        self.options.require_filled(vertices.kept)
         orders = self.options.orders(source.weighted)
         dtype = stored_weight_dtype(source, total) if LIGHT in orders else None
         ids = id_dtype(vertices.kept)

@@ -16,6 +16,7 @@ from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.shards.compress import Packings, packings_of
 from ooc_graph.shards.tally import Tally
+from ooc_graph.types import DEAL_BLOCK
 
 
 @dataclass
@@ -64,6 +65,8 @@ class BuildReport:
 
 MOST_SHARDS = 1 << 20
 """More than the largest graph gets, and about as many as anybody's files are counted in."""
+FEW_SHARDS = 256
+"""So many are soon written, whether there are rows for them or not."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,28 @@ class BuildOptions:
             raise UsageError(f"--shards {self.shards}: give at most {MOST_SHARDS}")
         # Python's own integer, whatever type it had.
         object.__setattr__(self, "shards", shards)
+
+    def require_filled(self, rows: int | None) -> None:
+        """Refuse more shards than rows can be dealt to, as each has files of its own.
+
+        Parameters
+        ----------
+        rows
+            How many there are, or may be at most; None: not known yet.
+
+        Raises
+        ------
+        UsageError
+        """
+        if self.shards is None or rows is None:
+            return
+        blocks = -(-rows // DEAL_BLOCK)
+        most = max(FEW_SHARDS, 1 << max(blocks - 1, 0).bit_length())
+        if self.shards > most:
+            raise UsageError(
+                f"--shards {self.shards}: give at most {most}; vertices with edges are dealt to "
+                f"shards by {DEAL_BLOCK:,}, and there are {rows:,} of them at most"
+            )
 
     def orders(self, weighted: bool) -> tuple[str, ...]:
         """Row orders to store."""

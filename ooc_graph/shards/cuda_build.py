@@ -306,8 +306,9 @@ class DeviceBuild(Build):
         self, source: EdgeSource, space: VertexSpace, total: Tally, numbering: Numbering
     ) -> StoreLayout:
         orders = self.options.orders(source.weighted)
-        shards = self.options.shards or shards_for(numbering.arcs)
         rows = len(numbering.tuples)
+        self.options.require_filled(rows)
+        shards = self.options.shards or shards_for(numbering.arcs)
         lengths = [rows_of_shard(rows, shards, shard) for shard in range(shards)]
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         dtype = stored_weight_dtype(source, total) if LIGHT in orders else None

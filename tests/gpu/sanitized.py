@@ -44,7 +44,9 @@ from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
 from ooc_graph.kernels.cuda_sssp_near import NearFar
 from ooc_graph.kernels.cuda_sssp_pull import PushPull
 from ooc_graph.kernels.cuda_sssp_small import OneBlock
+from ooc_graph.kernels.cuda_sssp_sums import IN_PLACE
 from ooc_graph.kernels.cuda_tier_bfs import BfsHold, CudaTierBfsSearch
+from ooc_graph.kernels.cuda_tier_near import CudaTierNearSearch
 from ooc_graph.kernels.cuda_tier_sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.kernels.interface import ENOUGH_PUSHED
 from ooc_graph.kernels.tier_sssp_search import TAIL_ROWS
@@ -177,6 +179,15 @@ def tiers(directed: bool) -> None:
         shortest = CudaTierSsspSearch(light[0], light[-1], graph.tuples, share, **named, **counted)
         shortest.run(0)
         shortest.run_on_device(len(graph.tuples) - 1)
+    for dtype in IN_PLACE:
+        factor = 1 if dtype.kind == "f" else 1000
+        rows = [
+            on_host(Rows(r.offsets, r.neighbors, (r.weights * factor).astype(dtype)))
+            for r in (graph.out_light, graph.into_light)[: 1 + directed]
+        ]
+        near = CudaTierNearSearch(rows[0], rows[-1], graph.tuples, **named)
+        near.run(0)
+        near.run_on_device(len(graph.tuples) - 1)
 
 
 def in_store(directed: bool) -> None:

@@ -183,12 +183,12 @@ def test_what_cannot_stay_in_the_store(
         other = og.build((source, target, (100 * weight).astype(dtype)), path)
         assert not cuda_disk.may_stay(other, "sssp")
         needed = place(resident.cuda_bytes(other, "sssp") - 1, 0)
-        with pytest.raises(MemoryBudgetError, match="use --device cpu"):
+        with pytest.raises(MemoryBudgetError, match="of pinned host memory, and 0 may be used"):
             choice.choose(other, "sssp", needed, pinned=True)
         needed.wanted = "auto"
         way = choice.choose(other, "sssp", needed, pinned=True, tiers=True)
         assert way.device == "cpu"
-        assert "bytes of device memory" in way.why
+        assert "bytes of pinned host memory" in way.why
     monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
     assert not cuda_disk.may_stay(graph, "sssp")
 
@@ -197,13 +197,20 @@ def test_where_pulling_does_not_pay_it_must_be_asked_for(tmp_path: Path) -> None
     at = np.arange(4000)
     flat = og.build((at, at + 1, np.ones(4000, np.float32)), tmp_path / "path.zarr")
     assert cuda_disk.may_stay(flat, "sssp")
-    assert not cuda_tiers.may_pin(flat, "sssp")
-    there = place(resident.cuda_bytes(flat, "sssp") - 1)
-    assert choice.choose(flat, "sssp", there, pinned=True).host_bytes is not None
+    assert not cuda_tiers.reads_little(flat, "sssp")
+    small = resident.cuda_bytes(flat, "sssp") - 1
+    # Rows that may be pinned are, whoever asks.
+    for wanted in ("cuda", "auto"):
+        there = place(small)
+        there.wanted = wanted
+        way = choice.choose(flat, "sssp", there, pinned=True, tiers=True)
+        assert way == choice.Way("cuda", "one", budget_bytes=cuda_tiers.budget_of(there))
+    there = place(small, 0)
+    assert choice.choose(flat, "sssp", there, pinned=True).host_bytes == 0
     there.wanted = "auto"
     way = choice.choose(flat, "sssp", there, pinned=True, tiers=True)
     assert (way.device, way.host_bytes) == ("cpu", None)
-    assert "bytes of device memory" in way.why
+    assert "bytes of pinned host memory" in way.why
 
 
 def test_refused_plans_are_followed_by_smaller_ones(

@@ -144,11 +144,14 @@ def test_rows_that_are_pinned_already_need_no_free_memory(
 
 
 def test_what_wants_all_rows_on_the_device_is_refused(directed: og.Graph) -> None:
-    small = resident.cuda_bytes(directed, "sssp") - 1
     assert cuda_tiers.may_pin(directed, "bfs")
-    assert not cuda_tiers.may_pin(directed, "sssp")
+    assert cuda_tiers.may_pin(directed, "sssp")
+    for kernel in ("components", "apsp", "multi_source_bfs"):
+        assert not cuda_tiers.may_pin(directed, kernel)
+    # Where it is not known which answer stands beside the rows.
+    small = resident.cuda_bytes(directed, "sssp") - 1
     with pytest.raises(MemoryBudgetError, match="bytes of device memory in one worker"):
-        choice.choose(directed, "sssp", place(small), pinned=True)
+        choice.choose(directed, "sssp", place(small))
 
 
 def hubs_with(weight: np.ndarray, path: Path) -> og.Graph:
@@ -166,7 +169,7 @@ class TwoWorkers(PlannedCuda):
 
 
 @pytest.mark.parametrize("kind", ["equal", "of few values", "within a factor of 8"])
-def test_weights_that_do_not_spread_are_left_to_ranks(kind: str, tmp_path: Path) -> None:
+def test_weights_that_do_not_spread_are_pinned_or_left_to_ranks(kind: str, tmp_path: Path) -> None:
     rng, count = np.random.default_rng(6), 200_000
     weight = {
         "equal": np.ones(count),
@@ -178,13 +181,17 @@ def test_weights_that_do_not_spread_are_left_to_ranks(kind: str, tmp_path: Path)
     shard = found.load("light")
     assert shard.out_light is not None
     assert not may_pull(survey(shard.out_light, shard.tuples))
-    assert not cuda_tiers.may_pin(found, "sssp")
-    assert cuda_tiers.may_pin(found, "bfs")
+    assert not cuda_tiers.reads_little(found, "sssp")
+    assert cuda_tiers.reads_little(found, "bfs")
     needed = rank_memory.ranks_bytes(found, "sssp", range(1))
     assert needed < resident.cuda_bytes(found, "sssp")
-    workers = TwoWorkers(HOST, CudaLimits(needed))
-    way = choice.choose(found, "sssp", workers, pinned=True)
-    assert way == choice.Way("cuda", "scheduler")
+    pinned = cuda_tiers.pinned_bytes(found, "sssp")
+    for limit, expected in (
+        (pinned, choice.Way("cuda", "one", budget_bytes=needed)),
+        (pinned - 1, choice.Way("cuda", "scheduler")),
+    ):
+        workers = TwoWorkers(HOST, CudaLimits(needed, limit))
+        assert choice.choose(found, "sssp", workers, pinned=True) == expected
 
 
 @pytest.mark.parametrize("wanted", ["cuda", "auto"])
@@ -222,7 +229,7 @@ def test_refused_pinning_goes_on_to_ranks(
 
 
 @pytest.mark.parametrize("shards", [1, 4])
-def test_weights_that_spread_may_be_pinned(shards: int, tmp_path: Path) -> None:
+def test_of_weights_that_spread_little_is_read(shards: int, tmp_path: Path) -> None:
     # More rows than are looked at, and in several blocks of the dealing.
     rng = np.random.default_rng(7)
     ends = (rng.random((2, 900_000)) ** 3 * 300_000).astype(np.int64)
@@ -235,7 +242,7 @@ def test_weights_that_spread_may_be_pinned(shards: int, tmp_path: Path) -> None:
     assert may_pull(whole)
     expected = whole.spread_rows / whole.sampled_rows
     assert spread_share(found) == pytest.approx(expected, abs=0.25)
-    assert cuda_tiers.may_pin(found, "sssp")
+    assert cuda_tiers.reads_little(found, "sssp")
 
 
 def test_a_device_without_a_limit_keeps_some_memory() -> None:
@@ -588,7 +595,7 @@ def test_no_device_memory_is_no_limit(graph: og.Graph) -> None:
         with pytest.raises(UsageError, match="more than nothing"):
             og.plan(graph, device="cuda", device_memory="0", host_memory=host_memory)
     for less in ("0.5", "-1", "0 of it"):
-        with pytest.raises(UsageError, match="memory limit"):
+        with pytest.raises(UsageError, match="--host-memory"):
             CudaLimits.of(None, less)
 
 

@@ -10,6 +10,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.session import machine
+from ooc_graph.session.place import OnCluster
 
 
 def set_free(monkeypatch: pytest.MonkeyPatch, available: int, left: list[int]) -> None:
@@ -45,3 +46,13 @@ def test_where_a_group_has_nothing_left_work_is_refused(tmp_path, monkeypatch) -
     with pytest.raises(MemoryBudgetError):
         og.plan(graph)
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(("limit", "each"), [(0, 0), (6_001, 3_000), (None, 9_000)])
+def test_a_limit_of_nothing_is_one_for_workers_too(
+    limit: int | None, each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = {name: {"memory_limit": 10_000} for name in "ab"}
+    monkeypatch.setattr(OnCluster, "_workers", lambda _: workers)
+    place = OnCluster(SimpleNamespace(asynchronous=False), limit)  # type: ignore[arg-type]
+    assert (place.limit_bytes, place.least_limit_bytes) == (2 * each, each)

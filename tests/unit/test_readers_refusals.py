@@ -249,3 +249,52 @@ def test_a_list_with_more_digits_than_python_converts(tmp_path: Path) -> None:
         read_all(open_source(path))
     with pytest.raises(InputError, match="expected 'vertices edges'"):
         open_source(path, format="counted")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "shown"),
+    [
+        ("g.txt", "1 2 {}\n2 3 {}\n", 1, "'{}'"),
+        ("g.edgelist", "# of networkx\n1 2 {'weight': 3.0}\n2 3 {'weight': 4.0}\n", 2, "weight"),
+        ("g.el", "1 2 x\n5 6 7\n", 1, "'x'"),
+        ("g.el", "\n% KONECT\n1 2 0x7\n", 3, "'0x7'"),
+        ("g.csv", "1,2,friend\n5,6,7\n", 1, "'friend'"),
+        ("g.csv", "1,2,\n5,6,7\n", 1, "''"),
+        ("g.tsv", "1\t2\ta b\n", 1, "'a b'"),
+        ("g.txt", "3 2\n1 2 x\n2 3 x\n", 2, "'x'"),
+        ("g.txt", "3\n2\n1 2 x\n2 1 x\n", 3, "'x'"),
+    ],
+)
+def test_a_third_field_that_is_no_weight(
+    tmp_path: Path, name: str, text: str, line: int, shown: str
+) -> None:
+    """Silence would lose the weights of all lines, as a later such line is refused."""
+    path = write(tmp_path, name, text)
+    with pytest.raises(InputError, match="the third field is no number") as caught:
+        open_source(path)
+    assert (caught.value.path, caught.value.line) == (str(path), line)
+    assert shown in str(caught.value)
+    assert "--weight none" in caught.value.advice
+    assert ("networkx" in caught.value.advice) == ("{" in text)
+    source = open_source(path, weight="none")
+    assert all(weight is None for _, _, weight in read_all(source))
+
+
+def test_a_third_column_that_is_no_weight_because_of_others(tmp_path: Path) -> None:
+    """Its own place is asked for, its name is another, or an id is what is wrong."""
+    between = write(tmp_path, "g.txt", "1 friend 2\n2 friend 3\n")
+    assert read_all(open_source(between, columns=(0, 2))) == [(1, 2, None), (2, 3, None)]
+    named = write(tmp_path, "g.csv", "source,target,kind\n1,2,friend\n")
+    assert read_all(open_source(named)) == [(1, 2, None)]
+    four = write(tmp_path, "four.txt", "1 2 friend 1999\n2 3 friend 2001\n")
+    assert read_all(open_source(four)) == [(1, 2, None), (2, 3, None)]
+    header = write(tmp_path, "g.el", "from to cost\n1 2 3\n")
+    with pytest.raises(InputError, match="a vertex id is not a number"):
+        read_all(open_source(header))
+
+
+@pytest.mark.parametrize("paths", ["", ["a.txt", ""], ("",)])
+def test_an_empty_path(paths) -> None:
+    """The system takes it for the folder that we are in."""
+    with pytest.raises(UsageError, match="an empty word is no path"):
+        open_source(paths)

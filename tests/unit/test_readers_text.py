@@ -73,7 +73,6 @@ def test_ids_reach_the_largest_int64(tmp_path: Path) -> None:
         ("1 2 .5\n3 4 +5.\n", [(1, 2, 0.5), (3, 4, 5.0)]),
         ("1 2 1e3\n3 4 2E-2\n", [(1, 2, 1000.0), (3, 4, 0.02)]),
         ("1 2 3 4\n5 6 7 8\n", [(1, 2, None), (5, 6, None)]),
-        ("1 2 x\n5 6 y\n", [(1, 2, None), (5, 6, None)]),
     ],
 )
 def test_third_column(tmp_path: Path, text: str, expected: list) -> None:

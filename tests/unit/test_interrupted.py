@@ -1,0 +1,99 @@
+"""Ctrl-C while modules are imported, and signals that wait for what cannot be left half-way."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from ooc_graph.session.stopping import Terminated, exit_on_sigterm, signals_held
+from tests.command_line import script
+
+# Ctrl-C comes when a certain module is looked for.
+CHILD = """
+import os, runpy, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == wanted:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+wanted, how = sys.argv[1], sys.argv[2]
+signal.signal(signal.SIGINT, signal.SIG_IGN if how == "ignored" else signal.default_int_handler)
+sys.meta_path.insert(0, Interrupting())
+sys.argv[1:] = ["--version"]
+if how == "module":
+    runpy.run_module("ooc_graph", run_name="__main__")
+else:
+    from ooc_graph.cli import main
+    main()
+"""
+
+
+@pytest.mark.parametrize("how", ["script", "module"])
+@pytest.mark.parametrize("module", ["click", "numpy", "numba", "ooc_graph.cli.group"])
+def test_an_interrupt_while_modules_are_imported_is_one_line(module: str, how: str) -> None:
+    ended = script("-c", CHILD, module, how)
+    assert (ended.code, ended.out, ended.err) == (130, "", "ooc-graph: interrupted\n")
+
+
+def test_an_interrupt_that_is_ignored_stays_so() -> None:
+    ended = script("-c", CHILD, "numba", "ignored")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("ooc-graph, version")
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Also where who runs the tests ignores SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _hear(numbers: list[int], done: list[str], error: Exception | None = None) -> None:
+    with signals_held():
+        for number in numbers:
+            signal.raise_signal(number)
+        if error is not None:
+            raise error
+        done.append("all")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "raised"),
+    [
+        ([signal.SIGINT], KeyboardInterrupt),
+        ([signal.SIGTERM], Terminated),
+        ([signal.SIGTERM, signal.SIGINT, signal.SIGTERM], Terminated),
+    ],
+)
+def test_signals_wait_for_the_end(numbers: list[int], raised: Any) -> None:
+    done: list[str] = []
+    with interruptible(), exit_on_sigterm():
+        before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+        with pytest.raises(raised):
+            _hear(numbers, done)
+        assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == before
+    assert done == ["all"]
+
+
+def test_an_interrupt_comes_before_an_error() -> None:
+    """Whoever interrupts what fails then wants no advice about the failure."""
+    with interruptible(), pytest.raises(KeyboardInterrupt):
+        _hear([signal.SIGINT], [], TimeoutError())
+
+
+def test_an_ignored_signal_is_not_held() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with signals_held():
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
