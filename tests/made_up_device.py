@@ -19,6 +19,7 @@ from ooc_graph.kernels.cuda_many import part_dtype
 from ooc_graph.memory.device_plan import least_plan
 from ooc_graph.session import cuda_disk, cuda_tiers, devices, here, loading, pairs_plan, resident
 from ooc_graph.session.devices import CUDA
+from ooc_graph.types import INT32_UNREACHED
 
 GIB = 1 << 30
 BATCHES, RESIDENT, PINNED = "batches", "resident", "pinned"
@@ -61,6 +62,12 @@ class Single:
         return self._search.run(root)
 
 
+def parts_of(count: int, told: Any, part: int) -> list[slice]:
+    """Sources that are told of together; all at once where nobody hears of them."""
+    length = count if told is None else part
+    return [slice(low, min(low + length, count)) for low in range(0, count, max(length, 1))]
+
+
 class Batches:
     """Batches that stand for the device's."""
 
@@ -84,7 +91,7 @@ class Batches:
         at: Any = None,
     ) -> Any:
         """Some sources at a time, as they arrive in host memory."""
-        for part in self._parts(len(sources), told):
+        for part in parts_of(len(sources), told, self._made_up.part):
             answer[part if at is None else at[part]] = self._columns(
                 sources[part], targets, own[part], most
             )
@@ -102,15 +109,11 @@ class Batches:
         answer[np.flatnonzero(has_own), own[has_own]] = 0
         return answer
 
-    def _parts(self, count: int, told: Any) -> list[slice]:
-        length = count if told is None else self._made_up.part
-        return [slice(low, min(low + length, count)) for low in range(0, count, max(length, 1))]
-
     def empty(self, sources: int) -> Any:
         return self._search.empty(sources)
 
     def run_with_parents(self, sources: Any, answers: Any, *, lanes: int, told: Any) -> Any:
-        for part in self._parts(len(sources), told):
+        for part in parts_of(len(sources), told, self._made_up.part):
             self._made_up.use(BATCHES, *sources[part].tolist())
             some = tuple(each[part] for each in answers)
             self._search.run_with_parents(sources[part], some, lanes=lanes)
@@ -126,6 +129,51 @@ class Batches:
         # Other last bits than the CPU's.
         parts["sum"] = np.where(reached, found, 0).sum(axis=1, dtype=np.float64) * (1 + 1e-12)
         return parts
+
+
+class Levels:
+    """Batches of BFS that stand for the device's."""
+
+    is_one_by_one = False
+
+    def __init__(self, made_up: MadeUp, search: Any) -> None:
+        self._made_up, self._search, self.dtype = made_up, search, search.dtype
+
+    @property
+    def vertices(self) -> int:
+        return int(self._search.vertices)
+
+    def tally(self, sources: Any, *, tallies: Any, told: Any, **given: Any) -> Any:
+        """Some sources at a time, as batches end."""
+        for part in parts_of(len(sources), told, self._made_up.part):
+            self._made_up.use(BATCHES, *sources[part].tolist())
+            self._search.tally(sources[part], tallies=tallies[part], **given)
+            if told is not None:
+                told(part.start, part.stop)
+        return tallies
+
+    def run_columns(
+        self,
+        sources: Any,
+        targets: Any,
+        own: Any,
+        most: Any,
+        *,
+        answer: Any,
+        told: Any,
+        at: Any = None,
+    ) -> Any:
+        """Some sources at a time, as they arrive in host memory."""
+        del own
+        last = INT32_UNREACHED - 1 if most is None else most
+        for part in parts_of(len(sources), told, self._made_up.part):
+            self._made_up.use(BATCHES, *sources[part].tolist())
+            found = self._search.run(sources[part])[:, targets]
+            found[:, targets < 0] = INT32_UNREACHED
+            answer[part if at is None else at[part]] = np.where(found > last, -1, found)
+            if told is not None:
+                told(part.start, part.stop)
+        return answer
 
 
 class MadeUp:
@@ -167,6 +215,11 @@ class MadeUp:
         assert threads
         self.load(BATCHES)
         return Batches(self, CPU.apsp(shard))
+
+    def multi_source_bfs(self, shard: Any, *, threads: int) -> Levels:
+        assert threads
+        self.load(BATCHES)
+        return Levels(self, CPU.multi_source_bfs(shard))
 
     def search_within(
         self, graph: og.Graph, kernel: str, budget_bytes: int, _: Any, shard: Any, *__: Any

@@ -1,4 +1,4 @@
-"""Distances from many sources that a CUDA device has put in order, as rows of the answer."""
+"""Distances or levels that a CUDA device has put in order, as rows of the answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class SourceColumns:
     Parameters
     ----------
     answer
-        (sources with a row, columns): distances as they are asked for.
+        (sources with a row, columns): distances as they are asked for; levels with -1 where they
+        are not reached.
     sources
         int64 (sources,): their places among all vertices.
     ids
@@ -77,7 +78,7 @@ class SourceColumns:
                 yield self._answer[row]
                 continue
             lonely: AnyArray = np.empty(self.width, self._answer.dtype)
-            _fill_lonely(lonely, own)
+            self._fill_lonely(lonely, own)
             yield lonely
 
     def fill_lonely(self, threads: int) -> None:
@@ -95,13 +96,13 @@ class SourceColumns:
 
         def fill(low: int) -> None:
             for place in lonely[low : low + share].tolist():
-                _fill_lonely(self._answer[place], int(self._own[place]))
+                self._fill_lonely(self._answer[place], int(self._own[place]))
 
         with Threads(threads) as executor:
             list(executor.map(fill, range(0, len(lonely), share)))
 
     def reduced(self, reduce: str) -> list[Reduced]:
-        """Each source's distances reduced, with the bits of `SourceRows`.
+        """Each source's distances reduced, with the bits of `SourceRows`; not levels.
 
         Raises
         ------
@@ -112,9 +113,8 @@ class SourceColumns:
         sources = self._sources.tolist(), (self._own >= 0).tolist()
         return [reducing.of(*row) for row in zip(self, *sources, strict=True)]
 
-
-def _fill_lonely(row: AnyArray, own: int) -> None:
-    """Distances of a source without arcs: it reaches itself, where that is asked for."""
-    row.fill(unreached_value(row.dtype))
-    if own >= 0:
-        row[own] = 0
+    def _fill_lonely(self, row: AnyArray, own: int) -> None:
+        """Distances of a source without arcs: it reaches itself, where that is asked for."""
+        row.fill(-1 if self._asked.hops else unreached_value(row.dtype))
+        if own >= 0:
+            row[own] = 0

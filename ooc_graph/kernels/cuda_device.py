@@ -9,6 +9,7 @@ import numpy as np
 from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
 from ooc_graph.kernels.cuda_bfs_rank import CudaBfsRank, CudaBfsShared
 from ooc_graph.kernels.cuda_johnson import CudaJohnson
+from ooc_graph.kernels.cuda_many_bfs import CudaManyBfs
 from ooc_graph.kernels.cuda_modules import cuda
 from ooc_graph.kernels.cuda_pinned import PinnedRoom
 from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
@@ -149,6 +150,17 @@ class CudaDevice:
         """
         require_whole(shard.dealing)
         return CudaJohnson(*light_rows(shard), threads=threads)
+
+    def multi_source_bfs(self, shard: Shard, *, threads: int = 1) -> CudaManyBfs:
+        """Levels from many sources on a whole graph (hub-first rows).
+
+        Parameters
+        ----------
+        threads
+            Threads of the CPU that copy answers.
+        """
+        require_whole(shard.dealing)
+        return CudaManyBfs(*hub_rows(shard), threads=threads)
 
     def close(self) -> None:
         """Nothing to end: what searches hold goes with them."""

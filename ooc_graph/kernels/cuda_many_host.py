@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from ooc_graph.kernels.cuda_many import Columns, CudaManySearch
 from ooc_graph.kernels.cuda_many_pieces import Pieces, staged_bytes
 from ooc_graph.kernels.cuda_modules import cuda
 from ooc_graph.kernels.cuda_pinned import pinned_buffer
@@ -17,6 +16,27 @@ from ooc_graph.types import AnyArray, IntArray, Told
 PART_BYTES = 64 << 20
 """Bytes of answers that are searched for at once, about."""
 _HOST = 1  # cudaMemoryTypeHost
+
+
+class ManySearch(Protocol):
+    """Searches from many sources whose answers are rows of columns on the device."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the answers."""
+
+    @property
+    def lanes(self) -> int:
+        """Sources of a batch."""
+
+    def columns(self) -> Any:
+        """Columns of all rows."""
+
+    def pitch(self, columns: Any) -> int:
+        """Elements from one source's answer to the next."""
+
+    def search_into(self, out: Any, sources: IntArray, columns: Any, own: Any = None) -> None:
+        """Search from internal ids into memory with room for rows of `pitch`; does not wait."""
 
 
 class HostAnswers:
@@ -33,7 +53,7 @@ class HostAnswers:
         Threads that copy.
     """
 
-    def __init__(self, search: CudaManySearch, threads: int) -> None:
+    def __init__(self, search: ManySearch, threads: int) -> None:
         self._search, self._threads = search, threads
         self._device: list[Any] = []
         self._staged: AnyArray = np.empty(0, np.uint8)
@@ -43,7 +63,7 @@ class HostAnswers:
         self,
         sources: IntArray,
         answer: AnyArray,
-        columns: Columns | None = None,
+        columns: Any = None,
         own: AnyArray | None = None,
         told: Told | None = None,
         at: IntArray | None = None,
@@ -57,7 +77,7 @@ class HostAnswers:
         answer
             (sources, columns) of the search's dtype, C-contiguous.
         columns
-            What is asked of each source; None: all rows.
+            What is asked of each source, as the search's ``columns`` gives it; None: all rows.
         own
             uint32 (sources,): column of each source, all ones where it has none; None: its row.
         told
@@ -85,7 +105,7 @@ class HostAnswers:
         self,
         sources: IntArray,
         length: int,
-        columns: Columns,
+        columns: Any,
         own: AnyArray | None,
         pieces: Pieces,
         copying: Any,
@@ -128,7 +148,7 @@ class HostAnswers:
         tell(0)
         pieces.wait_for(last)
 
-    def _sources_at_once(self, columns: Columns, sources: int) -> int:
+    def _sources_at_once(self, columns: Any, sources: int) -> int:
         """Whole batches of about `PART_BYTES`."""
         lanes, source_bytes = (
             self._search.lanes,

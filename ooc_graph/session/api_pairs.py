@@ -169,10 +169,10 @@ def multi_source_bfs(
     sources, targets, cutoff, reduce, bins, bin_width
         As for `johnson`, with levels for distances.
     out, client, memory_limit, device_memory, host_memory, overwrite, progress
-        As for `johnson`; there are no batches on a device.
+        As for `johnson`.
     device
-        ``cpu``, ``cuda`` or ``auto``: the CPU, unless it has no room for batches and a CUDA device
-        will do. There sources are searched from one by one, at last with arcs in the store.
+        ``cpu``, ``cuda`` or ``auto``: a CUDA device where there is one and batches fit it, else the
+        CPU. The bytes are the same.
 
     Raises
     ------

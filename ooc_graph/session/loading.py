@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.answers.scatter import Ids
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels import cuda_many_bfs_plan, cuda_modules
 from ooc_graph.kernels.cuda_held import MOST_ROWS
 from ooc_graph.kernels.cuda_many_host import PART_BYTES
 from ooc_graph.kernels.cuda_pinned import PinnedRoom
 from ooc_graph.kernels.cuda_places import may_place
 from ooc_graph.kernels.cuda_pool import WholePieces, allocating, pool_within
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
-from ooc_graph.layout.names import APSP
+from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS
 from ooc_graph.memory.device_plan import DevicePlan
 from ooc_graph.memory.moved import Moved
 from ooc_graph.session import cuda_disk, cuda_tiers, here, source_tiers
@@ -171,15 +171,15 @@ def _load_shifted_on_cuda(graph: Graph, kernel: str) -> Searcher:
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)
 
 
-def _load_many_on_cuda(graph: Graph, limit_bytes: int) -> Searcher:
+def _load_many_on_cuda(graph: Graph, kernel: str, limit_bytes: int) -> Searcher:
     """Batches from many sources, which take so much of the device at most; 0: what there is."""
     found = here.device(CUDA)
-    cuda_modules.require_memory(cuda_bytes(graph, APSP), f"{APSP} on {graph.path}")
+    cuda_modules.require_memory(cuda_bytes(graph, kernel), f"{kernel} on {graph.path}")
     pool = pool_within(limit_bytes) if limit_bytes else None
     with allocating(pool):
-        shard = graph.load(ORDER_OF[APSP], signed=True)
-        search = found.apsp(shard, threads=here.threads_here())
-    return Searcher(APSP, search, graph, load_ids(graph), shard.tuples, pool=pool)
+        shard = graph.load(ORDER_OF[kernel], signed=kernel == APSP)
+        search = getattr(found, kernel)(shard, threads=here.threads_here())
+    return Searcher(kernel, search, graph, load_ids(graph), shard.tuples, pool=pool)
 
 
 def _load_on_cuda(
@@ -187,8 +187,8 @@ def _load_on_cuda(
 ) -> Searcher:
     if host_bytes is not None:
         return _load_in_store(graph, kernel, budget_bytes, host_bytes, named=named)
-    if kernel == APSP:
-        return _load_many_on_cuda(graph, budget_bytes)
+    if kernel in source_tiers.KERNELS:
+        return _load_many_on_cuda(graph, kernel, budget_bytes)
     found, what, room = here.device(CUDA), f"{kernel} on {graph.path}", None
     if budget_bytes:
         least = cuda_tiers.least_device_bytes(graph, kernel, named=named)
@@ -226,7 +226,24 @@ def cuda_bytes(graph: Graph, kernel: str) -> int:
         answers = max(2 * PART_BYTES, graph.vertices * _ANSWER_BYTES)
         state = graph.arcs * _CUDA_MANY_ARC_BYTES + graph.rows * _CUDA_MANY_BYTES
         return rows + state + answers + CUDA_FIXED_BYTES
+    if kernel == MULTI_SOURCE_BFS:
+        single = graph.rows * cuda_state_bytes(graph, "bfs")
+        state = max(cuda_many_bfs_plan.state_bytes(graph.rows, graph.arcs), single)
+        return rows + state + CUDA_FIXED_BYTES
     return rows + graph.rows * cuda_state_bytes(graph, kernel) + CUDA_FIXED_BYTES
+
+
+def cuda_levels_bytes(graph: Graph, columns: int) -> int:
+    """Device memory that batches of BFS take besides for levels, at most.
+
+    Parameters
+    ----------
+    columns
+        Levels of a source.
+    """
+    row_bytes = 4 * cuda_many_bfs_plan.answer_pitch(columns)
+    answers = 2 * max(PART_BYTES, cuda_many_bfs_plan.LANES * row_bytes)
+    return cuda_many_bfs_plan.noted_bytes(graph.rows) + answers + 4 * columns
 
 
 def cuda_state_bytes(graph: Graph, kernel: str) -> int:

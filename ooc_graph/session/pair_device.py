@@ -48,10 +48,13 @@ def on_device(
 ) -> SourceColumns | SourceParts | SourceRows:
     """What is asked of sources: distances as the device puts them in order, or reductions.
 
+    Of BFS levels, which it puts in order as well; what it counts of them is asked for elsewhere.
+
     Parameters
     ----------
     search
-        `ooc_graph.kernels.cuda_johnson.CudaJohnson`.
+        `ooc_graph.kernels.cuda_johnson.CudaJohnson`, or for levels
+        `ooc_graph.kernels.cuda_many_bfs.CudaManyBfs`.
     places
         int64 (sources,): places of the sources among all vertices.
     heard

@@ -40,8 +40,8 @@ def in_memory(
     Parameters
     ----------
     search
-        `ooc_graph.kernels.many_johnson.CpuJohnson`, its twin on a CUDA device, or
-        `ooc_graph.kernels.many_bfs_search.CpuManyBfs`.
+        `ooc_graph.kernels.many_johnson.CpuJohnson`,
+        `ooc_graph.kernels.many_bfs_search.CpuManyBfs`, or their twins on a CUDA device.
     places
         int64 (sources,): places of the sources among all vertices.
     recording
@@ -50,9 +50,10 @@ def in_memory(
         As of `ooc_graph.session.pair_device.on_device`; on the CPU used where few columns are asked
         for.
     """
-    if task.asked.hops:
+    if task.asked.hops and (task.device != CUDA or task.asked.reduce is not None):
         return _levels(task, search, ids, places, recording, room)
-    search.expect(task.sources, task.closing)
+    if not task.asked.hops:
+        search.expect(task.sources, task.closing)
     if task.device == CUDA:
         heard = _hearing(recording, ids.internal_of[places] >= 0)
         return on_device(task, search, ids, places, heard, room)

@@ -170,8 +170,9 @@ def how_found(task: PairsTask, moved: Moved) -> str:
         return ""
     if not task.asked.hops and held.search.is_closed:
         return "all pairs were found at once, by Floyd-Warshall"
-    if task.device == CPU and held.search.is_one_by_one:
-        return "sources were searched from one by one, by every thread"
+    if (task.device == CPU or task.asked.hops) and held.search.is_one_by_one:
+        by = "by every thread" if task.device == CPU else "by the CUDA device: few of them meet"
+        return f"sources were searched from one by one, {by}"
     return ""
 
 

@@ -8,13 +8,12 @@ from typing import Any
 
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels import floyd_warshall
+from ooc_graph.kernels import cuda_many_bfs_plan, floyd_warshall
 from ooc_graph.kernels.cuda_many import BATCH_BYTES as CUDA_BATCH_BYTES
 from ooc_graph.kernels.many_bfs_search import FEW_LANES
 from ooc_graph.kernels.many_choice import is_long_and_thin
 from ooc_graph.kernels.many_search import even_lanes
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import APSP
 from ooc_graph.memory.device_disk import describe_disk
 from ooc_graph.memory.device_plan import describe_device, plan_device
 from ooc_graph.memory.plan import describe
@@ -23,6 +22,7 @@ from ooc_graph.session.devices import CPU
 from ooc_graph.session.pairs import specs_of
 from ooc_graph.session.pairs_memory import (
     batch_bytes,
+    batches_device_bytes,
     beside_bytes,
     locked_bytes,
     process_parts,
@@ -195,16 +195,21 @@ class _Description:
 
     def _batches_on_device(self) -> dict[str, Any]:
         """All arcs in a CUDA device's memory."""
-        graph, lanes = self.graph, self.plan.lanes
+        graph, lanes, asked = self.graph, self.plan.lanes, self.asked
+        held, others = graph.rows * CUDA_BATCH_BYTES, [CLOSED] * bool(self.plan.closing)
+        if asked.hops:
+            noted = cuda_many_bfs_plan.noted_bytes(graph.rows) if asked.reduce is None else 0
+            held = cuda_many_bfs_plan.state_bytes(graph.rows, graph.arcs) + noted
+            others = [ONE_BY_ONE]
         return {
             "tier": "device memory",
             "method": BATCHES,
-            "may change to": [CLOSED] if self.plan.closing else [],
+            "may change to": others,
             "device budget": self.place.device.memory_bytes,
-            "device bytes of a batch": graph.rows * CUDA_BATCH_BYTES,
-            "device bytes: in all, at least": resident.cuda_bytes(graph, APSP),
+            "device bytes of a batch": held,
+            "device bytes: in all, at least": batches_device_bytes(graph, self.specs, asked),
             **self._least_on_device(),
-            "bytes of pinned host memory": locked_bytes(graph, self.specs, self.asked),
+            "bytes of pinned host memory": locked_bytes(graph, self.specs, asked),
             "share of arcs on the device": 1.0,
             **self._parts(process_parts(*self._given(), self.way.device, lanes)),
             **self._least(),
@@ -261,7 +266,7 @@ class _Description:
     def _least_on_device(self) -> dict[str, int]:
         """Least device memory of each way that there is."""
         graph, kernel = self.graph, self.asked.kernel
-        least = {} if self.asked.hops else {"in batches": resident.cuda_bytes(graph, APSP)}
+        least = {"in batches": batches_device_bytes(graph, self.specs, self.asked)}
         least[ONE_BY_ONE] = self._single_bytes()
         if not is_shifted(graph, kernel) and cuda_tiers.may_pin(graph, single_of(kernel)):
             pinned = cuda_tiers.least_device_bytes(graph, single_of(kernel))

@@ -95,10 +95,11 @@ def process_parts(
 ) -> dict[str, int]:
     """As `process_bytes`, by purpose."""
     if device == CUDA:
+        shifted = 0 if asked.hops else shifted_bytes(graph, specs[0].dtype.itemsize)
         return {
             # They stay in host memory, too: parents are found there.
-            "rows": graph.resident_bytes(LIGHT),
-            "other weights": shifted_bytes(graph, specs[0].dtype.itemsize),
+            "rows": graph.resident_bytes(resident.ORDER_OF[asked.kernel]),
+            "other weights": shifted,
             "id tables": graph.vertices * ID_BYTES,
             # Page-locked.
             "answers on their way": STAGED_BYTES,
@@ -122,6 +123,14 @@ def batch_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked, lanes: i
     return graph.rows * (lane_bytes + _STATE_BYTES + _SINGLE_BYTES)
 
 
+def batches_device_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
+    """Least memory of a CUDA device for batches, with levels where these are wanted."""
+    needed = resident.cuda_bytes(graph, asked.kernel)
+    if asked.hops and asked.reduce is None:
+        needed += resident.cuda_levels_bytes(graph, specs[0].width or 0)
+    return needed
+
+
 def shifted_bytes(graph: Graph, size: int) -> int:
     """Host memory that rows with other weights take for a CUDA device, where some are negative.
 
@@ -139,6 +148,8 @@ def locked_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
     One buffer, as `ooc_graph.kernels.cuda_many_host.HostAnswers` has it, in whole pages.
     """
     spec, size, sources = specs[0], specs[0].dtype.itemsize, specs[0].length
+    if asked.hops and asked.reduce is not None:
+        return 0
     if asked.reduce in ON_DEVICE:
         # No distances leave it but where sums are beyond float64, which those of float32 are not.
         may_be_beyond = asked.reduce in SUMMED and spec.dtype.kind == "f" and size > 4

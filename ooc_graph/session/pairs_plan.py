@@ -11,6 +11,7 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels import cuda_floyd, floyd_warshall
 from ooc_graph.kernels.cuda_many import BATCH_BYTES as CUDA_BATCH_BYTES
 from ooc_graph.kernels.cuda_many import CREWS
+from ooc_graph.kernels.cuda_many_bfs_plan import LANES as CUDA_BFS_LANES
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import APSP
 from ooc_graph.session import resident
@@ -278,8 +279,8 @@ def _sizes(
 ) -> Iterator[tuple[int, int]]:
     """Lanes, and sources of a task, from the most to the fewest."""
     if device == CUDA:
-        share = min(_share(spec, place.processes), _most_sources(graph, spec))
-        lanes = CUDA_BATCH_BYTES // spec.dtype.itemsize
+        lanes = CUDA_BFS_LANES if asked.hops else CUDA_BATCH_BYTES // spec.dtype.itemsize
+        share = min(_share(spec, place.processes, lanes), _most_sources(graph, lanes))
         yield from ((lanes, min(sources, share)) for sources in CUDA_SOURCES)
         return
     for most in LANES:
@@ -287,21 +288,19 @@ def _sizes(
         yield lanes, BATCHES * lanes * place.threads
 
 
-def _share(spec: ArraySpec, processes: int) -> int:
+def _share(spec: ArraySpec, processes: int, lanes: int) -> int:
     """Sources of a task, in whole batches, so that every worker's device has some."""
     if processes == 1:
         return CUDA_SOURCES[0]
-    lanes = CUDA_BATCH_BYTES // spec.dtype.itemsize
     batches = max(1, -(-spec.length // lanes))
     tasks = min(CUDA_TASKS, max(1, batches // (processes * CREWS)))
     return -(-batches // (processes * tasks)) * lanes
 
 
-def _most_sources(graph: Graph, spec: ArraySpec) -> int:
+def _most_sources(graph: Graph, lanes: int) -> int:
     """Sources of a task on a CUDA device, in whole batches, so that it ends after some seconds.
 
     As many batches as keep the device busy are more.
     """
-    lanes = CUDA_BATCH_BYTES // spec.dtype.itemsize
     edges = max(graph.arcs // 2, 1)
     return max(CREWS, CUDA_WORK // (edges * lanes)) * lanes

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.errors import MemoryBudgetError, OocGraphError, UsageError
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import APSP
 from ooc_graph.session import cuda_disk, cuda_tiers, resident
 from ooc_graph.session.devices import AUTO, CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
-from ooc_graph.session.pairs_memory import locked_bytes
+from ooc_graph.session.pairs_memory import batches_device_bytes, locked_bytes
 from ooc_graph.session.pairs_plan import Plan, fits_in_batches, plan_of
 from ooc_graph.session.pairs_singly import pinned_budget, plan_singly, stored_budgets
 from ooc_graph.session.place import Place
@@ -74,8 +73,8 @@ def ways_for(
 ) -> Iterator[PairsWay]:
     """Ways to search from many sources, in the order in which they are tried.
 
-    With ``auto`` BFS goes to the CPU, and so does what no batch on the device has room for, as
-    long as the CPU has room for batches; the CPU is the last way in any case.
+    With ``auto`` what no batch on the device has room for goes to the CPU, as long as that has room
+    for batches; the CPU is the last way in any case.
 
     Parameters
     ----------
@@ -90,12 +89,9 @@ def ways_for(
         CUDA is asked for, and has no way at all.
     """
     given = graph, specs, asked, place
-    if asked.hops and place.wanted != CUDA and fits_in_batches(*given, in_memory=in_memory):
-        yield PairsWay(CPU)
-        return
     # Without rows nothing is to be searched, and columns could be taken from none.
     if place.device.name == CPU or not graph.rows:
-        yield PairsWay(CPU, why="" if asked.hops else place.device.why)
+        yield PairsWay(CPU, why=place.device.why)
         return
     refused: OocGraphError | None = None
     count = 0
@@ -168,15 +164,13 @@ def _batches(
     place: Place,
     _in_memory: bool,
 ) -> PairsWay | None:
-    """All rows on the device, and searches that share each look at an arc; not for BFS."""
+    """All rows on the device, and searches that share each look at an arc."""
     if only_ranks(graph):
         raise UsageError(
             "many sources on a CUDA device need ids of 32 bits, and the graph has "
             f"{graph.rows:,} vertices with edges: use --device cpu"
         )
-    if asked.hops:
-        return None
-    needed, there = resident.cuda_bytes(graph, APSP), place.device.memory_bytes
+    needed, there = batches_device_bytes(graph, specs, asked), place.device.memory_bytes
     if needed > there:
         raise MemoryBudgetError(
             f"many sources on {graph.path} need {needed:,} bytes of device memory in one worker, "

@@ -20,7 +20,8 @@ from ooc_graph.shards.tiers import TierSearch
 
 # Most modules ask here for these as well.
 ORDER_OF, CUDA_FIXED_BYTES = orders.ORDER_OF, orders.CUDA_FIXED_BYTES
-cuda_bytes, threads_here = loading.cuda_bytes, here.threads_here
+cuda_bytes, cuda_levels_bytes = loading.cuda_bytes, loading.cuda_levels_bytes
+threads_here = here.threads_here
 
 _lock = threading.RLock()
 _held: dict[tuple[Any, ...], Searcher] = {}

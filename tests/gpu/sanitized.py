@@ -28,6 +28,7 @@ from ooc_graph.kernels import (
     cuda_bfs,
     cuda_disk_push,
     cuda_disk_sssp,
+    cuda_many_bfs_plan,
     cuda_sssp,
     cuda_sssp_near,
     interface,
@@ -35,6 +36,7 @@ from ooc_graph.kernels import (
 from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
 from ooc_graph.kernels.cuda_device import CudaDevice
 from ooc_graph.kernels.cuda_johnson import CudaJohnson
+from ooc_graph.kernels.cuda_many_bfs import CudaManyBfs
 from ooc_graph.kernels.cuda_pinned import PinnedRoom
 from ooc_graph.kernels.cuda_rows import DeviceGraph, build_rows
 from ooc_graph.kernels.cuda_scatter import scatter
@@ -341,6 +343,25 @@ def many(dtype: str) -> None:
             search.run_columns(some, targets, np.full(count, -1), 500)
 
 
+def many_levels(directed: bool) -> None:
+    """BFS from many sources, with lanes that nobody has; all ways to pull, and to answer."""
+    graph, usual = graph_of(Kronecker(SCALE), directed), cuda_many_bfs_plan.constants()
+    sizes = cuda_many_bfs_plan.SHORT, cuda_many_bfs_plan.MIDDLE
+    sources, targets = np.arange(300), np.r_[np.arange(0, 300, 3), -1]
+    for changed, lengths in (({}, sizes), ({"STRETCH": "8u", "PULL_ABOVE": 1}, (2, 16))):
+        cuda_many_bfs_plan.constants = lambda changed=changed: {**usual, **changed}
+        cuda_many_bfs_plan.SHORT, cuda_many_bfs_plan.MIDDLE = lengths
+        cuda_many_bfs_plan.STRETCH = int(str(changed.get("STRETCH", "256u"))[:-1])
+        search = CudaManyBfs(graph.out_hub, graph.into_hub, threads=2)
+        for count in (5, len(sources)):
+            search.run(sources[:count])
+            search.tally(sources[:count], bins=3, wanted=np.arange(search.vertices) % 2 == 0)
+            search.run_columns(sources[:count], targets, sources[:count], 2)
+    cuda_many_bfs_plan.constants = lambda: usual
+    cuda_many_bfs_plan.SHORT, cuda_many_bfs_plan.MIDDLE = sizes
+    cuda_many_bfs_plan.STRETCH = 256
+
+
 PATH_PARTS = 3
 PARTS: dict[str, Callable[[], None]] = {
     **{f"searches {d}": partial(searches, d) for d in (False, True)},
@@ -349,6 +370,7 @@ PARTS: dict[str, Callable[[], None]] = {
     **{f"tiers {directed}": partial(tiers, directed) for directed in (False, True)},
     **{f"in store {directed}": partial(in_store, directed) for directed in (False, True)},
     **{f"many {dtype}": partial(many, dtype) for dtype in ("float32", "float64", "int64")},
+    **{f"many levels {directed}": partial(many_levels, directed) for directed in (False, True)},
     **{f"disk {directed}": partial(disk, directed) for directed in (False, True)},
     "deep": deep,
     "stores": partial(stores, None, in_runs=False),

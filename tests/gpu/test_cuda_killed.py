@@ -15,8 +15,9 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.pairs import pairs_specs
-from ooc_graph.kernels import cuda_johnson, cuda_many_host, tier_singly
+from ooc_graph.kernels import cuda_johnson, cuda_many_bfs, cuda_many_host, tier_singly
 from ooc_graph.kernels.cuda_many import BATCH_BYTES, CudaManySearch
+from ooc_graph.kernels.cuda_many_bfs_batch import BfsBatches
 from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import here, pair_device, pair_tasks, pairs, place, resident
@@ -33,7 +34,9 @@ KINDS: dict[str, tuple[Any, tuple[str, ...], dict[str, Any]]] = {
     "batches that are reduced": (og.johnson, (), {"reduce": "eccentricity"}),
     "one by one": (og.johnson, RESIDENT, {}),
     "one by one, pinned": (og.johnson, PINNED, {}),
-    "levels": (og.multi_source_bfs, (), {}),
+    "batches of levels": (og.multi_source_bfs, (), {}),
+    "batches of levels that are reduced": (og.multi_source_bfs, (), {"reduce": "sum"}),
+    "levels": (og.multi_source_bfs, RESIDENT, {}),
     "levels, pinned": (og.multi_source_bfs, PINNED, {}),
 }
 LANES = BATCH_BYTES // np.dtype(np.float32).itemsize
@@ -67,7 +70,7 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
         return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
 
     find, refused, options = KINDS[kind]
-    solve, finish, launch = pair_tasks._search, pair_tasks.finish_unit, CudaManySearch._search
+    solve, finish = pair_tasks._search, pair_tasks.finish_unit
     finished, counting = 0, threading.Lock()
 
     def searching(task: Any, places: Any, *rest: Any) -> Any:
@@ -81,9 +84,12 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
         with Path(log).with_suffix(".begun").open("a") as file:
             file.write("." * sources)
 
-    def launching(self: Any, sources: Any, *rest: Any) -> None:
-        begin(len(sources))
-        launch(self, sources, *rest)
+    def launching(launch: Any) -> Any:
+        def call(self: Any, sources: Any, *rest: Any) -> None:
+            begin(len(sources))
+            launch(self, sources, *rest)
+
+        return call
 
     def beginning() -> None:
         begin(1)
@@ -108,7 +114,11 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
         patch.setattr(place, "cores", lambda: THREADS)
         patch.setattr(here, "cores", lambda: THREADS)
         patch.setattr(here, "_devices", {})
-        patch.setattr(CudaManySearch, "_search", launching)
+        for batches in (CudaManySearch, BfsBatches):
+            patch.setattr(batches, "_search", launching(batches._search))
+        # Batches of levels have no more sources than there are chunks enough for, and no trial.
+        patch.setattr(BfsBatches, "lanes", LANES // 2)
+        patch.setattr(cuda_many_bfs, "TRIED_FROM", SOURCES)
         patch.setattr(tier_singly, "leave_if_given_up", beginning)
         patch.setattr(pair_tasks, "_search", searching)
         patch.setattr(pair_tasks, "finish_unit", finishing)

@@ -30,9 +30,12 @@ def test_a_small_budget_takes_the_next_way(light: og.Graph, kernel: str, tmp_pat
     find = og.johnson if kernel == "apsp" else og.multi_source_bfs
     single, sources = "sssp" if kernel == "apsp" else "bfs", light.original_ids()[::50]
     right = columns(find(light, sources, device="cpu"))
-    batches, whole = (resident.cuda_bytes(light, name) for name in ("apsp", single))
+    many = "apsp" if kernel == "apsp" else "multi_source_bfs"
+    batches, whole = (resident.cuda_bytes(light, name) for name in (many, single))
+    if kernel == "bfs":
+        batches += resident.cuda_levels_bytes(light, light.vertices)
     for budget, words in (
-        (batches, "" if kernel == "apsp" else "searched one by one on the CUDA device"),
+        (batches, ""),
         (batches - 1, "searched one by one on the CUDA device"),
         (whole - 1, "bytes of rows in pinned host memory"),
         (cuda_tiers.least_device_bytes(light, single), "bytes of rows in pinned host memory"),

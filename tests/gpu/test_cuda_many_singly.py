@@ -51,7 +51,8 @@ def without(*ways: str) -> Iterator[None]:
         yield
 
 
-RESIDENT, PINNED = ("apsp",), ("apsp", "bfs", "sssp")
+RESIDENT = ("apsp", "multi_source_bfs")
+PINNED = (*RESIDENT, "bfs", "sssp")
 
 
 CASES: list[tuple[Callable[..., Any], dict[str, Any]]] = [
@@ -218,6 +219,12 @@ def test_a_device_that_others_use(light: og.Graph, monkeypatch: pytest.MonkeyPat
     said = Said()
     assert columns(og.johnson(light, sources, progress=said)) == right[og.johnson]
     assert "apsp on the CPU" in said.notes[0]
+    with pytest.raises(DeviceBusyError, match="others use the rest"):
+        og.multi_source_bfs(light, sources, device="cuda")
+    plain = resident.cuda_bytes
+    monkeypatch.setattr(
+        resident, "cuda_bytes", lambda g, k: LARGE if k == "multi_source_bfs" else plain(g, k)
+    )
     found = og.multi_source_bfs(light, sources, device="cuda", progress=said)
     assert columns(found) == right[og.multi_source_bfs]
     assert "in pinned host memory" in said.notes[-1]
@@ -294,11 +301,14 @@ def test_negative_weights_are_not_pinned(tmp_path: Path) -> None:
         assert og.johnson(signed).distance[0].tolist() == [0, 3, 1]
 
 
-def test_auto_leaves_levels_to_the_cpu(light: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unless it has no room for batches of them."""
+def test_auto_leaves_levels_without_room_for_batches_to_the_cpu(
+    light: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it has no room for batches of them either."""
     sources = light.original_ids()[::50]
-    right = columns(og.multi_source_bfs(light, sources))
-    assert not any(CUDA in key for key in resident._held)
-    monkeypatch.setattr(pairs_ways, "fits_in_batches", lambda *_, **__: False)
-    assert columns(og.multi_source_bfs(light, sources)) == right
-    assert any(CUDA in key for key in resident._held)
+    with without(*RESIDENT):
+        right = columns(og.multi_source_bfs(light, sources))
+        assert not any(CUDA in key for key in resident._held)
+        monkeypatch.setattr(pairs_ways, "fits_in_batches", lambda *_, **__: False)
+        assert columns(og.multi_source_bfs(light, sources)) == right
+        assert any(CUDA in key for key in resident._held)

@@ -14,6 +14,7 @@ from ooc_graph.errors import DeviceError
 from ooc_graph.kernels import (
     cuda_bfs,
     cuda_many,
+    cuda_many_bfs_plan,
     cuda_many_prune,
     cuda_modules,
     cuda_sssp_near,
@@ -99,6 +100,7 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("disk_sssp.cu", {}),
         ("disk_tails.cu", {}),
         *(("many.cu", cuda_many.constants(d)) for d in DISTANCES),
+        *((f"many_bfs{part}.cu", cuda_many_bfs_plan.constants()) for part in ("", "_answer")),
         ("floyd.cu", {}),
         ("floyd_answer.cu", cuda_many.constants(np.dtype(np.int64))),
         *(("many_prune.cu", cuda_many_prune.constants(d)) for d in DISTANCES),

@@ -99,10 +99,13 @@ def test_a_budget_of_the_device_takes_the_next_way(
     find, sources = FIND[kernel], graph.original_ids()[::9]
     right = columns(find(graph, sources, device="cpu"))
     single = "sssp" if kernel == "apsp" else "bfs"
-    batches, whole = (resident.cuda_bytes(graph, name) for name in ("apsp", single))
+    many = "apsp" if kernel == "apsp" else "multi_source_bfs"
+    batches, whole = (resident.cuda_bytes(graph, name) for name in (many, single))
+    if kernel == "bfs":
+        batches += resident.cuda_levels_bytes(graph, graph.vertices)
     least = cuda_tiers.least_device_bytes(graph, single)
     for budget, way in (
-        (batches, BATCHES if kernel == "apsp" else RESIDENT),
+        (batches, BATCHES),
         (batches - 1, RESIDENT),
         (whole - 1, PINNED),
         (least, PINNED),
@@ -117,10 +120,10 @@ def test_a_budget_of_the_device_takes_the_next_way(
                 assert "searched one by one on the CUDA device" in said.notes[-1]
                 assert ("in pinned host memory" in said.notes[-1]) == (way == PINNED)
                 why = f"need {batches:,} bytes of device memory"
-                assert (why in said.notes[0]) == (kernel == "apsp" and way == RESIDENT)
+                assert (why in said.notes[0]) == (way == RESIDENT)
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
         find(graph, sources, device=CUDA, device_memory=least - 1)
-    assert limits.made == ([batches] * 2 if kernel == "apsp" else [])
+    assert limits.made == [batches] * 2
 
 
 @pytest.mark.parametrize("options", [{}, {"parents": True}, {"reduce": "closeness"}], ids=str)
@@ -205,9 +208,9 @@ def test_nothing_is_pinned(graph: og.Graph, made_up: MadeUp, wanted: str, kernel
     else:
         right = columns(find(graph, sources, device="cpu"))
         assert columns(find(graph, sources, **given)) == right
-        # Levels are the CPU's with auto, whatever a device has.
-        lines = [note.startswith("apsp on the CPU: many sources on") for note in said.notes]
-        assert lines == ([True] if kernel == "apsp" else [])
+        many = "apsp" if kernel == "apsp" else "multi_source_bfs"
+        lines = [note.startswith(f"{many} on the CPU: many sources on") for note in said.notes]
+        assert lines == [True]
     assert made_up.used == []
 
 

@@ -134,8 +134,6 @@ KINDS: list[tuple[str, str, str, dict[str, Any]]] = [
         ("signed", "apsp", {"parents": True}),
         ("signed", "apsp", {"reduce": "eccentricity"}),
     )
-    # There BFS has no batches.
-    if (where, find) != (BATCHES, "bfs")
 ]
 
 
@@ -157,9 +155,8 @@ def searching(device: MadeUp, graph: og.Graph, where: str, find: str, **options:
     with pytest.MonkeyPatch.context() as patch:
         if where == SINGLY:
             plain = resident.cuda_bytes
-            patch.setattr(
-                resident, "cuda_bytes", lambda *g: 1 << 50 if g[1] == "apsp" else plain(*g)
-            )
+            many = "apsp", "multi_source_bfs"
+            patch.setattr(resident, "cuda_bytes", lambda *g: 1 << 50 if g[1] in many else plain(*g))
         yield partial(search, device="cuda")
 
 

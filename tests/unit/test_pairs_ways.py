@@ -82,6 +82,33 @@ def test_one_by_one_gives_the_bytes_of_the_cpu(
     assert ("in pinned host memory" in said.notes[-1]) == pinned
 
 
+@pytest.mark.parametrize("wanted", [AUTO, CUDA])
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("options", [options for kernel, options in OPTIONS if kernel == "bfs"])
+def test_levels_of_batches_have_the_bytes_of_the_cpu(
+    hubs: og.Graph,
+    device: MadeUp,
+    options: dict[str, Any],
+    written: bool,
+    wanted: str,
+    tmp_path: Path,
+) -> None:
+    """With sources and targets that have no arcs, and a cutoff below 0."""
+    ids = hubs.original_ids()
+    out, said = (tmp_path / "d.zarr") if written else None, Said()
+    for number, more in enumerate(({}, {"targets": ids[3::5]}, {"cutoff": -1})):
+        given: dict[str, Any] = {**options, **more}
+        right = columns(og.multi_source_bfs(hubs, ids[::7], device="cpu", **given))
+        named = None if out is None else out.with_name(f"{number}.zarr")
+        found = og.multi_source_bfs(
+            hubs, ids[::7], device=wanted, progress=said, out=named, **given
+        )
+        assert columns(found) == right
+        resident.release()
+    assert device.used == [BATCHES] * 3
+    assert not said.notes
+
+
 @pytest.mark.parametrize("loaded", [False, True])
 @pytest.mark.parametrize("wanted", [AUTO, CUDA])
 @pytest.mark.parametrize("written", [False, True])
@@ -159,37 +186,48 @@ def test_a_device_whose_memory_others_have(
 ) -> None:
     find, sources = FIND[kernel], hubs.original_ids()[::9]
     right = columns(find(hubs, sources, device="cpu"))
-    whole = resident.cuda_bytes(hubs, "apsp" if kernel == "apsp" else "bfs")
+    whole = resident.cuda_bytes(hubs, "apsp" if kernel == "apsp" else "multi_source_bfs")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole - 1, GIB))
     if wanted == AUTO:
         said = Said()
         assert columns(find(hubs, sources, progress=said)) == right
         assert device.used == []
-        assert [("on the CPU" in n, "others use the rest" in n) for n in said.notes] == (
-            [(True, True)] if kernel == "apsp" else []
-        )
-    elif kernel == "apsp":
-        with pytest.raises(DeviceBusyError, match=f"needs {whole:,} bytes"):
-            find(hubs, sources, device=CUDA)
-    else:
-        # As a single search does: rows that are not there need less.
-        assert columns(find(hubs, sources, device=CUDA)) == right
-        assert device.used == [PINNED]
-        resident.release()
-        monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 20, GIB))
-        with pytest.raises(DeviceBusyError, match="others use the rest"):
-            find(hubs, sources, device=CUDA)
+        assert [("on the CPU" in n, "others use the rest" in n) for n in said.notes] == [
+            (True, True)
+        ]
+        return
+    with pytest.raises(DeviceBusyError, match=f"needs {whole:,} bytes"):
+        find(hubs, sources, device=CUDA)
+
+
+def test_searches_one_by_one_where_others_have_the_memory(
+    hubs: og.Graph, device: MadeUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a single search does: rows that are not there need less."""
+    sources, plain = hubs.original_ids()[::9], resident.cuda_bytes
+    right = columns(og.multi_source_bfs(hubs, sources, device="cpu"))
+    monkeypatch.setattr(
+        resident, "cuda_bytes", lambda g, k: 1 << 60 if k == "multi_source_bfs" else plain(g, k)
+    )
+    whole = plain(hubs, "bfs")
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole - 1, GIB))
+    assert columns(og.multi_source_bfs(hubs, sources, device=CUDA)) == right
+    assert device.used == [PINNED]
+    resident.release()
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 20, GIB))
+    with pytest.raises(DeviceBusyError, match="others use the rest"):
+        og.multi_source_bfs(hubs, sources, device=CUDA)
 
 
 def test_busy_is_said_where_pinning_is_refused(hubs: og.Graph, device: MadeUp) -> None:
     def refuses(kind: str, loads: bool, _: int) -> Exception | None:
         busy, small = DeviceBusyError("others use the rest"), MemoryBudgetError("refused")
-        return {RESIDENT: busy, PINNED: small}[kind] if loads else None
+        return {BATCHES: small, RESIDENT: busy, PINNED: small}[kind] if loads else None
 
     device.refuses = refuses
     with pytest.raises(DeviceBusyError, match="others use the rest"):
         og.multi_source_bfs(hubs, [int(hubs.original_ids()[0])], device=CUDA)
-    assert device.used == [RESIDENT, PINNED]
+    assert device.used == [BATCHES, RESIDENT, PINNED]
 
 
 @pytest.mark.parametrize("wanted", [AUTO, CUDA])
@@ -354,7 +392,9 @@ def test_ways_follow_the_memory_there_is(
     hubs: og.Graph, hops: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, single = Asked(hops=hops), "bfs" if hops else "sssp"
-    batches, whole = (resident.cuda_bytes(hubs, kernel) for kernel in ("apsp", single))
+    many = "multi_source_bfs" if hops else "apsp"
+    batches, whole = (resident.cuda_bytes(hubs, kernel) for kernel in (many, single))
+    batches += resident.cuda_levels_bytes(hubs, hubs.vertices) if hops else 0
     least = cuda_tiers.least_device_bytes(hubs, single)
     assert least < whole < batches
     one, pinned = (PairsWay(CUDA, ONE_BY_ONE, budget) for budget in (0, 1))
@@ -364,7 +404,8 @@ def test_ways_follow_the_memory_there_is(
 
     both = [one, pinned]
     for memory, expected in (
-        (batches, both if hops else [PairsWay(CUDA), *both]),
+        (batches, [PairsWay(CUDA), *both]),
+        (batches - 1, both),
         (whole, both),
         (whole - 1, [pinned]),
         (least, [pinned]),
@@ -375,8 +416,8 @@ def test_ways_follow_the_memory_there_is(
             assert bare(chosen(hubs, asked, AUTO, memory)) == [*expected, PairsWay("cpu")]
         on_cpu = [PairsWay("cpu")]
         first = chosen(hubs, asked, AUTO, memory)
-        assert bare(first) == ([*expected, *on_cpu] if memory == batches and not hops else on_cpu)
-        assert ("bytes of device memory" in first[0].why) == (memory < batches and not hops)
+        assert bare(first) == ([*expected, *on_cpu] if memory == batches else on_cpu)
+        assert ("bytes of device memory" in first[0].why) == (memory < batches)
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
         chosen(hubs, asked, CUDA, least - 1)
     monkeypatch.setattr("ooc_graph.session.pairs_ways.only_ranks", lambda _: True)
@@ -389,8 +430,9 @@ def test_without_a_device(hubs: og.Graph, monkeypatch: pytest.MonkeyPatch) -> No
         raise DeviceError("there is no device: get one")
 
     monkeypatch.setattr(devices, "cuda_memory_here", none_here)
-    for hops, why in ((False, "there is no device"), (True, "")):
-        assert chosen(hubs, Asked(hops=hops), AUTO, GIB) == [PairsWay("cpu", why=why)]
+    for hops in (False, True):
+        ways = chosen(hubs, Asked(hops=hops), AUTO, GIB)
+        assert ways == [PairsWay("cpu", why="there is no device")]
         with pytest.raises(DeviceError, match="there is no device"):
             chosen(hubs, Asked(hops=hops), CUDA, GIB)
 

@@ -1,0 +1,174 @@
+"""BFS from many sources on one CUDA device: batches beside single searches, and beside the CPU.
+
+    python benchmarks/gpu_many_bfs.py [--scale 20] [--sources 4096] [--stored 4096] [--threads N]
+
+Graph500's Kronecker graph without weights; sources are drawn from the largest component. Rows are
+in the device's memory before. Measured are, as medians:
+
+- ``prepare_s``: state of batches, and the trial whether they take less time than single searches;
+- ``reduce_s``: counts of all sources' levels, what eccentricity, closeness and sums are made of;
+- ``levels_s``: levels of ``--stored`` sources, all unless said otherwise, brought to page-locked
+  memory, with the rate of a plain copy of as many bytes beside it;
+- the same of ``--singly`` sources by single searches on the device, whose answers stay there, and
+- of ``--cpu`` sources by the CPU's batches on ``--threads`` threads of this host, where rows are in
+  memory before, and one batch has been searched.
+
+GTEPS are input tuples by sources over time. Levels and counts are compared byte for byte with the
+CPU's. Appends to records/gpu_many_bfs.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cupy
+import gpu_graphs
+import numpy as np
+from gpu_johnson import copy_rate, page_locked, timed
+
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.cuda_many_bfs import CudaManyBfs
+from ooc_graph.kernels.many_bfs import LANES
+from ooc_graph.kernels.many_bfs_search import CpuManyBfs
+from ooc_graph.kernels.team import Team
+from ooc_graph.report.records import append_record
+from ooc_graph.session.machine import cores
+from ooc_graph.types import AnyArray, IntArray, Rows
+
+RECORDS = Path(__file__).parent / "records" / "gpu_many_bfs.jsonl"
+RANDOM_STATE = 7
+
+
+def repeated(work: Callable[[], Any], repeats: int) -> tuple[list[float], Any]:
+    """Times of some work but the first, and what it gives."""
+    found = [timed(work) for _ in range(repeats + 1)]
+    return [seconds for seconds, _ in found[1:]], found[-1][1]
+
+
+def singly(graph: Any, sources: IntArray, repeats: int) -> list[float]:
+    """Seconds of single searches of all sources, one after the other."""
+    search = gpu_graphs.new_search(graph, "bfs", named=False)
+
+    def work() -> None:
+        for source in sources.tolist():
+            search.run_on_device(source)
+
+    return repeated(work, repeats)[0]
+
+
+def on_cpu(
+    rows: Rows, sources: IntArray, threads: int
+) -> tuple[dict[str, Any], IntArray, AnyArray]:
+    """Seconds of the CPU's batches, counts and levels."""
+    search = CpuManyBfs(rows, rows, Team(threads))
+    answer = np.zeros((len(sources), search.vertices), np.int32)
+    for some in (sources[:LANES], sources):
+        reduce_s, tallies = timed(lambda some=some: search.tally(some))
+        levels_s, _ = timed(lambda some=some: search.run(some, answer[: len(some)]))
+    told = {"cpu_reduce_s": reduce_s, "cpu_levels_s": levels_s}
+    return told | {"cpu_one_by_one": search.is_one_by_one}, tallies, answer
+
+
+def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Parameters and figures."""
+    edges = Kronecker(options.scale, weighted=False)
+    graph = gpu_graphs.build(edges, gpu_graphs.generate(edges, False), "bfs")
+    rows = gpu_graphs.rows_of(graph, "bfs")
+    gpu_graphs.free_memory()
+    first = gpu_graphs.new_search(graph, "bfs", named=False).run_on_device(0)
+    reached = cupy.flatnonzero(gpu_graphs.reached_of(first, "bfs")).get()
+    random = np.random.default_rng(RANDOM_STATE)
+    count = min(options.sources, len(reached))
+    sources = random.choice(reached, count, replace=False).astype(np.int64)
+    few = sources[: options.singly]
+    singly_s = singly(graph, few, options.repeats)
+    gpu_graphs.free_memory()
+    host = Rows(rows.offsets.get(), rows.neighbors.get())
+    told, cpu_tallies, cpu_levels = on_cpu(host, sources[: options.cpu], options.threads)
+
+    search = CudaManyBfs(rows, rows, threads=cores())
+    prepare_s, _ = timed(lambda: search.tally(sources[: 2 * LANES]))
+    reduce_s, tallies = repeated(lambda: search.tally(sources), options.repeats)
+    if tallies[: options.cpu].tobytes() != cpu_tallies.tobytes():
+        raise SystemExit("the counts are not the CPU's")
+    stored = min(options.stored or count, count)
+    answer = page_locked((stored, search.vertices), np.int32)
+    levels_s, _ = repeated(lambda: search.run(sources[:stored], answer), options.repeats)
+    if answer[: options.cpu].tobytes() != cpu_levels[:stored].tobytes():
+        raise SystemExit("the levels are not the CPU's")
+    figures = told | {
+        "prepare_s": prepare_s,
+        "reduce_s": reduce_s,
+        "levels_s": levels_s,
+        "singly_s": singly_s,
+        "is_one_by_one": search.is_one_by_one,
+        "copy_bytes_per_s": copy_rate(answer),
+        "stored_bytes": answer.nbytes,
+    }
+    parameters = {
+        "scale": options.scale,
+        "edges": edges.edges,
+        "rows": search.vertices,
+        "arcs": len(host.neighbors),
+        "sources": count,
+        "stored": stored,
+        "singly": len(few),
+        "cpu": len(sources[: options.cpu]),
+        "cpu_threads": options.threads,
+        "random_state": RANDOM_STATE,
+    }
+    return parameters, figures | rates(parameters, figures)
+
+
+def rates(parameters: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
+    """GTEPS of each way, and how many times faster batches are."""
+    edges = parameters["edges"]
+    per_source = {
+        "reduce": statistics.median(figures["reduce_s"]) / parameters["sources"],
+        "levels": statistics.median(figures["levels_s"]) / parameters["stored"],
+        "singly": statistics.median(figures["singly_s"]) / parameters["singly"],
+        "cpu_reduce": figures["cpu_reduce_s"] / parameters["cpu"],
+        "cpu_levels": figures["cpu_levels_s"] / parameters["cpu"],
+    }
+    gteps = {f"gteps_{name}": edges / seconds / 1e9 for name, seconds in per_source.items()}
+    rate = figures["stored_bytes"] / statistics.median(figures["levels_s"])
+    return gteps | {
+        "reduce_over_singly": per_source["singly"] / per_source["reduce"],
+        "reduce_over_cpu": per_source["cpu_reduce"] / per_source["reduce"],
+        "levels_over_cpu": per_source["cpu_levels"] / per_source["levels"],
+        "levels_bytes_per_s": rate,
+        "levels_share_of_copy": rate / figures["copy_bytes_per_s"],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scale", type=int, default=20)
+    parser.add_argument("--sources", type=int, default=4096)
+    parser.add_argument("--stored", type=int, help="of them, with levels written [all]")
+    parser.add_argument("--singly", type=int, default=64, help="of them, searched one by one")
+    parser.add_argument("--cpu", type=int, default=1024, help="of them, searched on the CPU")
+    parser.add_argument("--threads", type=int, default=cores(), help="of the CPU [all cores]")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--records", type=Path, default=RECORDS)
+    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
+    options = parser.parse_args()
+    parameters, figures = measure(options)
+    for name, value in figures.items():
+        print(f"{name:22s} {value}")
+    told = {
+        "benchmark": "gpu_many_bfs",
+        "parameters": parameters,
+        "device": gpu_graphs.device_facts(),
+        "source_commit": options.commit,
+        "figures": figures,
+    }
+    append_record(options.records, told)
+
+
+if __name__ == "__main__":
+    main()

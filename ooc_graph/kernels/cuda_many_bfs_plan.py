@@ -1,0 +1,112 @@
+"""Batches of BFS on a CUDA device: sizes of what they hold, and rows by how many arcs they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+BLOCK = 512
+BLOCKS_A_PROCESSOR = 2
+STRETCH = 256
+"""Arcs of a row that a warp pushes at once: longer rows are cut."""
+PULL_ABOVE = 4
+"""Pull where the frontier holds more than one in so many of the arcs into rows not yet full."""
+LANES = 256
+"""Sources of a batch."""
+HALVES = LANES // 32
+"""Words of 32 bits that all sources of a batch have in a row."""
+SHORT, MIDDLE = 32, 4096
+"""Most in-arcs of a row that four lanes pull, and of one that a warp does; a block does others."""
+LEVEL_BYTES = 40
+"""What is counted of a level."""
+_MAPS = 3
+"""Words of all sources in a row: who has seen it, and two fronts."""
+_ITEM_BYTES, _ROW_BYTES = 8, 4
+_ROW_WORDS_BYTES = LANES // 8
+# While rows are put in order: their lengths, places of each kind, and those behind each other.
+_ORDERING_BYTES = 48
+
+
+def constants() -> dict[str, int | str]:
+    """What ``many_bfs.cu`` and ``many_bfs_answer.cu`` are compiled with."""
+    return {
+        "BLOCK": BLOCK,
+        "BLOCKS_A_PROCESSOR": BLOCKS_A_PROCESSOR,
+        "STRETCH": f"{STRETCH}u",
+        "PULL_ABOVE": PULL_ABOVE,
+    }
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Rows with in-arcs by how many they have.
+
+    Parameters
+    ----------
+    row
+        uint32 (rows with in-arcs,): those of more than `MIDDLE`, those of more than `SHORT`, and
+        the rest; of NumPy or CuPy, as the offsets were.
+    longer, middle, shorter
+        How many there are of each.
+    """
+
+    row: Any
+    longer: int
+    middle: int
+    shorter: int
+
+
+def ordered_rows(offsets: Any, xp: Any = np) -> Ordered:
+    """Put rows in order, each kind by ascending id.
+
+    Parameters
+    ----------
+    offsets
+        uint64 (rows + 1,).
+    xp
+        The module that ``offsets`` is of: NumPy or CuPy.
+    """
+    lengths = offsets[1:] - offsets[:-1]
+    kinds = (
+        lengths > MIDDLE,
+        (lengths > SHORT) & (lengths <= MIDDLE),
+        (lengths > 0) & (lengths <= SHORT),
+    )
+    parts = [xp.flatnonzero(kind).astype(np.uint32) for kind in kinds]
+    return Ordered(xp.concatenate(parts), *(len(part) for part in parts))
+
+
+def queue_room(rows: int, arcs: int) -> int:
+    """Items of a queue at most: one for each row, and one for each whole stretch of its arcs."""
+    return rows + arcs // STRETCH + 1
+
+
+def planes_of(rows: int) -> int:
+    """Bits of the largest level there can be; one more where the next level might need it."""
+    return rows.bit_length()
+
+
+def state_bytes(rows: int, arcs: int) -> int:
+    """Device memory of a batch beside the graph's rows, at most.
+
+    Parameters
+    ----------
+    rows, arcs
+        Of the graph, arcs of its out-rows.
+    """
+    # Bitmaps: rows that are touched, and rows that count.
+    words = _MAPS * rows * _ROW_WORDS_BYTES + rows // 4
+    queues = 2 * queue_room(rows, arcs) * _ITEM_BYTES
+    return max(words + queues, rows * _ORDERING_BYTES) + rows * _ROW_BYTES
+
+
+def noted_bytes(rows: int) -> int:
+    """Device memory of the levels that a batch notes."""
+    return planes_of(rows) * rows * _ROW_WORDS_BYTES
+
+
+def answer_pitch(columns: int) -> int:
+    """Levels from one source's answer to the next: rows of answers are whole units of 32 bytes."""
+    return -(-max(columns, 1) // 8) * 8
