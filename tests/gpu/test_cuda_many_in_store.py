@@ -20,6 +20,7 @@ from ooc_graph.kernels.disk_bfs_search import DiskBfsSearch
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import cuda_disk, cuda_tiers, pairs_ways, resident
 from ooc_graph.session.cluster import local_cluster
+from tests.command_line import command
 from tests.gpu.memory import Refusing, used_bytes
 from tests.gpu.searching import column_bytes as columns
 from tests.gpu.stores import skewed
@@ -114,21 +115,19 @@ def test_the_bytes_are_the_cpus(
 
 @KERNELS
 def test_the_commands(hubs: og.Graph, kernel: str, tmp_path: Path) -> None:
-    from tests.gpu.test_cuda_disk_session import command
-
     budgets = limits(hubs, kernel)
     words = [kernel, hubs.path, "--sources", 7, "--device", "cuda", "--host-memory", 0]
     memory = "--device-memory", budgets["device_memory"]
     done = command(*words, *memory, "--out", tmp_path / "d.zarr")
-    assert done.returncode == 0, done.stderr
-    assert "bytes of the store for" in done.stderr
+    assert done.code == 0, done.err
+    assert "bytes of the store for" in done.err
     found = og.Result.open(tmp_path / "d.zarr")
     right = columns(FIND[kernel](hubs, found.read("source"), device="cpu"))
     assert {name: columns(found)[name] for name in right} == right
     least = cuda_disk.least_device_bytes(hubs, SINGLE[kernel])
     done = command(*words, "--device-memory", least - 1, "--out", tmp_path / "e.zarr", "--quiet")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert f"at least {least:,} bytes of device memory" in done.stderr
+    assert (done.code, done.err.count("\n")) == (2, 1), done.err
+    assert f"at least {least:,} bytes of device memory" in done.err
     assert not (tmp_path / "e.zarr").exists()
 
 

@@ -109,7 +109,7 @@ def test_a_stopped_run_goes_on_on_the_device(
     # What has other last bits there is not gone on with.
     is_rounded = reduce == "sum" and found.read("sum").dtype.kind == "f"
     units = again if is_rounded else [*first, *again]
-    assert sorted(units) == list(range(max(again) + 1))
+    assert sorted(units) == list(range(max(units) + 1))
     if not is_rounded:
         expected = og.johnson(store, sources, reduce=reduce, device="cpu")
         assert columns(found) == columns(expected)
