@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from ooc_graph.kernels.cuda_many_pieces import Pieces, staged_bytes
 from ooc_graph.kernels.cuda_modules import cuda
 from ooc_graph.kernels.cuda_pinned import pinned_buffer
-from ooc_graph.kernels.pages import populated_ahead
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, IntArray, Told
 
@@ -56,7 +54,7 @@ class HostAnswers:
     """
 
     def __init__(self, search: ManySearch, threads: int) -> None:
-        self._search, self._threads, self._ahead = search, threads, max(1, threads // 2)
+        self._search, self._threads = search, threads
         self._device: list[Any] = []
         self._staged: AnyArray = np.empty(0, np.uint8)
         self._room = 0
@@ -96,9 +94,7 @@ class HostAnswers:
         staged = None if at is None and _is_pinned(answer) else self._stage(answer, len(sources))
         copying = cuda().cuda.Stream(non_blocking=True)
         try:
-            # Threads have little to do until the first part is found.
-            ahead = nullcontext() if staged is None else populated_ahead(answer, self._ahead)
-            with ahead, Threads(self._threads) as executor:
+            with Threads(self._threads) as executor:
                 pieces = Pieces(answer, at, staged, copying, executor)
                 self._bring(sources, length, chosen, own, pieces, copying, told)
         finally:
