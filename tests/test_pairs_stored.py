@@ -161,7 +161,8 @@ def test_levels_are_those_in_memory(stores: Any, options: Any) -> None:
     wanted = og.multi_source_bfs(graph, **options)
     with no_room():
         found = og.multi_source_bfs(graph, progress=said, **options)
-    assert said.notes[0].endswith("and searches one by one")
+    # Where there is no device, that is said before.
+    assert any(note.endswith("and searches one by one") for note in said.notes)
     for name in wanted.names:
         assert found.read(name).tobytes() == wanted.read(name).tobytes(), name
 

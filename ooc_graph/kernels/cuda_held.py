@@ -56,7 +56,8 @@ class DeviceRows:
 def on_device(array: AnyArray) -> Any:
     """An array on the current device; that which is there stays where it is.
 
-    CuPy's own way from host memory pins as much again, to the next power of two, and keeps it.
+    CuPy's own way from host memory pins as much again, to the next power of two, and keeps it. Of
+    ordinary memory nothing is wanted any more once this returns; page-locked memory must be kept.
     """
     cupy = cuda()
     if not isinstance(array, np.ndarray):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels import cuda_floyd
-from ooc_graph.kernels.cuda_held import NULL, DeviceRows
+from ooc_graph.kernels.cuda_held import NULL, DeviceRows, on_device
 from ooc_graph.kernels.cuda_many_core import NONE, Core, core_of
 from ooc_graph.kernels.cuda_many_prune import LANDMARKS, Pruning
 from ooc_graph.kernels.cuda_modules import SHARED_RESERVE, cuda, device_bytes, kernel, limits
@@ -33,6 +33,11 @@ TILES_A_WARP = 4
 """A warp has so many tiles at least; smaller graphs have more crews."""
 _WARP = 32
 _KIND = {"f4": 0, "f8": 1, "i8": 2}
+
+
+def is_most(sources: int, vertices: int) -> bool:
+    """Whether so many of the vertices are sources that all pairs may be found at once."""
+    return 0 < vertices <= 2 * sources
 
 
 @dataclass(frozen=True)
@@ -147,7 +152,7 @@ class CudaManySearch:
         """
         if sources < PRUNED_FROM or not self._into.arcs or self.is_closed:
             return
-        may_close = self.dtype.kind == "i" and 2 * closing >= self.vertices
+        may_close = self.dtype.kind == "i" and is_most(closing, self.vertices)
         if may_close and cuda_floyd.is_sure(self.vertices) and self._close():
             return
         if not self._is_pruned:
@@ -189,7 +194,7 @@ class CudaManySearch:
         by = self._potential if restored else None
         if places is None:
             return Columns(core.entry_row, core.entry_add, by, limit)
-        at = cupy.asarray(places)
+        at = on_device(places)
         has_row = at >= 0
         at = cupy.where(has_row, at, 0)
         potential = None if by is None else by[at]

@@ -90,10 +90,9 @@ class CudaManyBfs:
         ndarray
             int32 (sources, rows), the largest int32 where a source does not reach.
         """
-        every = np.arange(self.vertices)
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
-        self._levels(sources, every, most, INT32_UNREACHED, answer, None, told)
+        self._levels(sources, None, most, INT32_UNREACHED, answer, None, told)
         return answer
 
     def run_columns(
@@ -169,7 +168,7 @@ class CudaManyBfs:
     def _levels(
         self,
         sources: IntArray,
-        targets: IntArray,
+        targets: IntArray | None,
         most: int | None,
         far: int,
         answer: AnyArray,
@@ -182,13 +181,15 @@ class CudaManyBfs:
                 columns = batches.columns(targets, most, far)
                 self._answers.run(sources, answer, columns, None, told, at)
                 return
-        last, rows = INT32_UNREACHED - 1 if most is None else most, np.maximum(targets, 0)
+        last = INT32_UNREACHED - 1 if most is None else most
+        rows = None if targets is None else np.maximum(targets, 0)
         found = np.empty(self.vertices, np.int32)
 
         def take(place: int, level: AnyArray) -> None:
             write_levels(level, last, found)
-            row = found[rows]
-            row[(targets < 0) | (row == INT32_UNREACHED)] = far
+            row = found if rows is None else found[rows]
+            missed = row == INT32_UNREACHED
+            row[missed if targets is None else missed | (targets < 0)] = far
             answer[place if at is None else at[place]] = row
 
         self._each(sources, take, told)
@@ -212,6 +213,7 @@ class CudaManyBfs:
             counted = cupy.zeros((end - begin, tallies.shape[1]), np.int64)
             batches.count(sources[begin:end], last, Counting(wanted, bins, width, counted))
             tallies[begin:end] = counted.get()
+            del counted  # The next batch's would be beside it.
             if told is not None:
                 told(begin, end)
 

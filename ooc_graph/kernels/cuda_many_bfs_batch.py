@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels import cuda_many_bfs_plan as plan
-from ooc_graph.kernels.cuda_held import NULL, DeviceRows, seconds_of
+from ooc_graph.kernels.cuda_held import NULL, DeviceRows, on_device, seconds_of
 from ooc_graph.kernels.cuda_many_core import NONE
 from ooc_graph.kernels.cuda_modules import THREADS, blocks_for, cuda, kernel, limits
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
@@ -110,7 +110,7 @@ class BfsBatches:
         if places is None:
             return LevelColumns(cupy.arange(self.vertices, dtype=np.uint32), last, far)
         row = np.where(places < 0, NONE, places).astype(np.uint32)
-        return LevelColumns(cupy.asarray(row), last, far)
+        return LevelColumns(on_device(row), last, far)
 
     def pitch(self, columns: LevelColumns) -> int:
         """Levels from one source's answer to the next."""

@@ -15,18 +15,14 @@ PULL_ABOVE = 4
 """Pull where the frontier holds more than one in so many of the arcs into rows not yet full."""
 LANES = 256
 """Sources of a batch."""
-HALVES = LANES // 32
-"""Words of 32 bits that all sources of a batch have in a row."""
 SHORT, MIDDLE = 32, 4096
 """Most in-arcs of a row that four lanes pull, and of one that a warp does; a block does others."""
 LEVEL_BYTES = 40
 """What is counted of a level."""
 _MAPS = 3
 """Words of all sources in a row: who has seen it, and two fronts."""
-_ITEM_BYTES, _ROW_BYTES = 8, 4
+_ITEM_BYTES, _ROW_BYTES, _COUNT_BYTES = 8, 4, 8
 _ROW_WORDS_BYTES = LANES // 8
-# While rows are put in order: their lengths, places of each kind, and those behind each other.
-_ORDERING_BYTES = 48
 
 
 def constants() -> dict[str, int | str]:
@@ -36,6 +32,7 @@ def constants() -> dict[str, int | str]:
         "BLOCKS_A_PROCESSOR": BLOCKS_A_PROCESSOR,
         "STRETCH": f"{STRETCH}u",
         "PULL_ABOVE": PULL_ABOVE,
+        "WANTED_LANES": LANES,
     }
 
 
@@ -99,12 +96,17 @@ def state_bytes(rows: int, arcs: int) -> int:
     # Bitmaps: rows that are touched, and rows that count.
     words = _MAPS * rows * _ROW_WORDS_BYTES + rows // 4
     queues = 2 * queue_room(rows, arcs) * _ITEM_BYTES
-    return max(words + queues, rows * _ORDERING_BYTES) + rows * _ROW_BYTES
+    return words + queues + rows * _ROW_BYTES
 
 
 def noted_bytes(rows: int) -> int:
     """Device memory of the levels that a batch notes."""
     return planes_of(rows) * rows * _ROW_WORDS_BYTES
+
+
+def tallied_bytes(sources: int, bins: int) -> int:
+    """Device memory of what is counted of a batch of so many sources."""
+    return sources * (3 + bins) * _COUNT_BYTES
 
 
 def answer_pitch(columns: int) -> int:

@@ -267,11 +267,15 @@ def within_memory(what: str) -> Iterator[None]:
     ------
     MemoryBudgetError
         Instead of CuPy's own error; what was allocated inside is free again once it is dropped.
+    MemoryError
+        Host memory was refused, for an array of NumPy's.
     """
     cupy = cuda()
     try:
         yield
     except MemoryError as error:  # CuPy's own is one; its sort raises the plain one
+        if is_of_host(error):
+            raise
         forget_frames(error)
         cupy.get_default_memory_pool().free_all_blocks()
         free, total = cupy.cuda.runtime.memGetInfo()

@@ -121,8 +121,8 @@ def _local(workers: int, kind: Any, options: dict[str, object]) -> Iterator[Clie
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(_CONFIGURATION))
         folder = stack.enter_context(scratch_folder())
-        client = _started(stack, workers, partial(kind, local_directory=folder, **options))
         try:
+            client = _started(stack, workers, partial(kind, local_directory=folder, **options))
             with _loss_named("the local cluster"):
                 yield client
         finally:

@@ -8,11 +8,13 @@ from typing import Any
 
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels import cuda_many_bfs_plan, floyd_warshall
+from ooc_graph.kernels import cuda_floyd, cuda_many_bfs_plan, floyd_warshall
 from ooc_graph.kernels.cuda_many import BATCH_BYTES as CUDA_BATCH_BYTES
+from ooc_graph.kernels.cuda_many import is_most
+from ooc_graph.kernels.cuda_many_bfs import TRIED_FROM
 from ooc_graph.kernels.many_bfs_search import FEW_LANES
 from ooc_graph.kernels.many_choice import is_long_and_thin
-from ooc_graph.kernels.many_search import even_lanes
+from ooc_graph.kernels.many_search import PRUNED_FROM, even_lanes
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.memory.device_disk import describe_disk
 from ooc_graph.memory.device_plan import describe_device, plan_device
@@ -172,6 +174,17 @@ class _Description:
             return ONE_BY_ONE, []
         return BATCHES, [ONE_BY_ONE] + [CLOSED] * may_close
 
+    def _method_on_device(self) -> tuple[str, list[str]]:
+        """As `_method_in_memory`, for batches on a CUDA device."""
+        plan, spec = self.plan, self.specs[0]
+        if self.asked.hops:
+            sources = min(plan.chunks * spec.chunk, spec.length)
+            return BATCHES, [ONE_BY_ONE] * (sources >= TRIED_FROM * plan.lanes)
+        rows = self.graph.rows
+        if spec.length < PRUNED_FROM or spec.dtype.kind != "i" or not is_most(plan.closing, rows):
+            return BATCHES, []
+        return (CLOSED, [BATCHES]) if cuda_floyd.is_sure(rows) else (BATCHES, [CLOSED])
+
     def _in_store(self) -> dict[str, Any]:
         """Arcs in the store, for the CPU."""
         graph, asked, plan = self.graph, self.asked, self.plan
@@ -196,14 +209,14 @@ class _Description:
     def _batches_on_device(self) -> dict[str, Any]:
         """All arcs in a CUDA device's memory."""
         graph, lanes, asked = self.graph, self.plan.lanes, self.asked
-        held, others = graph.rows * CUDA_BATCH_BYTES, [CLOSED] * bool(self.plan.closing)
+        held = graph.rows * CUDA_BATCH_BYTES
+        method, others = self._method_on_device()
         if asked.hops:
             noted = cuda_many_bfs_plan.noted_bytes(graph.rows) if asked.reduce is None else 0
             held = cuda_many_bfs_plan.state_bytes(graph.rows, graph.arcs) + noted
-            others = [ONE_BY_ONE]
         return {
             "tier": "device memory",
-            "method": BATCHES,
+            "method": method,
             "may change to": others,
             "device budget": self.place.device.memory_bytes,
             "device bytes of a batch": held,

@@ -8,6 +8,8 @@ from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels import floyd_warshall
 from ooc_graph.kernels.cuda_many import part_dtype
+from ooc_graph.kernels.cuda_many_bfs_plan import LANES as LEVEL_LANES
+from ooc_graph.kernels.cuda_many_bfs_plan import tallied_bytes
 from ooc_graph.kernels.cuda_many_pieces import STAGED_BYTES, staged_bytes
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
@@ -38,6 +40,9 @@ _REDUCED_BYTES, _BIN_BYTES = 16, 48
 _COUNT_BYTES = 8
 # A parent by internal id; and while parents are found bytes a vertex and thread, two ids and bits.
 _PARENT_BYTES, _SCRATCH_BYTES = 4, 9
+# Of a row while levels arrive from a device, one source after the other: level and parent, and what
+# the answer is made by.
+_LEVEL_ROW_BYTES = 36
 # What is page-locked comes in pages.
 _PAGE_BYTES = 4096
 # Of a column while a row of distances and parents is made: both, who is reached, and their parents.
@@ -104,6 +109,8 @@ def process_parts(
             # Page-locked.
             "answers on their way": STAGED_BYTES,
             "parents": graph.rows * place.threads * _SCRATCH_BYTES if asked.parents else 0,
+            # If batches of BFS are given up.
+            "a search one by one": graph.rows * _LEVEL_ROW_BYTES if asked.hops else 0,
         }
     parts = _kept_parts(graph, specs, asked)
     if not asked.hops:
@@ -128,6 +135,8 @@ def batches_device_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked)
     needed = resident.cuda_bytes(graph, asked.kernel)
     if asked.hops and asked.reduce is None:
         needed += resident.cuda_levels_bytes(graph, specs[0].width or 0)
+    if asked.hops and asked.reduce == HISTOGRAM:
+        needed += tallied_bytes(min(specs[0].length, LEVEL_LANES), asked.bins.count)
     return needed
 
 

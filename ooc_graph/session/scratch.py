@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_PREFIX = "ooc-graph-run-"
+# With the host's name: locks of a file system that several share may hold on one of them alone.
+_PREFIX = f"ooc-graph-run-{platform.node()}-"
 
 
 @contextmanager

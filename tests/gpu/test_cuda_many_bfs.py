@@ -246,18 +246,30 @@ def test_what_was_found_one_by_one_is_said(
     assert note.endswith("one by one, by the CUDA device: few of them meet")
 
 
-@pytest.mark.parametrize("reduce", [None, "closeness"])
-def test_batches_stay_within_their_plan(store: og.Graph, reduce: str | None) -> None:
+@pytest.mark.parametrize(
+    ("reduce", "bins"), [(None, None), ("closeness", None), ("histogram", 30_000)]
+)
+def test_batches_stay_within_their_plan(
+    store: og.Graph, reduce: str | None, bins: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the plan has whatever the graph is made small, so that the rest shows."""
+    monkeypatch.setattr(loading, "CUDA_FIXED_BYTES", 1 << 19)
+    for module in (loading, cuda_many_host):
+        monkeypatch.setattr(module, "PART_BYTES", 1)
     ids = store.original_ids()[::9]
     least = loading.cuda_bytes(store, "multi_source_bfs")
     if reduce is None:
         least += loading.cuda_levels_bytes(store, store.vertices)
-    expected = columns(og.multi_source_bfs(store, ids, reduce=reduce, device="cpu"))
-    given: dict[str, Any] = {"reduce": reduce, "device": "cuda"}
+    given: dict[str, Any] = {"reduce": reduce}
+    if bins is not None:
+        least += min(len(ids), cuda_many_bfs_plan.LANES) * (3 + bins) * 8
+        given["bins"] = bins
+    expected = columns(og.multi_source_bfs(store, ids, device="cpu", **given))
+    given["device"] = "cuda"
     found = og.multi_source_bfs(store, ids, device_memory=least, **given)
     assert columns(found) == expected
     (pool,) = [held.pool for held in resident._held.values() if held.pool is not None]
-    assert 0 < pool.most_bytes <= least
+    assert 0.5 * least < pool.most_bytes <= least
     resident.release()
     said = Said()
     found = og.multi_source_bfs(store, ids, device_memory=least - 1, progress=said, **given)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.answers.reductions import Bins
 from ooc_graph.kernels import cuda_many_bfs, cuda_many_bfs_plan
 from ooc_graph.kernels.bfs_search import CpuBfsSearch
 from ooc_graph.kernels.cuda_many_bfs import CudaManyBfs
@@ -17,8 +18,9 @@ from ooc_graph.kernels.cuda_many_bfs_batch import TOLD
 from ooc_graph.kernels.many_bfs_search import CpuManyBfs
 from ooc_graph.kernels.team import Team
 from ooc_graph.layout.names import HUB
+from ooc_graph.session import resident
 from ooc_graph.session.devices import CUDA
-from ooc_graph.session.pairs_memory import locked_bytes, process_bytes
+from ooc_graph.session.pairs_memory import batches_device_bytes, locked_bytes, process_bytes
 from ooc_graph.session.pairs_plan import plan_of
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides
@@ -66,6 +68,18 @@ def test_memory_of_batches() -> None:
     assert [cuda_many_bfs_plan.answer_pitch(n) for n in (0, 1, 8, 9)] == [8, 8, 8, 16]
 
 
+def test_counts_of_a_histogram_are_in_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resident, "cuda_bytes", lambda *_: 1000)
+    held: Any = SimpleNamespace(path="g")
+    for sources, bins in ((10, 64), (300, 64), (300, 1 << 20)):
+        asked = Asked(reduce="histogram", bins=Bins(bins), hops=True)
+        specs = pairs_specs(asked, sources, 50, np.dtype(np.int32))
+        counted = min(sources, 256) * (bins + 3) * 8
+        assert batches_device_bytes(held, specs, asked) == 1000 + counted
+    asked = Asked(reduce="closeness", hops=True)
+    assert batches_device_bytes(held, specs, asked) == 1000
+
+
 @pytest.mark.parametrize("reduce", [None, "closeness", "histogram"])
 def test_tasks_of_levels(reduce: str | None) -> None:
     """Whole batches of 256, and pinned memory for levels alone."""
@@ -83,7 +97,7 @@ def test_tasks_of_levels(reduce: str | None) -> None:
     assert not plan.closing
     assert locked_bytes(held, specs, asked) == (128 << 20 if reduce is None else 0)
     tallies = 2 * plan.chunks * specs[0].chunk * place.threads * (400 + 16 + 48 * 64)
-    rows = (1 << 30) + 24 * (1 << 20) + (128 << 20)
+    rows = (1 << 30) + (24 + 36) * (1 << 20) + (128 << 20)
     assert process_bytes(held, specs, asked, place, CUDA, plan.lanes) == rows
     if reduce is not None:
         assert rows < plan.needed_bytes <= rows + tallies + 8 * (1 << 20) * 65
@@ -125,7 +139,9 @@ class _Batches:
         self.tried.append(len(sources))
         return self.elapsed_s, np.array((10, 10 * self.meets, 3, 0), TOLD)
 
-    def columns(self, places: AnyArray, most: int | None, far: int) -> Any:
+    def columns(self, places: AnyArray | None, most: int | None, far: int) -> Any:
+        if places is None:
+            places = np.arange(self._search.vertices)
         return places, FAR - 1 if most is None else most, far
 
     def count(self, sources: IntArray, most: int, counting: Any) -> None:

@@ -361,6 +361,17 @@ def test_a_build_that_is_refused_the_least_says_what_was_refused(
     assert names_in(tmp_path) == []
 
 
+def test_less_of_the_device_does_not_help_where_the_host_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, heard = random_source(5, vertices=5000, edges=60_000, weight=None), Said()
+    monkeypatch.setattr(CUPY, "cumsum", lambda *_, **__: np.empty(1 << 62, np.uint8))
+    with small_steps(), pytest.raises(MemoryError, match="Unable to allocate"):
+        build_there(source, tmp_path / "g.zarr", limit=64 * MIB, progress=heard)
+    assert heard.notes == []
+    assert names_in(tmp_path) == []
+
+
 def test_edges_that_cannot_be_read_again_end_a_build_that_is_refused_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -378,9 +378,9 @@ def test_memory_that_others_have_makes_the_budget_smaller(
         if free < least:
             needed = f"needs {least + beside:,} bytes of device memory"
             with pytest.raises(DeviceBusyError, match=needed):
-                loading._load_on_cuda(graph, kernel, 2 * least, named=named)
+                loading._load_on_cuda(graph, kernel, 2 * least, None, named=named)
         else:
-            loading._load_on_cuda(graph, kernel, 2 * least, named=named)
+            loading._load_on_cuda(graph, kernel, 2 * least, None, named=named)
     assert budgets == [least, 2 * least]
 
 

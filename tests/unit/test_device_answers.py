@@ -41,6 +41,7 @@ def plain_scatter(internal_of: Any, parent: Any, measure: Any, into: Any = None)
 def numpy_for_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (device_answer, graph500_cuda):
         monkeypatch.setattr(module, "cuda", lambda: np)
+        monkeypatch.setattr(module, "on_device", np.asarray)
         monkeypatch.setattr(module, "within_memory", lambda _: nullcontext())
         monkeypatch.setattr(module, "scatter", plain_scatter)
 

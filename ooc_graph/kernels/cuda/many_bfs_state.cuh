@@ -23,6 +23,9 @@
 #define WORDS 4 // one a lane: four lanes, a quad, have a row
 #define LANES (64 * WORDS)
 #define HALVES (LANES / 32)
+#ifdef WANTED_LANES
+static_assert(LANES == WANTED_LANES, "the host plans for so many sources of a batch");
+#endif
 #define QUADS 8 // of a warp
 
 typedef long long i64;
