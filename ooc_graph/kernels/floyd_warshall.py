@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.compiled import kernel
+from ooc_graph.kernels.many_sssp import Columns
 from ooc_graph.kernels.minima import SQUARE, TILE, close_square, lower_square
 from ooc_graph.kernels.sssp_push import LightRows
-from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import CHUNK, FIRST_FREE, Team, atomic_add, barrier, new_control
 from ooc_graph.types import AnyArray, IntArray
 
@@ -141,17 +141,17 @@ def take_rows(
     count: int,
     sources: Any,
     potential: Any,
-    far: Any,
+    columns: Any,
     answer: Any,
 ) -> None:
-    """Write distances of sources to ``answer`` (sources, rows), ``far`` where there is no path.
+    """Write distances of sources to ``answer``, by `ooc_graph.kernels.many_sssp.Columns`.
 
     Parameters
     ----------
     potential
         (rows,): what the weights were shifted by, which is taken away; or empty.
     """
-    shifted = len(potential) > 0
+    shifted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
     while True:
         place = atomic_add(control, CHUNK, 1)
         if place >= len(sources):
@@ -159,17 +159,14 @@ def take_rows(
         source = sources[place]
         mine = potential[source] if shifted else 0
         first = (source // TILE * count) * SQUARE + source % TILE * TILE
-        for j in range(count):
-            row = squares[first + j * SQUARE : first + j * SQUARE + TILE]
-            begin = j * TILE
-            for v in range(begin, min(begin + TILE, answer.shape[1])):
-                found = np.int64(row[v - begin])
-                if found == TOP:
-                    answer[place, v] = far
-                elif shifted:
-                    answer[place, v] = found - mine + potential[v]
-                else:
-                    answer[place, v] = found
+        row = answer[columns.at[place]]
+        for column in range(len(columns.row)):
+            v, found = columns.row[column], far
+            if v >= 0:
+                distance = np.int64(squares[first + v // TILE * SQUARE + v % TILE])
+                if distance != TOP:
+                    found = distance - mine + potential[v] if shifted else distance
+            row[column] = found if found <= most else far
 
 
 @dataclass(frozen=True)
@@ -190,8 +187,10 @@ class Closed:
     count: int
     team: Team
 
-    def run(self, sources: IntArray, answer: AnyArray, potential: AnyArray | None) -> None:
-        """Distances from internal ids become the rows of ``answer``, int64 (sources, rows).
+    def run(
+        self, sources: IntArray, answer: AnyArray, columns: Columns, potential: AnyArray | None
+    ) -> None:
+        """Distances from internal ids go to ``answer``, int64, as ``columns`` say.
 
         Parameters
         ----------
@@ -199,8 +198,7 @@ class Closed:
             (rows,): what the weights were shifted by, which is taken away; None: nothing.
         """
         by = np.empty(0, np.int64) if potential is None else potential
-        far = unreached(answer.dtype)[0]
-        given = self.squares, self.count, sources, by, far, answer
+        given = self.squares, self.count, sources, by, columns, answer
         self.team.launch(take_rows, new_control(), *given)
 
 

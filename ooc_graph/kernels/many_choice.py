@@ -7,11 +7,12 @@ dense ones the matrix of all pairs does (`floyd_warshall`). The bits are the sam
 from __future__ import annotations
 
 from time import perf_counter
+from typing import Any
 
 from ooc_graph.kernels import floyd_warshall
 from ooc_graph.kernels.many_search import CpuManySearch, even_lanes
 from ooc_graph.kernels.many_singly import SideBySide
-from ooc_graph.kernels.many_sssp import RELAXED
+from ooc_graph.kernels.many_sssp import RELAXED, Columns
 from ooc_graph.kernels.side_by_side import shifted, tell_side_by_side
 from ooc_graph.types import AnyArray, IntArray, Rows, Told
 
@@ -72,14 +73,17 @@ class Chooser:
         self,
         sources: IntArray,
         answer: AnyArray,
+        columns: Columns,
         lanes: int,
         potential: AnyArray | None = None,
         told: Told | None = None,
     ) -> None:
-        """Search from each source; distances become the rows of ``answer`` (sources, rows).
+        """Search from each source; distances go to ``answer``.
 
         Parameters
         ----------
+        columns
+            Which of them, and where they go.
         lanes
             Most sources in a batch.
         potential
@@ -94,22 +98,21 @@ class Chooser:
         if not self._decided and self._is_long_and_thin(lanes):
             self._decided, self.side_by_side = True, SideBySide(*self._rows, self._threads)
         if not self._decided and len(sources) >= first + (1 + TIMED) * self._threads:
-            done = self._try(sources, answer, first, lanes, potential)
+            done = self._try(sources, answer, columns, first, lanes, potential)
             # Not before: a trial that was interrupted has chosen nothing.
             self._decided = True
             # Nor before its end: who hears of them takes time, too.
             self._tell(told, 0, done, lanes)
-        rest = shifted(told, done)
+        rest, left, told_rest = sources[done:], columns.part(done), shifted(told, done)
         if self.closed is not None:
-            self.closed.run(sources[done:], answer[done:], potential)
+            self.closed.run(rest, answer, left, potential)
             self._tell(told, done, len(sources), lanes)
         elif self.side_by_side is not None:
-            self.side_by_side.run(sources[done:], answer[done:], potential, rest)
+            self.side_by_side.run(rest, answer, left, potential, told_rest)
         else:
             self._search.expect(self._expected)
-            self._search.run(
-                sources[done:], answer[done:], lanes=lanes, potential=potential, told=rest
-            )
+            how: dict[str, Any] = {"columns": left, "lanes": lanes, "potential": potential}
+            self._search.run(rest, answer, told=told_rest, **how)
 
     def _tell(self, told: Told | None, begin: int, end: int, lanes: int) -> None:
         """Tell of sources from one to before another, by all threads."""
@@ -123,6 +126,7 @@ class Chooser:
         self,
         sources: IntArray,
         answer: AnyArray,
+        columns: Columns,
         first: int,
         lanes: int,
         potential: AnyArray | None,
@@ -132,9 +136,8 @@ class Chooser:
             self._search.expect(max(self._expected, len(sources)))
         before, start = self._search.counts[:, RELAXED].sum(), perf_counter()
         # Lengths are counted along all arcs, however many sources the threads' batches have.
-        self._search.run(
-            sources[:first], answer[:first], lanes=lanes, potential=potential, pruning=False
-        )
+        how: dict[str, Any] = {"lanes": lanes, "potential": potential, "pruning": False}
+        self._search.run(sources[:first], answer, columns=columns.part(0, first), **how)
         batch_s = (perf_counter() - start) / first
         counted = self._search.counts[:, RELAXED].sum() - before
         if self._may_close():
@@ -147,10 +150,10 @@ class Chooser:
         singly = SideBySide(*self._rows, self._threads)
         # The first searches touch memory, and are perhaps compiled.
         warmed = first + self._threads
-        singly.run(sources[first:warmed], answer[first:warmed], potential)
+        singly.run(sources[first:warmed], answer, columns.part(first, warmed), potential)
         done = warmed + TIMED * self._threads
         start = perf_counter()
-        singly.run(sources[warmed:done], answer[warmed:done], potential)
+        singly.run(sources[warmed:done], answer, columns.part(warmed, done), potential)
         # Also where an earlier trial, for fewer sources, chose otherwise.
         is_faster = (perf_counter() - start) / (done - warmed) < batch_s
         self.side_by_side = singly if is_faster else None

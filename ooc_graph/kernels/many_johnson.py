@@ -11,7 +11,8 @@ from ooc_graph.kernels.bellman_ford import restore, reweighted
 from ooc_graph.kernels.bellman_ford_search import Potentials, potentials
 from ooc_graph.kernels.many_choice import Chooser
 from ooc_graph.kernels.many_parents import find_parents
-from ooc_graph.kernels.many_search import LANES, CpuManySearch
+from ooc_graph.kernels.many_search import LANES, CpuManySearch, all_columns
+from ooc_graph.kernels.many_sssp import Columns
 from ooc_graph.kernels.sssp_push import LightRows
 from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import Team
@@ -110,8 +111,30 @@ class CpuJohnson:
         """Search from each of the internal ids ``sources``; see `CpuManySearch.run`."""
         if answer is None:
             answer = np.empty((len(sources), self.search.vertices), self.dtype)
-        potential = None if self.potentials is None else self.potentials.potential
-        self._search(sources, answer, lanes, potential, told)
+        self._search(sources, answer, lanes=lanes, told=told)
+        return answer
+
+    def run_columns(
+        self,
+        sources: IntArray,
+        targets: IntArray,
+        own: IntArray,  # noqa: ARG002 -- a source's own distance is 0 without
+        most: Any = None,
+        *,
+        answer: AnyArray | None = None,
+        at: IntArray | None = None,
+        lanes: int | None = None,
+        told: Told | None = None,
+    ) -> AnyArray:
+        """As `ooc_graph.kernels.cuda_johnson.CudaJohnson.run_columns`, in batches of ``lanes``."""
+        if answer is None:
+            answer = np.empty((len(sources), len(targets)), self.dtype)
+        columns = all_columns(len(sources), 0, self.dtype)._replace(row=targets)
+        if at is not None:
+            columns = columns._replace(at=at)
+        if most is not None:
+            columns.ends[1] = most
+        self._search(sources, answer, columns, lanes=lanes, told=told)
         return answer
 
     def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
@@ -152,22 +175,30 @@ class CpuJohnson:
             if told is not None:
                 told(begin, end)
 
-        self._search(sources, answer, lanes, None, found)
+        self._search(sources, answer, lanes=lanes, told=found, is_restored=False)
         return answer, parents
 
     def _search(
         self,
         sources: IntArray,
         answer: AnyArray,
+        columns: Columns | None = None,
+        *,
         lanes: int | None,
-        potential: AnyArray | None,
         told: Told | None,
+        is_restored: bool = True,
     ) -> None:
-        """Distances; in the weights that are searched where no potential is given to take away."""
+        """Distances; in the weights that are searched where they are not restored."""
+        potential = None
+        if is_restored and self.potentials is not None:
+            potential = self.potentials.potential
+        if columns is None:
+            columns = all_columns(len(sources), self.vertices, self.dtype)
         if self.chooser is None:
-            self.search.run(sources, answer, lanes=lanes, potential=potential, told=told)
+            how: dict[str, Any] = {"columns": columns, "lanes": lanes, "potential": potential}
+            self.search.run(sources, answer, told=told, **how)
         else:
-            self.chooser.run(sources, answer, lanes or self._lanes, potential, told)
+            self.chooser.run(sources, answer, columns, lanes or self._lanes, potential, told)
 
 
 @dataclass(frozen=True)

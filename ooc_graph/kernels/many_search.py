@@ -10,7 +10,7 @@ from ooc_graph.errors import InputError
 from ooc_graph.kernels import many_prune
 from ooc_graph.kernels.bitmap import WORD_BITS, words_for
 from ooc_graph.kernels.lanes import lanes_for
-from ooc_graph.kernels.many_sssp import Batch, search_batch
+from ooc_graph.kernels.many_sssp import Batch, Columns, search_batch
 from ooc_graph.kernels.sssp_push import LightRows
 from ooc_graph.kernels.sssp_search import distance_dtype, overflow_error, sums_may_overflow
 from ooc_graph.kernels.sssp_shared import unreached
@@ -59,9 +59,13 @@ class CpuManySearch:
         self.dtype = distance_dtype(self._out.weights)
         self._lanes = lanes
         self._pruned: tuple[LightRows, LightRows] | None = None
+        self._floors: AnyArray = np.empty(0, self.dtype)
         self.counts: IntArray = np.zeros((team.threads, 4), np.int64)
         heaviest = self._out.weights.max(initial=0)
         require_room(heaviest, self.vertices, self.dtype, longest)
+        # Distances above floors that lie below 0 must have room, too.
+        bound = float(heaviest) * self.vertices if longest is None else longest
+        self._has_room = 4 * bound < highest(self.dtype)
 
     @property
     def vertices(self) -> int:
@@ -97,6 +101,7 @@ class CpuManySearch:
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
+        columns: Columns | None = None,
         lanes: int | None = None,
         potential: AnyArray | None = None,
         pruning: bool = True,
@@ -110,6 +115,8 @@ class CpuManySearch:
             int64 (sources,), repetitions allowed.
         answer
             Array (sources, vertices) of the distances' dtype to write to.
+        columns
+            Which distances are wanted, and where they go in ``answer``; None: all of them.
         lanes
             Most sources in a batch, by default those of this object.
         potential
@@ -127,11 +134,14 @@ class CpuManySearch:
         """
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
+        if columns is None:
+            columns = all_columns(len(sources), self.vertices, self.dtype)
         if pruning:
             self.expect(len(sources))
         out, into = (self._out, self._into) if self._pruned is None else self._pruned
+        given = columns, lanes or self._lanes, self._floors
         if len(sources):
-            self._search(out, into, sources, answer, lanes or self._lanes, potential, told)
+            self._search(out, into, sources, answer, *given, potential, told)
         return answer
 
     def _search(
@@ -140,23 +150,25 @@ class CpuManySearch:
         into: LightRows,
         sources: IntArray,
         answer: AnyArray,
+        columns: Columns,
         most: int,
+        floors: AnyArray,
         potential: AnyArray | None = None,
         told: Told | None = None,
     ) -> None:
         dtype = answer.dtype
         lanes = even_lanes(len(sources), most, self._team.threads)
         states = _states(self.vertices, dtype, lanes, self._team.threads)
-        step, far = np.array([step_of(out, dtype)], dtype), unreached(dtype)
         given = (
             into,
             out,
             leaves_of(out, into),
+            floors,
             states,
-            step,
-            far,
+            np.array([step_of(out, dtype)], dtype),
             np.empty(0, dtype) if potential is None else potential,
             sources,
+            columns,
             answer,
         )
         lanes = states.distance.shape[2]
@@ -182,14 +194,17 @@ class CpuManySearch:
             longer = many_prune.inflated(out, error)
             back = longer if same else many_prune.inflated(into, error)
             away = np.empty((len(landmarks), self.vertices), dtype)
-            self._search(longer, back, landmarks, away, self._lanes)
+            given = all_columns(*away.shape, dtype), self._lanes, np.empty(0, dtype)
+            self._search(longer, back, landmarks, away, *given)
             to = away if same else np.empty_like(away)
             if not same:
-                self._search(back, longer, landmarks, to, self._lanes)
+                self._search(back, longer, landmarks, to, *given)
             found = many_prune.span_of(to, away, top)
             if found <= span or eps == 0:
                 break
             span = 2 * found
+        if self._has_room:
+            self._floors = floors_of(to, top, self.dtype)
         margin = np.array(error).astype(dtype)[()]
         pruned = []
         for rows, near, far in ((out, to, away), (into, away, to)):
@@ -205,6 +220,28 @@ def _rows(rows: Rows) -> LightRows:
     assert rows.weights is not None
     none = rows.weights[:0]
     return LightRows(rows.offsets.view(np.int64), rows.neighbors, rows.weights, none)
+
+
+def all_columns(sources: int, rows: int, dtype: np.dtype[Any]) -> Columns:
+    """All distances of every source, by internal id, in rows one after the other."""
+    return Columns(np.arange(rows), np.arange(sources), np.repeat(unreached(dtype), 2))
+
+
+def floors_of(to: AnyArray, top: Any, dtype: np.dtype[Any]) -> AnyArray:
+    """Floor of each source's lane, (rows,): 0 for the farthest, and who reaches no landmark.
+
+    Parameters
+    ----------
+    to
+        (landmarks, rows): distances to each landmark; ``top`` or more: none.
+    dtype
+        Of the distances.
+    """
+    reaches = to < top
+    count = reaches.sum(axis=0)
+    mean = np.where(reaches, to, 0).sum(axis=0, dtype=np.float64) / np.maximum(count, 1)
+    floors: AnyArray = np.where(count, mean - mean.max(initial=0), 0).astype(dtype)
+    return floors
 
 
 def leaves_of(out: LightRows, into: LightRows) -> IntArray:
@@ -253,6 +290,11 @@ def _states(rows: int, dtype: np.dtype[Any], lanes: int, threads: int) -> Batch:
         np.empty((threads, rows), np.uint64),
         np.zeros((threads, 4), np.int64),
     )
+
+
+def highest(dtype: np.dtype[Any]) -> float:
+    """No distance lies as high: `INTEGER_TOP`, or the largest float."""
+    return float(np.finfo(dtype).max) if dtype.kind == "f" else INTEGER_TOP
 
 
 def require_room(heaviest: Any, vertices: int, dtype: np.dtype[Any], longest: int | None) -> None:

@@ -8,14 +8,33 @@ the same.
 
 from __future__ import annotations
 
-from ooc_graph.kernels.bellman_ford import restore
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.compiled import kernel
 from ooc_graph.kernels.device_interface import SsspSearch
+from ooc_graph.kernels.many_sssp import Columns
 from ooc_graph.kernels.side_by_side import side_by_side
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.sssp_search import CpuSsspSearch
-from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import Team
 from ooc_graph.types import AnyArray, IntArray, Rows, Told
+
+
+@kernel
+def put_row(distance: Any, source: int, potential: Any, columns: Any, row: Any) -> None:
+    """Write a source's distances, by internal id, to its ``row`` of the answer, by `Columns`.
+
+    Where there are potentials (rows,), theirs are taken away.
+    """
+    is_shifted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
+    mine = potential[source] if is_shifted else far
+    for column in range(len(columns.row)):
+        v, found = columns.row[column], far
+        if v >= 0 and distance[v] < far:
+            found = distance[v] - mine + potential[v] if is_shifted else distance[v]
+        row[column] = found if found <= most else far
 
 
 class SideBySide:
@@ -52,17 +71,16 @@ class SideBySide:
         self,
         sources: IntArray,
         answer: AnyArray,
+        columns: Columns,
         potential: AnyArray | None,
         told: Told | None = None,
     ) -> None:
         """As `Chooser.run`."""
-        far = unreached(answer.dtype)[0]
+        by = np.empty(0, answer.dtype) if potential is None else potential
 
         def search(thread: int, place: int) -> None:
-            answer[place] = self._searches[thread].run(int(sources[place])).distance
-            if potential is not None:
-                part = slice(place, place + 1)
-                restore(answer[part], potential, sources[part], far)
+            distance = self._searches[thread].run(int(sources[place])).distance
+            put_row(distance, int(sources[place]), by, columns, answer[columns.at[place]])
             if told is not None:
                 told(place, place + 1)
 

@@ -5,12 +5,17 @@ vector instructions. Rows that improved push along their out-arcs, lightest firs
 distances fall from +inf to the greatest fixed point, whose bits do not depend on the order, so that
 each lane has the bits of a single search.
 
-No vertex but the source itself is nearer to it than the source's lightest arc, the lane's *floor*.
+Every lane has a *floor*, a number that none of its distances lies below, but for the source's own.
 The largest difference of a row's distances from the floors is the row's *reach*. If the smallest
 improved distance of a row lies ``low`` above its floor, an arc of weight ``w`` can lower nothing in
 a row whose reach is ``low + w`` or less. Rounding does not change that: where ``d + w`` is not
 smaller than a number, the rounded sum is not either. Rows wait for their push in the order of how
 far above the floor they improved, step by step, as in delta-stepping.
+
+The less the lanes of a row differ in that, the fewer arcs are relaxed, and the fewer times. Some
+sources lie farther from everything than others, so the floor is lower by as much as a source's mean
+distance to some landmarks is smaller than the largest one's. Where no landmarks were searched from,
+it is the source's lightest arc, since nothing else is nearer.
 
 A lane that can never reach a row is told apart from one that has not yet, and does not widen the
 row's reach; which those are is found first, by one bit a lane.
@@ -57,6 +62,23 @@ class Batch(NamedTuple):
     changed: AnyArray
     reached: AnyArray
     counts: AnyArray
+
+
+class Columns(NamedTuple):
+    """Which distances are wanted of every source, and where they go.
+
+    ``row`` int64 (columns,): internal ids, -1 for who has no row, whom nobody reaches; ``at`` int64
+    (sources,): each source's row of the answer; ``ends`` (2,) of the distances' dtype: what stands
+    for not reached, and the largest distance that counts as reached.
+    """
+
+    row: AnyArray
+    at: AnyArray
+    ends: AnyArray
+
+    def part(self, start: int, stop: int | None = None) -> Columns:
+        """Those of some of the sources."""
+        return self._replace(at=self.at[start:stop])
 
 
 @subroutine
@@ -201,7 +223,7 @@ def _forget(batch: Any, sources: int) -> None:
 
 
 @kernel
-def begin(out: Any, batch: Any, leaves: Any, sources: Any) -> None:
+def begin(out: Any, batch: Any, leaves: Any, floors: Any, sources: Any) -> None:
     """Reset a batch, give every lane its source, and relax the sources' own arcs."""
     _find_reached(out, batch, sources)
     _forget(batch, len(sources))
@@ -213,7 +235,9 @@ def begin(out: Any, batch: Any, leaves: Any, sources: Any) -> None:
         source = sources[lane]
         first, end = out.offsets[source], out.offsets[source + 1]
         batch.distance[source, lane] = 0
-        if first < end:
+        if len(floors) > 0:
+            batch.floor[lane] = floors[source]
+        elif first < end:
             batch.floor[lane] = out.weights[first]
         for position in range(first, end):
             v = np.uint64(out.neighbors[position])
@@ -236,26 +260,25 @@ def _finish(into: Any, batch: Any, leaves: Any) -> None:
 
 
 @subroutine
-def publish(batch: Any, sources: Any, answer: Any, far: Any, potential: Any) -> None:
-    """Write a batch's distances as rows of ``answer`` (sources, rows); ``far``: not reached.
+def publish(batch: Any, sources: Any, answer: Any, columns: Any, at: Any, potential: Any) -> None:
+    """Write a batch's distances to rows ``at`` (sources,) of ``answer``, by `Columns`.
 
     Where there are potentials (rows,), theirs are taken away from the source to the row.
     """
-    top = batch.limits[0]
+    top, far, most = batch.limits[0], columns.ends[0], columns.ends[1]
     is_shifted = len(potential) > 0
-    rows = answer.shape[1]
-    for base in range(0, rows, PUBLISHED):
-        end = min(base + PUBLISHED, rows)
+    width = len(columns.row)
+    for base in range(0, width, PUBLISHED):
+        end = min(base + PUBLISHED, width)
         for lane in range(len(sources)):
-            if is_shifted:
-                mine = potential[sources[lane]]
-                for row in range(base, end):
-                    at = batch.distance[row, lane]
-                    answer[lane, row] = at - mine + potential[row] if at < top else far
-            else:
-                for row in range(base, end):
-                    at = batch.distance[row, lane]
-                    answer[lane, row] = at if at < top else far
+            mine = potential[sources[lane]] if is_shifted else top
+            for column in range(base, end):
+                row, found = columns.row[column], far
+                if row >= 0:
+                    distance = batch.distance[row, lane]
+                    if distance < top:
+                        found = distance - mine + potential[row] if is_shifted else distance
+                answer[at[lane], column] = found if found <= most else far
 
 
 @kernel
@@ -265,20 +288,21 @@ def search_batch(
     into: Any,
     out: Any,
     leaves: Any,
+    floors: Any,
     states: Any,
     step: Any,
-    far: Any,
     potential: Any,
     sources: Any,
+    columns: Any,
     answer: Any,
 ) -> Any:
     """Search the next batch on the calling thread: its sources have their rows then.
 
     Returns the place of its first source, -1 if no batch is left or the launch was given up.
 
-    ``leaves`` lists rows that no shortest path leads through. Every array of ``states`` is that of
-    a `Batch` once for every thread, ``step`` and ``far`` are arrays (1,) of the distances' dtype,
-    ``potential`` is (rows,) or empty, ``answer`` is (sources, rows).
+    ``leaves`` lists rows that no shortest path leads through, ``floors`` is (rows,) or empty. Every
+    array of ``states`` is that of a `Batch` once for every thread, ``step`` is an array (1,) of the
+    distances' dtype, ``potential`` is (rows,) or empty, ``columns`` are `Columns` of ``answer``.
     """
     batch = Batch(
         states.distance[thread],
@@ -298,8 +322,8 @@ def search_batch(
     if first >= len(sources):
         return -1
     end = min(first + lanes, len(sources))
-    begin(out, batch, leaves, sources[first:end])
+    begin(out, batch, leaves, floors, sources[first:end])
     settle(out, batch, step[0])
     _finish(into, batch, leaves)
-    publish(batch, sources[first:end], answer[first:end], far[0], potential)
+    publish(batch, sources[first:end], answer, columns, columns.at[first:end], potential)
     return first

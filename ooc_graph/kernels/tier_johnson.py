@@ -15,8 +15,7 @@ from ooc_graph.kernels.bitmap import Words, pack_bits, words_for
 from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.kernels.lanes import lanes_for
 from ooc_graph.kernels.many_johnson import longest_shifted
-from ooc_graph.kernels.many_search import INTEGER_TOP, LANES, require_room
-from ooc_graph.kernels.sssp_shared import unreached
+from ooc_graph.kernels.many_search import INTEGER_TOP, LANES, all_columns, require_room
 from ooc_graph.kernels.tier_falling import TierFalling
 from ooc_graph.kernels.tier_lanes import (
     LaneState,
@@ -113,13 +112,14 @@ class TierJohnson:
     ) -> None:
         if not len(sources):
             return
-        state, far = self._state(min(most, len(sources))), unreached(self.dtype)[0]
+        state = self._state(min(most, len(sources)))
+        columns = all_columns(len(sources), self.vertices, self.dtype)
         for begin in range(0, len(sources), most):
             # A batch may take long, and a chunk may have several.
             leave_if_given_up()
             batch = sources[begin : begin + most]
             state = self._settle(state, batch)
-            publish_lanes(state, batch, answer[begin : begin + most], far)
+            publish_lanes(state, batch, answer, columns.part(begin, begin + most))
             if parents is not None:
                 parents[begin : begin + most] = self._parents(state, batch).T
             if told is not None:

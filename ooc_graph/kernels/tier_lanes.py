@@ -99,9 +99,9 @@ def relax_lanes(
 
 
 @kernel
-def publish_lanes(state: Any, sources: Any, answer: Any, far: Any) -> None:
-    """Write distances without the potentials as rows of ``answer`` (sources, rows)."""
-    many_sssp.publish(state, sources, answer, far, state.potential)
+def publish_lanes(state: Any, sources: Any, answer: Any, columns: Any) -> None:
+    """Write distances without the potentials to ``answer``, by `many_sssp.Columns`."""
+    many_sssp.publish(state, sources, answer, columns, columns.at, state.potential)
 
 
 @kernel

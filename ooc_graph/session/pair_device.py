@@ -58,7 +58,8 @@ def on_device(
     places
         int64 (sources,): places of the sources among all vertices.
     heard
-        Gives what hears of the sources that have arcs, as some of them are found.
+        Gives what hears of the sources that have arcs, as some of them are found. Where there is
+        room nobody may need to.
     room
         (sources, columns): where distances go if nothing else is asked for; None: to new memory.
 
@@ -76,36 +77,46 @@ def on_device(
         search.run_with_parents(internal, answers, lanes=task.lanes, told=heard(rows))
         return rows
     if task.asked.reduce not in ON_DEVICE:
-        if room is not None:
-            return _columns_into(task, search, ids, places, room)
-        return _columns(task, search, ids, places, heard)
+        return columns(task, search, ids, places, heard, room)
     return _reduced(task, search, ids, places, heard)
 
 
-def _columns(
-    task: PairsTask, search: Any, ids: Ids, places: IntArray, heard: Heard
+def columns(
+    task: PairsTask,
+    search: Any,
+    ids: Ids,
+    places: IntArray,
+    heard: Heard,
+    room: AnyArray | None,
+    **how: Any,
 ) -> SourceColumns:
-    sources, aimed, own, most = _asked_of_device(task, search, ids, places)
-    answer = np.empty((len(sources), len(aimed)), search.dtype)
-    rows = SourceColumns(answer, places, ids, task.asked)
-    search.run_columns(sources, aimed, own, most, answer=answer, told=heard(rows))
-    return rows
+    """Distances, or levels of a device, to what they are asked for to, as a search orders them.
 
+    Where there is room these are of all sources in their order, with those without arcs among them.
 
-def _columns_into(
-    task: PairsTask, search: Any, ids: Ids, places: IntArray, room: AnyArray
-) -> SourceColumns:
-    """Distances of all sources in their order, those of sources without arcs among them."""
-    sources, aimed, own, most = _asked_of_device(task, search, ids, places)
-    assert room.dtype == search.dtype
-    at = None if len(sources) == len(places) else np.flatnonzero(ids.internal_of[places] >= 0)
-    search.run_columns(sources, aimed, own, most, answer=room, at=at, told=None)
-    rows = SourceColumns(room, places, ids, task.asked, is_whole=True)
+    Parameters
+    ----------
+    search, places, heard, room
+        As of `on_device`; also `ooc_graph.kernels.many_johnson.CpuJohnson`.
+    how
+        Beside that to `CudaJohnson.run_columns`, or its twin.
+    """
+    sources, aimed, own, most = _asked_of_columns(task, search, ids, places)
+    at = None
+    if room is None:
+        answer: AnyArray = np.empty((len(sources), len(aimed)), search.dtype)
+    else:
+        answer = room
+        assert room.dtype == search.dtype
+        if len(sources) < len(places):
+            at = np.flatnonzero(ids.internal_of[places] >= 0)
+    rows = SourceColumns(answer, places, ids, task.asked, is_whole=room is not None)
+    search.run_columns(sources, aimed, own, most, answer=answer, at=at, told=heard(rows), **how)
     rows.fill_lonely(threads_here())
     return rows
 
 
-def _asked_of_device(
+def _asked_of_columns(
     task: PairsTask, search: Any, ids: Ids, places: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, Any]:
     """Arguments of `CudaJohnson.run_columns`."""
@@ -119,7 +130,7 @@ def _asked_of_device(
 
 def _reduced(task: PairsTask, search: Any, ids: Ids, places: IntArray, heard: Heard) -> SourceParts:
     """Reductions; those of all sources at once where nobody is to hear of them before the end."""
-    sources, aimed, own, most = _asked_of_device(task, search, ids, places)
+    sources, aimed, own, most = _asked_of_columns(task, search, ids, places)
     rows = SourceParts(np.zeros(len(sources), part_dtype(search.dtype)), places, ids, task.asked)
     told = heard(rows)
     for begin, end in _stretches(
@@ -159,5 +170,5 @@ def _put_beyond(
     assert task.asked.reduce is not None
     for begin in range(0, len(beyond), BEYOND):
         some = beyond[begin : begin + BEYOND]
-        found = _columns(task, search, ids, some, lambda _: None)
+        found = columns(task, search, ids, some, lambda _: None, None)
         rows.put_instead(some, found.reduced(task.asked.reduce))

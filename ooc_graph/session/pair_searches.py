@@ -17,9 +17,9 @@ from ooc_graph.answers.tallies import SourceTallies
 from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.kernels.many_bfs_search import empty_tallies
 from ooc_graph.session.devices import CUDA
-from ooc_graph.session.pair_device import Heard, internal_ids, on_device
+from ooc_graph.session.pair_device import Heard, columns, internal_ids, on_device
 from ooc_graph.session.pairs_recorded import Recording
-from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
+from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Told
 
 if TYPE_CHECKING:
     from ooc_graph.session.pair_tasks import PairsTask
@@ -34,6 +34,7 @@ def in_memory(
     places: IntArray,
     recording: Recording | None,
     room: AnyArray | None = None,
+    told: Told | None = None,
 ) -> Rows:
     """What is asked of sources, with all arcs in memory, or in that of a CUDA device.
 
@@ -47,17 +48,23 @@ def in_memory(
     recording
         Hears of those that are found; None: nothing is recorded.
     room
-        As of `ooc_graph.session.pair_device.on_device`; on the CPU used where few columns are asked
-        for.
+        As of `ooc_graph.session.pair_device.on_device`; on the CPU of levels only where few columns
+        are asked for.
+    told
+        Hears of sources that have arcs when the CPU has written their rows there.
     """
     if task.asked.hops and (task.device != CUDA or task.asked.reduce is not None):
         return _levels(task, search, ids, places, recording, room)
     if not task.asked.hops:
         search.expect(task.sources, task.closing)
+    heard = _hearing(recording, ids.internal_of[places] >= 0)
     if task.device == CUDA:
-        heard = _hearing(recording, ids.internal_of[places] >= 0)
         return on_device(task, search, ids, places, heard, room)
-    return _rows(task, search, ids, places, recording, room)
+    if task.asked.parents:
+        return _rows(task, search, ids, places, recording, room)
+    if room is not None:
+        heard = lambda _: told  # noqa: E731 -- nobody records what stays in memory
+    return columns(task, search, ids, places, heard, room, lanes=task.lanes)
 
 
 def batch_by_batch(

@@ -32,7 +32,7 @@ from ooc_graph.session.pairs_recorded import Recording
 from ooc_graph.session.refused import note_in_store
 from ooc_graph.session.source_tiers import ONE_BY_ONE, note_on_device
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.types import AnyArray, IntArray, Told
 
 Answer = TypeVar("Answer")
 
@@ -176,7 +176,9 @@ def how_found(task: PairsTask, moved: Moved) -> str:
     return ""
 
 
-def solve(task: PairsTask, places: IntArray, room: Sequence[AnyArray] = ()) -> Done:
+def solve(
+    task: PairsTask, places: IntArray, room: Sequence[AnyArray] = (), told: Told | None = None
+) -> Done:
     """What is asked of sources, given by their places among all vertices.
 
     Distances, and parents if wanted, (sources, width) each; or what they reduce to.
@@ -185,12 +187,14 @@ def solve(task: PairsTask, places: IntArray, room: Sequence[AnyArray] = ()) -> D
     ----------
     room
         Where distances, and parents if wanted, go; empty: to new memory.
+    told
+        May hear of some of the sources, not in their order, when their distances are there.
     """
-    return _lightly(_solve, task, places, room)
+    return _lightly(_solve, task, places, room, told)
 
 
-def _solve(task: PairsTask, places: IntArray, room: Sequence[AnyArray]) -> Done:
-    rows, moved = _search(task, places, None, room)
+def _solve(task: PairsTask, places: IntArray, room: Sequence[AnyArray], told: Told | None) -> Done:
+    rows, moved = _search(task, places, None, room, told)
     return Done(len(places), moved, _found(task, rows, len(places), room))
 
 
@@ -266,6 +270,7 @@ def _search(
     places: IntArray,
     recording: Recording | None = None,
     room: Sequence[AnyArray] = (),
+    told: Told | None = None,
 ) -> tuple[Rows, Moved]:
     """What is asked of sources, and what was read of the store meanwhile.
 
@@ -283,7 +288,7 @@ def _search(
             if before is None:
                 if task.is_one_by_one_on_device:
                     return batch_by_batch(task, held.search, *given), Moved()
-                return in_memory(task, held.search, *given), Moved()
+                return in_memory(task, held.search, *given, told), Moved()
             rows = batch_by_batch(task, held.search.search, *given)
             after = held.moved
             assert after is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +16,7 @@ from ooc_graph.session.pair_tasks import Done, PairsTask, solve
 from ooc_graph.session.place import Place
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
-from ooc_graph.types import AnyArray, IntArray, Progress
+from ooc_graph.types import AnyArray, IntArray, Progress, StageProgress
 
 
 class Held:
@@ -71,8 +72,9 @@ class Held:
             for part in parts:
                 # Written to the answer where it is found, unless that is a reduction.
                 room = [block[self._done :][: len(part)] for block in self._blocks.values()]
-                moved = moved.plus(self._take(solve(task, part, room), is_there=True))
-                bar.advance(len(part))
+                told, before = _Counted(bar), self._done
+                moved = moved.plus(self._take(solve(task, part, room, told), is_there=True))
+                bar.advance(self._done - before - told.count)
         return moved
 
     def _take(self, done: Done, *, is_there: bool = False) -> Moved:
@@ -97,6 +99,19 @@ class Held:
             REACHED: np.array([one.reached for one in self._reduced], np.int64),
             reduce: np.array([one.value for one in self._reduced], dtype),
         }
+
+
+class _Counted:
+    """Adds the sources of a task to a bar as they are found."""
+
+    def __init__(self, bar: StageProgress) -> None:
+        self._bar, self._lock, self.count = bar, threading.Lock(), 0
+
+    def __call__(self, begin: int, end: int) -> None:
+        """Hear of sources from one to before another."""
+        with self._lock:
+            self.count += end - begin
+        self._bar.advance(end - begin)
 
 
 def ids_of(graph: Graph, asked: Asked, sources: IntArray) -> dict[str, IntArray]:

@@ -182,7 +182,8 @@ def _kept_parts(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> dict[
     rows = copies = graph.resident_bytes(LIGHT)
     if graph.has_negative_weights:
         copies = 2 * (rows + graph.arcs * specs[0].dtype.itemsize)
-    copies += graph.arcs * _PAIRED_BYTES
+    # A floor of each row's lane, too.
+    copies += graph.arcs * _PAIRED_BYTES + graph.rows * specs[0].dtype.itemsize
     return {"rows": rows, "rows in other forms": copies, "id tables": ids}
 
 
@@ -212,11 +213,10 @@ def task_bytes(
     if asked.hops and asked.reduce is not None:
         return sources * (_TALLY_BYTES + _reduced_bytes(asked)) * place.threads
     stays_here = in_memory and place.client is None
-    if device == CUDA:
-        is_there = stays_here and asked.reduce is None and not asked.parents
-        source_bytes = 0 if is_there else _source_bytes(graph, specs[0], asked)
+    if is_in_place(asked, place, device, in_memory=in_memory):
+        source_bytes = 0
     else:
-        source_bytes = graph.rows * sum(spec.dtype.itemsize for spec in specs)
+        source_bytes = _source_bytes(graph, specs, asked, device)
     if in_memory and not stays_here and asked.reduce is None:
         source_bytes += sum(spec.item_bytes for spec in specs)
     if asked.reduce is not None:
@@ -228,17 +228,30 @@ def task_bytes(
         made = 2 * (specs[0].width or 0) * _MADE_BYTES * tasks
     if device != CUDA and stays_here and asked.reduce is None:
         made = (specs[0].width or 0) * _ORDERED_BYTES + _CALL_BYTES
+    elif device != CUDA and not asked.hops:
+        # Internal ids of the columns.
+        made = (specs[0].width or 0) * 8 * tasks
     if asked.reduce == HISTOGRAM:
-        made = (1 if in_memory else 2) * (specs[0].width or 0) * _COUNTED_BYTES * tasks
+        made += (1 if in_memory else 2) * (specs[0].width or 0) * _COUNTED_BYTES * tasks
     if stretch:
         # Other tasks have what they are asked for alone.
         return stretch * source_bytes + sources * specs[0].item_bytes * tasks + made
     return sources * source_bytes * tasks + made
 
 
-def _source_bytes(graph: Graph, spec: ArraySpec, asked: Asked) -> int:
-    """Memory of what a CUDA device gives of one source."""
-    if asked.reduce in ON_DEVICE:
+def is_in_place(asked: Asked, place: Place, device: str, *, in_memory: bool) -> bool:
+    """Whether distances go where they belong as they are found, so that no task holds any."""
+    stays_here = in_memory and place.client is None
+    is_ordered = not asked.hops or device == CUDA
+    return stays_here and is_ordered and asked.reduce is None and not asked.parents
+
+
+def _source_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked, device: str) -> int:
+    """Memory of what is found of one source."""
+    spec = specs[0]
+    if device != CUDA and (asked.hops or asked.parents):
+        return graph.rows * sum(each.dtype.itemsize for each in specs)
+    if device == CUDA and asked.reduce in ON_DEVICE:
         return part_dtype(spec.dtype).itemsize
     if asked.parents:
         return graph.rows * (spec.dtype.itemsize + _PARENT_BYTES)

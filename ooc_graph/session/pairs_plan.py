@@ -21,6 +21,7 @@ from ooc_graph.session.pairs_memory import (
     answer_bytes,
     beside_bytes,
     held_bytes,
+    is_in_place,
     process_bytes,
     task_bytes,
 )
@@ -39,8 +40,9 @@ CUDA_TASKS = 4
 """Tasks of a worker with a CUDA device, where all of them can keep it busy: some take longer."""
 CUDA_WORK = 4 * 10**12
 """Sources times edges of such a task, about: four seconds at 1,000 GTEPS."""
-BATCHES = 2
-"""Batches of every thread in a task, at least: the last ones of a task wait for each other."""
+BATCHES, BATCHES_IN_PLACE = 2, 32
+"""Batches of every thread in a task, at least: the last ones of a task wait for each other. The
+second where a task holds no answers."""
 # More than any plan needs.
 _MOST_BYTES = 1 << 62
 
@@ -237,12 +239,14 @@ def _in_memory_within(
 ) -> tuple[Plan | None, int]:
     """As `_within`, of plans with all arcs in memory."""
     beside, least = beside_bytes(specs, asked, place, in_memory=in_memory), _MOST_BYTES
-    for lanes, wanted in _sizes(graph, specs[0], asked, place, device):
+    given = graph, specs[0], asked, place, device
+    for lanes, wanted in _sizes(*given, in_memory=in_memory):
         length = specs[0].chunk
         chunks = -(-wanted // length)
         sources = min(chunks * length, specs[0].length)
-        # A CUDA device gives what is asked for alone.
-        stretch = stretch_of(specs[0], asked, wanted, chunks) if device == CPU else 0
+        # Distances, and levels of a CUDA device, come as they are asked for alone.
+        is_wide = device == CPU and asked.hops
+        stretch = stretch_of(specs[0], asked, wanted, chunks) if is_wide else 0
         needed = beside + process_bytes(graph, specs, asked, place, device, lanes)
         needed += task_bytes(graph, specs, asked, sources, place, device, in_memory, stretch)
         if needed <= limit_bytes:
@@ -275,7 +279,7 @@ def _with_closing(
 
 
 def _sizes(
-    graph: Graph, spec: ArraySpec, asked: Asked, place: Place, device: str
+    graph: Graph, spec: ArraySpec, asked: Asked, place: Place, device: str, *, in_memory: bool
 ) -> Iterator[tuple[int, int]]:
     """Lanes, and sources of a task, from the most to the fewest."""
     if device == CUDA:
@@ -283,9 +287,11 @@ def _sizes(
         share = min(_share(spec, place.processes, lanes), _most_sources(graph, lanes))
         yield from ((lanes, min(sources, share)) for sources in CUDA_SOURCES)
         return
+    is_held = not is_in_place(asked, place, device, in_memory=in_memory)
+    batches = BATCHES if is_held else BATCHES_IN_PLACE
     for most in LANES:
         lanes = most * (BFS_LANES if asked.hops else 1)
-        yield lanes, BATCHES * lanes * place.threads
+        yield lanes, batches * lanes * place.threads
 
 
 def _share(spec: ArraySpec, processes: int, lanes: int) -> int:

@@ -14,6 +14,7 @@ import ooc_graph as og
 from ooc_graph.kernels import floyd_warshall, many_choice, many_search
 from ooc_graph.kernels.bellman_ford import reweighted
 from ooc_graph.kernels.many_johnson import CpuJohnson, plain_rows
+from ooc_graph.kernels.many_search import all_columns
 from ooc_graph.kernels.minima import TILE
 from ooc_graph.kernels.team import Team
 from ooc_graph.types import INT64_UNREACHED
@@ -116,7 +117,8 @@ def test_pairs_without_a_path_are_no_long_ones() -> None:
     closed = floyd_warshall.close(plain_rows(sides(arcs)[0]), TEAM)
     assert closed is not None
     found = np.empty((arcs.vertices, arcs.vertices), np.int64)
-    closed.run(np.arange(arcs.vertices), found, None)
+    columns = all_columns(*found.shape, found.dtype)
+    closed.run(np.arange(arcs.vertices), found, columns, None)
     assert (found == INT64_UNREACHED).sum() == 600 * 601 // 2
     assert found[found < INT64_UNREACHED].max() == 600 << 20
     heavier = replace(arcs, weight=arcs.weight * 2)

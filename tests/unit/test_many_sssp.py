@@ -11,6 +11,7 @@ from ooc_graph.errors import InputError
 from ooc_graph.kernels import many_search
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.many_search import CpuManySearch
+from ooc_graph.kernels.many_sssp import RELAXED
 from ooc_graph.kernels.team import Team
 from ooc_graph.types import INT64_UNREACHED, AnyArray
 from tests import oracles
@@ -102,6 +103,45 @@ def test_sources_that_reach_little_do_not_make_others_look_at_whole_rows():
     alone.run(np.array([3]))
     together.run(np.array([3, apart.vertices - 2]))
     assert together.counts[0, 2] <= alone.counts[0, 2] + 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_lanes_are_level_by_their_distances_to_landmarks(monkeypatch, dtype):
+    """Sources at the end of long arcs are as far from everything as these are long."""
+    arcs = skewed(900, 6000, dtype, directed=False, seed=4)
+    ends = arcs.vertices + np.arange(300)
+    at = np.random.default_rng(6).integers(0, arcs.vertices, 300)
+    long = np.random.default_rng(5).random(300) * 10 * float(arcs.weight.max())
+    arcs = arcs_of(
+        np.concatenate([arcs.source, ends]),
+        np.concatenate([arcs.target, at]),
+        np.concatenate([arcs.weight, long.astype(arcs.weight.dtype)]),
+        directed=False,
+    )
+    sources = np.flatnonzero(np.bincount(arcs.source, minlength=arcs.vertices) == 1)[-300:]
+    level, plain = search_of(arcs), search_of(arcs)
+    monkeypatch.setattr(many_search, "floors_of", lambda to, *_: np.empty(0, to.dtype))
+    want = plain.run(sources)
+    monkeypatch.undo()
+    assert level.run(sources).tobytes() == want.tobytes()
+    assert 3 * level.counts[0, RELAXED] < 2 * plain.counts[0, RELAXED]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "longest"), [("int64", many_search.INTEGER_TOP // 4), ("float32", 2.0**126)]
+)
+def test_lanes_have_no_floors_where_these_have_no_room(dtype, longest):
+    """Distances of up to the bound stay below what is not reached, above their floors, too."""
+    ends = np.arange(300)
+    for part, has_floors in ((1, False), (2, True)):
+        weight = np.full(300, longest // (part * 301) + 1).astype(dtype)
+        arcs = arcs_of(ends, ends + 1, weight, directed=True)
+        search = search_of(arcs)
+        got = search.run(ends)
+        assert bool(len(search._floors)) == has_floors
+        single = CpuDevice(1).sssp(arcs.shards(1)[0])
+        for row, source in zip(got, ends.tolist(), strict=True):
+            assert row.tobytes() == single.run(source).distance.tobytes()
 
 
 def test_no_sources():
