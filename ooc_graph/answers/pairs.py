@@ -55,6 +55,8 @@ class Asked:
         Of histograms.
     hops
         Whether the distances are levels of a BFS instead of sums of weights.
+    has_room
+        Whether distances go to memory of who asks, so that an answer takes none besides.
     """
 
     targets: IntArray | None = None
@@ -63,6 +65,7 @@ class Asked:
     parents: bool = False
     bins: Bins = field(default_factory=Bins)
     hops: bool = False
+    has_room: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be carried out.
@@ -77,6 +80,9 @@ class Asked:
             raise UsageError("a reduction has no parents: ask for one of them")
         if self.hops and self.parents:
             raise UsageError("BFS from many sources gives no parents")
+        if self.has_room and (self.parents or self.reduce is not None):
+            what = "parents" if self.parents else "what a reduction gives"
+            raise UsageError(f"into= has room for distances, not for {what}: ask for one of them")
         # Python's own truth value and number, which go into the key and the attributes as JSON.
         object.__setattr__(self, "parents", bool(self.parents))
         if self.cutoff is not None:

@@ -18,7 +18,7 @@ from ooc_graph.session.pairs import pairs
 from ooc_graph.session.place import place_for
 from ooc_graph.session.sources import places_of
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import NoProgress, Progress
+from ooc_graph.types import AnyArray, NoProgress, Progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -35,6 +35,7 @@ def johnson(
     bin_width: float | None = None,
     parents: bool = False,
     out: str | Path | None = None,
+    into: AnyArray | None = None,
     client: Client | None = None,
     device: str = AUTO,
     memory_limit: str | int | None = None,
@@ -76,6 +77,12 @@ def johnson(
     out
         Folder of the result's store, written batch by batch; a call that is stopped goes on
         where it was when it is made again. None: the answer stays in memory.
+    into
+        Array that the distances are written to, (sources, targets), C-contiguous, of their type,
+        which the result has as ``distance``; it does not count with ``memory_limit``. Memory that
+        has been used before saves the time in which new memory is given, and page-locked memory
+        (``cupyx.empty_pinned``) is written by a CUDA device itself. After an error, whatever had
+        been found is there. None: new memory.
     client
         Dask client, over whose workers the sources are spread; None: this process.
     device
@@ -122,9 +129,9 @@ def johnson(
     >>> og.johnson(g).distance[0].tolist()
     [0, 3, 1]
     """
-    asked = Asked(None, cutoff, reduce, parents, Bins(bins, bin_width))
+    asked = Asked(None, cutoff, reduce, parents, Bins(bins, bin_width), has_room=into is not None)
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    given = asked, out, client, device, memory_limit, limits, overwrite, progress
+    given = asked, out, into, client, device, memory_limit, limits, overwrite, progress
     return _found(graph, sources, targets, *given)
 
 
@@ -149,6 +156,7 @@ def multi_source_bfs(
     bins: int = BINS,
     bin_width: int | None = None,
     out: str | Path | None = None,
+    into: AnyArray | None = None,
     client: Client | None = None,
     device: str = AUTO,
     memory_limit: str | int | None = None,
@@ -168,8 +176,8 @@ def multi_source_bfs(
         A built graph, or its path; or a graph in memory (`from_edges`).
     sources, targets, cutoff, reduce, bins, bin_width
         As for `johnson`, with levels for distances.
-    out, client, memory_limit, device_memory, host_memory, overwrite, progress
-        As for `johnson`.
+    out, into, client, memory_limit, device_memory, host_memory, overwrite, progress
+        As for `johnson`; levels are int32.
     device
         ``cpu``, ``cuda`` or ``auto``: a CUDA device where there is one and batches fit it, else the
         CPU. The bytes are the same.
@@ -199,9 +207,10 @@ def multi_source_bfs(
     >>> og.multi_source_bfs(g, reduce="eccentricity").read("eccentricity").tolist()
     [3, 2, 2, 3]
     """
-    asked = Asked(None, cutoff, reduce, False, Bins(bins, bin_width), hops=True)
+    how = {"hops": True, "has_room": into is not None}
+    asked = Asked(None, cutoff, reduce, False, Bins(bins, bin_width), **how)
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    given = asked, out, client, device, memory_limit, limits, overwrite, progress
+    given = asked, out, into, client, device, memory_limit, limits, overwrite, progress
     found = _found(graph, sources, targets, *given)
     assert isinstance(found, LevelsResult)
     return found
@@ -213,6 +222,7 @@ def _found(
     targets: Any,
     asked: Asked,
     out: str | Path | None,
+    into: AnyArray | None,
     client: Client | None,
     device: str,
     memory_limit: str | int | None,
@@ -231,5 +241,6 @@ def _found(
         place=place_for(client, parse_bytes(memory_limit), device, limits),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
+        into=into,
         overwrite=overwrite,
     )

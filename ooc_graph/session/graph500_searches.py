@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from time import perf_counter
 from typing import Any
 
@@ -52,13 +52,20 @@ def refuse_few_keys(source: Kronecker, searches: int) -> None:
         return
     if source.scale > _MOST_COUNTED_SCALE:
         return
-    u, v, _ = source.block(0, source.edges)
-    usable = len(np.unique(np.concatenate([u[u != v], v[u != v]])))
+    # Weights do not matter.
+    usable = _usable_keys(replace(source, weighted=False))
     if usable < searches:
         raise UsageError(
             f"scale {source.scale} has {usable} vertices with an arc, which is fewer than "
             f"{searches} searches; give a smaller --searches or a larger --scale"
         )
+
+
+@lru_cache(maxsize=1)
+def _usable_keys(source: Kronecker) -> int:
+    """Vertices with an arc; asked for twice, by the command before it starts a cluster."""
+    u, v, _ = source.block(0, source.edges)
+    return len(np.unique(np.concatenate([u[u != v], v[u != v]])))
 
 
 def search_all(

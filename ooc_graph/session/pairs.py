@@ -17,7 +17,7 @@ from ooc_graph import kernel_cache
 from ooc_graph.answers.pairs import Asked, pairs_specs
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.result import LevelsResult, PairsResult
-from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.memory.moved import Moved
@@ -34,7 +34,7 @@ from ooc_graph.session.pairs_written import Writing
 from ooc_graph.session.place import Place
 from ooc_graph.session.source_tiers import note_after, note_before
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import IntArray, Progress
+from ooc_graph.types import AnyArray, IntArray, Progress
 
 Found = TypeVar("Found")
 
@@ -47,9 +47,15 @@ def pairs(
     place: Place,
     progress: Progress,
     out: Path | None = None,
+    into: AnyArray | None = None,
     overwrite: bool = False,
 ) -> PairsResult:
     """Find the distances from sources, given by their places, and give or write them.
+
+    Parameters
+    ----------
+    into
+        Where distances go that are not written; with it ``asked`` has room. None: to new memory.
 
     Raises
     ------
@@ -61,11 +67,13 @@ def pairs(
     resident.require_same(graph.path, graph.identity)
     require_answerable(graph, asked)
     specs = specs_of(graph, len(sources), asked)
+    if into is not None:
+        require_room(into, specs[0], out)
     if out is None:
         # Before a way is looked for, as there is none.
         require_answer(specs, asked, place)
 
-    search = _Search(graph, sources, asked, specs, place, progress)
+    search = _Search(graph, sources, asked, specs, place, progress, into)
 
     def run(way: PairsWay) -> PairsResult:
         with disk_notes.told(graph.identity, asked.kernel, place, progress):
@@ -81,6 +89,34 @@ def specs_of(graph: Graph, sources: int, asked: Asked) -> tuple[ArraySpec, ...]:
     """How distances from so many sources of a graph are stored, and parents where wanted."""
     width = graph.vertices if asked.targets is None else len(asked.targets)
     return pairs_specs(asked, sources, width, _dtype(graph, asked))
+
+
+def require_room(into: Any, spec: ArraySpec, out: Path | None) -> None:
+    """Refuse an array that distances cannot go to.
+
+    Parameters
+    ----------
+    into
+        The array.
+    spec
+        Of the distances.
+    out
+        Where they are to be written instead.
+
+    Raises
+    ------
+    UsageError
+    """
+    if out is not None:
+        raise UsageError("into= and out=: give one of them, an array or a store")
+    wanted = spec.shape(spec.length)
+    if not isinstance(into, np.ndarray) or into.dtype != spec.dtype or into.shape != wanted:
+        found = type(into).__name__
+        if isinstance(into, np.ndarray):
+            found = f"{into.dtype} {into.shape}"
+        raise UsageError(f"into: give a NumPy array of {spec.dtype} {wanted}, not {found}")
+    if not (into.flags.c_contiguous and into.flags.writeable):
+        raise UsageError("into: give an array that is C-contiguous and may be written to")
 
 
 def require_answerable(graph: Graph, asked: Asked) -> None:
@@ -108,9 +144,10 @@ class _Search:
         specs: tuple[ArraySpec, ...],
         place: Place,
         progress: Progress,
+        into: AnyArray | None,
     ) -> None:
         self._graph, self._sources, self._asked, self._specs = graph, sources, asked, specs
-        self._place, self._progress = place, progress
+        self._place, self._progress, self._into = place, progress, into
         self._what = f"{asked.kernel} on {graph.path}"
         self._begun_s: float | None = None
         self._answers: Held | None = None
@@ -135,7 +172,7 @@ class _Search:
         if self._answers is not None and sums_on_device == self._sums_on_device:
             return self._answers
         self._answers, self._sums_on_device = None, sums_on_device
-        given = self._graph, self._sources, self._asked, self._specs
+        given = self._graph, self._sources, self._asked, self._specs, self._into
         try:
             self._answers = reckoned(self._what, lambda: Held(*given), self._place)
         except MemoryBudgetError as error:

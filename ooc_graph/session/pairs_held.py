@@ -32,6 +32,8 @@ class Held:
         What is asked of each.
     specs
         Distances, and parents if wanted, as a store would have them.
+    room
+        Where distances go; None: to new memory.
 
     Raises
     ------
@@ -40,12 +42,19 @@ class Held:
     """
 
     def __init__(
-        self, graph: Graph, sources: IntArray, asked: Asked, specs: Sequence[ArraySpec]
+        self,
+        graph: Graph,
+        sources: IntArray,
+        asked: Asked,
+        specs: Sequence[ArraySpec],
+        room: AnyArray | None = None,
     ) -> None:
         self._sources, self._asked, self._specs = sources, asked, specs
         self._ids = ids_of(graph, asked, sources)
         self._blocks: dict[str, AnyArray] = {}
-        if asked.reduce is None:
+        if room is not None:
+            self._blocks = {specs[0].path: room}
+        elif asked.reduce is None:
             self._blocks = {
                 spec.path: np.empty(spec.shape(len(sources)), spec.dtype) for spec in specs
             }

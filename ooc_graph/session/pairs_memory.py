@@ -260,7 +260,9 @@ def _source_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked, device
 
 
 def answer_bytes(specs: Sequence[ArraySpec], asked: Asked) -> int:
-    """Memory of all that was asked for."""
+    """Memory of all that was asked for, if it is not somebody else's."""
+    if asked.has_room:
+        return 0
     item = sum(spec.item_bytes for spec in specs)
     return specs[0].length * (item if asked.reduce is None else _reduced_bytes(asked))
 

@@ -10,7 +10,6 @@ import sys
 import threading
 from collections import namedtuple
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,16 +18,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.edges.interface import EdgeSource, Unit
+from ooc_graph.edges.interface import Unit
 from ooc_graph.errors import DiskFullError, InputError
 from ooc_graph.layout import blocks
 from ooc_graph.shards import cuda_runs, cuda_sides, run_reader
-from ooc_graph.shards.build_options import BuildOptions, BuildReport
-from ooc_graph.shards.cuda_build import build_on_device
+from ooc_graph.shards.build_options import BuildReport
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.range_runs import RangeRuns
-from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import NoProgress
+from tests.gpu import building
 from tests.numpy_device import CUPY, DeviceArray, stand_in
 from tests.said import Said
 from tests.test_faults_build import names_in
@@ -44,24 +42,8 @@ def _device(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch)
 
 
-def build_there(
-    source: EdgeSource,
-    out: Path,
-    *,
-    limit: int = 5 * MIB,
-    progress: NoProgress | None = None,
-    **options: Any,
-) -> BuildReport:
-    """Build on what stands for a device, with so much memory."""
-    with ThreadPoolExecutor(3) as executor:
-        return build_on_device(
-            source,
-            out,
-            options=BuildOptions(**options),
-            workforce=Workforce(executor, BuildBudget(1 << 30, 1, 3), lambda function: function()),
-            progress=progress or NoProgress(),
-            device_memory_bytes=limit,
-        )
+build_there = partial(building.build_there, device_memory_bytes=5 * MIB)
+"""A build on what stands for a device."""
 
 
 def sha256(report: BuildReport) -> str:
@@ -140,7 +122,7 @@ def test_with_ample_memory_there_are_no_runs(tmp_path: Path, made: list[RangeRun
     source = random_source(1, vertices=500, edges=3000, weight=None)
     with small_steps():
         here = build_here(source, tmp_path / "here.zarr")
-        there = build_there(source, tmp_path / "there.zarr", limit=64 * MIB)
+        there = build_there(source, tmp_path / "there.zarr", device_memory_bytes=64 * MIB)
     assert sha256(there) == sha256(here)
     assert made == []
     assert there.run_bytes == 0
@@ -301,7 +283,9 @@ def test_a_device_too_small_for_runs_makes_passes(
     with small_steps():
         here = build_here(source, tmp_path / "here.zarr")
         limit = 4 * MIB + 820_000
-        there = build_there(source, tmp_path / "there.zarr", limit=limit, progress=heard)
+        there = build_there(
+            source, tmp_path / "there.zarr", device_memory_bytes=limit, progress=heard
+        )
     assert sha256(there) == sha256(here)
     assert made == []
     assert heard.notes == []
@@ -335,12 +319,14 @@ def test_a_build_that_is_refused_memory_begins_again_within_less(
     with small_steps():
         here = build_here(source, tmp_path / "here.zarr")
         scarce.refuse(range(0))
-        assert (build_there(source, out, limit=limit).run_bytes > 0) == gapped
+        assert (build_there(source, out, device_memory_bytes=limit).run_bytes > 0) == gapped
         count = scarce.made
         for refused in {*range(1, count, max(1, count // 20)), count}:
             scarce.refuse(range(refused, refused + 1))
             heard = Said()
-            there = build_there(source, out, limit=limit, progress=heard, overwrite=True)
+            there = build_there(
+                source, out, device_memory_bytes=limit, progress=heard, overwrite=True
+            )
             assert sha256(there) == sha256(here)
             (note,) = heard.notes
             assert f"(allocation {refused}): it is begun again within {limit * 3 // 4:,}" in note
@@ -356,7 +342,7 @@ def test_a_build_that_is_refused_the_least_says_what_was_refused(
     source, heard = random_source(5, vertices=5000, edges=60_000, weight=None), Said()
     Scarce(monkeypatch).refuse(range(begin, 1 << 30))
     with small_steps(), pytest.raises(MemoryError, match="allocation"):
-        build_there(source, tmp_path / "g.zarr", limit=64 * MIB, progress=heard)
+        build_there(source, tmp_path / "g.zarr", device_memory_bytes=64 * MIB, progress=heard)
     assert len(heard.notes) == 10  # 64 MiB to 3.6, below the least of 4.1
     assert names_in(tmp_path) == []
 
@@ -367,7 +353,7 @@ def test_less_of_the_device_does_not_help_where_the_host_refuses(
     source, heard = random_source(5, vertices=5000, edges=60_000, weight=None), Said()
     monkeypatch.setattr(CUPY, "cumsum", lambda *_, **__: np.empty(1 << 62, np.uint8))
     with small_steps(), pytest.raises(MemoryError, match="Unable to allocate"):
-        build_there(source, tmp_path / "g.zarr", limit=64 * MIB, progress=heard)
+        build_there(source, tmp_path / "g.zarr", device_memory_bytes=64 * MIB, progress=heard)
     assert heard.notes == []
     assert names_in(tmp_path) == []
 
@@ -382,14 +368,14 @@ def test_edges_that_cannot_be_read_again_end_a_build_that_is_refused_memory(
         source = replace(source, rereadable=False)
         # In the first pass, what was staged is there still; in the rows, it is not.
         scarce.refuse(range(4, 5))
-        assert sha256(build_there(source, out, limit=6 * MIB, progress=heard)) == here
+        assert sha256(build_there(source, out, device_memory_bytes=6 * MIB, progress=heard)) == here
         assert len(heard.notes) == 1
         count = scarce.made
         scarce.refuse(range(0))
-        build_there(source, out, limit=6 * MIB, overwrite=True)
+        build_there(source, out, device_memory_bytes=6 * MIB, overwrite=True)
         scarce.refuse(range(scarce.made, scarce.made + 1))
         with pytest.raises(MemoryError, match="allocation"):
-            build_there(source, out, limit=6 * MIB, progress=heard, overwrite=True)
+            build_there(source, out, device_memory_bytes=6 * MIB, progress=heard, overwrite=True)
     assert count > 4
     assert len(heard.notes) == 1
     assert names_in(tmp_path) == ["g.zarr", "here.zarr"]
