@@ -113,11 +113,13 @@ def networkit(arcs: Arcs, sources: int, threads: int) -> Callable[[], Any]:  # n
     return run
 
 
-def as_called(arcs: Arcs, sources: int) -> Callable[[], Any]:
+def as_called(
+    arcs: Arcs, sources: int, device: str = "cpu", into: AnyArray | None = None
+) -> Callable[[], Any]:
     """As users call it, with all cores, on a graph that was built in memory."""
     vertices, u, v, weight = arcs
     graph = og.from_edges(u, v, weight, directed=True, vertices=vertices)
-    return lambda: og.johnson(graph, np.arange(sources), device="cpu").distance
+    return lambda: og.johnson(graph, np.arange(sources), device=device, into=into).distance
 
 
 PEERS = {"scipy": scipy, "networkit": networkit}
@@ -335,6 +337,7 @@ def public(options: argparse.Namespace) -> None:
             stored=options.stored or count,
             device="cpu",
             out=folder / "d.zarr",
+            room=np.ones,
         )
         figures = johnson_public.measure(calls, options.repeats)
     scale = None if options.vertices else options.scale

@@ -3,16 +3,17 @@
 Both `johnson.py` and `gpu_johnson.py` have it as their way ``public``. A graph is built into a
 folder and opened; what a first call takes, which reads it and compiles, is kept apart. Then turns
 are taken by the class of kernels alone, from rows in memory to distances in new memory; by the
-public function to an answer in memory; to a store in the folder (``out=``; its bytes may still be
-in the page cache); and to a number for each source (``reduce=``). The first three give the
-distances of ``--stored`` sources, the last a number for each of ``--sources``. Answers are
-compared, bit for bit.
+public function to an answer in memory, new or of who asks (``into=``; page-locked where a device
+searches); to a store in the folder (``out=``; its bytes may still be in the page cache); and to a
+number for each source (``reduce=``). The first four give the distances of ``--stored`` sources, the
+last a number for each of ``--sources``. Answers are compared, bit for bit.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -24,7 +25,7 @@ from ooc_graph.types import AnyArray
 
 REDUCE = "eccentricity"
 BLOCK = 64
-KERNELS, IN_MEMORY, OUT, REDUCED = "kernels", "in memory", "out", "reduce"
+KERNELS, IN_MEMORY, INTO, OUT, REDUCED = "kernels", "in memory", "into", "out", "reduce"
 Search = Callable[[AnyArray], AnyArray]
 
 
@@ -45,6 +46,8 @@ class PublicCalls:
         ``cpu`` or ``cuda``.
     out
         Where a store may be written.
+    room
+        Makes memory of a shape and a type, for ``into=``.
     """
 
     def __init__(
@@ -56,16 +59,29 @@ class PublicCalls:
         stored: int,
         device: str,
         out: Path,
+        room: Callable[[tuple[int, int], np.dtype[Any]], AnyArray],
     ) -> None:
         self._graph, self._device, self._out = graph, device, out
         self._internal_of, ids = graph.internal_of(), graph.original_of()[sources]
         some = sources[:stored]
+        self._room = partial(room, (len(some), graph.vertices))
+        self._into: AnyArray | None = None
         self.calls: dict[str, Callable[[], Any]] = {
             KERNELS: lambda: kernels(some),
             IN_MEMORY: lambda: self._johnson(ids[:stored]).distance,
+            INTO: lambda: self._johnson(ids[:stored], into=self.into).distance,
             OUT: lambda: self._johnson(ids[:stored], out=out, overwrite=True),
             REDUCED: lambda: self._johnson(ids, reduce=REDUCE).read(REDUCE),
         }
+
+    @property
+    def into(self) -> AnyArray:
+        """Memory for the distances that was there before."""
+        if self._into is None:
+            weights = self._graph.weight_dtype
+            assert weights is not None
+            self._into = self._room(weights if weights.kind == "f" else np.dtype(np.int64))
+        return self._into
 
     def _johnson(self, ids: AnyArray, **options: Any) -> Any:
         return og.johnson(self._graph, ids, device=self._device, **options)
@@ -80,8 +96,9 @@ class PublicCalls:
         for begin in range(0, len(whole), BLOCK):
             part = slice(begin, begin + BLOCK)
             here = whole[part]
-            if stored[part].tobytes() != here.tobytes():
-                raise SystemExit("what is stored differs from what is in memory")
+            for other in (stored, answers[INTO]):
+                if other[part].tobytes() != here.tobytes():
+                    raise SystemExit("what is stored, or elsewhere, differs from what is in memory")
             if kernels[part][:, order].tobytes() != here[:, has_row].tobytes():
                 raise SystemExit("the public function's distances differ from the kernels'")
             largest = np.where(here < far, here, 0).max(axis=1)
@@ -103,6 +120,8 @@ def measure(
     first: dict[str, float] = {}
     times: dict[str, list[float]] = {name: [] for name in calls.calls}
     answers: dict[str, Any] = {}
+    # Before anything is timed.
+    assert calls.into.size
     for turn in range(repeats + 1):
         for name, call in calls.calls.items():
             answers.pop(name, None)
@@ -127,8 +146,10 @@ def measure(
         "distance_bytes": written,
         "out_bytes_per_s": written / median[OUT],
         "in_memory_bytes_per_s": written / median[IN_MEMORY],
+        "into_bytes_per_s": written / median[INTO],
     }
     said = f"in memory at {figures['in_memory_bytes_per_s'] / 1e9:.2f} GB/s"
+    said += f", into an array at {figures['into_bytes_per_s'] / 1e9:.2f} GB/s"
     if copy_rate is not None:
         # The answers are as large, and there are no more of them now.
         answers.clear()
@@ -136,8 +157,10 @@ def measure(
         figures |= {
             "copy_bytes_per_s": plain,
             "in_memory_share_of_copy": figures["in_memory_bytes_per_s"] / plain,
+            "into_share_of_copy": figures["into_bytes_per_s"] / plain,
         }
-        said += f", {figures['in_memory_share_of_copy']:.0%} of a plain copy"
+        said += f": {figures['in_memory_share_of_copy']:.0%} and "
+        said += f"{figures['into_share_of_copy']:.0%} of a plain copy"
     print(said, flush=True)
     return figures
 
