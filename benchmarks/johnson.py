@@ -113,13 +113,15 @@ def networkit(arcs: Arcs, sources: int, threads: int) -> Callable[[], Any]:  # n
     return run
 
 
-def as_called(
-    arcs: Arcs, sources: int, device: str = "cpu", into: AnyArray | None = None
-) -> Callable[[], Any]:
-    """As users call it, with all cores, on a graph that was built in memory."""
+def graph_of(arcs: Arcs) -> Any:
+    """A graph that is built in memory; once, as calls keep what they loaded of the last one."""
     vertices, u, v, weight = arcs
-    graph = og.from_edges(u, v, weight, directed=True, vertices=vertices)
-    return lambda: og.johnson(graph, np.arange(sources), device=device, into=into).distance
+    return og.from_edges(u, v, weight, directed=True, vertices=vertices)
+
+
+def as_called(graph: Any, sources: int, **options: Any) -> Callable[[], Any]:
+    """As users call it, with all cores."""
+    return lambda: og.johnson(graph, np.arange(sources), **options).distance
 
 
 PEERS = {"scipy": scipy, "networkit": networkit}
@@ -138,7 +140,7 @@ def all_pairs(options: argparse.Namespace) -> None:
     sources = min(options.sources or options.vertices, options.vertices)
     calls = {"ooc-graph": ours(arcs, sources, options.threads)}
     if options.threads == cores():
-        calls["og.johnson"] = as_called(arcs, sources)
+        calls["og.johnson"] = as_called(graph_of(arcs), sources, device="cpu")
     for name in options.peers:
         if name != "networkit" or (sources == options.vertices and not options.negative):
             calls[name] = PEERS[name](arcs, sources, options.threads)
