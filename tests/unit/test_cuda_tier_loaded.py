@@ -1,0 +1,239 @@
+"""What is said of rows in pinned host memory, and how they are loaded."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.errors import DeviceError, MemoryBudgetError, UsageError
+from ooc_graph.memory.device_plan import COLUMNS, BfsPlan
+from ooc_graph.session import (
+    choice,
+    cuda_tiers,
+    devices,
+    here,
+    loading,
+    rank_memory,
+    resident,
+    search_whole,
+    step_down,
+)
+from ooc_graph.session.devices import CudaLimits
+from ooc_graph.session.graph500_run import BatchTask
+from ooc_graph.session.place import PlannedCuda
+from ooc_graph.session.ways import Course, SearchTask, Written
+from tests import tiered_graphs
+from tests.command_line import call
+
+graph, directed, nothing_stays = (
+    tiered_graphs.graph,
+    tiered_graphs.directed,
+    tiered_graphs.nothing_stays,
+)
+
+
+def test_a_search_that_was_refused_memory_is_not_refused_again(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[int] = []
+
+    def load(*arguments: object) -> object:
+        budget_bytes = arguments[4]
+        assert isinstance(budget_bytes, int)
+        loaded.append(budget_bytes)
+        if not budget_bytes:
+            raise MemoryBudgetError("refused")
+        return SimpleNamespace(pinned=None, moved=None, search=None, ids=None)
+
+    monkeypatch.setattr(loading, "load", load)
+    monkeypatch.setattr(here, "number_of", lambda _: "0")
+    monkeypatch.setattr(search_whole, "run_search", lambda *_: (None, Course(0.0, ())))
+    monkeypatch.setattr(search_whole, "written_of", lambda *_: Written(Course(0.0, ())))
+    monkeypatch.setattr(step_down, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
+    resident.release()
+    whom = str(graph.path), graph.identity, "bfs"
+    task = SearchTask(*whom, 0, None, device="cuda")
+    assert search_whole.search_whole(task).notes == ("less",)
+    assert search_whole.search_whole(task).notes == ()
+    assert loaded == [0, 1000]
+    # It is held as what was asked for, where that fits the device, whatever is free in the host.
+    whole = resident.cuda_bytes(graph, "bfs")
+    tight = PlannedCuda(1, CudaLimits(whole))
+    tight.is_limited = False
+    assert choice.choose(graph, "bfs", tight, pinned=True) == choice.Way("cuda", "one")
+    # But not where so much must not be pinned, nor for Graph500.
+    for other in (
+        lambda: search_whole.search_whole(replace(task, pinned_bytes=1)),
+        lambda: BatchTask(*whom, og.Kronecker(13), True, "cuda").searcher().__enter__(),
+    ):
+        with pytest.raises(MemoryBudgetError, match="refused"):
+            other()
+        resident.release()
+        search_whole.search_whole(task)
+    resident.release()
+    search_whole.search_whole(task)
+    assert loaded == [0, 1000] + [0, 0, 1000] * 2 + [0, 1000]
+    resident.release()
+
+
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_the_plan_is_shown(
+    graph: og.Graph,
+    kernel: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = og.plan(graph, kernel, device="cuda", device_memory="1GiB")
+    assert (table["tier"], table["device budget"]) == ("device memory", 1 << 30)
+    assert table["device bytes: in all"] == resident.cuda_bytes(graph, kernel)
+    arguments = ["plan", str(graph.path), "--kernel", kernel, "--device", "cuda", "--json"]
+    limits = ["--device-memory", "28MB", "--host-memory", "1GB"]
+    done = call(monkeypatch, capsys, *arguments, *limits)
+    assert done.code == 0, done.err
+    table = json.loads(done.out)
+    assert table["tier"] == "pinned"
+    assert table["device bytes: in all"] <= 28_000_000
+    assert table["bytes of pinned host memory"] == graph.arcs * (4 if kernel == "bfs" else 8)
+    with pytest.raises(UsageError, match="choose cpu or cuda"):
+        og.plan(graph, device="gpu")
+    # Ids of 64 bits are searched by ranks.
+    monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
+    table = og.plan(graph, kernel, device="cuda", device_memory="1GiB")
+    assert table["tier"] == "device memory, by ranks"
+    ranks = rank_memory.ranks_bytes(graph, kernel, range(graph.shards))
+    assert table["device bytes: in all"] == ranks != resident.cuda_bytes(graph, kernel)
+
+
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_no_host_memory_is_a_limit(
+    graph: og.Graph,
+    kernel: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    whole = ["plan", graph.path, "--kernel", kernel, "--device", "cuda", "--device-memory"]
+    none = ["--host-memory", "0"]
+    # A device that holds the rows needs none.
+    done = call(monkeypatch, capsys, *whole, "1GiB", *none)
+    assert (done.code, "device memory" in done.out) == (0, True)
+    done = call(monkeypatch, capsys, *whole, "28MB", *none)
+    assert (done.code, done.out) == (2, "")
+    assert "of pinned host memory, and 0 may be used; raise --host-memory" in done.err
+    with pytest.raises(MemoryBudgetError, match="and 0 may be used"):
+        og.plan(graph, kernel, device="cuda", device_memory="28MB", host_memory=0)
+    assert CudaLimits.of(None, "0 GiB") == CudaLimits(None, 0)
+    with pytest.raises(UsageError, match="for CUDA devices"):
+        og.plan(graph, kernel, host_memory=0)
+
+
+def test_no_device_memory_is_no_limit(graph: og.Graph) -> None:
+    for host_memory in (None, 0):
+        with pytest.raises(UsageError, match="more than nothing"):
+            og.plan(graph, device="cuda", device_memory="0", host_memory=host_memory)
+    for less in ("0.5", "-1", "0 of it"):
+        with pytest.raises(UsageError, match="--host-memory"):
+            CudaLimits.of(None, less)
+
+
+@pytest.mark.parametrize("option", ["--device-memory", "--host-memory"])
+def test_limits_of_cuda_devices_are_not_for_the_cpu(
+    graph: og.Graph,
+    option: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said, out = "are for CUDA devices", ["--out", tmp_path / "out.zarr"]
+    sources = tmp_path / "sources.txt"
+    sources.write_text("1\n2\n")
+    for command in (
+        ["bfs", graph.path, *out, "--source", "1"],
+        ["bfs", graph.path, *out, "--sources", sources],
+        ["sssp", graph.path, *out, "--source", "1"],
+        ["apsp", graph.path, *out],
+        ["plan", graph.path],
+    ):
+        done = call(monkeypatch, capsys, *command, "--device", "cpu", option, "1GiB")
+        assert (done.code, said in done.err) == (2, True)
+    given = {option[2:].replace("-", "_"): "1GiB"}
+    for search_from in (og.bfs, og.sssp):
+        with pytest.raises(UsageError, match=said):
+            search_from(graph, 1, device="cpu", **given)
+    assert not (tmp_path / "out.zarr").exists()
+
+
+def test_limits_of_cuda_devices_are_no_matter_where_there_is_none(
+    graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_here() -> int:
+        raise DeviceError("there is no device")
+
+    monkeypatch.setattr(devices, "cuda_memory_here", none_here)
+    root, limits = int(graph.original_of()[0]), {"device_memory": "1MB", "host_memory": "1MB"}
+    for search_from in (og.bfs, og.sssp):
+        found = search_from(graph, root, **limits)
+        assert found.reached.any()
+        with pytest.raises(DeviceError, match="there is no device"):
+            search_from(graph, root, device="cuda", **limits)
+
+
+@pytest.mark.parametrize("name", ["graph", "directed"])
+@pytest.mark.parametrize("order", ["hub", "light"])
+def test_rows_are_loaded_into_a_room(name: str, order: str, request: pytest.FixtureRequest) -> None:
+    graph: og.Graph = request.getfixturevalue(name)
+    given = []
+
+    def room(count: int, dtype: np.dtype) -> np.ndarray:
+        given.append(np.full(count, 7, dtype))
+        return given[-1]
+
+    plain, held = graph.load(order), graph.load(order, room=room)
+    sides = [(getattr(s, f"out_{order}"), getattr(s, f"into_{order}")) for s in (plain, held)]
+    for expected, found in zip(*sides, strict=True):
+        assert found.neighbors.tobytes() == expected.neighbors.tobytes()
+        assert any(found.neighbors is array for array in given)
+        if order == "light":
+            assert found.weights.tobytes() == expected.weights.tobytes()
+            assert any(found.weights is array for array in given)
+    assert len(given) == (1 + graph.directed) * (1 + (order == "light"))
+
+
+def test_facts_of_a_graph(directed: og.Graph) -> None:
+    facts = cuda_tiers.facts_of(directed, "bfs")
+    shard = directed.load("hub")
+    assert [side.arcs for side in facts.sides] == [
+        len(r.neighbors) for r in (shard.out_hub, shard.into_hub)
+    ]
+    lengths = np.diff(shard.into_hub.offsets.astype(np.int64))
+    expected = [np.flatnonzero(lengths > 1 + 4 * k)[-1] + 1 for k in range(COLUMNS)]
+    assert (facts.longer, facts.longer3) == (tuple(expected), np.flatnonzero(lengths > 3)[-1] + 1)
+    assert facts.rows == directed.rows
+    held = BfsPlan(facts, 0, 2, 10)
+    note = cuda_tiers.note_of(held)
+    assert note.startswith(
+        f"bfs had {4 * directed.arcs:,} bytes of rows in pinned host memory, and"
+    )
+    assert re.search(rf"and {held.bytes:,} bytes on the device with [\d.]+ % of the arcs", note)
+    assert note.endswith("(of each row 9, and hubs)")
+
+
+def test_what_went_over_the_bus_is_said(directed: og.Graph) -> None:
+    plan = BfsPlan(cuda_tiers.facts_of(directed, "bfs"), 0, 2, 10)
+    plain = cuda_tiers.note_of(plan)
+    assert cuda_tiers.over_bus(SimpleNamespace(asked_bytes=None), 1.0) is None
+    unknown = cuda_tiers.OverBus(320_000, 0.5, None)
+    assert unknown.share is None
+    asked = f"{plain}; it asked for 320,000 bytes over the bus"
+    assert cuda_tiers.note_of(plan, unknown) == asked
+    known = cuda_tiers.OverBus(320_000, 0.5, 1_000_000.0)
+    assert known.share == 0.64
+    assert cuda_tiers.note_of(plan, known) == f"{asked}, 64 % of the link's peak"
+    # Of a root without arcs nothing was searched.
+    assert cuda_tiers.OverBus(0, 0.0, 1_000_000.0).share is None
