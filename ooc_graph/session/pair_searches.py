@@ -57,14 +57,14 @@ def in_memory(
         return _levels(task, search, ids, places, recording, room)
     if not task.asked.hops:
         search.expect(task.sources, task.closing)
+    if task.asked.parents and task.device != CUDA:
+        return _rows(task, search, ids, places, recording, room)
     heard = _hearing(recording, ids.internal_of[places] >= 0)
     if task.device == CUDA:
         return on_device(task, search, ids, places, heard, room)
-    if task.asked.parents:
-        return _rows(task, search, ids, places, recording, room)
-    if room is not None:
-        heard = lambda _: told  # noqa: E731 -- nobody records what stays in memory
-    return columns(task, search, ids, places, heard, room, lanes=task.lanes)
+    # Nobody records what stays in memory.
+    who: Heard = heard if room is None else lambda _: told
+    return columns(task, search, ids, places, who, room, lanes=task.lanes)
 
 
 def batch_by_batch(
