@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -16,7 +17,9 @@ import ooc_graph as og
 from ooc_graph.layout import metadata
 from ooc_graph.session import pair_tasks, pairs_plan
 from ooc_graph.types import INT64_UNREACHED
+from tests.command_line import Ended, call
 
+Call = Callable[..., Ended]
 VERTICES = 90
 
 
@@ -106,3 +109,13 @@ class _no_cluster:
     def __enter__(self) -> None: ...
 
     def __exit__(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Call:
+    """The command, in this process, in a folder of its own, without workers of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
+    return partial(call, monkeypatch, capsys)

@@ -17,10 +17,12 @@ from ooc_graph.errors import DeviceError, MemoryBudgetError, UnknownVertexError,
 from ooc_graph.layout import metadata
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import pairs_plan
-from tests.command_line import call
+from tests import small_pairs
 from tests.memory_limits import held_within_least
 from tests.own_process import in_own_process
-from tests.small_pairs import _no_cluster, stopped_after
+from tests.small_pairs import Call, stopped_after
+
+called = small_pairs.called
 
 
 def edges(count: int = 260) -> tuple[np.ndarray, np.ndarray]:
@@ -157,16 +159,9 @@ def test_two_workers_write_the_same_bytes(store: Path, tmp_path: Path) -> None:
     assert held.read("sum").tolist() == [sums[2], sums[0]]
 
 
-def test_the_command(
-    store: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
+def test_the_command(store: Path, called: Call) -> None:
     Path("s.txt").write_text("17\n3\n")
-    ended = call(monkeypatch, capsys, "bfs", store, "--sources", "s.txt", "--out", "d.zarr")
+    ended = called("bfs", store, "--sources", "s.txt", "--out", "d.zarr")
     assert ended.code == 0, ended
     assert ended.out.startswith("bfs: levels of 2 sources in ")
     found = og.Result.open("d.zarr")
@@ -175,11 +170,11 @@ def test_the_command(
     assert np.array_equal(found.to_zarr()["level"][:], found.level)
     assert Stored.open("d.zarr").attributes["unreached"] == -1
     words = "--sources", "all", "--reduce", "closeness", "--cutoff", 2, "--out", "c.zarr"
-    assert call(monkeypatch, capsys, "bfs", store, *words).code == 0
+    assert called("bfs", store, *words).code == 0
     assert math.isfinite(og.Result.open("c.zarr").read("closeness").sum())
-    assert call(monkeypatch, capsys, "info", "c.zarr").code == 0
-    assert call(monkeypatch, capsys, "export", "c.zarr", "c.csv").code == 0
-    assert "no table" in call(monkeypatch, capsys, "export", "d.zarr", "d.csv").err
+    assert called("info", "c.zarr").code == 0
+    assert called("export", "c.zarr", "c.csv").code == 0
+    assert "no table" in called("export", "d.zarr", "d.csv").err
 
 
 @pytest.mark.parametrize(
@@ -198,16 +193,15 @@ def test_refusals_of_the_command(
     store: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     words: list[str],
     message: str,
+    called: Call,
 ) -> None:
     def none_here() -> int:
         raise DeviceError("there is no device")
 
     monkeypatch.setattr("ooc_graph.session.devices.cuda_memory_here", none_here)
-    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
-    ended = call(monkeypatch, capsys, "bfs", store, "--out", tmp_path / "d.zarr", *words)
+    ended = called("bfs", store, "--out", tmp_path / "d.zarr", *words)
     assert ended.code == 2
     assert message in ended.err
     assert not list(tmp_path.iterdir())

@@ -17,11 +17,13 @@ from ooc_graph.errors import DiskFullError, InputError, NegativeCycleError, Usag
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import pairs_written, resident
 from ooc_graph.types import INT64_UNREACHED
+from tests import small_pairs
 from tests.command_line import call
 from tests.memory_limits import least_limit
-from tests.small_pairs import _no_cluster, arrays
+from tests.small_pairs import Call, arrays
 from tests.test_pairs_stored import no_room
 
+called = small_pairs.called
 ROOM = pytest.mark.parametrize("room", [nullcontext, no_room], ids=["in memory", "in the store"])
 
 
@@ -79,17 +81,14 @@ def test_pairs_without_a_path(tmp_path: Path, room: Any, dtype: str, far: Any) -
 
 
 @ROOM
-def test_sums_that_might_overflow_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], room: Any
-) -> None:
-    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
+def test_sums_that_might_overflow_are_refused(tmp_path: Path, room: Any, called: Call) -> None:
     path = tmp_path / "g.zarr"
     og.build(arrays([1, 2], [2, 3], [1 << 60, 1 << 60]), path, directed=True)
     with room(), pytest.raises(InputError, match=f"as long as {3 << 60}, .* bound of {1 << 61}"):
         og.johnson(path, device="cpu")
     with room():
         words = ["apsp", path, "--out", tmp_path / "d.zarr", "--quiet", "--device", "cpu"]
-        ended = call(monkeypatch, capsys, *words)
+        ended = called(*words)
     assert ended.code == 2
     assert f"above the bound of {1 << 61}" in ended.err
     assert len(ended.err.splitlines()) == 1
@@ -121,38 +120,31 @@ def test_lists_of_sources(find: Any) -> None:
 
 @pytest.mark.parametrize("command", ["apsp", "bfs"])
 def test_output_that_does_not_fit_the_disk_is_refused_first(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    command: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, called: Call
 ) -> None:
-    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
     path = tmp_path / "g.zarr"
     og.build(arrays([1, 2], [2, 3], [4, 5]), path, directed=True)
     usage = shutil.disk_usage(tmp_path)._replace(free=100)
     monkeypatch.setattr(pairs_written.shutil, "disk_usage", lambda _: usage)
     words = [command, path, "--sources", "all", "--out", tmp_path / "d.zarr", "--quiet"]
     words += ["--device", "cpu"]
-    ended = call(monkeypatch, capsys, *words)
+    ended = called(*words)
     assert ended.code == DiskFullError.exit_code
     (line,) = ended.err.splitlines()
     assert "bytes more, and the disk has 100 left" in line
     assert not list(tmp_path.glob("d.zarr*"))
     # What is reduced takes next to nothing.
-    assert call(monkeypatch, capsys, *words, "--reduce", "sum").code == 0
+    assert called(*words, "--reduce", "sum").code == 0
 
 
-def test_numbers_that_floats_do_not_hold(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_numbers_that_floats_do_not_hold(tmp_path: Path, called: Call) -> None:
     """A cutoff has the same meaning, and is stored the same way, however it is given."""
-    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
     path, odd = tmp_path / "g.zarr", (1 << 53) + 1
     og.build(arrays([1, 2], [2, 3], [odd, 1]), path, directed=True)
     words = ["apsp", path, "--quiet", "--device", "cpu", "--out"]
     for index, (said, cutoff) in enumerate([(str(odd), odd), ("5", 5.0), ("5.0", 5), ("5.5", 5.5)]):
         there, here = (tmp_path / f"{name}{index}.zarr" for name in ("there", "here"))
-        assert call(monkeypatch, capsys, *words, there, "--cutoff", said).code == 0
+        assert called(*words, there, "--cutoff", said).code == 0
         og.johnson(path, cutoff=cutoff, out=here, device="cpu")
         assert Stored.open(there).identity == Stored.open(here).identity
         reached = og.Result.open(there).read("distance")[0].tolist()

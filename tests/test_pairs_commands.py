@@ -20,58 +20,42 @@ from ooc_graph.errors import (
 from ooc_graph.session import pairs, pairs_written
 from ooc_graph.types import INT64_UNREACHED
 from tests import small_pairs
-from tests.command_line import call
-from tests.small_pairs import VERTICES, _no_cluster, edges, exact, listed
+from tests.small_pairs import VERTICES, Call, edges, exact, listed
 
+called = small_pairs.called
 graph, store = small_pairs.graph, small_pairs.store
 
 
-def test_the_command(
-    store: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
+def test_the_command(store: Path, called: Call) -> None:
     Path("s.txt").write_text("# some\n17\n\n 3\n598\n")
     np.save("t.npy", np.array([605, 3]))
     words = ["apsp", store, "--sources", "s.txt", "--targets", "t.npy", "--out", "d.zarr"]
-    ended = call(monkeypatch, capsys, *words)
+    ended = called(*words)
     assert ended.code == 0, ended
     assert ended.out.startswith("apsp: distances of 3 sources in ")
     found = og.Result.open("d.zarr")
     assert listed(found.read("distance")) == exact(edges(), [17, 3, 598], [605, 3])
-    ended = call(
-        monkeypatch, capsys, "apsp", store, "--sources", 5, "--reduce", "sum", "--out", "r.zarr"
-    )
+    ended = called("apsp", store, "--sources", 5, "--reduce", "sum", "--out", "r.zarr")
     assert ended.code == 0, ended
     reduced = og.Result.open("r.zarr")
     assert len(reduced.read("source")) == 5
-    assert call(monkeypatch, capsys, "info", "--json", "r.zarr").code == 0
+    assert called("info", "--json", "r.zarr").code == 0
     again = og.johnson(store, reduced.read("source"), reduce="sum")
     assert again.read("sum").tolist() == reduced.read("sum").tolist()
-    ended = call(monkeypatch, capsys, "export", "r.zarr", "r.csv")
+    ended = called("export", "r.zarr", "r.csv")
     assert ended.code == 0, ended
     assert Path("r.csv").read_text().startswith("source,reached,sum\n")
     words = ["--reduce", "histogram", "--bins", 7, "--bin-width", 9, "--out", "h.zarr"]
-    assert call(monkeypatch, capsys, "apsp", store, *words).code == 0
+    assert called("apsp", store, *words).code == 0
     counted = og.johnson(store, reduce="histogram", bins=7, bin_width=9).histogram
     assert np.array_equal(og.Result.open("h.zarr").read("histogram"), counted)
 
 
-def test_the_command_gives_parents(
-    store: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_command_gives_parents(store: Path, called: Call) -> None:
     """Those of the API; each arc from a parent is as long as the distances are apart."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
     Path("s.txt").write_text("17\n3\n605\n")
     words = ["apsp", store, "--sources", "s.txt", "--out", "d.zarr"]
-    ended = call(monkeypatch, capsys, *words, "--parents")
+    ended = called(*words, "--parents")
     assert ended.code == 0, ended
     result = og.Result.open("d.zarr")
     distance, parent = result.read("distance"), result.read("parent")
@@ -90,10 +74,10 @@ def test_the_command_gives_parents(
                 assert far[before] + weight[before, vertex] == far[vertex]
                 found += 1
     assert found > VERTICES
-    ended = call(monkeypatch, capsys, *words, "--overwrite")
+    ended = called(*words, "--overwrite")
     assert ended.code == 0, ended
     assert "parent" not in og.Result.open("d.zarr").names
-    ended = call(monkeypatch, capsys, *words, "--overwrite", "--parents", "--reduce", "sum")
+    ended = called(*words, "--overwrite", "--parents", "--reduce", "sum")
     assert ended.code == 2, ended
     assert len(ended.err.splitlines()) == 1
 
@@ -128,20 +112,13 @@ def test_the_command_gives_parents(
     ],
 )
 def test_refusals(
-    store: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    message: str,
+    store: Path, tmp_path: Path, words: list[str], message: str, called: Call
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
     for name, text in [("word", "3\ntwo\n"), ("twice", "3\n17\n3\n"), ("empty", "#\n")]:
         Path(f"{name}.txt").write_text(text)
     Path("unknown.txt").write_text("3\n4\n")
     files_that_are_no_lists()
-    ended = call(monkeypatch, capsys, "apsp", store, "--out", "d.zarr", *words)
+    ended = called("apsp", store, "--out", "d.zarr", *words)
     assert ended.code == 2, ended
     assert message in ended.err
     # Wrong options have Click's usage before; nothing has a traceback.

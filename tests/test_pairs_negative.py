@@ -12,8 +12,10 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import NegativeCycleError, UsageError
-from tests.command_line import call
-from tests.small_pairs import _no_cluster, arrays
+from tests import small_pairs
+from tests.small_pairs import Call, arrays
+
+called = small_pairs.called
 
 
 @pytest.mark.parametrize(
@@ -46,13 +48,10 @@ def test_negative_cycles_are_shown(
     assert not list(tmp_path.glob("d.zarr*"))
 
 
-def test_the_command_says_the_cycle_and_ends_with_3(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_the_cycle_and_ends_with_3(tmp_path: Path, called: Call) -> None:
     og.build(arrays([5, 9], [9, 2], [4, -3]), tmp_path / "g.zarr", directed=False)
     words = "apsp", tmp_path / "g.zarr", "--out", tmp_path / "d.zarr", "--device", "cpu"
-    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
-    ended = call(monkeypatch, capsys, *words)
+    ended = called(*words)
     assert ended.code == 3
     assert ended.out == ""
     last = ended.err.splitlines()[-1]

@@ -34,15 +34,24 @@ from ooc_graph.kernels import (
 )
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory import disk, plan
-from ooc_graph.session import pair_searches, pair_tasks, pairs, pairs_held, pairs_plan, resident
+from ooc_graph.session import (
+    pair_device,
+    pair_searches,
+    pair_tasks,
+    pairs,
+    pairs_held,
+    pairs_plan,
+    resident,
+)
 from ooc_graph.shards import load, tiers
-from tests.command_line import call
+from tests import small_pairs
 from tests.said import Said
-from tests.small_pairs import _no_cluster
+from tests.small_pairs import Call
 from tests.test_pairs_stored import no_room
 from tests.unit.test_tier_memory import Scarce
 
-SOME = (answers_pairs, pair_searches, pair_tasks, many_johnson, many_search)
+called = small_pairs.called
+SOME = (answers_pairs, pair_device, pair_searches, pair_tasks, many_johnson, many_search)
 ALLOCATING = (
     *(*SOME, scatter, disk, load, tiers, many_bfs_search, many_parents),
     *(bellman_ford, bellman_ford_search, tier_falling, tier_johnson, tier_rows, tier_singly),
@@ -273,15 +282,11 @@ def test_the_least_that_is_refused_is_one_clear_error(
 
 @pytest.mark.slow
 def test_the_command_ends_as_searches_do(
-    larger: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    larger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, called: Call
 ) -> None:
-    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
     monkeypatch.setattr(pair_tasks, "_search", Refusing(None, ALWAYS))
     words = ["bfs", larger, "--sources", 5, "--out", tmp_path / "d.zarr", "--device", "cpu"]
-    ended = call(monkeypatch, capsys, *words)
+    ended = called(*words)
     assert ended.code == 2, ended
     *before, last = ended.err.splitlines()
     assert last.startswith("ooc-graph: multi_source_bfs on ")

@@ -21,12 +21,13 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.plan import plan_disk
 from ooc_graph.session import pairs_plan, pairs_stored, resident, source_tiers
 from ooc_graph.session.place import place_for
-from tests.command_line import call
+from tests import small_pairs
 from tests.memory_limits import held_within_least, least_limit
 from tests.own_process import in_own_process
 from tests.said import Said
-from tests.small_pairs import _no_cluster, arrays, stopped_after
+from tests.small_pairs import Call, arrays, stopped_after
 
+called = small_pairs.called
 LARGE = 1 << 62
 
 
@@ -216,16 +217,10 @@ def test_a_damaged_chunk_is_named_and_nothing_written(tmp_path: Path) -> None:
     assert not (tmp_path / "d.zarr").exists()
 
 
-def test_the_command_says_what_it_does(
-    stores: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
+def test_the_command_says_what_it_does(stores: Any, tmp_path: Path, called: Call) -> None:
     words = ["bfs", stores("hubs"), "--sources", 5, "--out", tmp_path / "d.zarr"]
     with no_room():
-        ended = call(monkeypatch, capsys, *words)
+        ended = called(*words)
     assert ended.code == 0, ended
     assert "multi_source_bfs leaves arcs in the store, holds 100.0 % of those" in ended.err
     assert "multi_source_bfs read 0 bytes of the store" in ended.err
