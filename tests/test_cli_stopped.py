@@ -1,0 +1,97 @@
+"""The command is stopped by signals: one line, the right exit code, nothing left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.command_line import LIMIT_S, Ended, listing, running
+from tests.refusing import GOOD, write
+
+
+def _stopped(folder: Path, number: int, *, group: bool) -> Ended:
+    """Send a signal to a run that is counting degrees, and wait for its end."""
+    words = ["-m", "ooc_graph", "graph500", "--scale", 20, "--kernels", "bfs", "--out", folder]
+    with running(words) as process:
+        assert process.stderr is not None
+        said = ""
+        while "counting degrees" not in said:
+            line = process.stderr.readline()
+            assert line, said
+            said += line
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert children
+        (os.killpg if group else os.kill)(process.pid, number)
+        out, err = process.communicate(timeout=LIMIT_S)
+        _, left = psutil.wait_procs(children, 120)
+        assert left == []
+        return Ended(process.returncode, out, said + err)
+
+
+@pytest.mark.parametrize(
+    ("number", "group", "is_repeated"),
+    [
+        pytest.param(signal.SIGTERM, False, False, id="SIGTERM"),
+        # A terminal sends it to the workers too.
+        pytest.param(signal.SIGINT, True, False, id="Ctrl-C"),
+        pytest.param(signal.SIGINT, True, True, id="Ctrl-C, again and again"),
+    ],
+)
+def test_stopped_while_workers_start(
+    tmp_path: Path, number: int, group: bool, is_repeated: bool
+) -> None:
+    """A signal at the first sight of a worker's process, which has hardly begun itself."""
+    code, said = (143, "stopped by SIGTERM") if number == signal.SIGTERM else (130, "interrupted")
+    write(tmp_path / "e.txt", GOOD)
+    before = listing(tmp_path)
+    words = ["-m", "ooc_graph", "build", tmp_path / "e.txt", tmp_path / "g.zarr", "--device", "cpu"]
+    with running([*words, "--workers", 2]) as process:
+        parent, workers = psutil.Process(process.pid), []
+        while not workers:
+            assert process.poll() is None
+            workers = [child for child in parent.children() if _is_worker(child)]
+        send = os.killpg if group else os.kill
+        send(process.pid, number)
+        while is_repeated and process.poll() is None:
+            send(process.pid, number)
+            time.sleep(0.1)
+        out, err = process.communicate(timeout=LIMIT_S)
+        _, left = psutil.wait_procs(workers, 120)
+    assert (process.returncode, out) == (code, ""), err
+    # Of an interrupt click ends the line that has the terminal's ^C; who is interrupted while
+    # telling it tells it once more.
+    assert set(err.splitlines()) - {""} == {f"ooc-graph: {said}"}
+    assert left == []
+    assert listing(tmp_path) == before
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return any("spawn_main" in word for word in process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("number", "group", "code", "said"),
+    [
+        pytest.param(signal.SIGTERM, False, 143, "SIGTERM", id="SIGTERM"),
+        # A terminal sends it to the workers too.
+        pytest.param(signal.SIGINT, True, 130, "interrupted", id="Ctrl-C"),
+    ],
+)
+def test_stopped_during_a_build(
+    tmp_path: Path, number: int, group: bool, code: int, said: str
+) -> None:
+    done = _stopped(tmp_path / "run", number, group=group)
+    assert done.code == code, done
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    assert done.err.splitlines()[-1].startswith("ooc-graph: ")
+    assert said in done.err.splitlines()[-1]
+    assert listing(tmp_path) == {}
