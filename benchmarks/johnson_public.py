@@ -125,6 +125,9 @@ def measure(
     for turn in range(repeats + 1):
         for name, call in calls.calls.items():
             answers.pop(name, None)
+            if name == INTO:
+                # Nothing of the turn before is taken for an answer.
+                calls.into.fill(-1)
             begun = perf_counter()
             answers[name] = call()
             elapsed_s = perf_counter() - begun

@@ -6,10 +6,15 @@ Exit codes (docs/decisions): 0 done, 1 failed, 2 refused input or usage, 3 no an
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Numbers of what a system says where a file cannot become larger."""
 
 
 class OocGraphError(Exception):

@@ -6,6 +6,7 @@ of this process instead of a cluster's; one test has it come back from a real wo
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 from pathlib import Path
@@ -225,18 +226,21 @@ def test_nobody_at_the_address_is_worth_a_retry(
     assert listing(here) == before
 
 
+@pytest.mark.parametrize(
+    ("number", "said"), [(errno.ENOSPC, "disk is full"), (errno.EFBIG, "raise the limit (ulimit")]
+)
 def test_full_disk_is_worth_a_retry(
-    in_process: Call, here: Path, monkeypatch: pytest.MonkeyPatch
+    in_process: Call, here: Path, monkeypatch: pytest.MonkeyPatch, number: int, said: str
 ) -> None:
     write(here / "e.txt", GOOD)
     before = listing(here)
 
     def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patch:
         patch.setattr("ooc_graph.layout.chunks.os.write", full)
-        refused(in_process("build", "e.txt", "g.zarr", "--quiet"), "disk is full", code=75)
+        refused(in_process("build", "e.txt", "g.zarr", "--quiet"), said, code=75)
     assert listing(here) == before
     assert in_process("build", "e.txt", "g.zarr", "--quiet").code == 0
 

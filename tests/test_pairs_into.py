@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from distributed import Client, LocalCluster
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.session.machine import cores
+from ooc_graph.types import NoProgress
 from tests import small_pairs
 from tests.said import Said
 from tests.small_pairs import edges
@@ -73,8 +76,46 @@ def test_workers_bring_theirs(tmp_path: Path) -> None:
     assert array.tobytes() == wanted.tobytes()
 
 
+def test_a_file_in_memory_is_an_array(graph: og.Graph, tmp_path: Path) -> None:
+    wanted = og.johnson(graph, SOURCES).distance
+    array = np.memmap(tmp_path / "d.bin", np.int64, "w+", shape=wanted.shape)
+    assert og.johnson(graph, SOURCES, into=array).distance is array
+    array.flush()
+    assert (tmp_path / "d.bin").read_bytes() == wanted.tobytes()
+
+
+class Steps(NoProgress):
+    """Keeps what is said of sources that are done, and by how many threads."""
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+        self.threads: set[int] = set()
+
+    def advance(self, amount: int) -> None:
+        if amount:
+            self.steps.append(amount)
+            self.threads.add(threading.get_ident())
+
+
+def test_sources_are_told_of_as_they_are_found() -> None:
+    """In one task, by the threads that search; those without arcs at the end."""
+    u, v = np.random.default_rng(8).integers(0, 900, (2, 4000))
+    graph = og.from_edges(u, v, np.ones(4000, np.float32), directed=True, vertices=1000)
+    lonely = int((graph.internal_of() < 0).sum())
+    assert lonely >= 100
+    steps = Steps()
+    og.johnson(graph, device="cpu", progress=steps)
+    assert sum(steps.steps) == 1000
+    assert steps.steps[-1] == lonely
+    assert len(steps.steps) > 8
+    assert max(steps.steps[:-1]) <= 64
+    assert threading.get_ident() in steps.threads
+    assert cores() == 1 or len(steps.threads) > 1
+
+
 def bad(kind: str, shape: tuple[int, int]) -> Any:
     """An array that distances cannot go to."""
+    width = shape[1]
     if kind == "read-only":
         array = np.empty(shape, np.int64)
         array.flags.writeable = False
@@ -82,6 +123,8 @@ def bad(kind: str, shape: tuple[int, int]) -> Any:
     return {
         "dtype": np.empty(shape, np.float64),
         "shape": np.empty((shape[0], shape[1] - 1), np.int64),
+        "matrix": np.empty(shape, np.int64).view(np.matrix),
+        "unaligned": np.empty(8 * width * shape[0] + 1, np.int8)[1:].view(np.int64).reshape(shape),
         "order": np.empty(shape, np.int64, order="F"),
         "list": [[0] * shape[1]] * shape[0],
     }[kind]
@@ -95,6 +138,8 @@ def bad(kind: str, shape: tuple[int, int]) -> Any:
         ("order", "C-contiguous"),
         ("read-only", "written to"),
         ("list", "not list"),
+        ("matrix", "not matrix"),
+        ("unaligned", "aligned"),
     ],
 )
 def test_arrays_that_will_not_do_are_refused(graph: og.Graph, kind: str, said: str) -> None:

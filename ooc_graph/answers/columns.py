@@ -1,4 +1,4 @@
-"""Distances or levels that a CUDA device has put in order, as rows of the answer."""
+"""Distances or levels that searches have put in order, as rows of the answer."""
 
 from __future__ import annotations
 

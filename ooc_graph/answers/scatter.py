@@ -14,7 +14,7 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
-_PIECE = 1 << 18
+_LEAST_PIECE, _MOST_PIECE = 1 << 10, 1 << 15
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,9 @@ def columns_of(tree: Tree, ids: Ids) -> dict[str, AnyArray]:
     """All columns of the answer in host memory."""
     size = len(ids.internal_of)
     parent, measure = np.empty(size, np.int64), np.empty(size, tree.measure.dtype)
-    for start in range(0, size, _PIECE):
-        stop = min(start + _PIECE, size)
+    piece = _piece_size(size)
+    for start in range(0, size, piece):
+        stop = min(start + piece, size)
         parent[start:stop], measure[start:stop] = _piece(tree, ids, start, stop)
     return {VERTEX: ids.original_ids(0, size), PARENT: parent, _name(tree): measure}
 
@@ -109,6 +110,11 @@ def _piece(tree: Tree, ids: Ids, start: int, stop: int) -> tuple[IntArray, AnyAr
     return parent, measure
 
 
+def _piece_size(size: int) -> int:
+    """Vertices whose columns are made at a time: a small part of them, of small graphs, too."""
+    return min(max(size >> 3, _LEAST_PIECE), _MOST_PIECE)
+
+
 def _name(tree: Tree) -> str:
     return LEVEL if tree.kernel == "bfs" else DISTANCE
 
@@ -131,8 +137,9 @@ def write_columns(tree: Tree, ids: Ids, store: Path) -> tuple[list[ArraySpec], l
 
 
 def _parts(name: str, tree: Tree, ids: Ids, start: int, stop: int) -> Iterator[AnyArray]:
-    for begin in range(start, stop, _PIECE):
-        end = min(begin + _PIECE, stop)
+    piece = _piece_size(len(ids.internal_of))
+    for begin in range(start, stop, piece):
+        end = min(begin + piece, stop)
         if name == VERTEX:
             yield ids.original_ids(begin, end)
         else:

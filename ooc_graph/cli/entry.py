@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 
 import click
 
 from ooc_graph.cli.group import command
-from ooc_graph.errors import MemoryBudgetError, OocGraphError, RetryableError
+from ooc_graph.errors import NO_ROOM, MemoryBudgetError, OocGraphError, RetryableError
 from ooc_graph.session.stopping import EXIT_TERMINATED, Terminated, exit_on_sigterm
 from ooc_graph.threads import is_refusal
-
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def _show_usage(error: click.ClickException) -> None:
@@ -40,7 +37,7 @@ def _system_error(error: OSError | MemoryError | RuntimeError) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     print(f"ooc-graph: {error}", file=sys.stderr)  # noqa: T201
-    return RetryableError.exit_code if error.errno in _DISK_FULL else 1
+    return RetryableError.exit_code if error.errno in NO_ROOM else 1
 
 
 def run() -> int:

@@ -10,6 +10,7 @@ from ooc_graph.errors import InputError
 from ooc_graph.kernels import many_prune
 from ooc_graph.kernels.bitmap import WORD_BITS, words_for
 from ooc_graph.kernels.lanes import lanes_for
+from ooc_graph.kernels.many_floors import floors_of, tells_apart
 from ooc_graph.kernels.many_sssp import Batch, Columns, search_batch
 from ooc_graph.kernels.sssp_push import LightRows
 from ooc_graph.kernels.sssp_search import distance_dtype, overflow_error, sums_may_overflow
@@ -114,7 +115,8 @@ class CpuManySearch:
         sources
             int64 (sources,), repetitions allowed.
         answer
-            Array (sources, vertices) of the distances' dtype to write to.
+            Array (sources, vertices) of the distances' dtype to write to; with ``columns`` of as
+            many rows and columns as these name.
         columns
             Which distances are wanted, and where they go in ``answer``; None: all of them.
         lanes
@@ -129,8 +131,8 @@ class CpuManySearch:
         Returns
         -------
         ndarray
-            (sources, vertices): each row has the bits of a single search; +inf, or the largest
-            int64, where a source does not reach.
+            ``answer``, or (sources, vertices): each row has the bits of a single search; +inf, or
+            the largest int64, where a source does not reach.
         """
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
@@ -203,8 +205,8 @@ class CpuManySearch:
             if found <= span or eps == 0:
                 break
             span = 2 * found
-        if self._has_room:
-            self._floors = floors_of(to, top, self.dtype)
+        if self._has_room and tells_apart(out, error):
+            self._floors = floors_of(to, top, out, self.dtype)
         margin = np.array(error).astype(dtype)[()]
         pruned = []
         for rows, near, far in ((out, to, away), (into, away, to)):
@@ -225,23 +227,6 @@ def _rows(rows: Rows) -> LightRows:
 def all_columns(sources: int, rows: int, dtype: np.dtype[Any]) -> Columns:
     """All distances of every source, by internal id, in rows one after the other."""
     return Columns(np.arange(rows), np.arange(sources), np.repeat(unreached(dtype), 2))
-
-
-def floors_of(to: AnyArray, top: Any, dtype: np.dtype[Any]) -> AnyArray:
-    """Floor of each source's lane, (rows,): 0 for the farthest, and who reaches no landmark.
-
-    Parameters
-    ----------
-    to
-        (landmarks, rows): distances to each landmark; ``top`` or more: none.
-    dtype
-        Of the distances.
-    """
-    reaches = to < top
-    count = reaches.sum(axis=0)
-    mean = np.where(reaches, to, 0).sum(axis=0, dtype=np.float64) / np.maximum(count, 1)
-    floors: AnyArray = np.where(count, mean - mean.max(initial=0), 0).astype(dtype)
-    return floors
 
 
 def leaves_of(out: LightRows, into: LightRows) -> IntArray:

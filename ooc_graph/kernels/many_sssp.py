@@ -14,8 +14,8 @@ far above the floor they improved, step by step, as in delta-stepping.
 
 The less the lanes of a row differ in that, the fewer arcs are relaxed, and the fewer times. Some
 sources lie farther from everything than others, so the floor is lower by as much as a source's mean
-distance to some landmarks is smaller than the largest one's. Where no landmarks were searched from,
-it is the source's lightest arc, since nothing else is nearer.
+distance to some landmarks is smaller than that of sources far away (`many_floors`). Where no
+landmarks were searched from, it is the source's lightest arc, since nothing else is nearer.
 
 A lane that can never reach a row is told apart from one that has not yet, and does not widen the
 row's reach; which those are is found first, by one bit a lane.

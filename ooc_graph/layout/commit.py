@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import DiskFullError, OutputBusyError, OutputExistsError, UsageError
+from ooc_graph.errors import NO_ROOM, DiskFullError, OutputBusyError, OutputExistsError, UsageError
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.manifest import Manifest, kind_of
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
@@ -264,16 +264,19 @@ def disk_full_reported(final: Path, *, in_units: bool = False) -> Iterator[None]
     except OSError as error:
         if not _is_disk_full(error):
             raise
+        why, advice = "the disk is full", "free some space"
+        if error.errno == errno.EFBIG:
+            why, advice = "files may not become so large", "raise the limit (ulimit -f)"
         raise DiskFullError(
-            f"{error.filename or final}: the disk is full; {kept}, "
-            "stores written before are intact; free some space and run the command again"
+            f"{error.filename or final}: {why}; {kept}, "
+            f"stores written before are intact; {advice} and run the command again"
         ) from error
 
 
 def _is_disk_full(error: OSError) -> bool:
     # NumPy's tofile and save drop the number: "1024 requested and 96 written" is all they say.
     short = error.errno is None and " requested and " in str(error)
-    return short or error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return short or error.errno in NO_ROOM
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import DiskFullError, InputError
+from ooc_graph.errors import NO_ROOM, DiskFullError, InputError
 from ooc_graph.report.host import git_state, host_facts, package_versions
 
 SCHEMA_VERSION = 1
@@ -104,7 +104,7 @@ def _append_line(path: Path, line: str) -> None:
         start = "\n" if _is_cut_short(handle) else ""
         _write_whole(handle, f"{start}{line}\n".encode())
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in NO_ROOM:
             raise DiskFullError(f"{path}: no space left for a record") from error
         raise
     finally:

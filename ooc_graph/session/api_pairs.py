@@ -102,6 +102,13 @@ def johnson(
     progress
         Who hears of it.
 
+    Returns
+    -------
+    PairsResult
+        ``distance`` (sources, targets), ``source`` and ``vertex``, and ``parent`` where it is asked
+        for. Of a reduction ``read("reached")``, how many targets each source reaches, int64
+        (sources,), and ``read(reduce)``, (sources,), or (sources, bins) of a histogram.
+
     Raises
     ------
     NegativeCycleError
@@ -182,6 +189,11 @@ def multi_source_bfs(
         ``cpu``, ``cuda`` or ``auto``: a CUDA device where there is one and batches fit it, else the
         CPU. The bytes are the same.
 
+    Returns
+    -------
+    LevelsResult
+        ``level`` for ``distance``, int32; all else as for `johnson`.
+
     Raises
     ------
     UnknownVertexError, InputError
@@ -207,8 +219,8 @@ def multi_source_bfs(
     >>> og.multi_source_bfs(g, reduce="eccentricity").read("eccentricity").tolist()
     [3, 2, 2, 3]
     """
-    how = {"hops": True, "has_room": into is not None}
-    asked = Asked(None, cutoff, reduce, False, Bins(bins, bin_width), **how)
+    counted, has_room = Bins(bins, bin_width), into is not None
+    asked = Asked(None, cutoff, reduce, bins=counted, hops=True, has_room=has_room)
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
     given = asked, out, into, client, device, memory_limit, limits, overwrite, progress
     found = _found(graph, sources, targets, *given)

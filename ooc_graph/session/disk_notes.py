@@ -96,7 +96,7 @@ def _watch_of(identity: str, worker: Any) -> Watch | None:
 
 def _say_to_clients(identity: str, worker: Any) -> Callable[[str], None]:
     def say(text: str) -> None:
-        worker.log_event(_topic(identity), f"{worker.name}: {text}")
+        worker.log_event(_topic(identity), f"worker {worker.name}: {text}")
 
     return say
 

@@ -58,8 +58,7 @@ def on_device(
     places
         int64 (sources,): places of the sources among all vertices.
     heard
-        Gives what hears of the sources that have arcs, as some of them are found. Where there is
-        room nobody may need to.
+        Gives what hears of the sources that have arcs, as some of them are found.
     room
         (sources, columns): where distances go if nothing else is asked for; None: to new memory.
 
@@ -119,7 +118,7 @@ def columns(
 def _asked_of_columns(
     task: PairsTask, search: Any, ids: Ids, places: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, Any]:
-    """Arguments of `CudaJohnson.run_columns`."""
+    """Arguments of ``run_columns``."""
     asked, most = task.asked, None
     if asked.cutoff is not None:
         most = largest_reached(asked.cutoff, search.dtype)

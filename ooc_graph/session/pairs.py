@@ -110,13 +110,15 @@ def require_room(into: Any, spec: ArraySpec, out: Path | None) -> None:
     if out is not None:
         raise UsageError("into= and out=: give one of them, an array or a store")
     wanted = spec.shape(spec.length)
-    if not isinstance(into, np.ndarray) or into.dtype != spec.dtype or into.shape != wanted:
+    # Of its kinds a matrix keeps two dimensions in each row.
+    is_array = isinstance(into, np.ndarray) and not isinstance(into, np.matrix)
+    if not is_array or into.dtype != spec.dtype or into.shape != wanted:
         found = type(into).__name__
-        if isinstance(into, np.ndarray):
+        if is_array:
             found = f"{into.dtype} {into.shape}"
         raise UsageError(f"into: give a NumPy array of {spec.dtype} {wanted}, not {found}")
-    if not (into.flags.c_contiguous and into.flags.writeable):
-        raise UsageError("into: give an array that is C-contiguous and may be written to")
+    if not into.flags.carray:
+        raise UsageError("into: give an array that is C-contiguous, aligned, and may be written to")
 
 
 def require_answerable(graph: Graph, asked: Asked) -> None:

@@ -52,8 +52,9 @@ class Held:
         self._sources, self._asked, self._specs = sources, asked, specs
         self._ids = ids_of(graph, asked, sources)
         self._blocks: dict[str, AnyArray] = {}
+        self._room = room
         if room is not None:
-            self._blocks = {specs[0].path: room}
+            self._blocks = {specs[0].path: room.view(np.ndarray)}
         elif asked.reduce is None:
             self._blocks = {
                 spec.path: np.empty(spec.shape(len(sources)), spec.dtype) for spec in specs
@@ -101,7 +102,8 @@ class Held:
         """All columns of the answer."""
         reduce = self._asked.reduce
         if reduce is None:
-            return self._ids | self._blocks
+            given = {} if self._room is None else {self._specs[0].path: self._room}
+            return self._ids | self._blocks | given
         dtype = reduced_dtype(reduce, self._specs[0].dtype)
         return {
             SOURCE: self._ids[SOURCE],
@@ -120,7 +122,7 @@ class _Counted:
         """Hear of sources from one to before another."""
         with self._lock:
             self.count += end - begin
-        self._bar.advance(end - begin)
+            self._bar.advance(end - begin)
 
 
 def ids_of(graph: Graph, asked: Asked, sources: IntArray) -> dict[str, IntArray]:

@@ -52,6 +52,8 @@ _MADE_BYTES = 41
 _ORDERED_BYTES, _CALL_BYTES = 96, 1 << 18
 # Of a column while distances are counted into bins: a copy of what is reached, and its bins.
 _COUNTED_BYTES = 42
+# Of one source of a task: its place, ids and row.
+_SOURCE_BYTES = 80
 # Of one source of a task that reduces levels: what was counted, as Python has it, too.
 _TALLY_BYTES = 400
 
@@ -200,8 +202,8 @@ def task_bytes(
     """Memory of the answers of the tasks that a process has at once.
 
     One task searches at a time; meanwhile those of the other threads still write what they found,
-    or have it sent. Answers that stay in this process go where they belong row by row, or, as a
-    CUDA device gives them, at once.
+    or have it sent. Answers that stay in this process go where they belong at once
+    (`is_in_place`), or row by row.
 
     Parameters
     ----------
@@ -227,7 +229,7 @@ def task_bytes(
     if device == CUDA and asked.parents and not in_memory:
         made = 2 * (specs[0].width or 0) * _MADE_BYTES * tasks
     if device != CUDA and stays_here and asked.reduce is None:
-        made = (specs[0].width or 0) * _ORDERED_BYTES + _CALL_BYTES
+        made = (specs[0].width or 0) * _ORDERED_BYTES + sources * _SOURCE_BYTES + _CALL_BYTES
     elif device != CUDA and not asked.hops:
         # Internal ids of the columns.
         made = (specs[0].width or 0) * 8 * tasks

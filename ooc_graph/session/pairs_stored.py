@@ -75,7 +75,8 @@ def beside_parts(
     sources, state = min(chunks * specs[0].chunk, specs[0].length), 0
     if method == BATCHES:
         ids = id_dtype(graph.rows).itemsize if asked.parents else 0
-        state = graph.rows * lane_bytes(specs[0].dtype, lanes, ids)
+        # And each row's place in the answer.
+        state = graph.rows * (lane_bytes(specs[0].dtype, lanes, ids) + 8)
     is_sent = in_memory and place.client is not None
     stretch = stretch_of(specs[0], asked, lanes, chunks)
     answers = _task_bytes(graph, specs, asked, sources, lanes, in_memory, stretch, is_sent=is_sent)

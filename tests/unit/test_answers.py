@@ -135,7 +135,7 @@ def test_columns_in_memory_and_stored(
 ) -> None:
     tree, ids, want = made_up(*kind, size, seed, gapped=gapped, wide=wide, lonely=lonely)
     with small_steps(chunk=chunk) as patch:
-        patch.setattr(scatter, "_PIECE", piece)
+        patch.setattr(scatter, "_piece_size", lambda _: piece)
         check_result(in_memory(tree, ids), want, kind[1])
         result = write_result(tmp_path_factory.mktemp("answer") / "r.zarr", tree, ids)
         check_result(result, want, kind[1])
@@ -151,7 +151,7 @@ def answer(
     """The same answer stored in several chunks and in memory, what it is, and its dtype."""
     kernel, dtype = request.param
     tree, ids, want = made_up(kernel, dtype, 500, 6, gapped=True, wide=False, lonely=False)
-    monkeypatch.setattr(scatter, "_PIECE", 100)
+    monkeypatch.setattr(scatter, "_piece_size", lambda _: 100)
     monkeypatch.setattr("ooc_graph.layout.names.CHUNK_BYTES", 1024)
     monkeypatch.setattr(export_module, "_ROWS", 90)
     return write_result(tmp_path / "r.zarr", tree, ids), in_memory(tree, ids), want, dtype

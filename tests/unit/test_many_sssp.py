@@ -120,7 +120,7 @@ def test_lanes_are_level_by_their_distances_to_landmarks(monkeypatch, dtype):
     )
     sources = np.flatnonzero(np.bincount(arcs.source, minlength=arcs.vertices) == 1)[-300:]
     level, plain = search_of(arcs), search_of(arcs)
-    monkeypatch.setattr(many_search, "floors_of", lambda to, *_: np.empty(0, to.dtype))
+    monkeypatch.setattr(many_search, "floors_of", lambda *given: np.empty(0, given[-1]))
     want = plain.run(sources)
     monkeypatch.undo()
     assert level.run(sources).tobytes() == want.tobytes()
@@ -142,6 +142,38 @@ def test_lanes_have_no_floors_where_these_have_no_room(dtype, longest):
         single = CpuDevice(1).sssp(arcs.shards(1)[0])
         for row, source in zip(got, ends.tolist(), strict=True):
             assert row.tobytes() == single.run(source).distance.tobytes()
+
+
+@pytest.mark.parametrize("part", [4.05, 5.0, 8.0])
+def test_landmarks_far_away_have_means_that_floats_hold(part):
+    """Sixteen of their distances, added up, would not."""
+    ends = np.arange(399)
+    weight = np.full(399, np.finfo(np.float64).max / (part * 400))
+    arcs = arcs_of(ends, ends + 1, weight, directed=False)
+    search, sources = search_of(arcs), np.arange(300)
+    got = search.run(sources)
+    assert search._floors.min() < 0
+    single = CpuDevice(1).sssp(arcs.shards(1)[0])
+    for row, source in zip(got, sources.tolist(), strict=True):
+        assert row.tobytes() == single.run(source).distance.tobytes()
+
+
+@pytest.mark.parametrize("far", [1e4, 1e5, 1e7])
+def test_one_source_far_away_costs_others_nothing(monkeypatch, far):
+    """Differences that a float32 has no room for would tell nobody which arcs matter."""
+    arcs = skewed(900, 6000, "float32", directed=False, seed=4)
+    arcs = arcs_of(
+        np.append(arcs.source, arcs.vertices),
+        np.append(arcs.target, 0),
+        np.append(arcs.weight, np.float32(far)),
+        directed=False,
+    )
+    sources = np.random.default_rng(2).integers(0, arcs.vertices, 300)
+    level, plain = search_of(arcs), search_of(arcs)
+    got = level.run(sources)
+    monkeypatch.setattr(many_search, "floors_of", lambda *given: np.empty(0, given[-1]))
+    assert plain.run(sources).tobytes() == got.tobytes()
+    assert level.counts[0, RELAXED] <= plain.counts[0, RELAXED]
 
 
 def test_no_sources():

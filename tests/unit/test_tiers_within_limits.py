@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from ooc_graph.shards.load import Graph
 from tests.command_line import call
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process
+from tests.strategies import grid
 from tests.unit.test_tiers_on_disk import KERNELS
 
 
@@ -155,6 +157,28 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:
 
         most = plan.bytes - RESERVE_BYTES
         found.append((plan, traced_peak(search, most, before=resident.release)))
+    resident.release()
+    return found
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_memory_stays_within_the_least_that_holds_all_arcs(kernel: str, tmp_path: Path) -> None:
+    """Of a graph so small that what is written at a time is a part of it."""
+    arcs = grid(300, "int32")
+    columns = arcs.source, arcs.target, arcs.weight
+    og.build(columns, tmp_path / "g.zarr", rows="both", directed=True)
+    limit, peak = in_own_process(least_and_peak, kernel, tmp_path)
+    assert limit // 2 < peak <= limit
+
+
+def least_and_peak(kernel: str, folder: Path) -> tuple[int, int]:
+    """The least that holds all arcs by its plan, and what loading, searching and writing take."""
+    graph = og.open(folder / "g.zarr")
+    limit = choice.resident_bytes(graph, kernel, copies=False)
+    how = {"device": "cpu", "memory_limit": limit, "overwrite": True, "out": folder / "r.zarr"}
+    search = partial(getattr(og, kernel), graph, int(graph.original_of()[9]), **how)
+    search()
+    found = limit, traced_peak(search, limit, before=resident.release)
     resident.release()
     return found
 
