@@ -207,7 +207,7 @@ def test_the_command_says_that_the_disk_is_slow(
     ended = call(monkeypatch, capsys, *words, "--memory-limit", limit, "--device", "cpu")
     assert ended.code == 0
     assert f"{kernel} held " in ended.err
-    begins = re.escape(f"{kernel} from {source}: ") + r"\S+: "
+    begins = re.escape(f"{kernel} from {source}: worker ") + r"\S+: "
     lines = re.findall(begins + r"read [\d,.]+ MB of the store in (\d+) s .*", ended.err)
     if seconds < 1:
         assert (lines, "slower" in ended.err) == ([], False)
@@ -310,8 +310,8 @@ def test_short_tasks_of_a_worker_are_watched_together() -> None:
             reads(meter, clock, 2 * MB, 2.0)
             watching.look()
     assert [text.split(" of reading")[0] for _, text in events] == [
-        "w: read 6.0 MB of the store in 6 s",
-        "w: read 12.0 MB of the store in 12 s",
+        "worker w: read 6.0 MB of the store in 6 s",
+        "worker w: read 12.0 MB of the store in 12 s",
     ]
     with disk_notes.watched("another", worker):
         assert watch.current() is not watching
