@@ -5,8 +5,9 @@ folder and opened; what a first call takes, which reads it and compiles, is kept
 are taken by the class of kernels alone, from rows in memory to distances in new memory; by the
 public function to an answer in memory, new or of who asks (``into=``; page-locked where a device
 searches); to a store in the folder (``out=``; its bytes may still be in the page cache); and to a
-number for each source (``reduce=``). The first four give the distances of ``--stored`` sources, the
-last a number for each of ``--sources``. Answers are compared, bit for bit.
+number for each source (``reduce=``), in memory and in a store. The first four give the distances of
+``--stored`` sources, the others a number for each of ``--sources``. Answers are compared, bit for
+bit.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from ooc_graph.types import AnyArray
 
 REDUCE = "eccentricity"
 BLOCK = 64
-KERNELS, IN_MEMORY, INTO, OUT, REDUCED = "kernels", "in memory", "into", "out", "reduce"
+KERNELS, IN_MEMORY, INTO, OUT = "kernels", "in memory", "into", "out"
+REDUCED, REDUCED_OUT = "reduce", "reduce, out"
 Search = Callable[[AnyArray], AnyArray]
 
 
@@ -63,7 +65,7 @@ class PublicCalls:
     ) -> None:
         self._graph, self._device, self._out = graph, device, out
         self._internal_of, ids = graph.internal_of(), graph.original_of()[sources]
-        some = sources[:stored]
+        some, numbers = sources[:stored], out.with_name("numbers.zarr")
         self._room = partial(room, (len(some), graph.vertices))
         self._into: AnyArray | None = None
         self.calls: dict[str, Callable[[], Any]] = {
@@ -72,6 +74,9 @@ class PublicCalls:
             INTO: lambda: self._johnson(ids[:stored], into=self.into).distance,
             OUT: lambda: self._johnson(ids[:stored], out=out, overwrite=True),
             REDUCED: lambda: self._johnson(ids, reduce=REDUCE).read(REDUCE),
+            REDUCED_OUT: lambda: self._johnson(
+                ids, reduce=REDUCE, out=numbers, overwrite=True
+            ).read(REDUCE),
         }
 
     @property
@@ -104,6 +109,8 @@ class PublicCalls:
             largest = np.where(here < far, here, 0).max(axis=1)
             if not np.array_equal(answers[REDUCED][part][: len(here)], largest):
                 raise SystemExit("the reductions are not those of the distances")
+        if not np.array_equal(answers[REDUCED], answers[REDUCED_OUT]):
+            raise SystemExit("reductions that are stored differ from those in memory")
 
 
 def measure(

@@ -7,7 +7,6 @@ id is the vertex's rank by falling degree (decision 1). Rows belong to shards in
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,9 +16,6 @@ from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
 AnyArray = NDArray[Any]
-Told = Callable[[int, int], None]
-"""Hears of the places, from one to before another, of sources whose answers are final. It is called
-by the threads that search, once for every source."""
 
 DEAL_BLOCK_BITS = 10
 DEAL_BLOCK = 1 << DEAL_BLOCK_BITS

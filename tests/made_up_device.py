@@ -16,6 +16,7 @@ from ooc_graph.errors import (
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.cuda_many import part_dtype
+from ooc_graph.kernels.told import Told, stretches
 from ooc_graph.memory.device_plan import least_plan
 from ooc_graph.session import cuda_disk, cuda_tiers, devices, here, loading, pairs_plan, resident
 from ooc_graph.session.devices import CUDA
@@ -62,10 +63,9 @@ class Single:
         return self._search.run(root)
 
 
-def parts_of(count: int, told: Any, part: int) -> list[slice]:
+def parts_of(count: int, told: Told | None, part: int) -> Iterator[slice]:
     """Sources that are told of together; all at once where nobody hears of them."""
-    length = count if told is None else part
-    return [slice(low, min(low + length, count)) for low in range(0, count, max(length, 1))]
+    return stretches(count, max(count, 1) if told is None else part, told)
 
 
 class Batches:

@@ -145,7 +145,7 @@ def test_a_stopped_run_goes_on(
 @pytest.mark.slow  # as much as of distances
 def test_two_workers_write_the_same_bytes(store: Path, tmp_path: Path) -> None:
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers,
         Client(workers) as client,
     ):
         og.multi_source_bfs(store, out=tmp_path / "there.zarr", client=client)

@@ -69,7 +69,7 @@ def test_workers_bring_theirs(tmp_path: Path) -> None:
     wanted = og.johnson(graph).distance
     array = np.empty_like(wanted)
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers,
         Client(workers) as client,
     ):
         assert og.johnson(graph, into=array, client=client).distance is array

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import pairs_specs
+from ooc_graph.answers.pairs import TOGETHER, pairs_specs
 from ooc_graph.kernels import (
     many_bfs_search,
     many_bfs_singly,
@@ -28,17 +28,17 @@ from ooc_graph.kernels import (
 from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.kernels.many_bfs_search import CpuManyBfs
 from ooc_graph.kernels.side_by_side import side_by_side
+from ooc_graph.kernels.tier_johnson import TierJohnson
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import here, pair_tasks, pairs, pairs_plan, pairs_stored, place, resident
 from tests.command_line import LIMIT_S, REPOSITORY, running
 from tests.test_pairs_stored import edges, no_room
 
-CHUNK, LANES = 5, 10
+CHUNK, LANES = 8, 16
 THREADS, BATCHES = 2, 8
-TASK = 2 * CHUNK
-"""Sources of a task out of the store at most."""
-SEARCHED = 6
-"""Batches in memory that a run which is to be killed searches; its first task has more."""
+KILL_AT = 11
+"""Chunks that are recorded, or just being: those of six batches, but for one. In memory a task has
+more."""
 SIGNED, HUBS, THIN = "signed", "hubs", "thin"
 KINDS: dict[str, tuple[Callable[..., Any], str, dict[str, Any]]] = {
     "distances": (og.johnson, SIGNED, {}),
@@ -65,7 +65,7 @@ def search(
         One of `KINDS`.
     log
         Gets a line for each task when its search ends: places of its sources. A file beside it gets
-        a character for each source that is searched from alone, out of the store.
+        a character for each source when its search begins.
     kill_at
         The process kills itself when so many units are recorded, or are just being, and it is
         about to record another one.
@@ -76,7 +76,7 @@ def search(
 
     solve, finish, finished = pair_tasks._search, pair_tasks.finish_unit, 0
     find, _, options = KINDS[what]
-    begun, counting = 0, threading.Lock()
+    counting, rows = threading.Lock(), og.open(store).rows
 
     def searching(task: Any, places: Any, *rest: Any) -> Any:
         found = solve(task, places, *rest)
@@ -93,27 +93,29 @@ def search(
             finished += 1
         return finish(*given)
 
-    def beginning() -> None:
+    def begin(sources: int) -> None:
         with Path(log).with_suffix(".begun").open("a") as file:
-            file.write(".")
+            file.write("." * sources)
+
+    def beginning() -> None:
+        begin(1)
         leave_if_given_up()
 
-    def wait_if(is_last: bool) -> None:
-        if kill_at is not None and is_last:
-            # Until the process is killed.
-            threading.Event().wait()
-
     def batching(batch: Any, *given: Any) -> Any:
-        nonlocal begun
-        with counting:
-            begun += 1
-            number = begun
-        wait_if(number > SEARCHED)
+        begin(LANES)
         return batch(*given)
+
+    def settling(settle: Any) -> Any:
+        def call(self: Any, state: Any, sources: Any) -> Any:
+            # Not those by which it is compiled.
+            begin(len(sources) if self.vertices == rows else 0)
+            return settle(self, state, sources)
+
+        return call
 
     def one_by_one(threads: int, count: int, do: Callable[[int, int], None]) -> None:
         def done(thread: int, place: int) -> None:
-            wait_if(place >= SEARCHED * LANES)
+            begin(1)
             do(thread, place)
 
         side_by_side(threads, count, done)
@@ -130,6 +132,7 @@ def search(
         for module in (many_search, many_bfs_search):
             patch.setattr(module, "search_batch", partial(batching, module.search_batch))
         patch.setattr(tier_singly, "leave_if_given_up", beginning)
+        patch.setattr(TierJohnson, "_settle", settling(TierJohnson._settle))
         for module in (many_singly, many_bfs_singly):
             patch.setattr(module, "side_by_side", one_by_one)
         if what.endswith(THIN):
@@ -143,6 +146,8 @@ def search(
         patch.setattr(here, "cores", lambda: THREADS)
         patch.setattr(here, "_devices", {})
         patch.setattr(pairs_stored, "LANES_STORED", (LANES,))
+        for hops in (False, True):
+            patch.setitem(TOGETHER, hops, LANES)
         patch.setattr(pair_tasks, "_search", searching)
         patch.setattr(pair_tasks, "finish_unit", finishing)
         if where == "in the store":
@@ -183,11 +188,8 @@ def test_a_killed_run_does_no_more_again_than_what_was_not_recorded(
 ) -> None:
     store, out = tmp_path / "g.zarr", tmp_path / "d.zarr"
     vertices = graph_of(what, store).vertices
-    # In the middle of a task's chunks; in memory in that of its search, too.
-    kill_at = SEARCHED * LANES // CHUNK - 1
     first, second = tmp_path / "first", tmp_path / "second"
-    first.touch()
-    given = *map(repr, (str(store), str(out), where, what, str(first))), str(kill_at)
+    given = *map(repr, (str(store), str(out), where, what, str(first))), str(KILL_AT)
     code = f"""
 import sys
 sys.path.insert(0, {str(REPOSITORY)!r})
@@ -201,28 +203,15 @@ search({", ".join(given)})
     (left,) = tmp_path.glob("d.zarr.partial-*")
     units = {int(path.stem) for path in (left / "spill/done").glob("*.json")}
     recorded = {place for unit in units for place in range(unit * CHUNK, (unit + 1) * CHUNK)}
-    assert kill_at - (THREADS - 1) <= len(units) <= kill_at
+    # Others may have been in the middle of a record.
+    assert KILL_AT - (LANES // CHUNK if where == "in the store" else 1) <= len(units) <= KILL_AT
 
     search(str(store), str(out), where, what, str(second))
     again = [place for places in logged(second) for place in places]
     assert sorted(again) == sorted(set(range(vertices)) - recorded)
-    tasks = logged(first)
-    if where == "in memory":
-        # The search of the first one was not over.
-        assert not tasks
-    else:
-        # Each thread had one task, whose chunks were not all recorded.
-        tasks_again = [places for places in tasks if set(places) & set(again)]
-        assert len(tasks_again) <= THREADS
-        assert all(len(places) <= TASK for places in tasks_again)
-        begun = first.with_suffix(".begun")
-        assert begun.exists() == (KINDS[what][1] != SIGNED)
-        if begun.exists():
-            # The chunk that is searched, and those that are written.
-            searched_again = begun.stat().st_size - len(recorded)
-            assert searched_again <= (1 + THREADS) * CHUNK
-        else:
-            assert tasks_again
+    # A batch for each thread that searches by itself; else one.
+    searched_again = first.with_suffix(".begun").stat().st_size - len(recorded)
+    assert 0 < searched_again <= LANES * (THREADS if where == "in memory" else 1)
 
     whole = tmp_path / "whole.zarr"
     search(str(store), str(whole), where, what, str(tmp_path / "third"))

@@ -369,7 +369,7 @@ def test_memory_refused_to_a_worker_is_done_without(store: Path, tmp_path: Path)
         tasks._search = refusing
 
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers,
         Client(workers) as client,
     ):
         client.run(scarce)

@@ -230,7 +230,7 @@ def test_the_command_says_what_it_does(stores: Any, tmp_path: Path, called: Call
 def test_two_workers_write_the_same_bytes(stores: Any, tmp_path: Path) -> None:
     store = stores("signed")
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers,
         Client(workers) as client,
         no_room(),
     ):

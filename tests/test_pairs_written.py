@@ -164,7 +164,7 @@ def test_a_killed_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
 def test_two_workers_write_the_same_bytes(store: Path, tmp_path: Path) -> None:
     og.johnson(store, out=tmp_path / "here.zarr")
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers,
         Client(workers) as client,
     ):
         og.johnson(store, out=tmp_path / "there.zarr", client=client)
@@ -183,7 +183,7 @@ def test_a_lost_worker_is_done_without(tmp_path: Path) -> None:
     u, v = random.integers(0, 4000, (2, 30_000))
     graph = og.build((u, v, random.random(len(u))), tmp_path / "g.zarr", directed=True)
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers,
         Client(workers) as client,
         ThreadPoolExecutor(1) as executor,
     ):

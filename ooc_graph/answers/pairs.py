@@ -31,10 +31,6 @@ from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
 TOGETHER = {False: 64, True: 256}
 """Sources of a unit, by whether hops are counted: as many as search together."""
-FEW_BYTES = 1 << 16
-"""A chunk with fewer has several times as many sources, where there would be many chunks."""
-MANY_CHUNKS = 256
-"""There are at least so many nevertheless: what is lost of one is that share of a run at most."""
 
 
 @dataclass(frozen=True)
@@ -301,7 +297,7 @@ def pairs_specs(
     """How distances are stored, and parents where wanted: chunks of the same whole sources.
 
     None has more sources than search together where memory is ample, so that a run which is killed
-    has lost no other batch; but where targets are few, see `_sources_a_chunk`.
+    has lost no other batch.
     """
     together = TOGETHER[asked.hops]
     distance = ArraySpec(LEVEL if asked.hops else DISTANCE, sources, dtype, width)
@@ -309,23 +305,23 @@ def pairs_specs(
         # Nothing is written but records, and what they record takes little time.
         return (replace(distance, chunk_rows=together),)
     if not asked.parents:
-        if is_narrow(asked):
-            together = _sources_a_chunk(together, sources, distance.item_bytes)
-        return (replace(distance, chunk_rows=min(distance.chunk, together)),)
+        return (replace(distance, chunk_rows=_sources_a_chunk(distance.chunk, asked, sources)),)
     parent = ArraySpec(PARENT, sources, np.dtype(np.int64), width)
-    rows = min(distance.chunk, parent.chunk, together)
+    rows = _sources_a_chunk(min(distance.chunk, parent.chunk), asked, sources)
     return replace(distance, chunk_rows=rows), replace(parent, chunk_rows=rows)
+
+
+def _sources_a_chunk(most: int, asked: Asked, sources: int) -> int:
+    """As many as search together; if fewer, so many that a batch still has whole chunks."""
+    together = TOGETHER[asked.hops]
+    if most >= min(together, sources):
+        return min(most, together)
+    return max(1, together >> (-(-together // most) - 1).bit_length())
 
 
 def is_narrow(asked: Asked) -> bool:
     """Whether answers are distances to some targets alone, so that they may be few for a source."""
     return asked.targets is not None and asked.reduce is None and not asked.parents
-
-
-def _sources_a_chunk(together: int, sources: int, item_bytes: int) -> int:
-    """As many sources as search together, or several times as many where these give few bytes."""
-    wanted = -(-FEW_BYTES // (together * item_bytes))
-    return together * max(1, min(wanted, sources // (MANY_CHUNKS * together)))
 
 
 def pairs_attributes(asked: Asked, graph: str, dtype: np.dtype[Any]) -> dict[str, Any]:

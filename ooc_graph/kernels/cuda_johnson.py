@@ -29,7 +29,8 @@ from ooc_graph.kernels.sssp_push import LightRows
 from ooc_graph.kernels.sssp_search import distance_dtype
 from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import Team
-from ooc_graph.types import AnyArray, IntArray, Rows, Told
+from ooc_graph.kernels.told import Told, stretches
+from ooc_graph.types import AnyArray, IntArray, Rows
 
 
 class CudaJohnson:
@@ -146,11 +147,11 @@ class CudaJohnson:
         """
         answer, parents = self.empty(len(sources)) if answers is None else answers
         self.expect(len(sources))
-        length = CREWS * self.search.lanes
-        # Once at least: what no source is asked for gets ready for others.
-        for begin in range(0, max(len(sources), 1), length):
+        if not len(sources):
+            # What no source is asked for gets ready for others.
+            self._find(sources, answer, parents)
+        for part in stretches(len(sources), CREWS * self.search.lanes, told):
             leave_if_given_up()
-            part = slice(begin, min(begin + length, len(sources)))
             self._find(sources[part], answer[part], parents[part])
             if told is not None:
                 told(part.start, part.stop)
@@ -193,7 +194,7 @@ class CudaJohnson:
             int64 (sources,): row of ``answer`` of each source, where it has more rows; these stay
             as they are. None: one after another.
         told
-            Hears of sources when their rows are in ``answer``, while others are searched.
+            Hears of sources when their rows are in ``answer``, before others are searched.
 
         Returns
         -------

@@ -20,7 +20,8 @@ from ooc_graph.kernels.cuda_modules import cuda, within_memory
 from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.kernels.many_bfs_search import WORTH, empty_tallies
 from ooc_graph.kernels.many_bfs_singly import tally_levels, write_levels
-from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows, Told
+from ooc_graph.kernels.told import Told, stretches
+from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
 
 TIMED = 3
 """Single searches that are timed where few sources meet; one more comes before."""
@@ -124,7 +125,7 @@ class CudaManyBfs:
             int64 (sources,): row of ``answer`` of each source, where it has more rows; these stay
             as they are. None: one after another.
         told
-            Hears of sources when their rows are in ``answer``, while others are searched.
+            Hears of sources when their rows are in ``answer``, before others are searched.
 
         Returns
         -------
@@ -207,15 +208,14 @@ class CudaManyBfs:
         """Tally batch after batch, and bring what was counted to host memory."""
         cupy, bins = cuda(), tallies.shape[1] - 3
         wanted = cupy.asarray(pack_bits(chosen).view(np.uint32))
-        for begin in range(0, len(sources), batches.lanes):
+        for part in stretches(len(sources), batches.lanes, told):
             leave_if_given_up()
-            end = min(begin + batches.lanes, len(sources))
-            counted = cupy.zeros((end - begin, tallies.shape[1]), np.int64)
-            batches.count(sources[begin:end], last, Counting(wanted, bins, width, counted))
-            tallies[begin:end] = counted.get()
+            counted = cupy.zeros((part.stop - part.start, tallies.shape[1]), np.int64)
+            batches.count(sources[part], last, Counting(wanted, bins, width, counted))
+            tallies[part] = counted.get()
             del counted  # The next batch's would be beside it.
             if told is not None:
-                told(begin, end)
+                told(part.start, part.stop)
 
     def _batches_for(self, sources: IntArray) -> BfsBatches | None:
         """Batches; None where single searches take less time, as is tried if it may pay."""
@@ -258,6 +258,8 @@ class CudaManyBfs:
         search = self._single()
         for place, source in enumerate(sources.tolist()):
             leave_if_given_up()
+            if told is not None:
+                told.make_room(1)
             take(place, search.run(source).level)
             if told is not None:
                 told(place, place + 1)

@@ -1,8 +1,7 @@
-"""Answers of many searches, from a CUDA device to host memory while the next ones are searched."""
+"""Answers of many searches, from a CUDA device to host memory, mostly beside the next searches."""
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,8 +9,9 @@ import numpy as np
 from ooc_graph.kernels.cuda_many_pieces import Pieces, staged_bytes
 from ooc_graph.kernels.cuda_modules import cuda
 from ooc_graph.kernels.cuda_pinned import pinned_buffer
+from ooc_graph.kernels.told import Told, stretches
 from ooc_graph.threads import Threads
-from ooc_graph.types import AnyArray, IntArray, Told
+from ooc_graph.types import AnyArray, IntArray
 
 PART_BYTES = 64 << 20
 """Bytes of answers that are searched for at once, about."""
@@ -81,7 +81,7 @@ class HostAnswers:
         own
             uint32 (sources,): column of each source, all ones where it has none; None: its row.
         told
-            Hears of every part when it has arrived in ``answer``.
+            Hears of every part when it has arrived in ``answer``; the next one is searched then.
         at
             int64 (sources,): row of ``answer`` of each source, which may have others then that
             stay as they are; None: they are in order.
@@ -90,6 +90,8 @@ class HostAnswers:
             return
         chosen = columns or self._search.columns()
         pitch, length = self._search.pitch(chosen), self._sources_at_once(chosen, len(sources))
+        if told is not None and told.most:
+            length = min(length, told.most)
         self._allocate(length * pitch)
         staged = None if at is None and _is_pinned(answer) else self._stage(answer, len(sources))
         copying = cuda().cuda.Stream(non_blocking=True)
@@ -111,42 +113,39 @@ class HostAnswers:
         copying: Any,
         told: Told | None,
     ) -> None:
-        """Search from so many sources at once; what the ones before have found is copied then."""
+        """Search from so many sources at once; what the ones before have found is copied then.
+
+        Where somebody hears of them it is copied before: that takes little time beside what is done
+        with it then, which others are not to be searched for without need.
+        """
         cupy, pitch_bytes = cuda(), self._search.pitch(columns) * self._search.dtype.itemsize
         stream = cupy.cuda.get_current_stream()
         copied = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
-        sent: deque[tuple[slice, int]] = deque()
 
-        def send(part: slice, slot: int, found: Any) -> None:
+        def send(part: slice, slot: int, found: Any) -> int:
             copying.wait_event(found)
             last = pieces.send(self._device[slot].data.ptr, pitch_bytes, part)
             copied[slot].record(copying)
-            sent.append((part, last))
-
-        def tell(most: int) -> None:
-            while told is not None and len(sent) > most:
-                part, last = sent.popleft()
-                pieces.wait_for(last)
-                told(part.start, part.stop)
+            return last
 
         before: tuple[slice, int, Any] | None = None
-        for number, low in enumerate(range(0, len(sources), length)):
-            slot, part = number % 2, slice(low, min(low + length, len(sources)))
+        for number, part in enumerate(stretches(len(sources), length, told)):
+            slot = number % 2
             if number > 1:
                 stream.wait_event(copied[slot])
             mine = None if own is None else own[part]
             self._search.search_into(self._device[slot], sources[part], columns, mine)
             found = stream.record()
+            if told is not None:
+                pieces.wait_for(send(part, slot, found))
+                told(part.start, part.stop)
+                continue
             if before is not None:
                 send(*before)
+            # Copied while the next one is searched.
             before = part, slot, found
-            # The copy of the last one goes on meanwhile.
-            tell(1)
-        assert before is not None
-        send(*before)
-        last = sent[-1][1]
-        tell(0)
-        pieces.wait_for(last)
+        if before is not None:
+            pieces.wait_for(send(*before))
 
     def _sources_at_once(self, columns: Any, sources: int) -> int:
         """Whole batches of about `PART_BYTES`."""

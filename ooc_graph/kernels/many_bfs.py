@@ -29,13 +29,15 @@ LANES = WORDS * WORD_BITS
 """Most sources of a batch."""
 PLANES = 40
 """Bits of a count of vertices."""
+FEW_LANES = 32
+"""A batch of fewer sources says nothing of whether batches are worth it."""
 PULL_ABOVE = 4
 """Pull where the frontier holds more than one in so many of the arcs into rows not yet full."""
 REACHED, SUM, DEEPEST, BINS = range(4)
 """Columns of the tallies: vertices, sum of their levels, last level; from here on bins."""
-MOST, LANES_NOW, WIDTH, PATIENCE, WORTH = range(5)
-"""Places in ``options``: last level, sources of a batch, width of a bin, and when to give up: after
-so many visits to every row, if fewer sources than that were found in a visit."""
+MOST, WIDTH, PATIENCE, WORTH = range(4)
+"""Places in ``options``: last level, width of a bin, and when to give up: after so many visits to
+every row, if fewer sources than that were found in a visit."""
 VISITS, FOUND = range(2)
 """Places in ``counts``: rows settled, and sources found there."""
 GIVEN_UP = FIRST_FREE
@@ -239,6 +241,7 @@ def _search(
     batch: Any,
     wanted: Any,
     options: Any,
+    sources: int,
     answer: Any,
     tallies: Any,
 ) -> bool:
@@ -257,7 +260,9 @@ def _search(
         if not is_told:
             _tally(batch, planes, depth, options[WIDTH], tallies)
         visits, found = np.int64(batch.counts[VISITS]), np.int64(batch.counts[FOUND])
-        if visits > options[PATIENCE] * len(batch.own) and found < options[WORTH] * visits:
+        is_over = visits > options[PATIENCE] * len(batch.own)
+        # Of few sources so many are never found.
+        if is_over and sources >= FEW_LANES and found < options[WORTH] * visits:
             atomic_store(control, GIVEN_UP, 1)
         if atomic_load(control, GIVEN_UP) != 0:
             return False
@@ -282,14 +287,14 @@ def search_batch(
     options: Any,
     far: Any,
     sources: Any,
+    begins: Any,
     answer: Any,
     tallies: Any,
     finished: Any,
 ) -> Any:
     """Search the next batch on the calling thread.
 
-    Returns the place of its first source; -1 if no batch is left, one was not worth it, or the
-    launch was given up.
+    Returns its number; -1 if no batch is left, one was not worth it, or the launch was given up.
 
     Parameters
     ----------
@@ -300,11 +305,13 @@ def search_batch(
     wanted
         Bitmap of the rows that are counted.
     options
-        int64 (5,): see `MOST` to `WORTH`.
+        int64 (4,): see `MOST` to `WORTH`.
     far
         (1,): level of what is not reached.
     sources
         int64 (sources,).
+    begins
+        int64 (batches + 1,): place of each batch's first source, and how many there are.
     answer
         int32 (sources, rows), levels; or (0, rows), and the tallies are wanted.
     tallies
@@ -322,19 +329,18 @@ def search_batch(
         states.planes[thread],
         states.counts[thread],
     )
-    lanes = options[LANES_NOW]
     if atomic_load(control, ABORT) != 0 or atomic_load(control, GIVEN_UP) != 0:
         return -1
-    first = atomic_add(control, CHUNK, lanes)
-    if first >= len(sources):
+    number = atomic_add(control, CHUNK, 1)
+    if number + 1 >= len(begins):
         return -1
-    end = min(first + lanes, len(sources))
+    first, end = begins[number], begins[number + 1]
     mine = answer[first:end]
     for lane in range(len(mine)):
         mine[lane, :] = far[0]
     _begin(batch, sources[first:end])
     counted = tallies[first:end]
-    if not _search(control, out, into, batch, wanted, options, mine, counted):
+    if not _search(control, out, into, batch, wanted, options, end - first, mine, counted):
         return -1
-    finished[first // lanes] = True
-    return first
+    finished[number] = True
+    return number

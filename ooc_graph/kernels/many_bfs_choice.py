@@ -15,6 +15,8 @@ WORD_BYTES = 96
 """Bytes of a row that a batch goes through: who has reached it, and who did so last."""
 TIMED = 4
 """Single searches of each thread that are timed; one more comes before."""
+LANES_TRIED = 64
+"""Batches of fewer sources are not tried: what is left of one would say little."""
 
 
 class Search(Protocol):
@@ -47,13 +49,17 @@ class BfsTrial:
         return self._is_singly.get(counted, False)
 
     def sources(self, lanes: int) -> int:
-        """How many sources a trial takes with batches of ``lanes``."""
-        return self._threads * (1 + TIMED + lanes)
+        """How many sources a trial takes: as many as each thread has in a batch of ``lanes``.
+
+        No more, as nobody hears of them before its end.
+        """
+        return self._threads * lanes
 
     def is_wanted(self, sources: int, lanes: int, *, counted: bool) -> bool:
         """Whether so many sources are enough for a trial, and one is to be made."""
         is_known = counted in self._is_singly
-        return self._is_large and not is_known and sources >= self.sources(lanes)
+        is_enough = lanes >= LANES_TRIED and sources >= self.sources(lanes)
+        return self._is_large and not is_known and is_enough
 
     def make(self, search: Search, lanes: int, *, counted: bool) -> int:
         """Time both on the first sources; how many these are."""

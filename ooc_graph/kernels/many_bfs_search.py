@@ -12,16 +12,24 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.bitmap import WORD_BITS, pack_bits, words_for
-from ooc_graph.kernels.many_bfs import BINS, LANES, PLANES, WORDS, Batch, Neighbors, search_batch
+from ooc_graph.kernels.many_bfs import (
+    BINS,
+    FEW_LANES,
+    LANES,
+    PLANES,
+    WORDS,
+    Batch,
+    Neighbors,
+    search_batch,
+)
 from ooc_graph.kernels.many_bfs_choice import BfsTrial
 from ooc_graph.kernels.many_bfs_singly import BfsSideBySide, tally_levels, write_levels
 from ooc_graph.kernels.many_search import even_lanes
-from ooc_graph.kernels.side_by_side import shifted, tell_side_by_side
+from ooc_graph.kernels.side_by_side import tell_side_by_side
 from ooc_graph.kernels.team import Team, new_control
-from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows, Told
+from ooc_graph.kernels.told import Told, shifted, starts
+from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
 
-FEW_LANES = 32
-"""A batch of fewer sources is not even tried."""
 PATIENCE = 2
 """Visits to every row after which it is asked whether a batch is worth it."""
 WORTH = 12
@@ -199,32 +207,38 @@ class CpuManyBfs:
         ``limits`` are the last level and the width of a bin.
         """
         last, width = limits
-        each = even_lanes(len(sources), min(lanes, LANES), self._team.threads)
-        if self._is_thin or (len(sources) and each < min(FEW_LANES, lanes)):
+        if self._is_thin or not len(sources):
             return np.ones(len(sources), np.bool_)
-        finished = np.zeros(-(-len(sources) // each), np.bool_)
+        threads = self._team.threads
+        each = even_lanes(len(sources), min(lanes, LANES), threads)
+        begins = starts(len(sources), each, told, min(lanes, LANES), threads)
+        longest = int(np.diff(begins).max())
+        if longest < min(FEW_LANES, lanes):
+            return np.ones(len(sources), np.bool_)
+        finished = np.zeros(len(begins) - 1, np.bool_)
         given = (
             self._out,
             self._into,
-            _states(self.vertices, self._team.threads),
+            _states(self.vertices, threads),
             pack_bits(wanted),
-            np.array([last, each, width, PATIENCE, WORTH], np.int64),
+            np.array([last, width, PATIENCE, WORTH], np.int64),
             np.array([INT32_UNREACHED], np.int32),
             sources,
+            begins,
             answer,
             tallies,
             finished,
         )
 
         def batches(thread: int, _: int, control: IntArray) -> None:
-            while (first := search_batch(thread, control, *given)) >= 0:
+            while (number := search_batch(thread, control, *given)) >= 0:
                 if told is not None:
-                    told(first, min(first + each, len(sources)))
+                    told(int(begins[number]), int(begins[number + 1]))
 
         self._team.launch(batches, new_control())
         # Of few sources it says little: more of them may meet.
-        self._is_thin = not finished.all() and each >= WORD_BITS
-        return np.repeat(~finished, each)[: len(sources)]
+        self._is_thin = not finished.all() and longest >= WORD_BITS
+        return np.repeat(~finished, np.diff(begins))
 
     def _singly(
         self,

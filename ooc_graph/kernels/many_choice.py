@@ -13,8 +13,9 @@ from ooc_graph.kernels import floyd_warshall
 from ooc_graph.kernels.many_search import CpuManySearch, even_lanes
 from ooc_graph.kernels.many_singly import SideBySide
 from ooc_graph.kernels.many_sssp import RELAXED, Columns
-from ooc_graph.kernels.side_by_side import shifted, tell_side_by_side
-from ooc_graph.types import AnyArray, IntArray, Rows, Told
+from ooc_graph.kernels.side_by_side import tell_side_by_side
+from ooc_graph.kernels.told import Told, shifted
+from ooc_graph.types import AnyArray, IntArray, Rows
 
 MANY_RELAXED = 8.0
 """Relaxations of an arc in a batch from which single searches are tried."""
@@ -98,11 +99,9 @@ class Chooser:
         if not self._decided and self._is_long_and_thin(lanes):
             self._decided, self.side_by_side = True, SideBySide(*self._rows, self._threads)
         if not self._decided and len(sources) >= first + (1 + TIMED) * self._threads:
-            done = self._try(sources, answer, columns, first, lanes, potential)
+            done = self._try(sources, answer, columns, first, lanes, potential, told)
             # Not before: a trial that was interrupted has chosen nothing.
             self._decided = True
-            # Nor before its end: who hears of them takes time, too.
-            self._tell(told, 0, done, lanes)
         rest, left, told_rest = sources[done:], columns.part(done), shifted(told, done)
         if self.closed is not None:
             self.closed.run(rest, answer, left, potential)
@@ -130,8 +129,12 @@ class Chooser:
         first: int,
         lanes: int,
         potential: AnyArray | None,
+        told: Told | None,
     ) -> int:
-        """Time batches, and where they relax much single searches, too; sources done."""
+        """Time batches, and where they relax much single searches, too; sources done.
+
+        Who hears of them takes time as well, and does between what is timed.
+        """
         if not self._may_close():
             self._search.expect(max(self._expected, len(sources)))
         before, start = self._search.counts[:, RELAXED].sum(), perf_counter()
@@ -140,6 +143,7 @@ class Chooser:
         self._search.run(sources[:first], answer, columns=columns.part(0, first), **how)
         batch_s = (perf_counter() - start) / first
         counted = self._search.counts[:, RELAXED].sum() - before
+        self._tell(told, 0, first, lanes)
         if self._may_close():
             lengths = float(counted) * lanes * (self._closing - first) / first
             if floyd_warshall.pays(self._search.vertices, lengths) and self._close():
@@ -157,6 +161,7 @@ class Chooser:
         # Also where an earlier trial, for fewer sources, chose otherwise.
         is_faster = (perf_counter() - start) / (done - warmed) < batch_s
         self.side_by_side = singly if is_faster else None
+        self._tell(told, first, done, lanes)
         return done
 
     def _is_long_and_thin(self, lanes: int) -> bool:

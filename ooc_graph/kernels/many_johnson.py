@@ -16,7 +16,8 @@ from ooc_graph.kernels.many_sssp import Columns
 from ooc_graph.kernels.sssp_push import LightRows
 from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import Team
-from ooc_graph.types import AnyArray, IntArray, Rows, Told
+from ooc_graph.kernels.told import Told
+from ooc_graph.types import AnyArray, IntArray, Rows
 
 
 class CpuJohnson:
@@ -175,7 +176,8 @@ class CpuJohnson:
             if told is not None:
                 told(begin, end)
 
-        self._search(sources, answer, lanes=lanes, told=found, is_restored=False)
+        heard = Told(found) if told is None else told.instead(found)
+        self._search(sources, answer, lanes=lanes, told=heard, is_restored=False)
         return answer, parents
 
     def _search(

@@ -16,7 +16,8 @@ from ooc_graph.kernels.sssp_push import LightRows
 from ooc_graph.kernels.sssp_search import distance_dtype, overflow_error, sums_may_overflow
 from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import Team, new_control
-from ooc_graph.types import AnyArray, IntArray, Rows, Told
+from ooc_graph.kernels.told import Told, starts
+from ooc_graph.types import AnyArray, IntArray, Rows
 
 INTEGER_TOP = 1 << 61
 """Integer distances stay below; what is not reached lies at it, what never will be at twice it."""
@@ -160,7 +161,9 @@ class CpuManySearch:
     ) -> None:
         dtype = answer.dtype
         lanes = even_lanes(len(sources), most, self._team.threads)
-        states = _states(self.vertices, dtype, lanes, self._team.threads)
+        threads, lanes = self._team.threads, lanes_for(dtype, min(lanes, WORD_BITS))
+        begins = starts(len(sources), lanes, told, most, threads)
+        states = _states(self.vertices, dtype, int(np.diff(begins).max()), threads)
         given = (
             into,
             out,
@@ -170,15 +173,15 @@ class CpuManySearch:
             np.array([step_of(out, dtype)], dtype),
             np.empty(0, dtype) if potential is None else potential,
             sources,
+            begins,
             columns,
             answer,
         )
-        lanes = states.distance.shape[2]
 
         def batches(thread: int, _: int, control: IntArray) -> None:
-            while (first := search_batch(thread, control, *given)) >= 0:
+            while (number := search_batch(thread, control, *given)) >= 0:
                 if told is not None:
-                    told(first, min(first + lanes, len(sources)))
+                    told(int(begins[number]), int(begins[number + 1]))
 
         self._team.launch(batches, new_control())
         self.counts += states.counts

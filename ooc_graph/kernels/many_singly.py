@@ -19,7 +19,8 @@ from ooc_graph.kernels.side_by_side import side_by_side
 from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.sssp_search import CpuSsspSearch
 from ooc_graph.kernels.team import Team
-from ooc_graph.types import AnyArray, IntArray, Rows, Told
+from ooc_graph.kernels.told import Told
+from ooc_graph.types import AnyArray, IntArray, Rows
 
 
 @kernel

@@ -293,16 +293,18 @@ def search_batch(
     step: Any,
     potential: Any,
     sources: Any,
+    begins: Any,
     columns: Any,
     answer: Any,
 ) -> Any:
     """Search the next batch on the calling thread: its sources have their rows then.
 
-    Returns the place of its first source, -1 if no batch is left or the launch was given up.
+    Returns its number, -1 if no batch is left or the launch was given up.
 
     ``leaves`` lists rows that no shortest path leads through, ``floors`` is (rows,) or empty. Every
     array of ``states`` is that of a `Batch` once for every thread, ``step`` is an array (1,) of the
     distances' dtype, ``potential`` is (rows,) or empty, ``columns`` are `Columns` of ``answer``.
+    ``begins`` int64 (batches + 1,): place of each batch's first source, and how many there are.
     """
     batch = Batch(
         states.distance[thread],
@@ -315,15 +317,14 @@ def search_batch(
         states.reached[thread],
         states.counts[thread],
     )
-    lanes = batch.distance.shape[1]
     if atomic_load(control, ABORT) != 0:
         return -1
-    first = atomic_add(control, CHUNK, lanes)
-    if first >= len(sources):
+    number = atomic_add(control, CHUNK, 1)
+    if number + 1 >= len(begins):
         return -1
-    end = min(first + lanes, len(sources))
+    first, end = begins[number], begins[number + 1]
     begin(out, batch, leaves, floors, sources[first:end])
     settle(out, batch, step[0])
     _finish(into, batch, leaves)
     publish(batch, sources[first:end], answer, columns, columns.at[first:end], potential)
-    return first
+    return number

@@ -6,25 +6,28 @@ from collections.abc import Callable
 from functools import partial
 
 from ooc_graph.kernels.given_up import event_here, leave_if_given_up
+from ooc_graph.kernels.told import Told
 from ooc_graph.threads import Members, raise_first
-from ooc_graph.types import Told
 
 
 def side_by_side(threads: int, count: int, do: Callable[[int, int], None]) -> None:
-    """Call ``do(thread, place)`` for all places below ``count``, those of a thread in turn.
+    """Call ``do(thread, place)`` for all places below ``count``, taken in turn by whoever is free.
 
+    So no thread gets far ahead of another, and what waits for several places does not wait long.
     Whatever a call raises, or the thread that waits (KeyboardInterrupt), ends all threads after the
     calls that they are in, and is raised. So they end, by CancelledError, if the calling thread's
     own work is given up.
     """
     # Not an Event, which an interrupt may leave closed for the threads that set it as well.
     is_over, given_up = [False], event_here()
+    # Taking one is a step of the interpreter, whose lock is held meanwhile.
+    places = iter(range(count))
 
     def end() -> None:
         is_over[0] = True
 
     def work(thread: int) -> None:
-        for place in range(thread, count, threads):
+        for place in places:
             if is_over[0] or (given_up is not None and given_up.is_set()):
                 return
             do(thread, place)
@@ -51,8 +54,3 @@ def tell_side_by_side(threads: int, told: Told | None, end: int, each: int) -> N
     side_by_side(
         threads, len(firsts), lambda _, index: told(firsts[index], min(firsts[index] + each, end))
     )
-
-
-def shifted(told: Told | None, by: int) -> Told | None:
-    """Who hears of places that are counted from ``by``."""
-    return None if told is None else lambda begin, end: told(by + begin, by + end)

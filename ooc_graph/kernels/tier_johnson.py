@@ -28,7 +28,8 @@ from ooc_graph.kernels.tier_lanes import (
     spread_lanes,
 )
 from ooc_graph.kernels.tier_rows import TierRows
-from ooc_graph.types import AnyArray, IntArray, Told
+from ooc_graph.kernels.told import Told, stretches
+from ooc_graph.types import AnyArray, IntArray
 
 PARENT_BITS = 3 * 8
 """Bytes a row of bits while parents are found."""
@@ -114,16 +115,16 @@ class TierJohnson:
             return
         state = self._state(min(most, len(sources)))
         columns = all_columns(len(sources), self.vertices, self.dtype)
-        for begin in range(0, len(sources), most):
+        for part in stretches(len(sources), most, told):
             # A batch may take long, and a chunk may have several.
             leave_if_given_up()
-            batch = sources[begin : begin + most]
+            batch = sources[part]
             state = self._settle(state, batch)
-            publish_lanes(state, batch, answer, columns.part(begin, begin + most))
+            publish_lanes(state, batch, answer, columns.part(part.start, part.stop))
             if parents is not None:
-                parents[begin : begin + most] = self._parents(state, batch).T
+                parents[part] = self._parents(state, batch).T
             if told is not None:
-                told(begin, begin + len(batch))
+                told(part.start, part.stop)
 
     def _state(self, lanes: int) -> LaneState:
         rows, dtype, lanes = self.vertices, self.dtype, lanes_for(self.dtype, lanes)

@@ -13,7 +13,8 @@ from ooc_graph.kernels.bellman_ford import restore
 from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.kernels.interface import BfsTree, SsspTree
 from ooc_graph.kernels.sssp_shared import unreached
-from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Told
+from ooc_graph.kernels.told import Told
+from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
 
 class Single(Protocol):
@@ -104,6 +105,8 @@ class TierSingly:
         for place, source in enumerate(sources.tolist()):
             # A search out of the store may take seconds, and a task has many.
             leave_if_given_up()
+            if told is not None:
+                told.make_room(1)
             tree = self._search.run(source)
             if isinstance(tree, SsspTree):
                 answer[place] = tree.distance

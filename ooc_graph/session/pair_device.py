@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from time import perf_counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +12,9 @@ from ooc_graph.answers.pairs import SourceRows, largest_reached, own_columns
 from ooc_graph.answers.parts import SourceParts
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.cuda_many import CREWS, part_dtype
+from ooc_graph.kernels.told import Told, stretches
 from ooc_graph.session.here import threads_here
-from ooc_graph.types import AnyArray, IntArray, Told
+from ooc_graph.types import AnyArray, IntArray
 
 if TYPE_CHECKING:
     from ooc_graph.session.pair_tasks import PairsTask
@@ -23,8 +23,6 @@ ON_DEVICE = ("eccentricity", "closeness", "sum")
 """Reductions that a CUDA device makes itself."""
 SUMMED = ("closeness", "sum")
 """Those that add distances up."""
-SHORT_S = 1.0
-"""Sources that are reduced in less time are followed by twice as many at once."""
 BEYOND = 64
 """Sources whose distances leave the device at once where their sums are beyond float64."""
 Heard = Callable[[Any], "Told | None"]
@@ -132,34 +130,17 @@ def _reduced(task: PairsTask, search: Any, ids: Ids, places: IntArray, heard: He
     sources, aimed, own, most = _asked_of_columns(task, search, ids, places)
     rows = SourceParts(np.zeros(len(sources), part_dtype(search.dtype)), places, ids, task.asked)
     told = heard(rows)
-    for begin, end in _stretches(
-        len(sources), len(sources) if told is None else CREWS * task.lanes
-    ):
-        part = slice(begin, end)
-        rows.put(begin, search.reduce(sources[part], aimed, own[part], most))
+    if not len(sources):
+        # What no source is asked for gets ready for others.
+        search.reduce(sources, aimed, own, most)
+    length = max(len(sources), 1) if told is None else CREWS * task.lanes
+    for part in stretches(len(sources), length, told):
+        rows.put(part.start, search.reduce(sources[part], aimed, own[part], most))
         if task.sums_on_device:
-            _put_beyond(task, search, ids, rows, rows.beyond(begin, end))
+            _put_beyond(task, search, ids, rows, rows.beyond(part.start, part.stop))
         if told is not None:
-            told(begin, end)
+            told(part.start, part.stop)
     return rows
-
-
-def _stretches(count: int, length: int) -> Iterator[tuple[int, int]]:
-    """Stretches of sources; each twice as long as the one before if that took little time.
-
-    A search of few batches waits longer for the last of them than one of many; but what is found
-    is recorded only when a stretch ends.
-    """
-    begin = 0
-    # Once at least: what no source is asked for gets ready for others.
-    while True:
-        end, start = min(begin + length, count), perf_counter()
-        yield begin, end
-        if end == count:
-            return
-        if perf_counter() - start < SHORT_S:
-            length *= 2
-        begin = end
 
 
 def _put_beyond(

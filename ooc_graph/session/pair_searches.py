@@ -16,10 +16,11 @@ from ooc_graph.answers.scatter import Ids
 from ooc_graph.answers.tallies import SourceTallies
 from ooc_graph.kernels.given_up import leave_if_given_up
 from ooc_graph.kernels.many_bfs_search import empty_tallies
+from ooc_graph.kernels.told import Told, stretches
 from ooc_graph.session.devices import CUDA
 from ooc_graph.session.pair_device import Heard, columns, internal_ids, on_device
 from ooc_graph.session.pairs_recorded import Recording
-from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Told
+from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
 if TYPE_CHECKING:
     from ooc_graph.session.pair_tasks import PairsTask
@@ -48,17 +49,16 @@ def in_memory(
     recording
         Hears of those that are found; None: nothing is recorded.
     room
-        As of `ooc_graph.session.pair_device.on_device`; on the CPU of levels only where few columns
-        are asked for.
+        As of `ooc_graph.session.pair_device.on_device`; not of levels on the CPU.
     told
         Hears of sources that have arcs when the CPU has written their rows there.
     """
     if task.asked.hops and (task.device != CUDA or task.asked.reduce is not None):
-        return _levels(task, search, ids, places, recording, room)
+        return _levels(task, search, ids, places, recording)
     if not task.asked.hops:
         search.expect(task.sources, task.closing)
     if task.asked.parents and task.device != CUDA:
-        return _rows(task, search, ids, places, recording, room)
+        return _rows(task, search, ids, places, recording, None)
     heard = _hearing(recording, ids.internal_of[places] >= 0)
     if task.device == CUDA:
         return on_device(task, search, ids, places, heard, room)
@@ -90,12 +90,12 @@ def batch_by_batch(
     rows = SourceNumbers([None] * len(places))
     # Also of sources without arcs, which batches have here.
     told = _hearing(recording, np.ones(len(places), np.bool_))(rows)
-    for begin in range(0, len(places), lanes):
-        batch = places[begin : begin + lanes]
+    for part in stretches(len(places), lanes, told):
+        batch = places[part]
         answer = search.run(internal_ids(ids, batch), lanes=lanes)
-        rows.put(begin, SourceRows(answer, batch, ids, asked).reduced(asked.reduce))
+        rows.put(part.start, SourceRows(answer, batch, ids, asked).reduced(asked.reduce))
         if told is not None:
-            told(begin, begin + len(batch))
+            told(part.start, part.stop)
     return rows
 
 
@@ -115,7 +115,7 @@ def _rows(
 ) -> SourceRows | SourceColumns:
     """Distances or levels, and parents if wanted, by internal id; of few columns these alone."""
     if 0 < task.stretch < len(places):
-        return _columns(task, search, ids, places, recording, room, **most)
+        return _columns(task, search, ids, places, recording, room)
     heard, internal = _hearing(recording, ids.internal_of[places] >= 0), internal_ids(ids, places)
     if task.asked.parents:
         answers = search.empty(len(internal))
@@ -135,7 +135,6 @@ def _columns(
     places: IntArray,
     recording: Recording | None,
     room: AnyArray | None,
-    **most: Any,
 ) -> SourceColumns:
     """Distances or levels to the targets; those to all vertices of some sources at a time."""
     assert task.asked.targets is not None
@@ -145,17 +144,17 @@ def _columns(
     # Sources without arcs have their rows when the others of a stretch have.
     told = _hearing(recording, np.ones(len(places), np.bool_))(rows)
     wide: AnyArray = np.empty((task.stretch, search.vertices), search.dtype)
-    for begin in range(0, len(places), task.stretch):
+    for part in stretches(len(places), task.stretch, told):
         leave_if_given_up()
-        some = places[begin : begin + task.stretch]
+        some = places[part]
         internal = internal_ids(ids, some)
         answer = wide[: len(internal)]
-        search.run(internal, answer, lanes=task.lanes, **most)
+        search.run(internal, answer, lanes=task.lanes)
         found = SourceRows(answer, some, ids, task.asked)
-        for row, one in zip(room[begin:], found, strict=False):
+        for row, one in zip(room[part], found, strict=True):
             row[:] = one
         if told is not None:
-            told(begin, begin + len(some))
+            told(part.start, part.stop)
     return rows
 
 
@@ -165,14 +164,13 @@ def _levels(
     ids: Ids,
     places: IntArray,
     recording: Recording | None,
-    room: AnyArray | None,
 ) -> Rows:
     """Levels, or where they are reduced what was counted of them."""
     asked, most = task.asked, None
     if asked.cutoff is not None:
         most = min(max(math.floor(asked.cutoff), 0), INT32_UNREACHED)
     if asked.reduce is None:
-        return _rows(task, search, ids, places, recording, room, most=most)
+        return _rows(task, search, ids, places, recording, None, most=most)
     heard, internal = _hearing(recording, ids.internal_of[places] >= 0), internal_ids(ids, places)
     wanted = None
     if asked.targets is not None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ooc_graph.answers.columns import SourceColumns
-from ooc_graph.answers.pairs import Asked, SourceRows, write_rows
+from ooc_graph.answers.pairs import TOGETHER, Asked, SourceRows, write_rows
 from ooc_graph.answers.reductions import Reduced
 from ooc_graph.errors import (
     DeviceBusyError,
@@ -18,7 +18,9 @@ from ooc_graph.errors import (
     NegativeCycleError,
     UsageError,
 )
+from ooc_graph.kernels.cuda_many import CREWS
 from ooc_graph.kernels.given_up import leave_if_given_up
+from ooc_graph.kernels.told import Told
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.units import finish_unit
@@ -32,7 +34,7 @@ from ooc_graph.session.pairs_recorded import Recording
 from ooc_graph.session.refused import note_in_store
 from ooc_graph.session.source_tiers import ONE_BY_ONE, note_on_device
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import AnyArray, IntArray, Told
+from ooc_graph.types import AnyArray, IntArray
 
 Answer = TypeVar("Answer")
 
@@ -98,6 +100,18 @@ class PairsTask:
     def is_one_by_one_on_device(self) -> bool:
         """Whether a CUDA device searches from one source after the other."""
         return self.device == CUDA and self.method == ONE_BY_ONE
+
+    @property
+    def most_found(self) -> int:
+        """Sources that a process may have found and not recorded, or is searching from.
+
+        0 where every thread searches batches of its own: each records one before the next.
+        """
+        if self.device == CUDA and self.method != ONE_BY_ONE:
+            # Each of its crews has a batch; BFS is all of one.
+            return self.lanes if self.asked.hops else CREWS * self.lanes
+        is_in_memory = self.device == CPU and not self.budget_bytes
+        return 0 if is_in_memory else TOGETHER[self.asked.hops]
 
     @property
     def sums_on_device(self) -> bool:
@@ -239,7 +253,7 @@ def _write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
     def write(part: Rows, number: int) -> None:
         _write_chunk(task, folder, attempt, first + number, part)
 
-    with Recording(write, len(places), task.spec.chunk) as recording:
+    with Recording(write, len(places), task.spec.chunk, task.most_found) as recording:
         rows, moved = _search(task, places, recording)
         recording.finish(rows)
     return Done(len(places), moved)

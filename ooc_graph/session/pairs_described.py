@@ -12,7 +12,7 @@ from ooc_graph.kernels import cuda_floyd, cuda_many_bfs_plan, floyd_warshall
 from ooc_graph.kernels.cuda_many import BATCH_BYTES as CUDA_BATCH_BYTES
 from ooc_graph.kernels.cuda_many import is_most
 from ooc_graph.kernels.cuda_many_bfs import TRIED_FROM
-from ooc_graph.kernels.many_bfs_search import FEW_LANES
+from ooc_graph.kernels.many_bfs import FEW_LANES
 from ooc_graph.kernels.many_choice import is_long_and_thin
 from ooc_graph.kernels.many_search import PRUNED_FROM, even_lanes
 from ooc_graph.layout.metadata import ArraySpec
@@ -161,7 +161,7 @@ class _Description:
         """How searches begin, and what they may go on with after a look at the first of them."""
         rows, lanes, spec = self.graph.rows, self.plan.lanes, self.specs[0]
         if self.asked.hops:
-            sources = min(self.plan.stretch or self.plan.chunks * spec.chunk, spec.length)
+            sources = min(self.plan.chunks * spec.chunk, spec.length)
             each = even_lanes(sources, lanes, self.place.threads)
             if each < min(FEW_LANES, lanes):
                 return ONE_BY_ONE, []

@@ -9,6 +9,7 @@ import numpy as np
 
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import Reduced, reduced_dtype
+from ooc_graph.kernels.told import Told
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import REACHED, SOURCE, VERTEX
 from ooc_graph.memory.moved import Moved
@@ -83,7 +84,7 @@ class Held:
                 # Written to the answer where it is found, unless that is a reduction.
                 room = [block[self._done :][: len(part)] for block in self._blocks.values()]
                 told, before = _Counted(bar), self._done
-                moved = moved.plus(self._take(solve(task, part, room, told), is_there=True))
+                moved = moved.plus(self._take(solve(task, part, room, Told(told)), is_there=True))
                 bar.advance(self._done - before - told.count)
         return moved
 

@@ -197,7 +197,6 @@ def task_bytes(
     place: Place,
     device: str,
     in_memory: bool,
-    stretch: int = 0,
 ) -> int:
     """Memory of the answers of the tasks that a process has at once.
 
@@ -209,12 +208,10 @@ def task_bytes(
     ----------
     sources
         Of a task.
-    stretch
-        As of `ooc_graph.session.pairs_stored.stretch_of`.
     """
     if asked.hops and asked.reduce is not None:
         return sources * (_TALLY_BYTES + _reduced_bytes(asked)) * place.threads
-    stays_here = in_memory and place.client is None
+    stays_here = _stays_here(place, in_memory=in_memory)
     if is_in_place(asked, place, device, in_memory=in_memory):
         source_bytes = 0
     else:
@@ -235,16 +232,18 @@ def task_bytes(
         made = (specs[0].width or 0) * 8 * tasks
     if asked.reduce == HISTOGRAM:
         made += (1 if in_memory else 2) * (specs[0].width or 0) * _COUNTED_BYTES * tasks
-    if stretch:
-        # Other tasks have what they are asked for alone.
-        return stretch * source_bytes + sources * specs[0].item_bytes * tasks + made
     return sources * source_bytes * tasks + made
+
+
+def _stays_here(place: Place, *, in_memory: bool) -> bool:
+    """Whether answers stay in the memory of the process that searches."""
+    return in_memory and place.client is None
 
 
 def is_in_place(asked: Asked, place: Place, device: str, *, in_memory: bool) -> bool:
     """Whether distances go where they belong as they are found, so that no task holds any."""
-    stays_here = in_memory and place.client is None
     is_ordered = not asked.hops or device == CUDA
+    stays_here = _stays_here(place, in_memory=in_memory)
     return stays_here and is_ordered and asked.reduce is None and not asked.parents
 
 

@@ -70,8 +70,8 @@ class Plan:
     host_bytes
         Host memory for a search on a CUDA device whose arcs stay in the store; else None.
     stretch
-        Sources of a task whose distances to all vertices are held at a time, where few targets are
-        asked for; 0: all of them.
+        Sources of a task whose distances to all vertices are held at a time, where arcs stay in the
+        store and few targets are asked for; 0: all of them.
     """
 
     lanes: int
@@ -244,13 +244,10 @@ def _in_memory_within(
         length = specs[0].chunk
         chunks = -(-wanted // length)
         sources = min(chunks * length, specs[0].length)
-        # Distances, and levels of a CUDA device, come as they are asked for alone.
-        is_wide = device == CPU and asked.hops
-        stretch = stretch_of(specs[0], asked, wanted, chunks) if is_wide else 0
         needed = beside + process_bytes(graph, specs, asked, place, device, lanes)
-        needed += task_bytes(graph, specs, asked, sources, place, device, in_memory, stretch)
+        needed += task_bytes(graph, specs, asked, sources, place, device, in_memory)
         if needed <= limit_bytes:
-            plan = Plan(lanes, chunks, needed_bytes=needed, stretch=stretch)
+            plan = Plan(lanes, chunks, needed_bytes=needed)
             plan = _with_closing(plan, graph, specs[0], asked, place, device, limit_bytes)
             return plan, plan.needed_bytes
         least = min(least, needed)

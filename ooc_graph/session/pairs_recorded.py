@@ -3,32 +3,50 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import CancelledError
-from functools import cache
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.kernels.given_up import event_here
+from ooc_graph.kernels.told import Told
 from ooc_graph.session import resident
 from ooc_graph.threads import Threads
-from ooc_graph.types import AnyArray, Told
+from ooc_graph.types import AnyArray
 
 
-@cache
-def _slots(threads: int) -> threading.BoundedSemaphore:
-    """What is found and not recorded yet, in this process: once as much as is searched."""
-    return threading.BoundedSemaphore(threads)
+class _Unrecorded:
+    """Sources of this process whose chunks wait to be recorded, or are just being."""
+
+    def __init__(self) -> None:
+        self._count, self._changed = 0, threading.Condition()
+
+    def add(self, count: int) -> None:
+        """Count some more, or with a negative number those that are done."""
+        with self._changed:
+            self._count += count
+            self._changed.notify_all()
+
+    def wait_for(self, most: int) -> None:
+        """Wait until there are no more than so many, or none."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._count <= max(most, 0))
+
+
+_unrecorded = _Unrecorded()
 
 
 class Recording:
     """Records the chunks of a task, each as soon as all of its sources are found.
 
-    Threads of its own write them, as many as search, while those go on. One that finds more while
-    so many others are written, in all tasks of the process, waits. When the context ends nothing is
-    written any more; what went wrong is raised there, as the search is only given up for it.
+    A thread that searches by itself records the chunks that it completes before it goes on, so that
+    a run which is killed loses what each of them has, one batch. What searches for all threads, or
+    on a device, hands chunks over to other threads, and goes on while no more sources are found and
+    not recorded than are searched together, with those that it goes on to, in all tasks of the
+    process. When the context ends nothing is written any more; what went wrong is raised there, as
+    the search is only given up for it.
 
     Parameters
     ----------
@@ -39,13 +57,17 @@ class Recording:
         How many the task has.
     length
         Sources of a chunk.
+    most
+        Sources that may be found and not recorded, or searched from, but for those of a chunk that
+        has more; 0: threads record what they have found.
     """
 
-    def __init__(self, write: Callable[[Any, int], None], sources: int, length: int) -> None:
-        threads = resident.threads_here()
-        self._write, self._sources, self._length = write, sources, length
-        self._pool = Threads(threads, thread_name_prefix="ooc-graph-record")
-        self._slots, self._given_up = _slots(threads), event_here()
+    def __init__(
+        self, write: Callable[[Any, int], None], sources: int, length: int, most: int
+    ) -> None:
+        self._write, self._sources, self._length, self._most = write, sources, length, most
+        self._pool = Threads(resident.threads_here(), thread_name_prefix="ooc-graph-record")
+        self._given_up = event_here()
         self._lock = threading.Lock()
         self._taken: set[int] = set()
         self._error: BaseException | None = None
@@ -71,7 +93,7 @@ class Recording:
             del failed
 
     def of(self, rows: Any, is_searched: AnyArray) -> Told:
-        """Return what is to hear of sources when they are found.
+        """Return what is to hear of sources when they are found: chunks are its units.
 
         Parameters
         ----------
@@ -89,53 +111,67 @@ class Recording:
                 is_found[places[begin:end]] = True
                 chunks = [n for n in touched if is_found[slice(*self._bounds(n))].all()]
                 self._taken.update(chunks)
-            if chunks:
-                try:
-                    self._hand_over(rows, chunks)
-                except MemoryError as error:
-                    # Raised where the context ends: a search would say that it was refused this.
-                    self._error = self._error or error
+            for number in chunks:
+                if self._most:
+                    count = int(is_searched[slice(*self._bounds(number))].sum())
+                    self._hand_over(rows, number, count)
+                else:
+                    self._record(rows, number)
             self._leave_if_given_up()
 
-        return told
+        def make_room(sources: int) -> None:
+            if self._most:
+                # A chunk of which some sources are found is not counted among those that wait.
+                _unrecorded.wait_for(self._most - max(sources, self._length))
+                self._leave_if_given_up()
+
+        bounds = np.searchsorted(places, np.arange(self._chunks + 1) * self._length)
+        return Told(told, bounds, self._most, make_room)
 
     def finish(self, rows: Any) -> None:
         """Write what nobody was told of, on the calling thread; the search is over."""
-        for number in range(-(-self._sources // self._length)):
+        for number in range(self._chunks):
             if number not in self._taken:
                 self._leave_if_given_up()
                 self._write(rows.part(*self._bounds(number)), number)
+
+    @property
+    def _chunks(self) -> int:
+        return -(-self._sources // self._length)
 
     def _bounds(self, number: int) -> tuple[int, int]:
         """First source of a chunk, and the one after its last."""
         first = number * self._length
         return first, min(first + self._length, self._sources)
 
-    def _hand_over(self, rows: Any, chunks: Sequence[int]) -> None:
-        self._slots.acquire()
-        is_held = threading.Lock()
+    def _hand_over(self, rows: Any, number: int, sources: int) -> None:
+        _unrecorded.add(sources)
+        is_counted = threading.Lock()
 
-        def free() -> None:
-            # Once: where a thread is refused, others may come to the chunks nevertheless.
-            if is_held.acquire(blocking=False):
-                self._slots.release()
+        def uncount() -> None:
+            # Once: where a thread is refused, others may come to the chunk nevertheless.
+            if is_counted.acquire(blocking=False):
+                _unrecorded.add(-sources)
+
+        def record() -> None:
+            try:
+                self._record(rows, number)
+            finally:
+                uncount()
 
         try:
-            self._pool.submit(self._write_all, rows, chunks, free)
-        except BaseException:
-            free()
-            raise
+            self._pool.submit(record)
+        except BaseException as error:  # noqa: BLE001 -- as of `_record`
+            self._error = self._error or error
+            uncount()
 
-    def _write_all(self, rows: Any, chunks: Sequence[int], free: Callable[[], None]) -> None:
+    def _record(self, rows: Any, number: int) -> None:
         try:
-            for number in chunks:
-                if self._error is not None:
-                    return
+            if self._error is None:
                 self._write(rows.part(*self._bounds(number)), number)
         except BaseException as error:  # noqa: BLE001 -- raised where the context ends
+            # Not here: a search would say that it was refused the memory that was for a chunk.
             self._error = self._error or error
-        finally:
-            free()
 
     def _leave_if_given_up(self) -> None:
         """End the search if a chunk could not be written, or nobody waits for the task.

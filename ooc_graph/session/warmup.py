@@ -8,7 +8,7 @@ import numpy as np
 
 from ooc_graph.exchange import local
 from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.many_bfs_search import FEW_LANES
+from ooc_graph.kernels.many_bfs import FEW_LANES
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
 from ooc_graph.session.first_use import Part, turn
 from ooc_graph.shards.load import Graph

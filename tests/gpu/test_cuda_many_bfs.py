@@ -16,6 +16,7 @@ from ooc_graph.kernels.cuda_many_bfs import CudaManyBfs
 from ooc_graph.kernels.cuda_modules import cuda
 from ooc_graph.kernels.many_bfs_search import CpuManyBfs
 from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.told import Told
 from ooc_graph.session import loading, resident
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides
@@ -37,9 +38,13 @@ SHAPES = [
 COUNTS = 1, 5, 63, 64, 65, 256, 300, 600
 
 
+MANY = 3 * cuda_many_bfs_plan.MIDDLE
+"""Before a test changes it."""
+
+
 def hubs() -> Any:
     """Two hubs of more in-arcs than one warp pulls, apart but for a chain, and directed."""
-    many = 3 * cuda_many_bfs_plan.MIDDLE
+    many = MANY
     at = np.arange(2, many + 2)
     chain = many + 2 + np.arange(6)
     source = np.concatenate([at, np.zeros(many // 2, np.int64), [0], chain[:-1], [chain[-1]]])
@@ -148,7 +153,7 @@ def test_columns(name: str, part_bytes: int, monkeypatch: pytest.MonkeyPatch) ->
             assert answer[at[begin:end]].tolist() == expected[begin:end].tolist()  # noqa: B023
             told.extend(range(begin, end))  # noqa: B023
 
-        search.run_columns(sources, targets, sources, most, answer=answer, at=at, told=hear)
+        search.run_columns(sources, targets, sources, most, answer=answer, at=at, told=Told(hear))
         assert told == list(range(600))
         rest = np.delete(answer, at, axis=0)
         assert (rest == 77).all()

@@ -18,8 +18,9 @@ from ooc_graph.kernels import cuda_johnson, cuda_many_host
 from ooc_graph.kernels.cuda_johnson import CudaJohnson
 from ooc_graph.kernels.cuda_many import CudaManySearch
 from ooc_graph.kernels.cuda_modules import cuda
+from ooc_graph.kernels.told import Told
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import pair_device, pairs, resident
+from ooc_graph.session import pair_device, pair_tasks, pairs, resident
 from ooc_graph.types import IntArray
 from tests.gpu.many import MANY, negative_sides, right, sides, some
 from tests.said import Said
@@ -38,9 +39,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     resident.release()
     monkeypatch.setattr(pairs, "pairs_specs", specs)
     monkeypatch.setattr(cuda_many_host, "PART_BYTES", 1)
-    for module in (cuda_johnson, pair_device):
+    for module in (cuda_johnson, pair_device, pair_tasks):
         monkeypatch.setattr(module, "CREWS", 1)
-    monkeypatch.setattr(pair_device, "SHORT_S", 0)
     yield
     resident.release()
 
@@ -67,7 +67,7 @@ def test_rows_are_there_when_they_are_told_of(weights: str, is_pinned: bool) -> 
         told.append((begin, end))
 
     every = np.arange(expected.shape[1])
-    found = search.run_columns(sources, every, sources, answer=answer, told=hear)
+    found = search.run_columns(sources, every, sources, answer=answer, told=Told(hear))
     assert found is answer
     assert len(told) == -(-MANY // search.search.lanes)
     assert places(told) == list(range(MANY))
@@ -85,7 +85,7 @@ def test_parents_are_there_when_they_are_told_of(make: Callable[..., Any]) -> No
             assert mine[begin:end].tobytes() == theirs[begin:end].tobytes()
         told.append((begin, end))
 
-    search.run_with_parents(sources, answers, told=hear)
+    search.run_with_parents(sources, answers, told=Told(hear))
     assert len(told) == -(-MANY // search.search.lanes)
     assert places(told) == list(range(MANY))
 
@@ -154,7 +154,7 @@ def test_a_run_that_ends_in_the_middle_of_a_task_goes_on_there(
     search(tmp_path / "whole.zarr")
 
     def stop(number: int) -> None:
-        # Two parts are on their way when the next is launched.
+        # Of the parts before most are recorded, and others are just being.
         if number == 3:
             finished.wait_for(1)
             raise RuntimeError("stopped")

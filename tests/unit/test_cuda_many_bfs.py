@@ -17,6 +17,7 @@ from ooc_graph.kernels.cuda_many_bfs import CudaManyBfs
 from ooc_graph.kernels.cuda_many_bfs_batch import TOLD
 from ooc_graph.kernels.many_bfs_search import CpuManyBfs
 from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.told import Told
 from ooc_graph.layout.names import HUB
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CUDA
@@ -248,7 +249,7 @@ def test_answers_are_those_of_the_cpu(
     told: list[tuple[int, int]] = []
     wanted = np.random.default_rng(5).random(one.cpu.vertices) < 0.5
     given: dict[str, Any] = {"most": 4, "wanted": wanted, "bins": 3, "width": 2}
-    counted = one.search.tally(sources, told=lambda *part: told.append(part), **given)
+    counted = one.search.tally(sources, told=Told(lambda *part: told.append(part)), **given)
     assert counted.tolist() == one.cpu.tally(sources, **given).tolist()
     assert first.tried == [64]
     is_given_up = meets == 1 and elapsed_s > 0.064
@@ -281,9 +282,8 @@ def test_columns_where_the_answer_has_them(
     expected = np.where((targets < 0) | (levels > last), -1, levels)
     at = np.sort(np.random.default_rng(8).choice(170, 150, replace=False))
     answer, told = np.full((170, 40), 77, np.int32), list[int]()
-    one.search.run_columns(
-        sources, targets, sources, most, answer=answer, at=at, told=lambda a, b: told.extend((a, b))
-    )
+    hear = Told(lambda begin, end: told.extend((begin, end)))
+    one.search.run_columns(sources, targets, sources, most, answer=answer, at=at, told=hear)
     assert one.search.is_one_by_one == (elapsed_s > 0.064)
     assert answer[at].tolist() == expected.tolist()
     assert (np.delete(answer, at, axis=0) == 77).all()

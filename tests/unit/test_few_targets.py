@@ -1,4 +1,4 @@
-"""Chunks of many sources with few targets: not too small, and memory of a few sources at a time."""
+"""Chunks of many sources with few targets: of a batch as others, and memory of few sources."""
 
 from __future__ import annotations
 
@@ -29,38 +29,21 @@ from tests.small_pairs import stopped_after
 from tests.test_pairs_stored import edges, no_room
 
 TARGETS = [1, 4, 100, 901, 3000]
-BATCH, SOURCES = 4, 96
+BATCH, CHUNK, SOURCES = 4, 12, 96
 GIB = 1 << 30
 
 
 @pytest.mark.parametrize(
-    ("sources", "targets", "dtype", "hops", "chunk"),
-    [
-        (10**6, 10, "float64", False, 832),
-        (10**6, 10, "float32", False, 1_664),
-        (10**6, 10, "int32", True, 1_792),
-        (10**6, 1 << 10, "float64", False, 64),
-        # No more than a 256th of all sources, in whole batches.
-        (10**6, 1, "float32", False, 3_904),
-        (10**5, 10, "float64", False, 384),
-        (30_000, 10, "float64", False, 64),
-        (40, 10, "float64", False, 40),
-    ],
+    ("options", "chunk"),
+    [({}, 64), ({"parents": True}, 64), ({"reduce": "sum"}, 64), ({"hops": True}, 256)],
+    ids=str,
 )
-def test_a_chunk_has_64_kib_where_there_are_many(
-    sources: int, targets: int, dtype: str, hops: bool, chunk: int
-) -> None:
-    asked = Asked(np.arange(targets), hops=hops)
-    (spec,) = pairs_specs(asked, sources, targets, np.dtype(dtype))
-    assert spec.chunk == chunk
-    is_large = spec.chunk * spec.item_bytes >= 1 << 16
-    assert is_large or spec.chunks <= 512
-
-
-@pytest.mark.parametrize("options", [{"parents": True}, {"reduce": "sum"}], ids=str)
-def test_others_have_chunks_of_a_batch(options: dict[str, Any]) -> None:
+def test_a_chunk_is_a_batch(options: dict[str, Any], chunk: int) -> None:
+    """However few bytes it has: a run that is killed has lost no more."""
     specs = pairs_specs(Asked(np.arange(10), **options), 10**6, 10, np.dtype(np.float64))
-    assert {spec.chunk for spec in specs} == {64}
+    assert {spec.chunk for spec in specs} == {chunk}
+    (few,) = pairs_specs(Asked(np.arange(10)), 40, 10, np.dtype(np.float64))
+    assert few.chunk == 40
     (whole,) = pairs_specs(Asked(), 10**6, 10**6, np.dtype(np.float64))
     assert whole.chunk == 2
 
@@ -79,10 +62,9 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Batches of four sources, chunks of twelve of them, a batch or two at a time."""
+    """Batches of few sources, as where memory is scarce, and chunks of three."""
     for hops in (False, True):
-        monkeypatch.setitem(answers.TOGETHER, hops, BATCH)
-    monkeypatch.setattr(answers, "MANY_CHUNKS", 2)
+        monkeypatch.setitem(answers.TOGETHER, hops, CHUNK)
     monkeypatch.setattr(pairs_plan, "LANES", (BATCH,))
     monkeypatch.setattr(pairs_plan, "BFS_LANES", 1)
     monkeypatch.setattr(pairs_plan, "BATCHES", 1)
@@ -123,15 +105,15 @@ def test_answers_are_columns_of_those_to_all(
             out = tmp_path / f"{len(options)}.zarr"
             stretches.clear()
             found = find(store, sources, out=out, overwrite=True, **given)
-            if find is og.johnson and where == "in memory":
+            if where == "in the store":
+                # Never those of a chunk.
+                assert 0 < max(stretches) <= BATCH
+            elif find is og.johnson:
                 # A batch's go to their columns alone.
                 assert not stretches
-            else:
-                # Never those of a chunk.
-                assert 0 < max(stretches) <= 2 * BATCH * max(1, Here().threads)
             held = find(store, sources, **given)
         (spec,) = (one for one in Stored.open(out).arrays() if one.path == found.measure)
-        assert spec.chunk == SOURCES // 2
+        assert spec.chunk == CHUNK
         right = wide.read(found.measure)[:, columns].tobytes()
         assert found.read(found.measure).tobytes() == right
         assert held.read(found.measure).tobytes() == right
@@ -152,10 +134,7 @@ def test_a_task_without_room_sends_the_columns(
     monkeypatch.setattr(pairs, "prepare", prepared)
     found = find(store, store.original_ids()[:SOURCES], targets=TARGETS, device="cpu")
     (task,) = tasks
-    if find is og.johnson:
-        assert task.stretch == 0
-    else:
-        assert 0 < task.stretch < task.spec.chunk
+    assert task.stretch == 0
     done = pair_tasks.solve(task, np.arange(SOURCES))
     (block,) = done.found
     assert block.tobytes() == found.read(found.measure).tobytes()
@@ -178,25 +157,17 @@ def test_a_run_that_ended_goes_on(store: og.Graph, find: Any, where: str, tmp_pa
     )
 
 
-def test_few_targets_take_no_more_memory_than_chunks_of_a_batch(
+def test_few_targets_take_memory_of_few_sources(
     store: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, place = Asked(np.arange(10)), Here(GIB, CPU)
-    monkeypatch.setattr(Here, "threads", 2)
+    """Where a chunk has more than are searched from at once, as memory is scarce."""
+    monkeypatch.setattr(Here, "threads", 1)
+    specs = pairs_specs(Asked(np.arange(10)), 1000, 10, np.dtype(np.float32))
+    given = store, specs, Asked(np.arange(10)), Here(GIB, CPU)
 
-    def needed(sources: int, method: str = "", lanes: int = 0) -> int:
-        specs = pairs_specs(asked, sources, 10, np.dtype(np.float32))
-        given = store, specs, asked, place
-        if method:
-            _, _, chunks, bytes_ = pairs_stored.way_of(method, lanes, *given, in_memory=False)
-        else:
-            plan = pairs_plan.plan_of(*given, CPU, in_memory=False)
-            chunks, bytes_ = plan.chunks, plan.needed_bytes
-        if specs[0].chunk == 64:
-            return bytes_
-        # What was asked for of the chunks that are there at once is all there is more.
-        return bytes_ - chunks * specs[0].chunk * specs[0].item_bytes * place.threads
+    def answers_of(lanes: int) -> int:
+        parts = pairs_stored.beside_parts("batches", lanes, *given, in_memory=False)
+        return parts["answers of tasks"]
 
-    assert needed(10**6) <= needed(256)
-    for method, lanes in (("batches", 64), ("batches", 16), ("one by one", 1)):
-        assert needed(10**6, method, lanes) <= needed(256, method, lanes)
+    few, many = (answers_of(lanes) for lanes in (16, 64))
+    assert many - few == store.rows * 4 * (64 - 16) - 64 * 10 * 4

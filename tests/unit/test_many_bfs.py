@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from ooc_graph.kernels import many_bfs_choice, many_bfs_search
 from ooc_graph.kernels.many_bfs_search import CpuManyBfs
 from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.told import Told
 from ooc_graph.types import INT32_UNREACHED, AnyArray
 from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
+
+WORTH = many_bfs_search.WORTH
 
 
 @pytest.fixture(autouse=True)
@@ -146,13 +149,15 @@ def test_what_takes_less_time_is_chosen_where_words_exceed_caches(monkeypatch, s
     """Levels and counts are tried apart, once each, and every source is told of once."""
     arcs = skewed(400, 3000, "float32", directed=True, seed=8)
     lanes, threads = 64, 2
-    # Per source: 8 searches are timed, and 128 sources of batches.
-    clock = Clock(monkeypatch, 8 * (1 if singly else 3), 128 * 2)
+    # Per source: 8 searches are timed, and of the 128 sources of two batches those that are left.
+    clock = Clock(monkeypatch, 8 * (1 if singly else 3), 118 * 2)
     search, sources = search_of(arcs, threads), list(range(arcs.vertices))
     assert len(sources) > search._trial.sources(lanes)
     expected, heard = levels(arcs, sources), []
     got = search.run(
-        np.array(sources), lanes=lanes, told=lambda begin, end: heard.extend(range(begin, end))
+        np.array(sources),
+        lanes=lanes,
+        told=Told(lambda begin, end: heard.extend(range(begin, end))),
     )
     assert np.array_equal(got, expected)
     assert sorted(heard) == list(range(len(sources)))
@@ -225,3 +230,17 @@ def test_answer_is_written_in_place():
     answer = np.full((3, search.vertices), -7, np.int32)
     assert search.run(np.array([0, 1, 2]), answer) is answer
     assert (answer >= 0).all()
+
+
+def test_few_sources_that_are_left_end_no_batches(monkeypatch):
+    """A batch of what is left of a unit finds few sources in a visit, however well others pay."""
+    monkeypatch.setattr(many_bfs_search, "WORTH", WORTH)
+    random = np.random.default_rng(3)
+    ends = random.integers(0, 4000, (2, 20_000))
+    arcs = arcs_of(*ends, np.ones(20_000, np.float32), directed=False)
+    search = search_of(arcs, 2)
+    sources = random.integers(0, arcs.vertices, 520)
+    told = Told(lambda *_: None, np.array([0, 256, 512, 520]))
+    counted = search.tally(sources, told=told)
+    assert not search.is_one_by_one
+    assert counted.tolist() == search_of(arcs, 2).tally(sources).tolist()

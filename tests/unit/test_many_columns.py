@@ -11,6 +11,7 @@ from ooc_graph.kernels import floyd_warshall, many_choice
 from ooc_graph.kernels.many_johnson import CpuJohnson
 from ooc_graph.kernels.sssp_shared import unreached
 from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.told import Told
 from tests.strategies import Arcs, skewed
 
 LANES = 16
@@ -78,7 +79,7 @@ def test_columns_are_those_of_all_distances(
         told[begin:end] += 1
 
     given = sources, targets, own, most
-    assert search.run_columns(*given, answer=room, at=at, lanes=LANES, told=hear) is room
+    assert search.run_columns(*given, answer=room, at=at, lanes=LANES, told=Told(hear)) is room
     assert room[at].tobytes() == want.tobytes()
     assert (np.delete(room, at, axis=0) == 7).all()
     assert (told == 1).all()

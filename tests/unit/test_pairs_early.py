@@ -21,6 +21,7 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.session import (
     here,
     pair_device,
+    pair_tasks,
     pairs,
     pairs_plan,
     pairs_recorded,
@@ -62,8 +63,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(module, "way_of", way_of)
     monkeypatch.setattr(pairs_plan, "CUDA_SOURCES", (CHUNK * CHUNKS,))
     monkeypatch.setattr(pairs_plan, "CUDA_BATCH_BYTES", BATCH * 8)
-    monkeypatch.setattr(pair_device, "CREWS", 1)
-    monkeypatch.setattr(pair_device, "SHORT_S", 0)
+    for module in (pair_device, pair_tasks):
+        monkeypatch.setattr(module, "CREWS", 1)
     # Tasks one after the other.
     monkeypatch.setattr(place, "cores", lambda: 1)
     monkeypatch.setattr(here, "cores", lambda: 1)
@@ -195,6 +196,7 @@ def test_a_run_that_ends_in_the_middle_of_a_task_goes_on_there(
         assert kept == set(finished.numbers)
         assert 3 <= len(kept) < CHUNKS
         assert not [thread for thread in threading.enumerate() if "record" in thread.name]
+        assert pairs_recorded._unrecorded._count == 0
 
         again = Searched(device, lambda *_: None)
         with pytest.MonkeyPatch.context() as patch, again.heard():
@@ -263,21 +265,8 @@ def test_threads_that_are_refused_are_refused_memory(
     monkeypatch.setattr(pairs_recorded.Threads, "submit", submit)
     og.johnson(hubs, sources, out=tmp_path / "d.zarr", device="cuda", progress=said)
     assert refused
+    assert pairs_recorded._unrecorded._count == 0
     assert any(note.startswith("memory was refused: apsp on") for note in said.notes)
     assert set(device.used) == {BATCHES}
     found, whole = (Stored.open(tmp_path / f"{name}.zarr") for name in ("d", "whole"))
     assert found.identity == whole.identity
-
-
-def test_stretches_grow_while_they_take_little_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = 0.0
-    monkeypatch.setattr(pair_device, "perf_counter", lambda: clock)
-    lengths = []
-    monkeypatch.setattr(pair_device, "SHORT_S", 1.0)
-    for begin, end in pair_device._stretches(100, 4):
-        lengths.append(end - begin)
-        clock += 0.1 * (end - begin)
-    # The last one is what is left.
-    assert lengths == [4, 8, 16, 16, 16, 16, 16, 8]
-    assert list(pair_device._stretches(0, 4)) == [(0, 0)]
-    assert list(pair_device._stretches(4, 4)) == [(0, 4)]

@@ -15,8 +15,23 @@ WAIT_S = 120.0
 @pytest.mark.parametrize("threads", [1, 3])
 def test_every_place_is_done_once(threads):
     done = []
-    side_by_side(threads, 20, lambda thread, place: done.append((place % threads == thread, place)))
-    assert sorted(done) == [(True, place) for place in range(20)]
+    side_by_side(threads, 20, lambda thread, place: done.append((place, thread)))
+    assert sorted(place for place, _ in done) == list(range(20))
+    assert {thread for _, thread in done} <= set(range(threads))
+
+
+def test_places_are_taken_by_who_is_free():
+    done, are_over = [], threading.Event()
+
+    def do(_, place):
+        if place == 0:
+            assert are_over.wait(WAIT_S)
+        done.append(place)
+        if place == 19:
+            are_over.set()
+
+    side_by_side(2, 20, do)
+    assert done == [*range(1, 20), 0]
 
 
 class Odd(BaseException):

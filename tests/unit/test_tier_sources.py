@@ -19,6 +19,7 @@ from ooc_graph.kernels.many_johnson import CpuJohnson, plain_rows
 from ooc_graph.kernels.team import Team
 from ooc_graph.kernels.tier_falling import TierFalling
 from ooc_graph.kernels.tier_johnson import TierJohnson
+from ooc_graph.kernels.told import Told
 from ooc_graph.memory.plan import ALL, HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows
 from tests.strategies import Arcs, arcs_of, skewed
@@ -189,10 +190,10 @@ def test_batches_are_told_of_until_their_task_is_given_up(with_parents):
 
     def run():
         if with_parents:
-            search.run_with_parents(sources, answers, lanes=16, told=hear)
+            search.run_with_parents(sources, answers, lanes=16, told=Told(hear))
         else:
             answers[1][:] = wanted[1]
-            search.run(sources, answers[0], lanes=16, told=hear)
+            search.run(sources, answers[0], lanes=16, told=Told(hear))
 
     with pytest.raises(CancelledError):
         heard_by(is_over, run)()
