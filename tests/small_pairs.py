@@ -73,7 +73,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Chunks of three sources."""
+    """Chunks of two sources, as there is room for three: so many have a batch of whole chunks."""
     width = len(og.from_edges(*edges(), directed=True).original_ids())
 
     def length(elements: int, itemsize: int) -> int:
@@ -82,7 +82,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(metadata, "chunk_length", length)
     monkeypatch.setattr(pairs_plan, "LANES", (1,))
     monkeypatch.setattr(pairs_plan, "BATCHES", 1)
-    return 3
+    return 2
 
 
 @contextmanager

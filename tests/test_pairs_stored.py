@@ -172,11 +172,11 @@ def test_what_was_begun_in_memory_goes_on_in_the_store(
     stores: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = stores("signed")
-    # Chunks of ten sources.
+    # Chunks of eight sources.
     width = og.open(store).vertices
     monkeypatch.setattr(
         "ooc_graph.layout.metadata.chunk_length",
-        lambda elements, itemsize: max(1, min(elements, 10 * width * 8 // itemsize)),
+        lambda elements, itemsize: max(1, min(elements, 8 * width * 8 // itemsize)),
     )
     monkeypatch.setattr(pairs_plan, "LANES", (8,))
     monkeypatch.setattr(pairs_plan, "BATCHES", 1)
@@ -188,7 +188,7 @@ def test_what_was_begun_in_memory_goes_on_in_the_store(
     with no_room(), stopped_after(1000) as again:
         og.johnson(store, out=out)
     assert len(first) == 7
-    assert sorted([*first, *again]) == list(range(-(-width // 10)))
+    assert sorted([*first, *again]) == list(range(-(-width // 8)))
     assert Stored.open(out).identity == Stored.open(tmp_path / "whole.zarr").identity
 
 
