@@ -47,13 +47,14 @@ def test_searches_side_by_side_end_when_their_task_is_given_up() -> None:
         if thread == 1:
             assert is_over.wait(WAIT_S)
         done.append(place)
-        if place == 8:
+        if len(done) == 5:
             is_over.set()
 
     with pytest.raises(CancelledError):
         heard_by(is_over, side_by_side)(2, 2000, do)
     # The other thread may not even have begun.
-    assert sorted(set(done) - {1}) == [0, 2, 4, 6, 8]
+    assert 5 <= len(done) <= 6
+    assert set(done) <= set(range(6))
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
