@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from distributed import Client, LocalCluster
 
-from ooc_graph.exchange.cluster import workers_of
+from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.interface import Request, Route, Share
 from ooc_graph.exchange.scheduler import run
 from ooc_graph.report.records import append_record
@@ -119,7 +119,9 @@ def main() -> None:
             ) as cluster,
             Client(cluster) as client,
         ):  # fmt: skip
-            got = figures(client, sorted(workers_of(client)), empty_only=arguments.empty_only)
+            got = figures(
+                client, sorted(Cluster.of(client).look()), empty_only=arguments.empty_only
+            )
         for name, row in got.items():
             print(f"{count} workers  {name:32s} {row}")
         record = {

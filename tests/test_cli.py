@@ -15,7 +15,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
-from ooc_graph.exchange.cluster import workers_of
+from ooc_graph.exchange.cluster import Cluster
 from tests.command_line import LIMIT_S, call, command
 
 SEARCHES = 4
@@ -265,6 +265,6 @@ def test_scheduler_is_joined_and_left_running(own: Path, tmp_path: Path) -> None
         words = ["--source", 10, "--out", result, "--scheduler", address]
         done = command("bfs", store, *words, "--exchange", "scheduler")
         assert done.code == 0, done
-        assert len(workers_of(client)) == 2
+        assert len(Cluster.of(client).look()) == 2
         assert client.submit(sum, [1, 2]).result() == 3
     np.testing.assert_array_equal(og.Result.open(result).parent, og.bfs(store, 10).parent)

@@ -16,7 +16,7 @@ import pytest
 from distributed import Client
 from distributed.security import Security
 
-from ooc_graph.exchange.cluster import workers_of
+from ooc_graph.exchange.cluster import Cluster
 from tests.command_line import REPOSITORY, Ended, script
 
 pytest.importorskip("cryptography", reason="certificates need cryptography: ooc-graph[tls]")
@@ -63,10 +63,10 @@ def test_workers_answer_under_tls(folder: Path) -> None:
     address = state_of(folder)["address"]
     assert address.startswith("tls://127.0.0.1:")
     with Client(address, security=security(folder), timeout=60) as client:
-        workers = workers_of(client)
+        workers = Cluster.of(client).look()
         assert len(workers) == 2
         assert all(name.startswith("tls://127.0.0.1:") for name in workers)
-        assert {worker["memory_limit"] for worker in workers.values()} == {1 << 30}
+        assert {worker.limit_bytes for worker in workers.values()} == {1 << 30}
         pids = set(client.run(os.getpid).values())
         assert len(pids) == 2
         paused = client.run(_pause_at)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import dask
 import numpy as np
 import pytest
-from distributed import Client, Future
+from distributed import Client
 
 import ooc_graph as og
 from ooc_graph.errors import (
@@ -20,7 +21,8 @@ from ooc_graph.errors import (
     OutputExistsError,
     UsageError,
 )
-from ooc_graph.exchange.cluster import workers_of
+from ooc_graph.exchange.cluster import Cluster
+from ooc_graph.exchange.tasks import Tasks
 from ooc_graph.kernels.sssp_near_far_search import suits_near_far
 from ooc_graph.kernels.sssp_search import first_rows, survey
 from ooc_graph.session import choice, search_memory, search_ranks
@@ -163,42 +165,23 @@ def test_nothing_is_written_after_an_error_was_raised(tmp_path: Path, cluster: C
     text.write_text("".join(lines))
     with pytest.raises(InputError):
         og.build(text, tmp_path / "g.zarr", client=cluster)
-    assert places.OnCluster(cluster)._quiet(["stage_unit"])
+    assert Tasks(Cluster.of(cluster), print).is_quiet(["stage_unit"])
     assert [path.name for path in tmp_path.iterdir()] == ["edges.txt"]
     time.sleep(0.5)
     assert [path.name for path in tmp_path.iterdir()] == ["edges.txt"]
 
 
 def test_a_search_does_not_wait_for_workers_that_are_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(places, "CHECK_S", 0.2)
-    monkeypatch.setattr(places, "_WORKER_WAIT_S", 1.0)
-    with local_cluster(1) as client:
+    with local_cluster(1) as client, dask.config.set({"ooc-graph.patience": "1s"}):
         place = places.OnCluster(client)
         with ThreadPoolExecutor(1) as thread:
             waiting = thread.submit(place.call, time.sleep, 2 * PATIENCE_S)
             until(lambda: any(client.processing().values()))
             client.cluster.scale(0)
-            with pytest.raises(ClusterLostError, match="all workers"):
+            with pytest.raises(ClusterLostError, match="no worker could go on for"):
                 waiting.result(timeout=PATIENCE_S)
-
-
-def test_a_task_that_ends_as_a_wait_for_it_does(
-    cluster: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain, waits = Future.result, []
-
-    def late(future: Future, timeout: float | None = None) -> object:
-        found = plain(future, PATIENCE_S)
-        waits.append(timeout)
-        if timeout is not None:
-            raise TimeoutError
-        return found
-
-    monkeypatch.setattr(Future, "result", late)
-    assert places.OnCluster(cluster).call(abs, -3) == 3
-    assert waits == [places.CHECK_S, None]
 
 
 def test_a_worker_that_restarts_is_waited_for() -> None:
@@ -206,7 +189,7 @@ def test_a_worker_that_restarts_is_waited_for() -> None:
     with local_cluster(1) as client, ThreadPoolExecutor(1) as thread:
         place = places.OnCluster(client)
         client.cluster.scale(0)
-        until(lambda: not workers_of(client))
+        until(lambda: not Cluster.of(client).look())
         waiting = thread.submit(place.call, abs, -3)
         time.sleep(0.5)
         assert not waiting.done()

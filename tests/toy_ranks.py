@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from ooc_graph.exchange.cluster import workers_of
+from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.interface import Arrived, Route, Share
 from ooc_graph.exchange.resident import PLUGIN_NAME
 from ooc_graph.exchange.scheduler import worker_state
@@ -198,7 +198,7 @@ def times_begun(client: Client) -> dict[str, int]:
 
 
 def addresses(client: Client) -> list[str]:
-    return sorted(workers_of(client))
+    return sorted(Cluster.of(client).look())
 
 
 def sleep_a_little(rank: int, depth: int) -> None:

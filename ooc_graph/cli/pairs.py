@@ -149,7 +149,7 @@ def search_pairs(
             opened,
             chosen,
             asked,
-            place=place_for(client, limit(given, client), given["device"], limits),
+            place=place_for(client, limit(given, client), given["device"], limits, progress),
             progress=progress,
             out=out,
             overwrite=given["overwrite"],

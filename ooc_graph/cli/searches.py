@@ -96,7 +96,7 @@ def _search(
             opened,
             kernel,
             source,
-            place=place_for(client, limit(common, client), common["device"], limits),
+            place=place_for(client, limit(common, client), common["device"], limits, progress),
             progress=progress,
             out=out,
             exchange=exchange,
@@ -129,7 +129,7 @@ def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
     with working(common, for_cuda=False) as (client, progress):
         result = find_components(
             opened,
-            place=place_for(client, limit(common, client), common["device"]),
+            place=place_for(client, limit(common, client), common["device"], progress=progress),
             progress=progress,
             out=out,
             exchange=exchange,

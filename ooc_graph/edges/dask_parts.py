@@ -15,6 +15,7 @@ from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
 from ooc_graph.edges.interface import Unit
 from ooc_graph.edges.options import ReadOptions
 from ooc_graph.errors import InputError
+from ooc_graph.exchange.tasks import compute
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
 
@@ -102,7 +103,7 @@ def _computed(part: Any) -> Any:
     """Value of a delayed object, with the cluster that may hold what it is made from."""
     if _or_none(get_worker) is not None:
         with worker_client() as client:
-            return client.compute(part).result()
+            return compute(client, part)
     return part.compute() if _or_none(default_client) else part.compute(scheduler="synchronous")
 
 

@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from distributed import CancelledError, Client, Future, KilledWorker, wait
+from distributed import CancelledError, Future, KilledWorker, wait
 
 from ooc_graph.errors import ClusterLostError, OocGraphError
-from ooc_graph.exchange.cluster import CLOSED, is_closed, run_on_each, still_there, talking_to
+from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Aborted, Counts, Failed, Finish, Finished, Outcome, serve
 from ooc_graph.exchange.party import Plan
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.resident import close_attempt, open_attempt
+from ooc_graph.exchange.tasks import executing
 
 TOPIC = "ooc-graph-progress"
 LOOK_UP_S = 0.2
-OPEN_S = 30.0
 CLOSE_S = 5.0
 FETCH_S = 10.0
 WAIT: Callable[..., Any] = wait
@@ -48,7 +48,9 @@ class Attempt:
 
     Parameters
     ----------
-    client, run_id, number, shards, threads, on_progress
+    cluster
+        The client's.
+    run_id, number, shards, threads, on_progress
         As given to `ooc_graph.exchange.scheduler.run`; ``number`` counts the attempts.
     placement
         Ranks of every worker that takes part.
@@ -56,7 +58,7 @@ class Attempt:
 
     def __init__(
         self,
-        client: Client,
+        cluster: Cluster,
         run_id: str,
         number: int,
         *,
@@ -65,7 +67,8 @@ class Attempt:
         threads: int,
         on_progress: Callable[[int, tuple[int, ...]], None] | None,
     ) -> None:
-        self._client: Any = client  # Dask annotates some of its methods only
+        self._cluster = cluster
+        self._client: Any = cluster.client  # Dask annotates some of its methods only
         self._on_progress = on_progress
         party = tuple((address, tuple(ranks)) for address, ranks in placement.items())
         topic = None if on_progress is None else f"{TOPIC}-{threading.get_ident()}"
@@ -90,13 +93,13 @@ class Attempt:
         """
         with self._listening():
             try:
-                with talking_to(self._client):
+                with self._cluster.talking():
                     self._open()
                     self._submit(make, finish)
                     self._watch()
                 return self._finished()
             except BaseException:
-                with suppress(ClusterLostError):
+                with suppress(ClusterLostError, OSError):
                     self._end("the client ended the run")
                 raise
 
@@ -106,10 +109,10 @@ class Attempt:
             address: (*self._id, places - {place})
             for place, (address, _) in enumerate(self._plan.party)
         }
-        answers = run_on_each(self._client, open_attempt, arguments, timeout_s=OPEN_S)
+        answers = self._cluster.ask_each(open_attempt, arguments)
         for address, answer in answers.items():
             if isinstance(answer, OSError):
-                self._lost[address] = f"{address} could not be reached"
+                self._lost[address] = f"{address} does not answer"
             elif isinstance(answer, Exception):
                 raise answer
         if self._lost:
@@ -129,8 +132,6 @@ class Attempt:
         """Wait until every task ended or its worker is gone; one failure ends them all."""
         deadline_s = float("inf")
         while self._pending and time.monotonic() < deadline_s:
-            if is_closed(self._client):
-                raise ClusterLostError(CLOSED)
             self._take_done()
             self._report()
             self._look_for_lost()
@@ -162,10 +163,22 @@ class Attempt:
             del self._pending[future]
 
     def _look_for_lost(self) -> None:
-        there = still_there(self._client, set(self._pending.values()))
+        states = self._cluster.look()
+        lost = {
+            address: f"{address} left the cluster"
+            for address in self._pending.values()
+            if address not in states
+        }
+        hindered = {a: states[a] for a in self._pending.values() if a not in lost}
+        hindered = {a: state for a, state in hindered.items() if state.is_hindered}
+        paused = [address for address, state in hindered.items() if state.is_paused]
+        begun = self._cluster.ask(executing, of=paused) if paused else {}
         for future, address in list(self._pending.items()):
-            if address not in there:
-                self._lost[address] = f"{address} left the cluster"
+            # What has begun on a worker that is paused then goes on.
+            if address in hindered and str(future.key) not in begun.get(address, ()):
+                lost[address] = str(hindered[address])
+            if address in lost:
+                self._lost[address] = lost[address]
                 self._drop(future)
 
     def _is_failing(self) -> bool:
@@ -175,9 +188,10 @@ class Attempt:
     def _end(self, cause: str, *, keep_running: bool = False) -> None:
         """End the attempt on its workers and forget tasks, but for those still running."""
         arguments = {address: (*self._id, cause) for address, _ in self._plan.party}
-        there = still_there(self._client, set(arguments) - set(self._lost))
-        answers = run_on_each(
-            self._client, close_attempt, {a: arguments[a] for a in there}, timeout_s=CLOSE_S
+        states = self._cluster.look()
+        there = [a for a in arguments if a in states and a not in self._lost]
+        answers = self._cluster.ask_each(
+            close_attempt, {a: arguments[a] for a in there if not states[a].is_silent}, CLOSE_S
         )
         for future, address in list(self._pending.items()):
             if not (keep_running and answers.get(address) is True):
@@ -185,8 +199,7 @@ class Attempt:
 
     def _drop(self, future: Future[Any]) -> None:
         del self._pending[future]
-        with suppress(OSError), talking_to(self._client):
-            self._client.cancel([future], force=True)
+        self._cluster.cancel([future])
 
     def _finished(self) -> list[Finished]:
         ordered = sorted(self._plan.party, key=lambda member: member[1])
@@ -225,7 +238,7 @@ class Attempt:
         try:
             yield
         finally:
-            with suppress(ClusterLostError), talking_to(self._client):
+            with suppress(ClusterLostError), self._cluster.talking():
                 self._client.unsubscribe_topic(self._plan.topic)
 
     def _hear(self, event: tuple[float, dict[str, Any]]) -> None:

@@ -1,147 +1,373 @@
-"""Questions to a Dask cluster, none of which can hang on a worker that froze."""
+"""A Dask cluster as its client sees it: every question has a time limit, every wait an end.
+
+Dask itself waits without limit: for a worker that is stopped (SIGSTOP) or paused, for a scheduler
+that does not answer, for a task that is tied to a worker which restarted under another address.
+Everything in this package that asks a cluster or waits for it goes through `Cluster`.
+
+Two settings in Dask's configuration say how long: ``ooc-graph.answer-timeout`` (10 s), for one
+question, and ``ooc-graph.patience`` (60 s), for a worker that can do the work.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, replace
+from threading import RLock
+from time import monotonic, sleep
+from typing import Any, ClassVar
 
+import dask
+from dask.utils import format_bytes, parse_timedelta
 from distributed import CancelledError, Client
 
 from ooc_graph.errors import ClusterLostError, OocGraphError
 
-LOOK_AGAIN_S = 0.2
+LOOK_EVERY_S = 0.5
+"""The scheduler is asked for its workers at most this often."""
 CLOSED = "the connection to the Dask scheduler is closed"
+NO_WORKERS = "the Dask cluster has no workers"
+
+# Between two looks a worker is taken to have been silent for this long at most: this process may
+# itself have been stopped, and the scheduler with it.
+_LONGEST_STEP_S = 2.0
+# A closing event loop may forget a question; then its thread gives up this much later.
+_GRACE_S = 5.0
 
 
-def usable_workers(
-    client: Client, wanted: Sequence[str] | None, *, avoid: Collection[str], wait_s: float
-) -> list[str]:
-    """Addresses of running workers, once there is at least one.
+def answer_timeout_s() -> float:
+    """Longest wait for the answer to one question, in seconds."""
+    return _seconds("ooc-graph.answer-timeout", "10s")
+
+
+def patience_s() -> float:
+    """Longest wait for a worker that can do the work, in seconds."""
+    return _seconds("ooc-graph.patience", "60s")
+
+
+def _seconds(name: str, default: str) -> float:
+    return float(parse_timedelta(dask.config.get(name, default)))
+
+
+@dataclass(frozen=True)
+class WorkerState:
+    """A worker as the scheduler last described it.
+
+    Parameters
+    ----------
+    address, name, host
+        Of the worker.
+    status
+        Dask's: ``running``, ``paused``, ``closing`` and so on.
+    silent_s
+        Seconds without a heartbeat; 0 while heartbeats come.
+    is_silent
+        Whether that is longer than the limit for an answer.
+    threads
+        Threads that run tasks.
+    memory_bytes, limit_bytes
+        Resident memory of its process, and Dask's limit for it (0: none).
+    """
+
+    address: str
+    name: str
+    host: str
+    status: str
+    silent_s: float
+    is_silent: bool
+    threads: int
+    memory_bytes: int
+    limit_bytes: int
+
+    @property
+    def can_work(self) -> bool:
+        """Whether a task that is sent there begins."""
+        return self.status == "running" and not self.is_silent
+
+    @property
+    def is_hindered(self) -> bool:
+        """Whether it is silent or paused: there, and of no use for the time being."""
+        return self.is_silent or self.is_paused
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether Dask starts no task there because of its memory."""
+        return self.status == "paused" and not self.is_silent
+
+    def __str__(self) -> str:
+        if self.is_silent:
+            return f"worker {self.address} has not answered for {self.silent_s:.0f} s"
+        if self.is_paused:
+            return (
+                f"worker {self.address} is paused by Dask: its process has "
+                f"{format_bytes(self.memory_bytes)} of {format_bytes(self.limit_bytes)} (raise its "
+                "memory limit or distributed.worker.memory.pause, or give a smaller memory limit "
+                "to the search)"
+            )
+        return f"worker {self.address} is {self.status}"
+
+
+def describe(states: Iterable[WorkerState]) -> str:
+    """One clause for each worker."""
+    return "; ".join(str(state) for state in states) or NO_WORKERS
+
+
+class Cluster:
+    """Questions to the scheduler and the workers of one client's cluster.
 
     Parameters
     ----------
     client
-        A synchronous client.
-    wanted
-        Addresses or names to choose from; None: all workers.
-    avoid
-        Addresses that did not answer. They are left out as long as others are there or come.
-    wait_s
-        How long to wait for a worker to come; then the list has those to avoid, or is empty.
-    """
-    deadline_s = time.monotonic() + wait_s
-    while True:
-        there = _running(client, wanted)
-        good = [address for address in there if address not in avoid]
-        if good:
-            return good
-        if time.monotonic() >= deadline_s:
-            return there
-        time.sleep(LOOK_AGAIN_S)
-
-
-@contextmanager
-def talking_to(client: Client) -> Iterator[None]:
-    """Turn what a closed client raises, which can be anything, into ClusterLostError."""
-    try:
-        yield
-    except OocGraphError:
-        raise
-    except (Exception, CancelledError) as error:
-        if is_closed(client):
-            raise ClusterLostError(CLOSED) from error
-        raise
-
-
-def is_closed(client: Client) -> bool:
-    """Whether the client's connection is gone or going."""
-    return client.status in ("closing", "closed")
-
-
-def workers_of(client: Client) -> dict[str, Any]:
-    """What the scheduler says of each of its workers, by address; none if it says nothing.
-
-    Not by `Client.scheduler_info`: the client asks for the same without workers every two seconds,
-    and now and then it is that answer which is given.
-
-    Raises
-    ------
-    ClusterLostError
-        The client is closed.
-    """
-    try:
-        with talking_to(client):
-            untyped: Any = client
-            told: dict[str, Any] = untyped.sync(untyped.scheduler.identity, n_workers=-1)
-    except OSError:
-        return {}
-    workers: dict[str, Any] = told["workers"]
-    return workers
-
-
-def _running(client: Client, wanted: Sequence[str] | None) -> list[str]:
-    workers = workers_of(client)
-    running = {a: str(info["name"]) for a, info in workers.items() if info["status"] == "running"}
-    if wanted is None:
-        return list(running)
-    names = {str(name) for name in wanted}
-    return [address for address, name in running.items() if address in names or name in names]
-
-
-def still_there(client: Client, addresses: Collection[str]) -> set[str]:
-    """Those of the addresses that the scheduler still has as workers; all if it says nothing.
-
-    A scheduler that stays silent ends the client, which is what `talking_to` notices.
-    """
-    try:
-        untyped: Any = client
-        with talking_to(client):
-            return set(untyped.nthreads(workers=list(addresses)))
-    except OSError:
-        return set(addresses)
-
-
-def run_on_each(
-    client: Client,
-    function: Callable[..., Any],
-    arguments: Mapping[str, tuple[Any, ...]],
-    *,
-    timeout_s: float,
-) -> dict[str, Any]:
-    """Run a coroutine function on the event loops of workers.
-
-    Parameters
-    ----------
-    client
-        A synchronous client.
-    function
-        Picklable; gets its worker as ``dask_worker``.
-    arguments
-        Address of each worker, and its positional arguments.
-    timeout_s
-        A worker that does not answer in this time has a TimeoutError.
-
-    Returns
-    -------
-    dict
-        By address: what the function returned, or the exception.
+        A synchronous client; not closed here. `Cluster.of` gives the same object for the same
+        client, so that what one call learnt about its workers serves the next.
     """
 
-    async def on_one(address: str) -> Any:
-        call = client.run(function, *arguments[address], workers=[address])
+    _known: ClassVar[weakref.WeakKeyDictionary[Client, Cluster]] = weakref.WeakKeyDictionary()
+
+    def __init__(self, client: Client) -> None:
+        # Weak: `_known` would keep a client that nobody else has.
+        self._client = weakref.ref(client)
+        self._lock = RLock()
+        self._states: dict[str, WorkerState] = {}
+        self._heartbeats: dict[str, tuple[float, float]] = {}
+        self._looked_s = float("-inf")
+        self._answered_s = monotonic()
+
+    @classmethod
+    def of(cls, client: Client) -> Cluster:
+        """The cluster of a client."""
+        found = cls._known.get(client)
+        if found is None:
+            found = cls._known.setdefault(client, cls(client))
+        return found
+
+    @property
+    def client(self) -> Any:
+        """The client."""
+        client = self._client()
+        if client is None:
+            raise ClusterLostError(CLOSED)
+        return client
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the client's connection is gone or going."""
+        client = self._client()
+        return client is None or client.status in ("closing", "closed")
+
+    @contextmanager
+    def talking(self) -> Iterator[None]:
+        """Turn what a closed client raises, which can be anything, into ClusterLostError."""
         try:
-            return (await asyncio.wait_for(call, timeout_s))[address]
-        except Exception as error:  # noqa: BLE001 -- the caller decides by its kind
-            return error
+            if self.is_closed:
+                raise ClusterLostError(CLOSED)
+            yield
+        except OocGraphError:
+            raise
+        except (Exception, CancelledError) as error:
+            if self.is_closed or "IOLoop is clos" in str(error):
+                raise ClusterLostError(CLOSED) from error
+            raise
 
-    async def on_each() -> dict[str, Any]:
-        answers = await asyncio.gather(*(on_one(address) for address in arguments))
-        return dict(zip(arguments, answers, strict=True))
+    def sync(
+        self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **named: Any
+    ) -> Any:
+        """Run a coroutine function on the client's event loop.
 
-    untyped: Any = client
-    with talking_to(client):
-        answers: dict[str, Any] = untyped.sync(on_each)
-    return answers
+        Raises
+        ------
+        TimeoutError
+            After ``timeout_s`` seconds.
+        ClusterLostError
+            The client is closed.
+        """
+        with self.talking():
+            return self.client.sync(function, *arguments, callback_timeout=timeout_s, **named)
+
+    def look(self) -> dict[str, WorkerState]:
+        """States of all workers by address, at most `LOOK_EVERY_S` old.
+
+        Raises
+        ------
+        ClusterLostError
+            The client is closed, or the scheduler has not answered for longer than the patience.
+        """
+        with self._lock:
+            if self.is_closed:
+                raise ClusterLostError(CLOSED)
+            now_s = monotonic()
+            if now_s - self._looked_s < LOOK_EVERY_S:
+                return dict(self._states)
+            try:
+                # Not `Client.scheduler_info`: now and then it has no workers.
+                told = self.sync(_identity, self.client, timeout_s=answer_timeout_s())
+            except OSError as error:
+                silent_s = monotonic() - self._answered_s
+                if silent_s > patience_s():
+                    raise ClusterLostError(
+                        f"the Dask scheduler has not answered for {silent_s:.0f} s"
+                    ) from error
+                return dict(self._states)
+            self._answered_s = monotonic()
+            self._note(told["workers"], min(now_s - self._looked_s, _LONGEST_STEP_S))
+            self._looked_s = now_s
+            return dict(self._states)
+
+    def _note(self, workers: Mapping[str, Any], step_s: float) -> None:
+        # With many workers Dask's heartbeats come more seldom.
+        longest_s = max(answer_timeout_s(), 3 * (1 + len(workers) / 200))
+        heartbeats: dict[str, tuple[float, float]] = {}
+        for address, worker in workers.items():
+            seen_s, silent_s = self._heartbeats.get(address, (0.0, 0.0))
+            is_same = seen_s == worker["last_seen"]
+            heartbeats[address] = worker["last_seen"], silent_s + step_s if is_same else 0.0
+        self._heartbeats = heartbeats
+        self._states = {
+            address: _state(address, worker, heartbeats[address][1], longest_s)
+            for address, worker in workers.items()
+        }
+
+    def _note_silent(self, addresses: Collection[str]) -> None:
+        """Take workers that did not answer for silent, until their next heartbeat."""
+        with self._lock:
+            for address in self._states.keys() & addresses:
+                seen_s, silent_s = self._heartbeats[address]
+                silent_s = max(silent_s, answer_timeout_s())
+                self._heartbeats[address] = seen_s, silent_s
+                state = self._states[address]
+                self._states[address] = replace(state, silent_s=silent_s, is_silent=True)
+
+    def ask(
+        self, function: Callable[..., Any], *arguments: Any, of: Collection[str] | None = None
+    ) -> dict[str, Any]:
+        """Call a function on the event loop of workers; the answers of those that answer.
+
+        Parameters
+        ----------
+        function
+            Picklable and quick; gets its worker if it has a parameter ``dask_worker``.
+        of
+            Addresses; None: all workers. Those that are known to be silent are not asked.
+
+        Raises
+        ------
+        Exception
+            What the function raised on some worker.
+        ClusterLostError
+            As of `look`.
+        """
+        states = self.look()
+        asked = states if of is None else [address for address in of if address in states]
+        answers = self.ask_each(
+            function, {address: arguments for address in asked if not states[address].is_silent}
+        )
+        for answer in answers.values():
+            if isinstance(answer, Exception) and not isinstance(answer, OSError):
+                raise answer
+        return {a: answer for a, answer in answers.items() if not isinstance(answer, OSError)}
+
+    def ask_each(
+        self,
+        function: Callable[..., Any],
+        arguments: Mapping[str, tuple[Any, ...]],
+        timeout_s: float | None = None,
+    ) -> dict[str, Any]:
+        """Call a function, or a coroutine function, on the event loops of workers.
+
+        Parameters
+        ----------
+        arguments
+            Address of each worker, and its positional arguments.
+        timeout_s
+            Time limit; None: that of every question.
+
+        Returns
+        -------
+        dict
+            By address: what the function returned, or the exception; of a worker that is gone an
+            OSError, of one that does not answer in time a TimeoutError.
+        """
+        limit_s = answer_timeout_s() if timeout_s is None else timeout_s
+        client = self.client
+
+        async def ask_one(address: str) -> Any:
+            call = client.run(function, *arguments[address], workers=[address])
+            try:
+                return (await asyncio.wait_for(call, limit_s))[address]
+            except Exception as error:  # noqa: BLE001 -- the caller decides by its kind
+                return error
+
+        async def ask_all() -> dict[str, Any]:
+            answers = await asyncio.gather(*(ask_one(address) for address in arguments))
+            return dict(zip(arguments, answers, strict=True))
+
+        answers: dict[str, Any] = self.sync(ask_all, timeout_s=limit_s + _GRACE_S)
+        self._note_silent([a for a, answer in answers.items() if isinstance(answer, TimeoutError)])
+        return answers
+
+    def wait_for_workers(
+        self,
+        choose: Callable[[dict[str, WorkerState]], Sequence[str]],
+        wait_s: float | None = None,
+        on_wait: Callable[[str], None] | None = None,
+    ) -> list[str]:
+        """Addresses of workers that can work, once there are some.
+
+        Parameters
+        ----------
+        choose
+            Chooses among the workers that can work.
+        wait_s
+            How long to wait for one; None: the patience.
+        on_wait
+            Called once with why nobody can work, if that has to be waited for.
+
+        Returns
+        -------
+        list
+            Empty if nobody came in time.
+        """
+        deadline_s = monotonic() + (patience_s() if wait_s is None else wait_s)
+        while True:
+            states = self.look()
+            chosen = list(choose({a: state for a, state in states.items() if state.can_work}))
+            if chosen or monotonic() >= deadline_s:
+                return chosen
+            if on_wait is not None:
+                on_wait(describe(states.values()))
+                on_wait = None
+            sleep(LOOK_EVERY_S)
+
+    def cancel(self, futures: Sequence[Any]) -> None:
+        """Cancel tasks of the client; a closed client has none."""
+        if futures and not self.is_closed:
+            try:
+                self.sync(_cancel, self.client, futures, timeout_s=answer_timeout_s())
+            except (OSError, ClusterLostError):
+                return
+
+
+async def _identity(client: Any) -> Any:
+    return await client.scheduler.identity(n_workers=-1)
+
+
+async def _cancel(client: Any, futures: Sequence[Any]) -> None:
+    await client.cancel(futures, asynchronous=True, force=True)
+
+
+def _state(
+    address: str, worker: Mapping[str, Any], silent_s: float, longest_s: float
+) -> WorkerState:
+    return WorkerState(
+        address,
+        str(worker["name"]),
+        worker["host"],
+        worker["status"],
+        silent_s,
+        silent_s >= longest_s,
+        int(worker["nthreads"]),
+        int(worker["metrics"].get("memory") or 0),
+        int(worker["memory_limit"] or 0),
+    )

@@ -18,16 +18,16 @@ from distributed.protocol.serialize import Serialize
 
 from ooc_graph.exchange.parcel import Kind, Parcel, Part
 from ooc_graph.exchange.postbox import Postbox
-from ooc_graph.exchange.resident import IS_OPEN_OP, KEPT, POST_OP
+from ooc_graph.exchange.resident import IS_OPEN_OP, KEPT, MISSED, POST_OP, STALE
 
 IN_FLIGHT_PARTS = 4
 TICK_S = 0.5
 SILENCE_S = 5.0
-PROBE_S = 30.0
+PROBE_S = 10.0
 LOOP_CHECK_S = 30.0
 
 # Small parcels go without an acknowledgement, which would double the messages of an empty
-# superstep. A peer that refuses one is found by `Party._probe`, or by the client.
+# superstep. One that a peer refuses, or that never arrived, is found by `Party._probe`.
 UNANSWERED_BYTES = 64 << 10
 
 
@@ -99,6 +99,7 @@ class Party:
         self.exchange_s = 0.0
         self._worker, self._box, self._is_wanted = worker, box, is_wanted
         self._unanswered: set[int] = set()
+        self._missed: set[tuple[int, int]] = set()
         self._in_flight = asyncio.Semaphore(IN_FLIGHT_PARTS)
         places = len(plan.party)
         # Everyone begins with its successor, so that nobody is everybody's first.
@@ -218,16 +219,32 @@ class Party:
         for place in self._awaited():
             address = self.plan.party[place][0]
             question = self._call(
-                address, IS_OPEN_OP, run_id=self.plan.run_id, attempt=self.plan.attempt
+                address,
+                IS_OPEN_OP,
+                run_id=self.plan.run_id,
+                attempt=self.plan.attempt,
+                sender=self.place,
+                superstep=self.supersteps,
             )
             try:
-                is_open = await asyncio.wait_for(question, PROBE_S)
+                there = await asyncio.wait_for(question, PROBE_S)
             except TimeoutError:
                 cause = f"{address} has not answered for {PROBE_S:.0f} s"
                 raise AttemptAbortedError(cause, address) from None
             # Its last parcel and its leaving may have crossed with the question.
-            if not is_open and place in self._awaited():
+            if there == STALE and place in self._awaited():
                 raise AttemptAbortedError(f"{address} left the attempt")
+            self._count_misses(place, is_missed=there == MISSED)
+
+    def _count_misses(self, place: int, *, is_missed: bool) -> None:
+        """Abort if a worker still waits for what this one sent before it was last asked."""
+        sent = (self.supersteps, place)
+        if not is_missed or place in self._unanswered:
+            self._missed.discard(sent)
+        elif sent in self._missed:
+            raise AttemptAbortedError(f"a parcel to {self.plan.party[place][0]} was lost")
+        else:
+            self._missed.add(sent)
 
     def _awaited(self) -> set[int]:
         return self._unanswered | set(self._box.missing(self.supersteps))

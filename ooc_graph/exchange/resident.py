@@ -16,6 +16,7 @@ IS_OPEN_OP = "ooc_graph_is_open"
 
 KEPT = "kept"
 STALE = "stale"
+MISSED = "missed"
 
 
 class ExchangePlugin(WorkerPlugin):
@@ -86,10 +87,13 @@ class ExchangePlugin(WorkerPlugin):
             return STALE
         return KEPT
 
-    async def is_open(self, run_id: str, attempt: int) -> bool:
-        """Handler: whether the attempt is open here."""
+    async def is_open(self, run_id: str, attempt: int, sender: int, superstep: int) -> str:
+        """Handler: `STALE` if the attempt is not open here, `MISSED` if it waits for the sender."""
         box = self.box(run_id, attempt)
-        return box is not None and not box.aborted.done()
+        if box is None or box.aborted.done():
+            return STALE
+        is_missed = box.superstep == superstep and sender in box.missing(superstep)
+        return MISSED if is_missed else KEPT
 
 
 async def install(dask_worker: Worker) -> ExchangePlugin:

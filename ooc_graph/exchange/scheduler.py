@@ -19,7 +19,7 @@ from distributed import Client
 
 from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.exchange.attempt import Attempt, LostError
-from ooc_graph.exchange.cluster import usable_workers
+from ooc_graph.exchange.cluster import Cluster, WorkerState, answer_timeout_s, describe, patience_s
 from ooc_graph.exchange.handle import Finish, Finished
 from ooc_graph.exchange.interface import ExchangeStats
 from ooc_graph.exchange.placement import place
@@ -27,8 +27,6 @@ from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.resident import worker_state
 
 __all__ = ["run", "worker_state"]
-
-WORKER_WAIT_S = 60.0
 
 OnProgress = Callable[[int, tuple[int, ...]], None]
 
@@ -43,7 +41,8 @@ def run(
     on_progress: OnProgress | None = None,
     finish: Finish | None = None,
     attempts: int = 3,
-    worker_wait_s: float = WORKER_WAIT_S,
+    worker_wait_s: float | None = None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Any], ExchangeStats]:
     """Run one coroutine for every shard on the workers of a Dask cluster.
 
@@ -71,7 +70,9 @@ def run(
     attempts
         How often to begin, a worker being lost each time.
     worker_wait_s
-        How long to wait for a worker where there is none.
+        How long to wait for a worker that can work; None: the patience (`cluster.patience_s`).
+    note
+        Called with one line if the attempt is lost, or no worker can work for the time being.
 
     Returns
     -------
@@ -95,17 +96,19 @@ def run(
     of a `Route` must have the same dtypes in all ranks, also where a rank sends nothing.
     """
     _require_usable(client, shards, threads, attempts)
+    cluster, wait_s = Cluster.of(client), patience_s() if worker_wait_s is None else worker_wait_s
     run_id, losses = uuid.uuid4().hex, list[str]()
     placement: Mapping[str, Sequence[int]] = {}
     suspects: set[str] = set()
     for number in range(attempts):
-        there = usable_workers(client, workers, avoid=suspects, wait_s=worker_wait_s)
+        there = _workers(cluster, workers, suspects, wait_s, note)
         if not there:
-            losses.append(f"no worker came in {worker_wait_s:.0f} s")
+            states = describe(cluster.look().values())
+            losses.append(f"no worker could work for {wait_s:.0f} s: {states}")
             break
         placement = place(shards, there, placement)
         attempt = Attempt(
-            client, run_id, number,
+            cluster, run_id, number,
             shards=shards, placement=placement, threads=threads, on_progress=on_progress,
         )  # fmt: skip
         try:
@@ -113,9 +116,32 @@ def run(
         except LostError as loss:
             losses.append(loss.cause)
             suspects |= loss.workers
+            note(f"a worker was lost ({loss.cause}); the search begins again")
     raise ClusterLostError(
         f"gave up after {len(losses)} attempts: " + "; then ".join(losses)
     ) from None
+
+
+def _workers(
+    cluster: Cluster,
+    wanted: Sequence[str] | None,
+    suspects: set[str],
+    wait_s: float,
+    note: Callable[[str], None],
+) -> list[str]:
+    """Workers that can work; those that were lost before only if nobody else comes."""
+    names = None if wanted is None else {str(name) for name in wanted}
+
+    def choose(states: dict[str, WorkerState]) -> list[str]:
+        return [a for a, s in states.items() if names is None or a in names or s.name in names]
+
+    def choose_others(states: dict[str, WorkerState]) -> list[str]:
+        return [address for address in choose(states) if address not in suspects]
+
+    first_s = min(wait_s, answer_timeout_s())
+    return cluster.wait_for_workers(choose_others, first_s, note) or cluster.wait_for_workers(
+        choose, wait_s - first_s
+    )
 
 
 def _require_usable(client: Client, shards: int, threads: int, attempts: int) -> None:

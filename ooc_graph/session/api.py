@@ -130,7 +130,7 @@ def build_with_report(
     """As `build`, from an opened source, with what the build did."""
     limits = CudaLimits.of(device_memory, None).require_cuda(device)
     options.require_filled(most_rows(source))
-    place = place_for(client, parse_bytes(memory_limit), device, limits)
+    place = place_for(client, parse_bytes(memory_limit), device, limits, progress)
     place.release()
     report = build_store(place, source, out, options, progress or NoProgress())
     write_run_facts(out, {"stages": report.stages, "edges": report.edges})
@@ -302,7 +302,7 @@ def _search(
         opened(graph, client),
         kernel,
         source,
-        place=place_for(client, parse_bytes(memory_limit), device, limits),
+        place=place_for(client, parse_bytes(memory_limit), device, limits, progress),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
         **options,
@@ -343,7 +343,7 @@ def components(
     """
     return find_components(
         opened(graph, client),
-        place=place_for(client, parse_bytes(memory_limit), device),
+        place=place_for(client, parse_bytes(memory_limit), device, progress=progress),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
         exchange=exchange,

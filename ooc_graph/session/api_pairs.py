@@ -250,7 +250,7 @@ def _found(
         found,
         chosen,
         replace(asked, targets=aimed),
-        place=place_for(client, parse_bytes(memory_limit), device, limits),
+        place=place_for(client, parse_bytes(memory_limit), device, limits, progress),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
         into=into,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ooc_graph.errors import DeviceError, UsageError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.session.machine import parse_bytes
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 AUTO, CPU, CUDA = "auto", "cpu", "cuda"
 DEVICES = (AUTO, CPU, CUDA)
@@ -138,8 +136,13 @@ def choose_here(wanted: str) -> Device:
         return Device(CPU, why=_cause(str(error)))
 
 
-def choose_on_workers(wanted: str, client: Client) -> Device:
-    """Device of all workers of a cluster: CUDA where each of them has one.
+def choose_on_workers(wanted: str, ask: Callable[[Callable[..., Any]], dict[str, Any]]) -> Device:
+    """Device of all workers of a cluster: CUDA if each of them has one.
+
+    Parameters
+    ----------
+    ask
+        Has every worker call a function; gives the answers by address.
 
     Raises
     ------
@@ -149,7 +152,7 @@ def choose_on_workers(wanted: str, client: Client) -> Device:
     require_name(wanted)
     if wanted == CPU:
         return Device(CPU)
-    found: dict[str, int | str] = client.run(_look)
+    found: dict[str, int | str] = ask(_look)
     without = {address: why for address, why in found.items() if isinstance(why, str)}
     if not without and found:
         return Device(CUDA, min(size for size in found.values() if isinstance(size, int)))

@@ -54,18 +54,19 @@ def told(identity: str, what: str, place: Place, progress: Progress) -> Iterator
 @contextmanager
 def _told_by_workers(identity: str, client: Any, note: Callable[[str], None]) -> Iterator[None]:
     from ooc_graph.errors import ClusterLostError  # noqa: PLC0415
-    from ooc_graph.exchange.cluster import talking_to  # noqa: PLC0415 (imports distributed)
+    from ooc_graph.exchange.cluster import Cluster  # noqa: PLC0415 (imports distributed)
 
     def hear(event: tuple[float, str]) -> None:
         note(event[1])
 
-    with talking_to(client):
+    cluster = Cluster.of(client)
+    with cluster.talking():
         client.subscribe_topic(_topic(identity), hear)
     try:
         yield
     finally:
         # Another search of the graph by this client may have ended it.
-        with suppress(ClusterLostError, ValueError), talking_to(client):
+        with suppress(ClusterLostError, ValueError), cluster.talking():
             client.unsubscribe_topic(_topic(identity))
 
 

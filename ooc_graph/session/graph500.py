@@ -65,7 +65,7 @@ def graph500(
         Says the least that would do.
     """
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    place = place_for(client, memory_limit_bytes, device, limits)
+    place = place_for(client, memory_limit_bytes, device, limits, progress)
     run = Run(options, folder, place, progress)
     weighted = "sssp" in options.kernels
     source = Kronecker(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ooc_graph.errors import ClusterLostError, UsageError
@@ -22,17 +23,19 @@ from ooc_graph.session.devices import (
 )
 from ooc_graph.session.machine import cores, default_limit_bytes, return_freed_memory
 from ooc_graph.shards.plan import BuildBudget
-from ooc_graph.shards.workforce import CHECK_S, POLL_S, Workforce
+from ooc_graph.shards.workforce import Workforce
 from ooc_graph.threads import Threads
+from ooc_graph.types import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
 
+    from ooc_graph.exchange.cluster import WorkerState
+    from ooc_graph.session.worker_memory import Brought
+
 Done = TypeVar("Done")
 
-# A search takes its worker's memory for itself; the rest is the interpreter's.
-_WORKER_SHARE = 0.9
-_WORKER_WAIT_S = 60.0
+_log = logging.getLogger("ooc_graph")
 NO_LIMITS = CudaLimits()
 
 
@@ -42,6 +45,10 @@ class Place(Protocol):
     @property
     def client(self) -> Client | None:
         """Client of the cluster."""
+
+    @property
+    def note(self) -> Callable[[str], None]:
+        """Takes a line about workers that cannot go on."""
 
     @property
     def has_ranks(self) -> bool:
@@ -97,6 +104,7 @@ class Here:
     """The calling process and all its cores; no cluster, no port."""
 
     client = None
+    note = staticmethod(_log.warning)
     has_ranks = False
     processes = 1
 
@@ -185,6 +193,15 @@ class OnCluster:
         Device that was asked for.
     cuda_limits
         Of each worker's device.
+    note
+        Called with one line if a worker cannot go on.
+
+    Raises
+    ------
+    UsageError
+        It is no synchronous Dask client.
+    ClusterLostError
+        No worker can work within the patience.
     """
 
     is_limited = True
@@ -196,141 +213,123 @@ class OnCluster:
         limit_bytes: int | None = None,
         wanted: str = AUTO,
         cuda_limits: CudaLimits = NO_LIMITS,
+        note: Callable[[str], None] = _log.warning,
     ) -> None:
-        if client.asynchronous:
-            raise UsageError("give a synchronous Dask client (asynchronous=False)")
+        # Imported here: a run without a cluster needs no Dask.
+        from ooc_graph.exchange.cluster import Cluster  # noqa: PLC0415
+        from ooc_graph.exchange.tasks import Tasks  # noqa: PLC0415
+
         require_name(wanted)
         self.wanted, self.cuda_limits = wanted, cuda_limits
         self.client: Client = client
-        self._patience_s = 0.0
+        self.cluster = Cluster.of(client)
+        self.note = note
+        self._tasks = Tasks(self.cluster, note)
+        self._brought: dict[str, Brought] = {}
+        self._share: int | None = None
         workers = self._workers()
-        self._patience_s = _WORKER_WAIT_S
-        self._limits = {
-            address: _brought(worker) if limit_bytes is None else limit_bytes // len(workers)
-            for address, worker in workers.items()
-        }
-        self.limit_bytes = sum(self._limits.values())
+        if limit_bytes is not None:
+            self._share = limit_bytes // max(len(self.cluster.look()), len(workers))
+        self.limit_bytes = sum(self._limits(workers))
 
     @cached_property
     def device(self) -> Device:
-        """CUDA where every worker has a device that can be used."""
-        return self.cuda_limits.within(choose_on_workers(self.wanted, self.client))
+        """CUDA if every worker has a device that can be used."""
+        return self.cuda_limits.within(choose_on_workers(self.wanted, self.cluster.ask))
 
-    def _workers(self) -> dict[str, Any]:
-        """Workers that there are; once there were some, none may mean that one restarts."""
-        # Imported here: a run without a cluster needs no Dask.
-        from ooc_graph.exchange.cluster import workers_of  # noqa: PLC0415
+    def _workers(self) -> dict[str, WorkerState]:
+        """Workers that can work, and that have said how much memory they bring.
 
-        begun = monotonic()
-        while True:
-            workers = workers_of(self.client)
-            if workers:
-                return workers
-            if monotonic() - begun >= self._patience_s:
-                raise ClusterLostError("the Dask cluster has no workers; start some and try again")
-            sleep(POLL_S)
+        Raises
+        ------
+        ClusterLostError
+            There is none within the patience.
+        """
+        from ooc_graph.exchange.cluster import NO_WORKERS, describe  # noqa: PLC0415
+
+        chosen = self.cluster.wait_for_workers(self._known, on_wait=self._wait)
+        states = self.cluster.look()
+        if not chosen:
+            why = describe(states.values())
+            advice = "start some and try again" if why == NO_WORKERS else "run the same again"
+            raise ClusterLostError(f"{why}; {advice}")
+        return {address: states[address] for address in chosen if address in states}
+
+    def _known(self, workers: dict[str, WorkerState]) -> list[str]:
+        """Those of the workers that have said how much memory they bring."""
+        if new := [address for address in workers if address not in self._brought]:
+            from ooc_graph.session.worker_memory import memory_brought  # noqa: PLC0415
+
+            on_host = Counter(state.host for state in self.cluster.look().values())
+            self._brought |= self.cluster.ask(memory_brought, dict(on_host), of=new)
+        return [address for address in workers if address in self._brought]
+
+    def _wait(self, why: str) -> None:
+        """Say that nobody can work, and have what keeps workers paused released."""
+        self.note(f"{why}; waiting for a worker")
+        self.release()
+
+    def _limits(self, workers: Iterable[str]) -> list[int]:
+        return [self._limit(address) for address in workers]
+
+    def _limit(self, address: str) -> int:
+        """Memory that a search may use of a worker."""
+        brought, share = self._brought[address], self._share
+        if share is None:
+            return brought.available_bytes
+        return min(share, brought.available_bytes) if brought.is_limit else share
+
+    def _rank(self, address: str) -> tuple[int, str]:
+        """Order in which workers are chosen; one that has just come is the last."""
+        return (self._limit(address) if address in self._brought else -1), address
 
     @property
     def processes(self) -> int:
-        """Workers that there are now."""
+        """Workers that can work now."""
         return len(self._workers())
 
     @property
     def process_limit_bytes(self) -> int:
         """Memory of the worker that searches run on."""
-        return max(self._limits.values())
+        return max(self._limits(self._workers()))
 
     @property
     def least_limit_bytes(self) -> int:
         """Memory of the worker that has least."""
-        return min(self._limits.values())
+        return min(self._limits(self._workers()))
 
     @property
     def threads(self) -> int:
         """Threads that every worker has."""
-        return min(int(worker["nthreads"]) for worker in self._workers().values())
+        return min(worker.threads for worker in self._workers().values())
 
     def release(self) -> None:
-        """Have every worker forget what it keeps between searches."""
-        self.client.run(resident.release_all)
+        """Have every worker forget what it keeps between searches, unless it is at one."""
+        self.cluster.ask(resident.release_idle)
 
     @contextmanager
     def workforce(self) -> Iterator[Workforce]:
-        """All threads of all workers, through the client's executor."""
-        # Imported here: a run without a cluster needs no Dask.
-        from ooc_graph.session.task_executor import TaskExecutor  # noqa: PLC0415
-
+        """All threads of all workers."""
         workers = self._workers()
-        slots = sum(worker["nthreads"] for worker in workers.values())
+        slots = sum(worker.threads for worker in workers.values())
         budget = BuildBudget(self.limit_bytes, len(workers), slots)
-        executor = TaskExecutor(self.client)
+        tasks = self._tasks
         try:
-            yield Workforce(
-                executor, budget, self._everywhere, True, self._require_workers(), self._quiet
-            )
+            yield Workforce(tasks, budget, self._everywhere, True, tasks.check, tasks.is_quiet)
         finally:
-            # Nothing is at work any more; waiting would be for ever if all workers are lost.
-            executor.shutdown(wait=False)  # type: ignore[no-untyped-call]
-
-    def _require_workers(self) -> Callable[[], None]:
-        """Check that raises after a minute without any worker (they may be restarting)."""
-        from ooc_graph.exchange.cluster import workers_of  # noqa: PLC0415
-
-        seen = [monotonic()]
-
-        def check() -> None:
-            if workers_of(self.client):
-                seen[0] = monotonic()
-            elif monotonic() - seen[0] > _WORKER_WAIT_S:
-                raise ClusterLostError("all workers of the Dask cluster are gone; try again")
-
-        return check
+            tasks.cancel_all()
 
     def _everywhere(self, function: Callable[[], None]) -> None:
-        if self.client.status == "running":
-            self.client.run(function)
-
-    def _quiet(self, names: Collection[str]) -> bool:
-        """Whether no worker executes a task of one of these functions.
-
-        To Dask a cancelled task is gone at once, while its thread goes on to the end.
-        """
-        if self.client.status != "running":
-            return True
-        executing = self.client.run(_executing).values()
-        return not any(key.rpartition("-")[0] in names for keys in executing for key in keys)
+        if not self.cluster.is_closed:
+            self.cluster.ask(function)
 
     def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
         """Run it as one task on the worker with the most memory."""
-        workers = self._workers()
-        chosen = max(workers, key=lambda address: (self._limits.get(address, 0), address))
-        future = self.client.submit(
-            function, *arguments, workers=[chosen], allow_other_workers=True, pure=False
-        )
-        check = self._require_workers()
-        try:
-            while True:
-                try:
-                    done: Done = future.result(timeout=CHECK_S)
-                except TimeoutError:
-                    if not future.done():
-                        check()
-                        continue
-                    # It ended just now, or that was the task's own error.
-                    done = future.result()
-                return done
-        finally:
-            future.release()
 
+        def choose(workers: Collection[WorkerState]) -> str:
+            return max((worker.address for worker in workers), key=self._rank)
 
-def _executing(dask_worker: Any) -> list[str]:
-    """Keys of what a worker's threads do now, cancelled or not."""
-    return [str(task.key) for task in dask_worker.state.executing]
-
-
-def _brought(worker: dict[str, Any]) -> int:
-    """What a worker of somebody's cluster brings; without a limit of its own, this machine's."""
-    return int((worker["memory_limit"] or default_limit_bytes()) * _WORKER_SHARE)
+        return self._tasks.result(self._tasks.submit_to(choose, function, *arguments))
 
 
 def place_for(
@@ -338,8 +337,42 @@ def place_for(
     limit_bytes: int | None,
     wanted: str = AUTO,
     cuda_limits: CudaLimits = NO_LIMITS,
+    progress: Progress | None = None,
 ) -> Place:
-    """Place to work at, a client's cluster or this process, on the device ``wanted``."""
+    """Place to work at, a client's cluster or this process, on the device ``wanted``.
+
+    Parameters
+    ----------
+    progress
+        Takes a line if a worker of the cluster cannot go on; None: the log ``ooc_graph`` does.
+
+    Raises
+    ------
+    UsageError
+        ``client`` is no synchronous Dask client.
+    ClusterLostError
+        No worker of the cluster can work within the patience.
+    """
     if client is None:
         return Here(limit_bytes, wanted, cuda_limits)
-    return OnCluster(client, limit_bytes, wanted, cuda_limits)
+    require_client(client)
+    note = _log.warning if progress is None else progress.note
+    return OnCluster(client, limit_bytes, wanted, cuda_limits, note)
+
+
+def require_client(client: object) -> None:
+    """Refuse what is no synchronous Dask client.
+
+    Raises
+    ------
+    UsageError
+    """
+    from distributed import Client  # noqa: PLC0415 (a run without a cluster needs no Dask)
+
+    if not isinstance(client, Client):
+        raise UsageError(
+            f"client: give a dask.distributed.Client, not {type(client).__name__}; of a cluster or "
+            "a scheduler's address make one with Client(...)"
+        )
+    if client.asynchronous:
+        raise UsageError("client: give a synchronous Dask client (asynchronous=False)")

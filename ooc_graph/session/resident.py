@@ -183,19 +183,36 @@ def _close(search: Any) -> None:
 def release_ranks(dask_worker: Any = None) -> None:
     """Forget the ranks that a Dask worker keeps; by default the worker of the calling task."""
     worker = dask_worker or here.dask_worker()
-    if worker is None:
-        return
-    from ooc_graph.exchange.resident import PLUGIN_NAME  # noqa: PLC0415 (imports distributed)
-
-    plugin: Any = worker.plugins.get(PLUGIN_NAME)
+    plugin = None if worker is None else _plugin_of(worker)
     if plugin is not None:
         plugin.state.clear()
+
+
+def _plugin_of(worker: Any) -> Any:
+    from ooc_graph.exchange.resident import find_resident  # noqa: PLC0415 (imports distributed)
+
+    return find_resident(worker)
 
 
 def release_all(dask_worker: Any = None) -> None:
     """Give back what searches keep, for a build; run in every worker."""
     release_ranks(dask_worker)
     release()
+
+
+def release_idle(dask_worker: Any = None) -> None:
+    """As `release_all`, unless a search is at work: for event loops, which must not wait for it."""
+    if _lock.acquire(blocking=False):
+        try:
+            release_all(dask_worker)
+        finally:
+            _lock.release()
+
+
+def keeps_something(dask_worker: Any) -> bool:
+    """Whether a worker, or its process, keeps rows between searches."""
+    plugin = _plugin_of(dask_worker)
+    return bool(_held) or (plugin is not None and bool(plugin.state))
 
 
 class Ranks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -169,13 +170,18 @@ class Ways(Generic[Answer]):
             raise UsageError("the scheduler exchange needs a Dask client")
         from ooc_graph.exchange import scheduler  # noqa: PLC0415 (imports distributed)
 
-        if task.folder is None:
-            found, _ = scheduler.run(place.client, make, graph.shards, threads=place.threads)
-            return self.join(task, graph, found)
-        finish = self.write_part(str(task.parts))
-        courses, _ = scheduler.run(
-            place.client, make, graph.shards, finish=finish, threads=place.threads
+        run = partial(
+            scheduler.run,
+            place.client,
+            make,
+            graph.shards,
+            threads=place.threads,
+            note=place.note,
         )
+        if task.folder is None:
+            found, _ = run()
+            return self.join(task, graph, found)
+        courses, _ = run(finish=self.write_part(str(task.parts)))
         return place.call(self.gather, task, courses)
 
 

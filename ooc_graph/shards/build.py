@@ -34,7 +34,7 @@ from ooc_graph.shards.staged import StagedSource, column_dtype, stage_unit
 from ooc_graph.shards.tables import forget_tables, table_bytes
 from ooc_graph.shards.tally import Tally, stored_weight_dtype
 from ooc_graph.shards.weave import Loom, Woven
-from ooc_graph.shards.workforce import Workforce, run_all
+from ooc_graph.shards.workforce import Workforce, in_turn, run_all
 from ooc_graph.threads import Threads
 from ooc_graph.types import Progress
 
@@ -128,7 +128,8 @@ class Build:
         vertices = self._renumber(source, paths)
         task = self._runs(source, vertices, total)
         merged = self._merge(task, vertices)
-        self._commit(merged, vertices, total, description.result())
+        (described,) = in_turn(self.workforce, [description])
+        self._commit(merged, vertices, total, described.result())
 
     def _folder(self, name: str) -> Path:
         folder = self.partial.spill / name

@@ -118,8 +118,7 @@ class Loom:
             try:
                 while self._fill(merges) or self._running:
                     done, _ = wait(self._running, timeout=CHECK_S, return_when=FIRST_COMPLETED)
-                    if not done:
-                        self._workforce.check()
+                    self._workforce.check()
                     for future in done:
                         self._running.pop(future)(future.result())
             except BaseException:

@@ -13,7 +13,8 @@ from ooc_graph.kernels.given_up import heard_by
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.types import Progress
 
-CHECK_S = 5.0
+CHECK_S = 1.0
+"""How often whoever waits for tasks looks at the workforce."""
 # A task is a few seconds of work; on a lost worker it never ends.
 STOP_S = 60.0
 POLL_S = 0.05
@@ -36,7 +37,8 @@ class Workforce:
     remote
         Whether tasks travel to other processes.
     check
-        Called while tasks are waited for; raises if they can no longer be done.
+        Called at least every `CHECK_S` seconds while tasks are waited for; raises if they can no
+        longer be done.
     quiet
         Tells whether no task of functions of these names is being executed; for executors
         whose futures do not know.
@@ -85,12 +87,11 @@ def run_all(
 
 
 def in_turn(workforce: Workforce, futures: Collection[Future[Done]]) -> Iterator[Future[Done]]:
-    """Futures as they are done; the workforce is looked at now and then."""
+    """Futures as they are done; meanwhile the workforce is checked."""
     waiting = set(futures)
     while waiting:
         done, waiting = wait(waiting, timeout=CHECK_S, return_when=FIRST_COMPLETED)
-        if not done:
-            workforce.check()
+        workforce.check()
         yield from done
 
 

@@ -334,26 +334,26 @@ def test_arrays_on_the_device_need_one(no_cupy: None, graph: og.Graph, tmp_path:
 
 
 class Workers:
-    """A client whose workers say what they have."""
+    """Workers that say what they have."""
 
     def __init__(self, **found: int | str) -> None:
         self._found = found
 
-    def run(self, function: Any) -> dict[str, int | str]:
+    def ask(self, function: Any) -> dict[str, int | str]:
         return self._found
 
 
 def test_workers_must_all_have_a_device() -> None:
     every: Any = Workers(a=300, b=200)
-    assert devices.choose_on_workers("cuda", every) == devices.Device("cuda", 200)
+    assert devices.choose_on_workers("cuda", every.ask) == devices.Device("cuda", 200)
     some: Any = Workers(a=300, b="no driver")
     with pytest.raises(DeviceError, match="worker b: no driver"):
-        devices.choose_on_workers("cuda", some)
-    assert devices.choose_on_workers("auto", some) == devices.Device("cpu", why="no driver")
-    assert devices.choose_on_workers("cpu", every) == devices.Device("cpu")
+        devices.choose_on_workers("cuda", some.ask)
+    assert devices.choose_on_workers("auto", some.ask) == devices.Device("cpu", why="no driver")
+    assert devices.choose_on_workers("cpu", every.ask) == devices.Device("cpu")
     nobody: Any = Workers()
     with pytest.raises(DeviceError, match="no worker answers"):
-        devices.choose_on_workers("cuda", nobody)
+        devices.choose_on_workers("cuda", nobody.ask)
 
 
 def test_graph500_goes_on_without_a_device_that_others_hold(cupy: Any, tmp_path: Path) -> None:

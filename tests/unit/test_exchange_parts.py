@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
-import dask
 import numpy as np
 import pytest
-from distributed import Client
 
-from ooc_graph.errors import ClusterLostError
-from ooc_graph.exchange.cluster import still_there, usable_workers, workers_of
 from ooc_graph.exchange.interface import Route
 from ooc_graph.exchange.parcel import Kind, Parcel, cut_arrays, cut_rows, join_arrays
 from ooc_graph.exchange.placement import place
 from ooc_graph.exchange.postbox import Postbox, StaleParcelError
 from ooc_graph.exchange.routing import Inbound, deliver, seat_of_rank, sort_by_seat
 from ooc_graph.types import DEAL_BLOCK, owner_of
-from tests.toy_ranks import PATIENCE_S, start
+from tests.toy_ranks import PATIENCE_S
 
 
 def test_parts_come_back_whole() -> None:
@@ -124,53 +118,6 @@ def test_seats_of_more_ranks_than_16_bits_count() -> None:
     assert np.array_equal(seated[seat_of_rank(seated)], np.arange(1 << 17))
     assert seat_of_rank([2, 0, 1]).tolist() == [1, 2, 0]
     assert seat_of_rank(range(1 << 16)).dtype == np.uint16
-
-
-class SilentScheduler:
-    """Client whose scheduler knows workers ``a`` and ``b`` but does not answer questions."""
-
-    status = "running"
-
-    @property
-    def scheduler(self) -> SilentScheduler:
-        return self
-
-    def identity(self, n_workers: int) -> dict[str, Any]:
-        assert n_workers == -1
-        return {"workers": {name: {"name": name, "status": "running"} for name in "ab"}}
-
-    def sync(self, question: Callable[..., Any], **given: Any) -> Any:
-        return question(**given)
-
-    def nthreads(self, workers: list[str]) -> dict[str, int]:
-        raise OSError("timed out")
-
-
-def test_suspects_are_used_where_nobody_else_comes() -> None:
-    client: Any = SilentScheduler()
-    assert usable_workers(client, None, avoid={"a"}, wait_s=9) == ["b"]
-    assert usable_workers(client, None, avoid={"a", "b"}, wait_s=0) == ["a", "b"]
-    assert usable_workers(client, ["c"], avoid=set(), wait_s=0) == []
-
-
-def test_a_silent_scheduler_makes_no_worker_a_suspect() -> None:
-    client: Any = SilentScheduler()
-    assert still_there(client, ["a", "b"]) == {"a", "b"}
-    client.status = "closed"
-    with pytest.raises(ClusterLostError):
-        still_there(client, ["a", "b"])
-
-
-def test_workers_are_named_while_the_client_asks_without_them() -> None:
-    """Dask's own question of every two seconds, asked all the time here, takes no answer away."""
-    with (
-        dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
-        start(1) as cluster,
-        Client(cluster) as client,
-    ):
-        assert all(len(workers_of(client)) == 1 for _ in range(500))
-    with pytest.raises(ClusterLostError, match="closed"):
-        workers_of(client)
 
 
 def test_placement_keeps_what_survivors_hold() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.session import machine
 from ooc_graph.session.place import OnCluster
+from ooc_graph.session.worker_memory import Brought
 
 
 def set_free(monkeypatch: pytest.MonkeyPatch, available: int, left: list[int]) -> None:
@@ -48,11 +51,32 @@ def test_where_a_group_has_nothing_left_work_is_refused(tmp_path, monkeypatch) -
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize(("limit", "each"), [(0, 0), (6_001, 3_000), (None, 9_000)])
+class TwoWorkers:
+    """A cluster whose workers say what they bring."""
+
+    def __init__(self, *brought: Brought) -> None:
+        self._brought = dict(zip("ab", brought, strict=True))
+
+    def look(self) -> dict[str, SimpleNamespace]:
+        return {name: SimpleNamespace(host="h", threads=1) for name in self._brought}
+
+    def wait_for_workers(self, choose: Any, *, on_wait: Any) -> list[str]:
+        return list(choose(self.look()))
+
+    def ask(self, function: Any, *_: Any, of: list[str]) -> dict[str, Brought]:
+        return {name: self._brought[name] for name in of}
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_limit", "each"),
+    [(0, True, 0), (6_001, True, 3_000), (None, True, 9_000), (30_000, True, 9_000),
+     (30_000, False, 15_000), (None, False, 9_000)],
+)  # fmt: skip
 def test_a_limit_of_nothing_is_one_for_workers_too(
-    limit: int | None, each: int, monkeypatch: pytest.MonkeyPatch
+    limit: int | None, is_limit: bool, each: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workers = {name: {"memory_limit": 10_000} for name in "ab"}
-    monkeypatch.setattr(OnCluster, "_workers", lambda _: workers)
-    place = OnCluster(SimpleNamespace(asynchronous=False), limit)  # type: ignore[arg-type]
+    """What is given is shared; Dask's limits of the workers hold beside it."""
+    cluster = TwoWorkers(Brought(9_000, is_limit), Brought(9_000, is_limit))
+    monkeypatch.setattr(Cluster, "of", lambda _: cluster)
+    place = OnCluster(None, limit)  # type: ignore[arg-type]
     assert (place.limit_bytes, place.least_limit_bytes) == (2 * each, each)

@@ -1,0 +1,358 @@
+"""Tasks on a Dask cluster: each is sent to a worker that can do it, and again if that is lost.
+
+Dask moves a task only when its worker leaves the cluster, and not at all if the task is tied to an
+address. Here the thread that waits for tasks calls `Tasks.check` every second; it sends again what
+waits at a worker that is gone, silent, or paused before the task began. A task may therefore run
+twice, and both may end: it must write the same bytes each time, and no file but by a rename.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Collection
+from concurrent.futures import CancelledError, Executor, Future, InvalidStateError, wait
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, ParamSpec, TypeVar
+
+from dask.utils import funcname
+from distributed import KilledWorker
+from distributed import wait as wait_for_dask
+
+from ooc_graph.errors import ClusterLostError
+from ooc_graph.exchange.cluster import (
+    Cluster,
+    WorkerState,
+    answer_timeout_s,
+    describe,
+    patience_s,
+)
+
+CHECK_S = 1.0
+"""Who waits for tasks calls `Tasks.check` this often."""
+MOST_LOSSES = 3
+"""A task that has lost so many workers is not sent again: it may be what kills them."""
+
+Given = ParamSpec("Given")
+Done = TypeVar("Done")
+Choose = Callable[[Collection[WorkerState]], str]
+
+
+@dataclass(eq=False)
+class _Task:
+    """A task that is not done.
+
+    Parameters
+    ----------
+    function, arguments, options
+        The call.
+    choose
+        Names the worker that is to do it; None: any of Dask's choice.
+    promised
+        What the caller waits for.
+    sent
+        Dask's future; None while there is no worker to send it to.
+    workers
+        Addresses that Dask was restricted to; None: all.
+    finished_s
+        When Dask said that there is a result, which has not arrived yet.
+    losses
+        Why it was sent again.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+    choose: Choose | None
+    promised: Future[Any]
+    sent: Any = None
+    workers: frozenset[str] | None = None
+    finished_s: float | None = None
+    losses: list[str] = field(default_factory=list)
+
+
+class Tasks(Executor):
+    """Executor of one client's cluster.
+
+    Parameters
+    ----------
+    cluster
+        Where tasks run.
+    note
+        Called with one line if a worker cannot go on and its tasks are sent elsewhere.
+    """
+
+    def __init__(self, cluster: Cluster, note: Callable[[str], None]) -> None:
+        self._cluster, self._note = cluster, note
+        self._waiting: set[_Task] = set()
+        self._named: set[tuple[str, bool]] = set()
+        self._stalled_s: float | None = None
+        self._checked_s = float("-inf")
+
+    def submit(
+        self, fn: Callable[Given, Done], /, *args: Given.args, **kwargs: Given.kwargs
+    ) -> Future[Done]:
+        """Send a call to any worker."""
+        return self._submit(_Task(fn, args, kwargs, None, Future()))
+
+    def submit_to(
+        self, choose: Choose, function: Callable[..., Done], *arguments: Any
+    ) -> Future[Done]:
+        """Send a call to the worker that ``choose`` names among those that can work."""
+        return self._submit(_Task(function, arguments, {}, choose, Future()))
+
+    def _submit(self, task: _Task) -> Future[Any]:
+        self._waiting.add(task)
+        self._send(task, self._cluster.look())
+        task.promised.add_done_callback(lambda _: self._forget(task))
+        return task.promised
+
+    def result(self, promised: Future[Done]) -> Done:
+        """Wait for one task.
+
+        Raises
+        ------
+        ClusterLostError
+            As of `check`.
+        """
+        try:
+            while wait([promised], timeout=CHECK_S).not_done:
+                self.check()
+            return promised.result()
+        finally:
+            promised.cancel()
+
+    def check(self) -> None:
+        """Send again what waits for a worker that cannot do it; once in `CHECK_S` seconds at most.
+
+        Raises
+        ------
+        ClusterLostError
+            The client is closed, the scheduler does not answer, or for longer than the patience no
+            worker could do a task; the message names the workers and their states.
+        """
+        if monotonic() - self._checked_s < CHECK_S:
+            return
+        states = self._cluster.look()
+        self._checked_s = monotonic()
+        bad = {address: state for address, state in states.items() if not state.can_work}
+        self._say(bad)
+        stuck = self._stuck(states, bad)
+        if len(bad) == len(states):
+            self._require_patience(bool(stuck), states)
+            return
+        self._stalled_s = None
+        for task, why in stuck.items():
+            self._send_again(task, why, states)
+
+    def _stuck(
+        self, states: dict[str, WorkerState], bad: dict[str, WorkerState]
+    ) -> dict[_Task, str]:
+        """Tasks that nobody works at, and why."""
+        stuck: dict[_Task, str] = {}
+        for task in list(self._waiting):
+            status = None if task.sent is None else task.sent.status
+            if status != "finished":
+                task.finished_s = None
+            elif task.finished_s is None:
+                task.finished_s = monotonic()
+            if status is None:
+                stuck[task] = "no worker could take it"
+            elif status == "cancelled":
+                stuck[task] = "the scheduler forgot it"
+            elif not states or (task.workers is not None and not task.workers & states.keys()):
+                stuck[task] = f"{' and '.join(sorted(task.workers or ['its worker']))} was lost"
+        return stuck | self._stuck_at(bad) if bad else stuck
+
+    def _stuck_at(self, bad: dict[str, WorkerState]) -> dict[_Task, str]:
+        """Tasks, or results of tasks, that wait at workers which cannot go on."""
+        untyped: Any = self._cluster.client
+        limit_s = answer_timeout_s()
+        # Without those that are just handed on.
+        sent = {task.sent.key: task for task in list(self._waiting) if task.sent is not None}
+        late = [
+            key
+            for key, task in sent.items()
+            if task.finished_s is not None and monotonic() - task.finished_s > limit_s
+        ]
+        try:
+            at = self._cluster.sync(
+                untyped.scheduler.processing, workers=list(bad), timeout_s=limit_s
+            )
+            holders = self._cluster.sync(untyped.scheduler.who_has, keys=late, timeout_s=limit_s)
+        except OSError:
+            return {}
+        paused = [address for address, state in bad.items() if state.is_paused]
+        begun = self._cluster.ask(executing, of=paused) if paused else {}
+        stuck = {
+            sent[key]: str(bad[address])
+            for address, keys in at.items()
+            for key in keys
+            if key in sent and key not in begun.get(address, ())
+        }
+        for key in late:
+            if all(address in bad and bad[address].is_silent for address in holders.get(key, ())):
+                stuck[sent[key]] = "the worker that has its result does not answer"
+        return stuck
+
+    def _say(self, bad: dict[str, WorkerState]) -> None:
+        """One line for each worker that cannot go on, whenever it falls into that state."""
+        named = {(a, state.is_silent) for a, state in bad.items() if state.is_hindered}
+        for address, _ in sorted(named - self._named):
+            self._note(f"{bad[address]}; other workers do its work, or it is waited for")
+        self._named = named
+
+    def _require_patience(self, is_stalled: bool, states: dict[str, WorkerState]) -> None:
+        """Raise if for longer than the patience nobody could do a task."""
+        now_s = monotonic()
+        if not is_stalled or self._stalled_s is None:
+            self._stalled_s = now_s if is_stalled else None
+        elif now_s - self._stalled_s > patience_s():
+            raise ClusterLostError(
+                f"no worker could go on for {now_s - self._stalled_s:.0f} s: "
+                f"{describe(states.values())}; run the same again"
+            )
+
+    def _send_again(self, task: _Task, why: str, states: dict[str, WorkerState]) -> None:
+        before = task.sent
+        if before is not None:
+            task.losses.append(why)
+        if len(task.losses) < MOST_LOSSES:
+            self._send(task, states)
+        else:
+            _fail(task, ClusterLostError(_gave_up(task)))
+        if before is not None:
+            self._cluster.cancel([before])
+
+    def _send(self, task: _Task, states: dict[str, WorkerState]) -> None:
+        """Send a task to a worker that can work; leave it if there is none."""
+        good = [state for state in states.values() if state.can_work]
+        task.sent = task.workers = task.finished_s = None
+        if not good:
+            return
+        if task.choose is not None:
+            task.workers = frozenset([task.choose(good)])
+        elif len(good) < len(states):
+            task.workers = frozenset(state.address for state in good)
+        with self._cluster.talking():
+            task.sent = self._cluster.client.submit(
+                task.function,
+                *task.arguments,
+                **task.options,
+                key=f"{_name_of(task)}-{uuid.uuid4().hex}",
+                workers=None if task.workers is None else sorted(task.workers),
+                pure=False,
+            )
+            self._cluster.client.loop.add_callback(self._follow, task, task.sent)
+
+    async def _follow(self, task: _Task, sent: Any) -> None:
+        """Hand on how a task ended; on the client's event loop."""
+        while task.sent is sent:
+            try:
+                found = await sent._result(raiseit=False)
+            except (CancelledError, asyncio.CancelledError):
+                if _is_cancelled():
+                    raise
+                # A request for several results was stopped, and this was one of them.
+                continue
+            except OSError as error:
+                # Its worker is gone, or the client is closed: `check` finds out.
+                task.losses.append(f"its result could not be fetched ({error})")
+                task.sent = None
+                return
+            if task.sent is sent and sent.status == "finished":
+                with suppress(InvalidStateError):
+                    task.promised.set_result(found)
+            elif task.sent is sent and sent.status == "error":
+                _fail(task, _error_of(found, task))
+            return
+
+    def _forget(self, task: _Task) -> None:
+        """The caller has what was promised, or wants it no more."""
+        self._waiting.discard(task)
+        sent, task.sent = task.sent, None
+        if sent is not None and task.promised.cancelled():
+            task.promised.set_running_or_notify_cancel()
+            self._cluster.cancel([sent])
+
+    def is_quiet(self, names: Collection[str]) -> bool:
+        """Whether no worker that answers executes a task of one of these functions.
+
+        To Dask a cancelled task is gone at once, while its thread runs on to the end.
+        """
+        if self._cluster.is_closed:
+            return True
+        begun = self._cluster.ask(executing).values()
+        return not any(key.rpartition("-")[0] in names for keys in begun for key in keys)
+
+    def cancel_all(self) -> None:
+        """Cancel what is not done; nothing is waited for."""
+        for task in list(self._waiting):
+            task.promised.cancel()
+
+
+def compute(client: Any, collection: Any) -> Any:
+    """Value of a Dask collection; for tasks that need one.
+
+    Raises
+    ------
+    ClusterLostError
+        For longer than the patience no worker could work, or one that may be computing the
+        collection was silent.
+    """
+    cluster = Cluster.of(client)
+    silent = {a for a, state in cluster.look().items() if state.is_silent}
+    working = [a for a, state in cluster.look().items() if state.can_work] if silent else None
+    future = client.compute(collection, workers=working or None)
+    idle_s = monotonic()
+    while not future.done():
+        with suppress(TimeoutError):
+            wait_for_dask([future], timeout=CHECK_S)
+        states = cluster.look()
+        if any(state.can_work for state in states.values()):
+            idle_s = monotonic()
+        lost = [s for a, s in states.items() if a not in silent and s.silent_s > patience_s()]
+        if lost or monotonic() - idle_s > patience_s():
+            cluster.cancel([future])
+            named = describe(lost or states.values())
+            raise ClusterLostError(f"a Dask collection could not be computed: {named}")
+    return future.result()
+
+
+def executing(dask_worker: Any) -> list[str]:
+    """Keys of the tasks that a worker's threads are at, cancelled or not."""
+    state = dask_worker.state
+    return [str(task.key) for task in (*state.executing, *state.long_running)]
+
+
+def _error_of(found: Any, task: _Task) -> BaseException:
+    """The error of a task, with the frames of its worker."""
+    _, error, trace = found
+    if isinstance(error, KilledWorker):
+        task.losses.append(" ".join(str(error).split()))
+        return ClusterLostError(_gave_up(task))
+    raised: BaseException = error.with_traceback(trace)
+    return raised
+
+
+def _gave_up(task: _Task) -> str:
+    return f"{_name_of(task)} was given up, as its workers were lost: " + "; then ".join(
+        task.losses
+    )
+
+
+def _name_of(task: _Task) -> str:
+    return funcname(task.function)
+
+
+def _fail(task: _Task, error: BaseException) -> None:
+    with suppress(InvalidStateError):
+        task.promised.set_exception(error)
+
+
+def _is_cancelled() -> bool:
+    """Whether it is the coroutine itself that is stopped, as its event loop is."""
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0

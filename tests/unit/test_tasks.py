@@ -1,0 +1,230 @@
+"""Tasks that are stopped, whose results travel badly, or whose workers cannot go on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import operator
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future, wait
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import dask
+import pytest
+from distributed import Client, get_worker
+from distributed.comm import CommClosedError
+
+from ooc_graph.errors import ClusterLostError
+from ooc_graph.exchange.cluster import Cluster
+from ooc_graph.exchange.tasks import Tasks
+from tests.toy_ranks import start
+
+PATIENCE_S = 120
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as one:
+        yield one
+
+
+@pytest.fixture
+def two() -> Iterator[Client]:
+    """Two workers with a process each, to be harmed."""
+    with start(2) as cluster, Client(cluster) as two:
+        yield two
+
+
+def tasks_of(client: Client, said: list[str] | None = None) -> Tasks:
+    return Tasks(Cluster.of(client), [].append if said is None else said.append)
+
+
+@pytest.mark.parametrize("way", ["the future", "the executor"])
+def test_stopped_while_the_result_travels(
+    way: str, client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tasks = tasks_of(client)
+    promised: list[Future[int]] = []
+    held = Lock()  # until the future is here
+    gather = client._gather
+
+    async def stop_first(sent: list[Any], *args: Any, **more: Any) -> Any:
+        assert [task.status for task in sent] == ["finished"]
+        with held:
+            stop = {"the future": promised[0].cancel, "the executor": tasks.cancel_all}[way]
+        await asyncio.to_thread(stop)  # as from the main thread
+        return await gather(sent, *args, **more)
+
+    monkeypatch.setattr(client, "_gather", stop_first)
+    with caplog.at_level(logging.ERROR):
+        with held:
+            promised.append(tasks.submit(operator.add, 1, 2))
+        assert wait(promised, timeout=PATIENCE_S).not_done == set()
+        # The loop has gone on behind what it was stopped in.
+        client.sync(client.scheduler.identity)
+    assert promised[0].cancelled()
+    with pytest.raises(CancelledError):
+        promised[0].result()
+    assert caplog.text == ""
+
+
+def test_what_the_scheduler_forgot_is_sent_again(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, gather, cancelled = tasks_of(client), client._gather, []
+
+    async def cancel_first(sent: list[Any], *args: Any, **more: Any) -> Any:
+        if not cancelled:
+            cancelled.append(sent)
+            await client.cancel(sent, asynchronous=True)
+        return await gather(sent, *args, **more)
+
+    monkeypatch.setattr(client, "_gather", cancel_first)
+    assert tasks.result(tasks.submit(operator.add, 1, 2)) == 3
+    assert cancelled
+
+
+def test_a_result_that_cannot_be_fetched_is_computed_again(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, gather, lost = tasks_of(client), client._gather, []
+
+    async def lose(*given: Any, **more: Any) -> Any:
+        if len(lost) < 2:
+            lost.append(given)
+            raise CommClosedError("lost")
+        return await gather(*given, **more)
+
+    monkeypatch.setattr(client, "_gather", lose)
+    assert tasks.result(tasks.submit(operator.add, 1, 2)) == 3
+    monkeypatch.setattr(client, "_gather", always_lose)
+    with pytest.raises(ClusterLostError, match=r"add was given up.*could not be fetched"):
+        tasks.result(tasks.submit(operator.add, 1, 3))
+
+
+async def always_lose(*_: Any, **__: Any) -> Any:
+    raise CommClosedError("lost")
+
+
+def test_results_errors_and_none(client: Client) -> None:
+    tasks = tasks_of(client)
+    assert tasks.result(tasks.submit(operator.add, 1, 2)) == 3
+    assert tasks.result(tasks.submit(_nothing)) is None
+    with pytest.raises(ZeroDivisionError):
+        tasks.result(tasks.submit(operator.floordiv, 1, 0))
+    assert not tasks._waiting
+
+
+def _nothing() -> None:
+    """Have no result."""
+
+
+def freeze_once(flag: Path) -> str:
+    """Stop the worker's process, the first time; give its address."""
+    try:
+        flag.touch(exist_ok=False)
+    except FileExistsError:
+        return str(get_worker().address)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(PATIENCE_S)
+    return ""
+
+
+def kill_once(flag: Path) -> str:
+    if not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return str(get_worker().address)
+
+
+def thaw(pids: list[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("is_tied", [True, False])
+def test_a_task_at_a_frozen_worker_goes_to_another(
+    is_tied: bool, two: Client, tmp_path: Path
+) -> None:
+    pids, said = list(two.run(os.getpid).values()), list[str]()
+    tasks = tasks_of(two, said)
+    first = min(Cluster.of(two).look())
+
+    def choose(workers: Any) -> str:
+        return min(worker.address for worker in workers)
+
+    with dask.config.set({"ooc-graph.answer-timeout": "3s"}):
+        flag = tmp_path / "frozen"
+        sent = tasks.submit_to(choose, freeze_once, flag) if is_tied else None
+        try:
+            done = tasks.result(sent or tasks.submit(freeze_once, flag))
+        finally:
+            thaw(pids)
+    assert done in Cluster.of(two).look()
+    assert not is_tied or done != first
+    assert len(said) == 1
+    assert "has not answered for" in said[0]
+
+
+def test_a_task_whose_only_worker_restarts_goes_on_there(tmp_path: Path) -> None:
+    """Its address is another one then, to which Dask does not move what is tied to the first."""
+    with start(1) as cluster, Client(cluster) as client:
+        tasks = tasks_of(client)
+        (before,) = Cluster.of(client).look()
+        sent = tasks.submit_to(choose_first, kill_once, tmp_path / "k")
+        after = tasks.result(sent)
+        assert after != before
+
+
+def test_nobody_within_the_patience_is_a_lost_cluster(two: Client, tmp_path: Path) -> None:
+    pids = list(two.run(os.getpid).values())
+    tasks, limits = tasks_of(two), {"ooc-graph.answer-timeout": "2s", "ooc-graph.patience": "3s"}
+    try:
+        with dask.config.set(limits):
+            Cluster.of(two).look()
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            begun_s = time.monotonic()
+            with pytest.raises(ClusterLostError, match=r"no worker could go on") as caught:
+                tasks.result(tasks.submit(operator.add, 1, 2))
+        assert time.monotonic() - begun_s < 60
+        assert str(caught.value).count("has not answered for") == 2
+    finally:
+        thaw(pids)
+
+
+def pause(dask_worker: Any) -> None:
+    dask_worker.memory_manager.memory_pause_fraction = 1e-6
+
+
+def resume(dask_worker: Any) -> None:
+    dask_worker.memory_manager.memory_pause_fraction = False
+    dask_worker.status = type(dask_worker.status).running
+
+
+def test_what_waits_at_a_paused_worker_goes_to_another_and_what_runs_stays() -> None:
+    with start(2, memory_limit="4GB", threads_per_worker=1) as cluster, Client(cluster) as client:
+        first, second = sorted(Cluster.of(client).look())
+        said: list[str] = []
+        tasks = tasks_of(client, said)
+        running = tasks.submit_to(lambda _: first, address_after, 8.0)
+        waiting = tasks.submit_to(choose_first, address_after, 0.0)
+        client.run(pause, workers=[first])
+        assert tasks.result(waiting) == second
+        assert tasks.result(running) == first
+        assert any("is paused by Dask" in line for line in said)
+        client.run(resume, workers=[first])
+
+
+def choose_first(workers: Any) -> str:
+    return min(worker.address for worker in workers)
+
+
+def address_after(seconds: float) -> str:
+    time.sleep(seconds)
+    return str(get_worker().address)
