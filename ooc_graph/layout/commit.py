@@ -76,12 +76,21 @@ class Partial:
             shutil.rmtree(self.spill, ignore_errors=True)
         entries = [*chunks, *self._write_documents(attributes, specs)]
         entries += self._write_sidecars(specs, {entry.path: entry for entry in chunks})
+        self._remove_strays(entries)
         manifest = Manifest.of(kind, entries)
         _write_durably(self.folder / MANIFEST, manifest.encode())
         _sync_folders(self.folder)
         with self._without_spill():
             _move_into_place(self.folder, self.final)
         return manifest
+
+    def _remove_strays(self, entries: Iterable[FileEntry]) -> None:
+        """Remove what tasks left half written, of workers that were taken for lost."""
+        wanted = {self.folder / entry.path for entry in entries}
+        for folder, _, names in os.walk(self.folder):
+            if not Path(folder).is_relative_to(self.spill):
+                for path in {Path(folder, name) for name in names} - wanted:
+                    path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _without_spill(self) -> Iterator[None]:

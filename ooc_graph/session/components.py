@@ -21,6 +21,7 @@ from ooc_graph.session.place import Place
 from ooc_graph.session.search_ranks import MakeRanks
 from ooc_graph.session.ways import Course, SearchTask, Ways, Written, course_of, slowest
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tables import save
 from ooc_graph.traverse.components import components as algorithm
 from ooc_graph.types import AnyArray, Dealing, Progress
 
@@ -108,7 +109,7 @@ class WriteLabels:
 
     def __call__(self, shard: int, found: ComponentLabels) -> Course:
         """Write them; only the course travels."""
-        np.save(Path(self.folder) / f"{shard}-label.npy", found.label)
+        save(Path(self.folder), f"{shard}-label", found.label)
         return course_of(KERNEL, found)
 
 

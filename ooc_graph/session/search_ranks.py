@@ -20,6 +20,7 @@ from ooc_graph.session.search_answer import deliver, lonely_tree, measure_dtype
 from ooc_graph.session.warmup import RANKS, warm
 from ooc_graph.session.ways import Course, SearchTask, Written, course_of, slowest
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tables import save
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Dealing
@@ -96,9 +97,9 @@ class WritePart:
     def __call__(self, shard: int, tree: Any) -> Course:
         """Write it; only the course travels."""
         kernel = "bfs" if hasattr(tree, "level") else "sssp"
-        np.save(Path(self.folder) / f"{shard}-parent.npy", tree.parent)
         measure = tree.level if kernel == "bfs" else tree.distance
-        np.save(Path(self.folder) / f"{shard}-measure.npy", measure)
+        save(Path(self.folder), f"{shard}-parent", tree.parent)
+        save(Path(self.folder), f"{shard}-measure", measure)
         return course_of(kernel, tree)
 
 

@@ -13,6 +13,7 @@ from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.kernels.arcs import count_buckets, scatter_arcs
 from ooc_graph.layout.blocks import byte_view, read_at, write_all
 from ooc_graph.layout.names import IN, OUT
+from ooc_graph.layout.whole_files import whole_file
 from ooc_graph.shards.plan import BLOCK_EDGES, Buckets
 from ooc_graph.shards.scratch import borrow
 from ooc_graph.shards.tables import VertexSpace, load_buckets, load_tables
@@ -101,7 +102,8 @@ def _write(task: RunTask, name: str, u: AnyArray, v: AnyArray, w: AnyArray) -> N
     cursor = offsets[:-1].copy()
     where = (buckets.table, buckets.base, buckets.shift, buckets.first)
     scatter_arcs(u, v, w, both, *where, cursor, rows, neighbors, weights)
-    with (Path(task.folder) / f"{name}.run").open("wb", buffering=0) as file:
+    path = Path(task.folder) / f"{name}.run"
+    with whole_file(path) as partial, partial.open("wb", buffering=0) as file:
         for column in (offsets, rows, neighbors, weights):
             write_all(file.fileno(), byte_view(column))
 
