@@ -142,6 +142,14 @@ class ValidationFailedError(OocGraphError):
     """An answer breaks one of the rules of its kernel; the message names rule and vertex."""
 
 
+class StorageError(OocGraphError):
+    """The system refuses to read or write a file; its own words name the file and say why."""
+
+
+class UnexpectedError(OocGraphError):
+    """None of the other errors: most likely a defect of this package. The cause is attached."""
+
+
 class MemoryBudgetError(OocGraphError):
     """The budget is smaller than the least that would do; the message gives both in bytes."""
 

@@ -12,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from ooc_graph.answers.result import PairsResult, Result, flat_columns
+from ooc_graph.boundary import public
 from ooc_graph.errors import OutputExistsError, UsageError
 from ooc_graph.layout.commit import disk_full_reported, refuse_inside_store
 from ooc_graph.layout.stored import Stored
@@ -21,6 +22,7 @@ _ROWS = 1 << 18
 FORMATS = ("parquet", "csv", "tsv", "npz")
 
 
+@public
 def export(result: Result, path: str | Path, *, overwrite: bool = False) -> None:
     """Write ``vertex``, ``parent`` and ``level`` or ``distance`` to one file.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 
 import click
 
+from ooc_graph.boundary import own_errors
 from ooc_graph.cli.group import command
-from ooc_graph.errors import NO_ROOM, MemoryBudgetError, OocGraphError, RetryableError
+from ooc_graph.errors import OocGraphError, UnexpectedError
 from ooc_graph.session.stopping import EXIT_TERMINATED, Terminated, exit_on_sigterm
-from ooc_graph.threads import is_refusal
 
 
 def _show_usage(error: click.ClickException) -> None:
@@ -24,28 +25,14 @@ def _show_usage(error: click.ClickException) -> None:
     print(f"ooc-graph: {message} (see {path} --help)", file=sys.stderr)  # noqa: T201
 
 
-def _system_error(error: OSError | MemoryError | RuntimeError) -> int:
-    if isinstance(error, RuntimeError) and not is_refusal(error):
-        raise error
-    if isinstance(error, MemoryError | RuntimeError):
-        why = f" ({error})" if str(error) else ""
-        advice = "free some, or give a smaller --memory-limit"
-        print(f"ooc-graph: the system refuses memory{why}: {advice}", file=sys.stderr)  # noqa: T201
-        return MemoryBudgetError.exit_code
-    if isinstance(error, BrokenPipeError):
-        # Nobody reads our output; let the interpreter's own flush at exit not fail either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    print(f"ooc-graph: {error}", file=sys.stderr)  # noqa: T201
-    return RetryableError.exit_code if error.errno in NO_ROOM else 1
-
-
 def run() -> int:
     """Carry out what ``sys.argv`` asks for; errors become one line and an exit code."""
     try:
-        with exit_on_sigterm():
+        with exit_on_sigterm(), own_errors(click.ClickException, click.Abort, BrokenPipeError):
             command.main(prog_name="ooc-graph", standalone_mode=False)
     except OocGraphError as error:
+        if isinstance(error, UnexpectedError):
+            traceback.print_exception(error.__cause__)
         print(f"ooc-graph: {error}", file=sys.stderr)  # noqa: T201
         return error.exit_code
     except click.ClickException as error:
@@ -57,6 +44,8 @@ def run() -> int:
     except Terminated:
         print("ooc-graph: stopped by SIGTERM", file=sys.stderr)  # noqa: T201
         return EXIT_TERMINATED
-    except (OSError, MemoryError, RuntimeError) as error:
-        return _system_error(error)
+    except BrokenPipeError:
+        # Nobody reads our output; let the interpreter's own flush at exit not fail either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.boundary import public
 from ooc_graph.edges.adjacency import open_adjacency, open_metis
 from ooc_graph.edges.arrays import open_arrays, open_npy, open_npz
 from ooc_graph.edges.counted import open_algs4, open_counted
@@ -44,6 +45,7 @@ _TABLE_OPTIONS = ("columns", "delimiter", "header")
 _UNUSED = {"edgelist": (), "csv": (), "tsv": (), "parquet": ("delimiter", "header")}
 
 
+@public
 def open_source(
     source: Any,
     *,

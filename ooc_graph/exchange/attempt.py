@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from distributed import CancelledError, Future, KilledWorker, wait
+from distributed import CancelledError, Future, KilledWorker
 
 from ooc_graph.errors import ClusterLostError, OocGraphError
 from ooc_graph.exchange.cluster import Cluster
@@ -23,7 +23,6 @@ TOPIC = "ooc-graph-progress"
 LOOK_UP_S = 0.2
 CLOSE_S = 5.0
 FETCH_S = 10.0
-WAIT: Callable[..., Any] = wait
 DRAIN_S = 60.0
 
 
@@ -140,8 +139,7 @@ class Attempt:
                 self._end(self._cause(), keep_running=True)
 
     def _take_done(self) -> None:
-        with suppress(TimeoutError, CancelledError):
-            WAIT(list(self._pending), timeout=LOOK_UP_S, return_when="FIRST_COMPLETED")
+        self._cluster.wait(list(self._pending), LOOK_UP_S)
         for future, address in list(self._pending.items()):
             if future.status == "pending":
                 continue

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from threading import RLock
 from time import monotonic, sleep
@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 import dask
 from dask.utils import format_bytes, parse_timedelta
 from distributed import CancelledError, Client
+from distributed.client import _wait
 
 from ooc_graph.errors import ClusterLostError, OocGraphError
 
@@ -340,6 +341,14 @@ class Cluster:
                 on_wait = None
             sleep(LOOK_EVERY_S)
 
+    def wait(self, futures: Sequence[Any], timeout_s: float) -> None:
+        """Wait until one of some futures is done, or the time is up.
+
+        Not by `distributed.wait`, which asks the default client, and that may be another.
+        """
+        with suppress(TimeoutError, CancelledError):
+            self.sync(_first_done, futures, timeout_s=timeout_s)
+
     def cancel(self, futures: Sequence[Any]) -> None:
         """Cancel tasks of the client; a closed client has none."""
         if futures and not self.is_closed:
@@ -351,6 +360,10 @@ class Cluster:
 
 async def _identity(client: Any) -> Any:
     return await client.scheduler.identity(n_workers=-1)
+
+
+async def _first_done(futures: Sequence[Any]) -> None:
+    await _wait(futures, return_when="FIRST_COMPLETED")
 
 
 async def _cancel(client: Any, futures: Sequence[Any]) -> None:

@@ -19,7 +19,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from dask.utils import funcname
 from distributed import KilledWorker
-from distributed import wait as wait_for_dask
 
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import (
@@ -308,8 +307,7 @@ def compute(client: Any, collection: Any) -> Any:
     future = client.compute(collection, workers=working or None)
     idle_s = monotonic()
     while not future.done():
-        with suppress(TimeoutError):
-            wait_for_dask([future], timeout=CHECK_S)
+        cluster.wait([future], CHECK_S)
         states = cluster.look()
         if any(state.can_work for state in states.values()):
             idle_s = monotonic()

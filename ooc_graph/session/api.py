@@ -13,6 +13,7 @@ from ooc_graph.answers.result import (
     SsspResult,
     TreeResult,
 )
+from ooc_graph.boundary import public
 from ooc_graph.edges import open_source
 from ooc_graph.edges.interface import EdgeSource, most_rows
 from ooc_graph.errors import UsageError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
+@public
 def build(
     source: Any,
     out: str | Path,
@@ -147,6 +149,7 @@ def write_run_facts(store: Path, facts: dict[str, Any]) -> None:
         path.write_text(text)
 
 
+@public
 def open_graph(path: str | Path) -> Graph:
     """Open a built graph; takes well under a second at any size.
 
@@ -157,6 +160,7 @@ def open_graph(path: str | Path) -> Graph:
     return Graph.open(path)
 
 
+@public
 def bfs(
     graph: Graph | str | Path,
     source: int,
@@ -241,6 +245,7 @@ def bfs(
     return cast(BfsResult, result)
 
 
+@public
 def sssp(
     graph: Graph | str | Path,
     source: int,
@@ -319,6 +324,7 @@ def opened(graph: Graph | str | Path, client: Client | None) -> Graph:
     return graph if isinstance(graph, Graph) else Graph.open(graph)
 
 
+@public
 def components(
     graph: Graph | str | Path,
     *,

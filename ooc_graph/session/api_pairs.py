@@ -11,6 +11,7 @@ import numpy as np
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import BINS, Bins
 from ooc_graph.answers.result import LevelsResult, PairsResult
+from ooc_graph.boundary import public
 from ooc_graph.session.api import opened
 from ooc_graph.session.devices import AUTO, CudaLimits
 from ooc_graph.session.machine import parse_bytes
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
+@public
 def johnson(
     graph: Graph | str | Path,
     sources: Any = None,
@@ -142,6 +144,7 @@ def johnson(
     return _found(graph, sources, targets, *given)
 
 
+@public
 def shortest_paths(graph: Graph | str | Path, sources: Any, **options: Any) -> PairsResult:
     """Shortest distances from some vertices: `johnson` with the sources that must be given.
 
@@ -153,6 +156,7 @@ def shortest_paths(graph: Graph | str | Path, sources: Any, **options: Any) -> P
     return johnson(graph, sources, **options)
 
 
+@public
 def multi_source_bfs(
     graph: Graph | str | Path,
     sources: Any = None,

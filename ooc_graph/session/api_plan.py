@@ -7,6 +7,7 @@ from typing import Any
 
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import BINS, Bins
+from ooc_graph.boundary import public
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import MULTI_SOURCE_BFS
 from ooc_graph.session.devices import CPU, CUDA, CudaLimits
@@ -17,6 +18,7 @@ from ooc_graph.session.sources import places_of
 from ooc_graph.shards.load import Graph
 
 
+@public
 def plan(
     graph: Graph | str | Path,
     kernel: str = "bfs",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.answers.result import BfsResult, ComponentsResult, PairsResult, Result, SsspResult
+from ooc_graph.boundary import public
 from ooc_graph.edges import open_source
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import UsageError
@@ -29,6 +30,7 @@ _UNIT_EDGES = 1 << 22
 _BLOCK_EDGES = 1 << 16
 
 
+@public
 def validate(result: Result | str | Path, edges: Any, **options: Any) -> Verdict:
     """Check an answer against the edges it should follow from.
 

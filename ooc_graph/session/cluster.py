@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing import resource_tracker
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
-from distributed import Client, KilledWorker, LocalCluster
+from distributed import Client, LocalCluster
 from distributed.comm.addressing import parse_address
 from distributed.comm.core import CommClosedError
 from distributed.comm.registry import get_backend
@@ -123,8 +122,7 @@ def _local(workers: int, kind: Any, options: dict[str, object]) -> Iterator[Clie
         folder = stack.enter_context(scratch_folder())
         try:
             client = _started(stack, workers, partial(kind, local_directory=folder, **options))
-            with _loss_named("the local cluster"):
-                yield client
+            yield client
         finally:
             # A second interrupt would leave workers to the end of the process, and Dask complains.
             with signals_held():
@@ -191,7 +189,7 @@ def joined_cluster(address: str, tls: str | None = None) -> Iterator[Client]:
     UsageError
         If the address cannot be one, or lacks certificates.
     ClusterLostError
-        If no scheduler answers there, or the cluster is lost while it is used.
+        If no scheduler answers there.
     """
     security = tls_security(address, tls)
     try:
@@ -203,25 +201,8 @@ def joined_cluster(address: str, tls: str | None = None) -> Iterator[Client]:
         client = Client(address, security=security, timeout=_CONNECT_S)
     except OSError as error:
         raise ClusterLostError(f"no Dask scheduler answers at {address}: {error}") from error
-    with client, _loss_named(f"the cluster at {address}"):
+    with client:
         yield client
-
-
-@contextmanager
-def _loss_named(cluster: str) -> Iterator[None]:
-    """Turn the many ways in which Dask says that processes are gone into one error.
-
-    Raises
-    ------
-    ClusterLostError
-    """
-    try:
-        yield
-    except (KilledWorker, CancelledError, CommClosedError, TimeoutError) as error:
-        raise ClusterLostError(
-            f"{cluster} lost its scheduler or too many workers ({_words(error)}); run the "
-            "command again"
-        ) from error
 
 
 def _words(error: BaseException) -> str:

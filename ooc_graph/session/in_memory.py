@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.boundary import public
 from ooc_graph.edges.arrays import ArraySource
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.edges.kronecker import Kronecker
@@ -24,6 +25,7 @@ from ooc_graph.shards.load import Graph
 _NUMBERED_BYTES, _COUNTED_BYTES = 4, 5
 
 
+@public
 def from_edges(
     source: Any,
     target: Any = None,

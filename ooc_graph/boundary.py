@@ -1,0 +1,100 @@
+"""What leaves a public function: errors of this package, each with its cause."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from ooc_graph.errors import (
+    NO_ROOM,
+    ClusterLostError,
+    DiskFullError,
+    MemoryBudgetError,
+    OocGraphError,
+    StorageError,
+    UnexpectedError,
+)
+from ooc_graph.threads import is_refusal
+
+Given = ParamSpec("Given")
+Done = TypeVar("Done")
+
+
+def public(function: Callable[Given, Done]) -> Callable[Given, Done]:
+    """Have a function raise errors of this package only."""
+
+    @wraps(function)
+    def called(*args: Given.args, **kwargs: Given.kwargs) -> Done:
+        with own_errors():
+            return function(*args, **kwargs)
+
+    return called
+
+
+@contextmanager
+def own_errors(*others: type[Exception]) -> Iterator[None]:
+    """Context whose errors are this package's, with what was raised as their cause.
+
+    Parameters
+    ----------
+    others
+        Errors that are raised as they are.
+
+    Raises
+    ------
+    OocGraphError
+        ClusterLostError for whatever Dask raises if processes or connections are gone,
+        MemoryBudgetError for memory and threads that the system refuses, DiskFullError and
+        StorageError for what it says of files, and UnexpectedError for all else.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, (OocGraphError, *others)):
+            raise
+        raise _own(error) from error
+
+
+def _own(error: Exception) -> OocGraphError:
+    said = " ".join(str(error).split())
+    if _is_of_a_lost_cluster(error):
+        return ClusterLostError(
+            "the Dask cluster lost its scheduler, too many workers, or its client "
+            f"({said or type(error).__name__}); run the same again"
+        )
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and is_refusal(error)):
+        why = f" ({said})" if said else ""
+        return MemoryBudgetError(
+            f"the system refuses memory{why}: free some, or give a smaller memory limit"
+        )
+    if isinstance(error, OSError):
+        is_full = error.errno in NO_ROOM
+        return DiskFullError(f"{said}: free some space") if is_full else StorageError(said)
+    return UnexpectedError(
+        f"{type(error).__name__}: {said} (if the call is as documented, this is a defect of "
+        "ooc_graph: please report it with its traceback)"
+    )
+
+
+def _is_of_a_lost_cluster(error: Exception) -> bool:
+    """Whether Dask, tornado or a pool of threads says so that processes or connections are gone."""
+    distributed: Any = sys.modules.get("distributed")
+    if distributed is None:
+        return False
+    client: Any = sys.modules["distributed.client"]
+    lost = (
+        distributed.CancelledError,
+        client.ClosedClientError,
+        distributed.KilledWorker,
+        distributed.comm.CommClosedError,
+        ConnectionError,
+        TimeoutError,
+    )
+    # asyncio and tornado have no kinds of their own for these.
+    is_loop = isinstance(error, RuntimeError) and any(
+        words in str(error) for words in ("IOLoop is clos", "Event loop is closed", "event loop")
+    )
+    return isinstance(error, lost) or is_loop
