@@ -34,7 +34,7 @@ work(told["parts"])
 _LONGEST_S = 120.0
 
 
-def compile_ahead(parts: Sequence[Part], *, processes: int | None = None) -> None:
+def compile_ahead(parts: Sequence[Part], *, processes: int | None = None, least: int = 2) -> None:
     """Have other processes compile what the machine does not have yet, and wait for them.
 
     Parameters
@@ -42,11 +42,14 @@ def compile_ahead(parts: Sequence[Part], *, processes: int | None = None) -> Non
     parts
         The longest first.
     processes
-        At most so many; by default one a core. One process alone would only be a detour.
+        At most so many; by default one a core.
+    least
+        Nothing is done if fewer would have work: one process alone is only a detour, unless this
+        one is to be spared the memory of the compiler, which it never gives back.
     """
     missing = [part for part in parts if not is_compiled(part)]
     count = min(cores() if processes is None else processes, len(missing))
-    if count < 2 or not sys.executable or not can_be_kept():
+    if count < least or not sys.executable or not can_be_kept():
         return
     started: list[subprocess.Popen[bytes]] = []
     try:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ooc_graph.errors import ClusterLostError, UsageError
+from ooc_graph.errors import ClusterLostError, MemoryBudgetError, UsageError
 from ooc_graph.session import resident
 from ooc_graph.session.devices import (
     AUTO,
@@ -202,6 +202,8 @@ class OnCluster:
         It is no synchronous Dask client.
     ClusterLostError
         No worker can work within the patience.
+    MemoryBudgetError
+        Dask's limits leave no worker any memory for a search.
     """
 
     is_limited = True
@@ -256,13 +258,17 @@ class OnCluster:
         return {address: states[address] for address in chosen if address in states}
 
     def _known(self, workers: dict[str, WorkerState]) -> list[str]:
-        """Those of the workers that have said how much memory they bring."""
+        """Those of the workers that have said that they bring memory."""
         if new := [address for address in workers if address not in self._brought]:
             from ooc_graph.session.worker_memory import memory_brought  # noqa: PLC0415
 
             on_host = Counter(state.host for state in self.cluster.look().values())
             self._brought |= self.cluster.ask(memory_brought, dict(on_host), of=new)
-        return [address for address in workers if address in self._brought]
+        known = [address for address in workers if address in self._brought]
+        enough = [address for address in known if not self._brought[address].why]
+        if known and not enough:
+            raise MemoryBudgetError(self._brought[known[0]].why)
+        return enough
 
     def _wait(self, why: str) -> None:
         """Say that nobody can work, and have what keeps workers paused released."""

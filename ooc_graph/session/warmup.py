@@ -10,6 +10,8 @@ from ooc_graph.exchange import local
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.kernels.many_bfs import FEW_LANES
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
+from ooc_graph.session import here
+from ooc_graph.session.compile_ahead import compile_ahead
 from ooc_graph.session.first_use import Part, turn
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiny_tiers import ring_search
@@ -35,6 +37,8 @@ def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> 
     weights = None if graph.weight_dtype is None else graph.weight_dtype.name
     part = Part(kernel, graph.directed, id_dtype(graph.rows).name, weights, variant)
     if part not in _done:
+        if here.has_memory_limit():
+            compile_ahead([part], least=1)
         with turn(part):
             warm_part(part, device)
         _done.add(part)

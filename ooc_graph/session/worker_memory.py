@@ -26,6 +26,8 @@ _WITHOUT_THRESHOLDS = 0.95
 # Python, Dask, numba and compiled kernels: measured below 240 MB, in steps so that a budget, and
 # with it the rows that are kept, stays the same from call to call.
 _PROCESS_BYTES, _STEP_BYTES = 256 << 20, 64 << 20
+# With less no search of any size begins.
+_LEAST_BYTES = 16 << 20
 # Parts of the threshold that are left free, and at which what is kept is given back.
 _SPARE, _NEAR = 0.05, 0.97
 
@@ -41,10 +43,13 @@ class Brought(NamedTuple):
         For searches and builds.
     is_limit
         Whether Dask has a limit for the worker, which no other may exceed.
+    why
+        Why nothing is available, if that is so.
     """
 
     available_bytes: int
     is_limit: bool
+    why: str = ""
 
 
 def memory_brought(workers_on: Mapping[str, int], dask_worker: Any) -> Brought:
@@ -63,8 +68,18 @@ def memory_brought(workers_on: Mapping[str, int], dask_worker: Any) -> Brought:
         return Brought(default_limit_bytes() // sharing, is_limit=False)
     threshold_bytes = int(limit_bytes * _lowest_threshold(dask_worker))
     _watch(dask_worker, int(threshold_bytes * _NEAR))
-    available_bytes = int(threshold_bytes * (1 - _SPARE)) - _taken_bytes(dask_worker)
-    return Brought(max(0, available_bytes), is_limit=True)
+    taken_bytes = _taken_bytes(dask_worker)
+    available_bytes = int(threshold_bytes * (1 - _SPARE)) - taken_bytes
+    if available_bytes >= _LEAST_BYTES:
+        return Brought(available_bytes, is_limit=True)
+    least_bytes = (taken_bytes + _LEAST_BYTES) / (1 - _SPARE) * limit_bytes / threshold_bytes
+    return Brought(
+        0,
+        is_limit=True,
+        why=f"worker {dask_worker.address} has a memory limit of {limit_bytes:,} bytes; Dask steps "
+        f"in at {threshold_bytes:,}, and its process takes {taken_bytes:,} before any search: give "
+        f"it a limit of {int(least_bytes):,} bytes or more",
+    )
 
 
 def _lowest_threshold(worker: Any) -> float:
