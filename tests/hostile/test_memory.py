@@ -72,9 +72,7 @@ def right(graph: og.Graph) -> dict[str, Any]:
         "bfs": og.bfs(graph, ROOT).parent,
         "sssp": og.sssp(graph, ROOT).distance,
         "components": og.components(graph).component,
-        "many": og.multi_source_bfs(graph, SOURCES, reduce="eccentricity").columns[
-            "eccentricity"
-        ],
+        "many": og.multi_source_bfs(graph, SOURCES, reduce="eccentricity").columns["eccentricity"],
     }
 
 
