@@ -18,6 +18,7 @@ import psutil
 from distributed import Client
 
 DEADLINE_S = 120.0
+_RESTART_S = 30.0
 _QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
@@ -90,18 +91,28 @@ class Arena:
         self.heal_signals()
         if self._scheduler.poll() is not None or self.observer.status != "running":
             return False
-        for member in [member for member in self._members if member.poll() is not None]:
-            self._members.remove(member)
-        while len(self._members) < self.size:
-            self._add_worker()
+        restart_s = time.monotonic() + _RESTART_S
 
         def is_whole() -> bool:
+            nonlocal restart_s
+            if time.monotonic() > restart_s:
+                # A nanny whose worker was retired may stay without one.
+                restart_s += _RESTART_S
+                for member in self._members:
+                    member.kill()
+                    member.wait()
+            self._replace_ended()
             with suppress(OSError):
                 self.observer.run(_resume, on_error="ignore")
             return len(self.worker_pids()) == self.size
 
         self.until(is_whole)
         return True
+
+    def _replace_ended(self) -> None:
+        self._members = [member for member in self._members if member.poll() is None]
+        while len(self._members) < self.size:
+            self._add_worker()
 
     def heal_signals(self) -> None:
         """Let all processes go on that were stopped."""
