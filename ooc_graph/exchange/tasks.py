@@ -163,19 +163,15 @@ class Tasks(Executor):
                 stuck[task] = "the scheduler forgot it"
             elif not states or (task.workers is not None and not task.workers & states.keys()):
                 stuck[task] = f"{' and '.join(sorted(task.workers or ['its worker']))} was lost"
-        return stuck | self._stuck_at(bad) if bad else stuck
+        return stuck | self._stuck_at(bad, set(states) - set(bad)) if bad else stuck
 
-    def _stuck_at(self, bad: dict[str, WorkerState]) -> dict[_Task, str]:
-        """Tasks, or results of tasks, that wait at workers which cannot go on."""
+    def _stuck_at(self, bad: dict[str, WorkerState], good: set[str]) -> dict[_Task, str]:
+        """Tasks, or results of tasks, that wait for workers which cannot go on, and why."""
         untyped: Any = self._cluster.client
         limit_s = answer_timeout_s()
         # Without those that are just handed on.
         sent = {task.sent.key: task for task in list(self._waiting) if task.sent is not None}
-        late = [
-            key
-            for key, task in sent.items()
-            if task.finished_s is not None and monotonic() - task.finished_s > limit_s
-        ]
+        late = [key for key, task in sent.items() if _is_late(task)]
         try:
             at = self._cluster.sync(
                 untyped.scheduler.processing, workers=list(bad), timeout_s=limit_s
@@ -183,17 +179,21 @@ class Tasks(Executor):
             holders = self._cluster.sync(untyped.scheduler.who_has, keys=late, timeout_s=limit_s)
         except OSError:
             return {}
-        paused = [address for address, state in bad.items() if state.is_paused]
-        begun = self._cluster.ask(executing, of=paused) if paused else {}
-        stuck = {
-            sent[key]: str(bad[address])
-            for address, keys in at.items()
-            for key in keys
-            if key in sent and key not in begun.get(address, ())
-        }
-        for key in late:
-            if all(address in bad and bad[address].is_silent for address in holders.get(key, ())):
-                stuck[sent[key]] = "the worker that has its result does not answer"
+        begun = self._cluster.ask(executing, of=list(bad))
+        running = {key for keys in begun.values() for key in keys}
+        waits_at = {key: address for address, keys in at.items() for key in keys}
+        stuck: dict[_Task, str] = {}
+        for key, task in sent.items():
+            if key in late:
+                if all(address in bad and bad[address].is_silent for address in holders[key]):
+                    stuck[task] = "the worker that has its result does not answer"
+            elif key in running or task.finished_s is not None:
+                continue
+            elif key in waits_at:
+                stuck[task] = str(bad[waits_at[key]])
+            elif not (good if task.workers is None else task.workers & good):
+                # Dask keeps it to itself while all workers that may do it are paused.
+                stuck[task] = describe(bad.values())
         return stuck
 
     def _say(self, bad: dict[str, WorkerState]) -> None:
@@ -348,6 +348,11 @@ def _name_of(task: _Task) -> str:
 def _fail(task: _Task, error: BaseException) -> None:
     with suppress(InvalidStateError):
         task.promised.set_exception(error)
+
+
+def _is_late(task: _Task) -> bool:
+    """Whether its result has been on the way for long."""
+    return task.finished_s is not None and monotonic() - task.finished_s > answer_timeout_s()
 
 
 def _is_cancelled() -> bool:

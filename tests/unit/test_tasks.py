@@ -21,7 +21,7 @@ from distributed.comm import CommClosedError
 
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster
-from ooc_graph.exchange.tasks import Tasks
+from ooc_graph.exchange.tasks import Tasks, executing
 from tests.toy_ranks import start
 
 PATIENCE_S = 120
@@ -200,6 +200,7 @@ def test_nobody_within_the_patience_is_a_lost_cluster(two: Client, tmp_path: Pat
 
 def pause(dask_worker: Any) -> None:
     dask_worker.memory_manager.memory_pause_fraction = 1e-6
+    dask_worker.status = type(dask_worker.status).paused
 
 
 def resume(dask_worker: Any) -> None:
@@ -212,7 +213,11 @@ def test_what_waits_at_a_paused_worker_goes_to_another_and_what_runs_stays() -> 
         first, second = sorted(Cluster.of(client).look())
         said: list[str] = []
         tasks = tasks_of(client, said)
-        running = tasks.submit_to(lambda _: first, address_after, 8.0)
+        running = tasks.submit_to(choose_first, address_after, 8.0)
+        deadline_s = time.monotonic() + PATIENCE_S
+        while not any(client.run(executing).values()):
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
         waiting = tasks.submit_to(choose_first, address_after, 0.0)
         client.run(pause, workers=[first])
         assert tasks.result(waiting) == second
@@ -228,3 +233,17 @@ def choose_first(workers: Any) -> str:
 def address_after(seconds: float) -> str:
     time.sleep(seconds)
     return str(get_worker().address)
+
+
+def test_a_task_that_dask_keeps_while_all_are_paused_is_given_up_in_time() -> None:
+    """It is at no worker then: Dask has it in the state no-worker, restricted or not."""
+    with start(2, memory_limit="4GB") as cluster, Client(cluster) as client:
+        Cluster.of(client).look()
+        tasks = tasks_of(client)
+        # Between a look, in which all can work, and the task's arrival at the scheduler.
+        client.run(pause)
+        sent = [tasks.submit(operator.add, 1, 2), tasks.submit_to(choose_first, abs, -1)]
+        with dask.config.set({"ooc-graph.patience": "3s"}), pytest.raises(ClusterLostError) as lost:
+            for each in sent:
+                tasks.result(each)
+        assert str(lost.value).count("is paused by Dask") == 2
