@@ -27,12 +27,11 @@ from ooc_graph.errors import NO_ROOM, DiskFullError, OutputBusyError, OutputExis
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.manifest import Manifest, kind_of
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
-from ooc_graph.layout.names import MANIFEST, sidecar_path
+from ooc_graph.layout.names import ASIDE, MANIFEST, sidecar_path
 from ooc_graph.layout.units import Units, key_of
 
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
-_ASIDE = ".partial-replaced-"
 _REMOVED = ".partial-removed-"
 _ID_LENGTH = 12
 
@@ -233,7 +232,7 @@ def refuse_long_name(path: Path) -> None:
         if error.errno == errno.ENAMETOOLONG:
             raise UsageError(f"{path}: cannot be written here ({error.strerror})") from error
         return  # What is the matter with the folder is said elsewhere.
-    most = longest - len(_ASIDE) - _ID_LENGTH
+    most = longest - len(ASIDE) - _ID_LENGTH
     # Some file systems say that they know no limit.
     if longest > 0 and len(os.fsencode(path.name)) > most:
         raise UsageError(
@@ -328,7 +327,7 @@ def _same_file(descriptor: int, path: Path) -> bool:
 
 def _remove_leftovers(final: Path, kept: Path | None) -> None:
     # Where stores cannot be exchanged, a run killed between two renames left the old one aside.
-    for aside in _siblings(final, _ASIDE):
+    for aside in _siblings(final, ASIDE):
         if not final.exists() and not final.is_symlink():
             aside.rename(final)
     for left in _siblings(final, ".partial-"):
@@ -404,7 +403,7 @@ def _exchange(first: Path, second: Path) -> None:
         arguments = (_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second))
         if libc.renameat2(*arguments, _RENAME_EXCHANGE) == 0:
             return
-    aside = second.with_name(f"{second.name}{_ASIDE}{uuid.uuid4().hex[:_ID_LENGTH]}")
+    aside = second.with_name(f"{second.name}{ASIDE}{uuid.uuid4().hex[:_ID_LENGTH]}")
     second.rename(aside)
     first.rename(second)
     aside.rename(first)
