@@ -36,8 +36,11 @@ def _system_error(error: OSError | MemoryError | RuntimeError) -> int:
         # Nobody reads our output; let the interpreter's own flush at exit not fail either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    print(f"ooc-graph: {error}", file=sys.stderr)  # noqa: T201
-    return RetryableError.exit_code if error.errno in NO_ROOM else 1
+    is_full = error.errno in NO_ROOM
+    # Whatever else is written says what it is.
+    where = "standard output: " if is_full and error.filename is None else ""
+    print(f"ooc-graph: {where}{error}", file=sys.stderr)  # noqa: T201
+    return RetryableError.exit_code if is_full else 1
 
 
 def run() -> int:

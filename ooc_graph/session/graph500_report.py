@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import ValidationFailedError
+from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.report.data import (
     DegreeHistogram,
     EnergyRecord,
@@ -102,7 +103,8 @@ def leave_report(
     page = run.folder / "report.html"
     write_page(page, data)
     write_report_data(run.folder / "report.json", data)
-    (run.folder / "output.txt").write_text(block)
+    with whole_file(run.folder / "output.txt") as partial:
+        partial.write_text(block)
     append_record(
         run.folder / "records.jsonl", _json_record(run, graph, built, data, watch, device)
     )
