@@ -157,6 +157,8 @@ def open_graph(path: str | Path) -> Graph:
     Raises
     ------
     NotAStoreError, CorruptStoreError
+    StoreReplacedError
+        If it is replaced again and again meanwhile.
     """
     return Graph.open(path)
 
@@ -221,6 +223,8 @@ def bfs(
         If others use it; the same call may succeed later.
     MemoryBudgetError, OutputExistsError, CorruptStoreError
         Nothing is written.
+    StoreReplacedError
+        If the graph was replaced by another since it was opened; open it again.
 
     References
     ----------
