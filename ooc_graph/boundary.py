@@ -71,8 +71,11 @@ def _own(error: Exception) -> OocGraphError:
             f"the system refuses memory{why}: free some, or give a smaller memory limit"
         )
     if isinstance(error, OSError):
-        is_full = error.errno in NO_ROOM
-        return DiskFullError(f"{said}: free some space") if is_full else StorageError(said)
+        if error.errno not in NO_ROOM:
+            return StorageError(said)
+        # Whatever else is written says which folder is full.
+        where = "" if error.filename else "standard output: "
+        return DiskFullError(f"{where}{said}; free some space and run the same again")
     return UnexpectedError(
         f"{type(error).__name__}: {said} (if the call is as documented, this is a defect of "
         "ooc_graph: please report it with its traceback)"

@@ -176,3 +176,7 @@ class DeviceBusyError(RetryableError):
 
 class OutputBusyError(RetryableError):
     """Another run is writing the same output; the message names it."""
+
+
+class StoreReplacedError(RetryableError):
+    """Another store stands at the path since this one was opened; open it again."""

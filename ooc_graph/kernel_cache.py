@@ -4,16 +4,25 @@ numba itself keys by CPU and writes atomically, but looks only at the file that 
 in; a changed callee or constant in another file would go unnoticed. So the folder's name carries
 a hash over the package's version, those constants and all kernel sources. A folder that the user
 chose (``NUMBA_CACHE_DIR``) is left alone.
+
+No search needs the folder: if it is full, cannot be written or cannot be read, kernels are compiled
+in each process, and a warning says so once.
 """
 
 from __future__ import annotations
 
 import hashlib
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
 
 import platformdirs
 from numba import config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 _COMPILED_FROM = (
     "__init__.py",
@@ -55,3 +64,69 @@ def _sources() -> list[Path]:
 if not config.CACHE_DIR:
     _root = Path(platformdirs.user_cache_dir("ooc_graph"))
     config.CACHE_DIR = str(_root / f"numba-{version('numba')}-{source_hash()}")
+
+
+_UNUSABLE = (OSError, EOFError, UnpicklingError)
+"""What a folder raises that is full, cannot be written or read, or has half a file."""
+
+_problems: list[BaseException] = []
+
+
+def is_usable() -> bool:
+    """Whether all that this process has compiled so far is kept."""
+    return not _problems
+
+
+def kept(dispatcher: Any) -> Any:
+    """Keep what one of numba's dispatchers compiles, if it can be kept."""
+    if hasattr(dispatcher, "py_func"):  # not if NUMBA_DISABLE_JIT is set
+        dispatcher._cache = _Cache(dispatcher.py_func)  # type: ignore[no-untyped-call]
+    return dispatcher
+
+
+_InChosenFolder: Any = CompileResultCacheImpl._locator_classes[0]
+
+
+class _Locator(_InChosenFolder):  # type: ignore[misc]
+    """numba's for `config.CACHE_DIR`, but that it does not have to be written to be read.
+
+    Nor would numba's next choice do, the folder of the sources: its name has no hash.
+    """
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> _Locator:
+        return cls(py_func, py_file)
+
+
+class _Impl(CompileResultCacheImpl):
+    _locator_classes = [_Locator]  # noqa: RUF012 - as numba has it
+
+
+class _Cache(FunctionCache):
+    _impl_class = _Impl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        with _going_on():
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with _going_on():
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _going_on() -> Iterator[None]:
+    """Context in which a folder that cannot be used is no error; the first one warns."""
+    try:
+        yield
+    except _UNUSABLE as error:
+        _problems.append(error)
+        if len(_problems) == 1:
+            why = getattr(error, "strerror", None) or str(error) or "a file is damaged"
+            warnings.warn(
+                f"{config.CACHE_DIR}: compiled kernels cannot be kept here ({why}), so every "
+                "process compiles them again; free some space, delete or repair the folder, or "
+                "set NUMBA_CACHE_DIR to another one",
+                RuntimeWarning,
+                stacklevel=3,
+            )

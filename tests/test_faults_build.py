@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import gc
 import json
 import os
 import shutil
@@ -36,7 +35,11 @@ from ooc_graph.errors import (
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
+from tests import small_disks
+from tests.small_disks import fill
 from tests.unit.test_build_oracle import ListSource, build_here, check_store, small_steps
+
+small_disk = small_disks.small_disk
 
 # Builds a small graph and kills itself on the second call of a function, or hangs there.
 CHILD = """
@@ -378,39 +381,14 @@ def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     check_store(tmp_path / "g.zarr", small_source(), None, 1)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A tmpfs of 8 MiB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
-    try:
-        done = subprocess.run(mount, check=False, capture_output=True, text=True)
-    except FileNotFoundError:
-        pytest.skip("there is no mount command")
-    if done.returncode:
-        pytest.skip(f"only root may mount a tmpfs: {done.stderr.strip()}")
-    try:
-        yield disk
-    finally:
-        # A file whose closing failed for want of space is held until it is collected.
-        gc.collect()
-        subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
-def free_bytes(disk: Path) -> int:
-    state = os.statvfs(disk)
-    return state.f_bavail * state.f_frsize
-
-
 @pytest.mark.parametrize("rereadable", [True, False])
 def test_no_space_on_a_real_disk(small_disk: Path, rereadable: bool) -> None:
     source = small_source(40_000)
     source = ListSource(source.u, source.v, source.w, rereadable=rereadable)
     build_here(small_source(seed=9), small_disk / "earlier.zarr")
-    filler, out, full = small_disk / "filler", small_disk / "g.zarr", 0
+    out, full = small_disk / "g.zarr", 0
     for left in [0, 4, 16, 64, 100, 200, 300, 400, 600, 800, 1000, 1300, 1600, 2000, 2500, 3000]:
-        filler.write_bytes(bytes(free_bytes(small_disk) - left * 1024))
+        filler = fill(small_disk, left * 1024)
         error = None
         try:
             with small_steps(run=10_000, unit=20_000):

@@ -19,6 +19,7 @@ from ooc_graph.errors import (
     InputError,
     MemoryBudgetError,
     OutputExistsError,
+    StoreReplacedError,
     UsageError,
 )
 from ooc_graph.exchange.cluster import Cluster
@@ -146,7 +147,7 @@ def test_a_numpy_integer_is_a_source(graph: og.Graph, tmp_path: Path) -> None:
 def test_a_replaced_graph_is_noticed(graph: og.Graph, cluster: Client, tmp_path: Path) -> None:
     og.build(og.Kronecker(12, edge_factor=4), graph.path, shards=8, overwrite=True)
     for options in ({}, {"exchange": "local"}, {"exchange": "scheduler", "client": cluster}):
-        with pytest.raises(UsageError, match="was replaced since it was opened"):
+        with pytest.raises(StoreReplacedError, match="was replaced since it was opened"):
             og.bfs(graph, 1, **options)
 
 
@@ -154,7 +155,7 @@ def test_a_graph_replaced_under_a_search_is_noticed(graph: og.Graph, tmp_path: P
     """Ranks' parts are brought to original ids by the tables of the graph they searched."""
     task = SearchTask(str(graph.path), graph.identity, "bfs", 1, str(tmp_path / "r.zarr"))
     og.build(og.Kronecker(12, edge_factor=4), graph.path, shards=8, overwrite=True)
-    with pytest.raises(UsageError, match="was replaced since it was opened"):
+    with pytest.raises(StoreReplacedError, match="was replaced since it was opened"):
         search_ranks.gather(task, [])
 
 

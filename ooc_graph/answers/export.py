@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -14,8 +11,9 @@ import numpy as np
 from ooc_graph.answers.result import PairsResult, Result, flat_columns
 from ooc_graph.boundary import public
 from ooc_graph.errors import OutputExistsError, UsageError
-from ooc_graph.layout.commit import disk_full_reported, refuse_inside_store
+from ooc_graph.layout.commit import refuse_inside_store
 from ooc_graph.layout.stored import Stored
+from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.types import AnyArray
 
 _ROWS = 1 << 18
@@ -51,7 +49,7 @@ def export(result: Result, path: str | Path, *, overwrite: bool = False) -> None
         "tsv": lambda result, target: _write_text(result, target, "\t"),
         "npz": _write_npz,
     }
-    with disk_full_reported(path), _whole_file(path) as partial:
+    with whole_file(path) as partial:
         write[path.suffix.removeprefix(".")](result, partial)
 
 
@@ -67,19 +65,6 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     if not path.parent.is_dir():
         raise OutputExistsError(f"{path.parent}: no such folder to write {path.name} into")
     refuse_inside_store(path)
-
-
-@contextlib.contextmanager
-def _whole_file(path: Path) -> Iterator[Path]:
-    """A partial name that becomes the file when everything is written and on disk."""
-    partial = path.with_name(f"{path.name}.partial-{uuid.uuid4().hex[:12]}{path.suffix}")
-    try:
-        yield partial
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _tables(result: Result) -> Iterator[dict[str, AnyArray]]:

@@ -326,7 +326,7 @@ def _lazy_column(stored: Stored, name: str) -> Any:
     read = _import("dask").delayed(_chunk, pure=True)
     parts = [
         da.from_delayed(
-            read(str(stored.path), name, index),
+            read(str(stored.path), stored.identity, name, index),
             spec.shape(int(np.ptp(spec.bounds(index)))),
             spec.dtype,
         )
@@ -335,6 +335,6 @@ def _lazy_column(stored: Stored, name: str) -> Any:
     return da.concatenate(parts) if parts else da.empty(spec.shape(0), dtype=spec.dtype)
 
 
-def _chunk(path: str, name: str, index: int) -> AnyArray:
-    stored = Stored.open(path, "result")
+def _chunk(path: str, identity: str, name: str, index: int) -> AnyArray:
+    stored = Stored.open(path, "result", identity)
     return stored.chunk(stored.spec(name), index)

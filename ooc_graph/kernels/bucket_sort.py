@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ooc_graph.kernels.compiled import allocating_kernel
 from ooc_graph.kernels.rows import radix_sort
 from ooc_graph.types import AnyArray, IntArray
 
@@ -20,7 +20,7 @@ _TELLING_DIGITS = 2
 _LONG_ROW = 64
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def split_strips(
     rows: AnyArray,
     neighbors: AnyArray,
@@ -89,7 +89,7 @@ def split_strips(
     return largest
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def _find_places(column: AnyArray, low: int, width: int, cursors: AnyArray) -> None:
     """First place of every value of every digit, all digits in one look at the column.
 
@@ -110,7 +110,7 @@ def _find_places(column: AnyArray, low: int, width: int, cursors: AnyArray) -> N
             place = np.uint32(place + count)
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def _digit_pass(
     digits: AnyArray,
     shift: Any,
@@ -138,7 +138,7 @@ def _digit_pass(
             keys_out[place] = keys[i]
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def _row_pass(
     first: int,
     offsets: IntArray,
@@ -162,14 +162,14 @@ def _row_pass(
             keys_out[place] = keys[i]
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def _digits_of(bits: int) -> tuple[int, int]:
     """Number of passes, and bits of each."""
     digits = -(-bits // _MOST_BITS)
     return digits, -(-bits // max(1, digits))
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def sort_strips(
     strip_rows: IntArray,
     offsets: IntArray,
@@ -217,7 +217,7 @@ def sort_strips(
             _row_pass(first, offsets, cursor[: last - first], ra, na, ka, neighbors, keys)
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def _range_of_bits(keys: AnyArray) -> tuple[int, int]:
     """Lowest and number of the bits in which keys differ."""
     differ = np.uint64(0)
@@ -231,7 +231,7 @@ def _range_of_bits(keys: AnyArray) -> tuple[int, int]:
     return low, high - low
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def _finish_row(
     keys: AnyArray,
     neighbors: AnyArray,
@@ -259,7 +259,7 @@ def _finish_row(
             return
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def sort_by_weight(
     strip_rows: IntArray,
     lengths: IntArray,

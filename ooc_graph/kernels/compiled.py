@@ -8,6 +8,8 @@ from typing import Any
 from numba import njit
 from numba.extending import intrinsic
 
+from ooc_graph import kernel_cache
+
 
 def _compiled(function: Callable[..., object], **options: Any) -> Any:
     jit: Any = njit
@@ -21,12 +23,12 @@ def kernel(function: Callable[..., object]) -> Any:
     access, with atomics, which made a pass over the rows five times slower. So a kernel must not
     allocate; numba refuses to compile one that does.
     """
-    return _compiled(function, cache=True)
+    return kernel_cache.kept(_compiled(function))
 
 
 def allocating_kernel(function: Callable[..., object]) -> Any:
     """As a `kernel`, with reference counts: for the few that allocate their scratch memory."""
-    return _compiled(function, cache=True, _nrt=True)
+    return kernel_cache.kept(_compiled(function, _nrt=True))
 
 
 def subroutine(function: Callable[..., object]) -> Any:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ooc_graph.kernels.arcs import place_of
+from ooc_graph.kernels.compiled import allocating_kernel
 from ooc_graph.kernels.degrees import add_one
 from ooc_graph.kernels.team import atomic_add
 from ooc_graph.types import AnyArray, IntArray
@@ -22,7 +22,7 @@ QUEUE_ARCS = 64
 """Arcs of a queue: 256 bytes a column, so that few lines are written in part."""
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def id_extent(source: IntArray, target: IntArray) -> tuple[int, int]:
     """Smallest and largest id of at least one tuple."""
     low = high = source[0]
@@ -32,7 +32,7 @@ def id_extent(source: IntArray, target: IntArray) -> tuple[int, int]:
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def count_spanned(
     source: IntArray,
     target: IntArray,
@@ -70,7 +70,7 @@ def count_spanned(
     return loops
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def _write_queue(
     queue: AnyArray,
     count: Any,
@@ -91,7 +91,7 @@ def _write_queue(
             neighbors[place + k] = queue[2 * k + 1]
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def queue_arcs(
     u: AnyArray,
     v: AnyArray,
@@ -152,7 +152,7 @@ def queue_arcs(
             row, neighbor = neighbor, row
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def write_queues(
     filled: AnyArray,
     queues: AnyArray,

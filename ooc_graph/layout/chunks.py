@@ -18,7 +18,7 @@ from ooc_graph.layout.blocks import BLOCK_BYTES, BlockWriter, byte_view
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
 from ooc_graph.layout.packing import Packing, unit_length
-from ooc_graph.layout.whole_files import whole_file
+from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.types import AnyArray
 
 UNPACKED_UNITS = 4
@@ -73,7 +73,7 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     make_folders(store, path.parent)
     unit_bytes = SIDECAR_BYTES if spec.packing is None else spec.unit_bytes
     digest, sidecar = hashlib.sha256(), _Sidecar(unit_bytes)
-    with whole_file(path) as partial, BlockWriter(partial) as writer:
+    with renamed_file(path) as partial, BlockWriter(partial) as writer:
         written = 0
         elements = _padded(spec, index, parts)
         for part in elements if spec.packing is None else _packed(spec, elements):

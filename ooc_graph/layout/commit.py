@@ -23,16 +23,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import NO_ROOM, DiskFullError, OutputBusyError, OutputExistsError, UsageError
+from ooc_graph.errors import OutputBusyError, OutputExistsError, UsageError
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.manifest import Manifest, kind_of
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
-from ooc_graph.layout.names import MANIFEST, sidecar_path
+from ooc_graph.layout.names import ASIDE, MANIFEST, sidecar_path
 from ooc_graph.layout.units import Units, key_of
+from ooc_graph.layout.whole_file import disk_full_reported, is_disk_full
 
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
-_ASIDE = ".partial-replaced-"
 _REMOVED = ".partial-removed-"
 _ID_LENGTH = 12
 
@@ -178,7 +178,8 @@ def partial_store(
         raise OutputExistsError(f"{final.parent}: no such folder to write {final.name} into")
     refuse_inside_store(final)
     run_id = uuid.uuid4().hex[:_ID_LENGTH]
-    with disk_full_reported(final, in_units=key is not None), locked(final, run_id):
+    goes_on = f"the same command goes on with what there is of {final.name}"
+    with disk_full_reported(final, None if key is None else goes_on), locked(final, run_id):
         kept = None if key is None else _left_by(final, key)
         _remove_leftovers(final, kept)
         # Another run may have finished while this one had not yet taken the lock.
@@ -242,7 +243,7 @@ def refuse_long_name(path: Path) -> None:
         if error.errno == errno.ENAMETOOLONG:
             raise UsageError(f"{path}: cannot be written here ({error.strerror})") from error
         return  # What is the matter with the folder is said elsewhere.
-    most = longest - len(_ASIDE) - _ID_LENGTH
+    most = longest - len(ASIDE) - _ID_LENGTH
     # Some file systems say that they know no limit.
     if longest > 0 and len(os.fsencode(path.name)) > most:
         raise UsageError(
@@ -260,32 +261,6 @@ def refuse_inside_store(path: Path) -> None:
     for folder in path.absolute().parents:
         if kind_of(folder) is not None:
             raise OutputExistsError(f"{path}: lies inside the store {folder}; give another folder")
-
-
-@contextlib.contextmanager
-def disk_full_reported(final: Path, *, in_units: bool = False) -> Iterator[None]:
-    """Context in which an error for want of space becomes a `DiskFullError` about ``final``."""
-    kept = f"nothing of {final.name} was kept"
-    if in_units:
-        kept = f"the same command goes on with what there is of {final.name}"
-    try:
-        yield
-    except OSError as error:
-        if not _is_disk_full(error):
-            raise
-        why, advice = "the disk is full", "free some space"
-        if error.errno == errno.EFBIG:
-            why, advice = "files may not become so large", "raise the limit (ulimit -f)"
-        raise DiskFullError(
-            f"{error.filename or final}: {why}; {kept}, "
-            f"stores written before are intact; {advice} and run the command again"
-        ) from error
-
-
-def _is_disk_full(error: OSError) -> bool:
-    # NumPy's tofile and save drop the number: "1024 requested and 96 written" is all they say.
-    short = error.errno is None and " requested and " in str(error)
-    return short or error.errno in NO_ROOM
 
 
 @contextlib.contextmanager
@@ -308,7 +283,7 @@ def _take(path: Path) -> int:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            if _is_disk_full(error):
+            if is_disk_full(error):
                 raise
             raise UsageError(
                 f"{path.with_suffix('')}: cannot be written here ({error.strerror})"
@@ -337,7 +312,7 @@ def _same_file(descriptor: int, path: Path) -> bool:
 
 def _remove_leftovers(final: Path, kept: Path | None) -> None:
     # Where stores cannot be exchanged, a run killed between two renames left the old one aside.
-    for aside in _siblings(final, _ASIDE):
+    for aside in _siblings(final, ASIDE):
         if not final.exists() and not final.is_symlink():
             aside.rename(final)
     for left in _siblings(final, ".partial-"):
@@ -413,7 +388,7 @@ def _exchange(first: Path, second: Path) -> None:
         arguments = (_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second))
         if libc.renameat2(*arguments, _RENAME_EXCHANGE) == 0:
             return
-    aside = second.with_name(f"{second.name}{_ASIDE}{uuid.uuid4().hex[:_ID_LENGTH]}")
+    aside = second.with_name(f"{second.name}{ASIDE}{uuid.uuid4().hex[:_ID_LENGTH]}")
     second.rename(aside)
     first.rename(second)
     aside.rename(first)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.names import FORMAT_VERSION, MANIFEST
+from ooc_graph.layout.replaced import Stamp, manifest_at, refuse_other, replaced
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,14 @@ class Manifest:
         Entries by path inside the store.
     sha256
         Hash over the rest of the manifest: the identity of the store's contents.
+    stamp
+        Which file it was read from; None if it was not read.
     """
 
     kind: str
     files: Mapping[str, FileEntry]
     sha256: str
+    stamp: Stamp | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, kind: str, entries: Iterable[FileEntry]) -> Manifest:
@@ -54,18 +59,18 @@ class Manifest:
         CorruptStoreError
             If the manifest does not have the hash that it states.
         """
-        path = store / MANIFEST
+        found = manifest_at(store)
+        if found is not None:
+            return cls.parse(store / MANIFEST, *found)
         if not store.is_dir():
             raise NotAStoreError(f"{store}: no such store; give the folder that build wrote")
-        if not path.is_file():
-            raise NotAStoreError(
-                f"{store}: not a finished store of this package (it has no {MANIFEST})"
-            )
-        return cls._parse(path)
+        raise NotAStoreError(
+            f"{store}: not a finished store of this package (it has no {MANIFEST})"
+        )
 
     @classmethod
-    def _parse(cls, path: Path) -> Manifest:
-        content = path.read_bytes()
+    def parse(cls, path: Path, content: bytes, stamp: Stamp) -> Manifest:
+        """Check the content of a manifest file; as `load`."""
         try:
             document = json.loads(content)
             body = document["body"]
@@ -82,10 +87,61 @@ class Manifest:
             )
         if hashlib.sha256(_encode(_body(kind, files))).hexdigest() != stated:
             raise CorruptStoreError(f"{path}: damaged manifest (its hash does not fit its content)")
-        manifest = cls(kind, files, stated)
+        manifest = cls(kind, files, stated, stamp)
         if manifest.encode() != content:
             raise CorruptStoreError(f"{path}: damaged manifest (not written by this package)")
         return manifest
+
+    @contextmanager
+    def reading(self, store: Path) -> Iterator[None]:
+        """Context of reads of the store's files, which says why they fail.
+
+        A store that was replaced since the manifest was read is not damaged, whatever is found
+        in its place.
+
+        Raises
+        ------
+        StoreReplacedError
+            If another manifest stands at the path by now.
+        NotAStoreError
+            If none does.
+        """
+        try:
+            yield
+        except (OSError, CorruptStoreError) as error:
+            # If the manifest cannot be read either, or is damaged, so is what was read.
+            with suppress(OSError, CorruptStoreError):
+                if _load_again(store).stamp != self.stamp:
+                    raise replaced(store) from error
+            raise
+
+
+def load_same(store: Path, identity: str) -> Manifest:
+    """Read and check the manifest of the store that was opened before.
+
+    Raises
+    ------
+    StoreReplacedError
+        If another store stands there by now.
+    NotAStoreError
+        If none does.
+    CorruptStoreError
+        If the manifest is damaged.
+    """
+    manifest = _load_again(store)
+    refuse_other(store, manifest.sha256, identity)
+    return manifest
+
+
+def _load_again(store: Path) -> Manifest:
+    """Manifest that stands by now where a store was opened."""
+    found = manifest_at(store)
+    if found is None:
+        raise NotAStoreError(f"{store}: the store is gone; it was removed since it was opened")
+    try:
+        return Manifest.parse(store / MANIFEST, *found)
+    except NotAStoreError:  # of a newer version
+        raise replaced(store) from None
 
 
 def kind_of(store: Path) -> str | None:

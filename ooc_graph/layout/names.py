@@ -19,6 +19,9 @@ SIDECAR_BYTES = 64 << 10
 MANIFEST = "manifest.json"
 INTEGRITY = "integrity"
 
+ASIDE = ".partial-replaced-"
+"""Between a store's name and a random one: an old store that is being replaced by two renames."""
+
 ORIGINAL_OF = "original_of"
 INTERNAL_OF = "internal_of"
 ORIGINALS = "originals"

@@ -15,14 +15,13 @@ from numba import njit
 
 from ooc_graph import kernel_cache
 
-__all__ = ["kernel_cache", "pack", "unpack"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _compiled(function: Function) -> Function:
     jit: Any = njit
-    return cast(Function, jit(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True)(function))
+    dispatcher = jit(nogil=True, _nrt=False, no_cfunc_wrapper=True)(function)
+    return cast(Function, kernel_cache.kept(dispatcher))
 
 
 @_compiled

@@ -7,20 +7,24 @@ import json
 import os
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import CorruptStoreError, NotAStoreError
+from ooc_graph.errors import CorruptStoreError, NotAStoreError, StoreReplacedError
 from ooc_graph.layout.chunks import FileEntry, read_chunk
-from ooc_graph.layout.manifest import Manifest
+from ooc_graph.layout.manifest import Manifest, load_same
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import ATTRIBUTES_KEY, CRC_BYTES, MANIFEST, sidecar_path
+from ooc_graph.layout.replaced import replaced
 from ooc_graph.types import AnyArray
 
 _READ_BYTES = 1 << 20
+_OPENINGS = 20
+"""Most times that a store is opened which is replaced meanwhile."""
 _REPAIR = "restore the file or build the store again"
 
 
@@ -43,8 +47,13 @@ class Stored:
     attributes: dict[str, Any]
 
     @classmethod
-    def open(cls, path: str | Path, kind: str | None = None) -> Stored:
+    def open(cls, path: str | Path, kind: str | None = None, identity: str | None = None) -> Stored:
         """Open a store of a kind (``graph`` or ``result``).
+
+        Parameters
+        ----------
+        identity
+            Of the store that was opened before; None: of any.
 
         Raises
         ------
@@ -52,16 +61,20 @@ class Stored:
             If there is no finished store of that kind.
         CorruptStoreError
             If a file is missing, or its size, its small content or its stored crc32c is wrong.
+        StoreReplacedError
+            If there is another store than the one that was opened before, or a new one again and
+            again.
         """
         # Workers may stand in another folder.
         folder = Path(os.path.abspath(path))  # noqa: PTH100 - links stay as they are
-        manifest = Manifest.load(folder)
-        if kind is not None and manifest.kind != kind:
-            raise NotAStoreError(f"{folder}: holds a {manifest.kind}, a {kind} is needed here")
-        for entry in manifest.files.values():
-            _check_quickly(folder, entry)
-        document = json.loads((folder / "zarr.json").read_bytes())
-        return cls(folder, manifest, document["attributes"][ATTRIBUTES_KEY])
+        for _ in range(_OPENINGS):
+            manifest = Manifest.load(folder) if identity is None else load_same(folder, identity)
+            if kind is not None and manifest.kind != kind:
+                raise NotAStoreError(f"{folder}: holds a {manifest.kind}, a {kind} is needed here")
+            # The manifest of one store, and files of the next: the next is opened.
+            with suppress(StoreReplacedError), manifest.reading(folder):
+                return cls(folder, manifest, _attributes(folder, manifest))
+        raise replaced(folder)
 
     @property
     def identity(self) -> str:
@@ -87,33 +100,29 @@ class Stored:
             if last == "zarr.json" and folder and self._document(name)["node_type"] == "array":
                 yield self.spec(folder)
 
+    def reading(self) -> AbstractContextManager[None]:
+        """Context of reads of the store's files; see `Manifest.reading`."""
+        return self.manifest.reading(self.path)
+
     def _document(self, name: str) -> dict[str, Any]:
-        try:
-            content = (self.path / name).read_bytes()
-        except FileNotFoundError:
-            raise CorruptStoreError(f"{self.path / name}: is missing; {_REPAIR}") from None
-        if hashlib.sha256(content).hexdigest() != self.manifest.files[name].sha256:
-            raise CorruptStoreError(f"{self.path / name}: damaged metadata; {_REPAIR}")
-        document: dict[str, Any] = json.loads(content)
-        return document
+        with self.reading():
+            return _document(self.path, self.manifest, name)
 
     def chunk(self, spec: ArraySpec, index: int, out: AnyArray | None = None) -> AnyArray:
         """Elements, or rows, of one chunk, checked against the manifest."""
         start, stop = spec.bounds(index)
         data = np.empty(spec.shape(stop - start), spec.dtype) if out is None else out
         entry = self.manifest.files[spec.chunk_path(index)]
-        read_chunk(self.path, spec, index, data, entry.crc32c or 0)
+        with self.reading():
+            read_chunk(self.path, spec, index, data, entry.crc32c or 0)
         return data
 
     def sidecar(self, array: str) -> AnyArray:
         """crc32c of each 64 KiB of each chunk of an array: uint32, checked against the manifest."""
-        name = sidecar_path(array)
-        try:
-            content = (self.path / name).read_bytes()
-        except FileNotFoundError:
-            raise CorruptStoreError(f"{self.path / name}: is missing; {_REPAIR}") from None
-        if hashlib.sha256(content).hexdigest() != self.manifest.files[name].sha256:
-            raise CorruptStoreError(f"{self.path / name}: the file is damaged; {_REPAIR}")
+        with self.reading():
+            content = _small_file(
+                self.path, self.manifest, sidecar_path(array), "the file is damaged"
+            )
         return np.frombuffer(content, "<u4")
 
     def read(self, array: str) -> AnyArray:
@@ -144,14 +153,18 @@ class Stored:
         CorruptStoreError
             Names the first file (and chunk) that differs, or a file the manifest does not name.
         """
-        for entry in self.manifest.files.values():
-            _check_quickly(self.path, entry)
-            if _sha256_of(self.path / entry.path, advance) != entry.sha256:
-                raise CorruptStoreError(
-                    f"{self.path / entry.path}: {_what(entry.path)} differs from what the "
-                    f"manifest says (SHA-256); {_REPAIR}"
-                )
-        self._refuse_strangers()
+        with self.reading():
+            for entry in self.manifest.files.values():
+                self._verify_file(entry, advance)
+            self._refuse_strangers()
+
+    def _verify_file(self, entry: FileEntry, advance: Callable[[int], None]) -> None:
+        _check_quickly(self.path, entry)
+        if _sha256_of(self.path / entry.path, advance) != entry.sha256:
+            raise CorruptStoreError(
+                f"{self.path / entry.path}: {_what(entry.path)} differs from what the "
+                f"manifest says (SHA-256); {_REPAIR}"
+            )
 
     def _refuse_strangers(self) -> None:
         known = {*self.manifest.files, MANIFEST}
@@ -163,6 +176,33 @@ class Stored:
                         f"{self.path / found}: not a file of this store (the manifest does not "
                         "name it); remove it"
                     )
+
+
+def _attributes(store: Path, manifest: Manifest) -> dict[str, Any]:
+    """Check all files as far as opening does; the canonical attributes."""
+    for entry in manifest.files.values():
+        _check_quickly(store, entry)
+    attributes: dict[str, Any] = _document(store, manifest, "zarr.json")["attributes"][
+        ATTRIBUTES_KEY
+    ]
+    return attributes
+
+
+def _document(store: Path, manifest: Manifest, name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(_small_file(store, manifest, name, "damaged metadata"))
+    return document
+
+
+def _small_file(store: Path, manifest: Manifest, name: str, damaged: str) -> bytes:
+    """Content of a file that is read whole, checked against the manifest."""
+    path = store / name
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise CorruptStoreError(f"{path}: is missing; {_REPAIR}") from None
+    if hashlib.sha256(content).hexdigest() != manifest.files[name].sha256:
+        raise CorruptStoreError(f"{path}: {damaged}; {_REPAIR}")
+    return content
 
 
 def _what(path: str) -> str:

@@ -231,6 +231,7 @@ class DiskUnits:
         room: Callable[[int], AnyArray] | None = None,
     ) -> None:
         self.unit_bytes, self.batch_units = names.SIDECAR_BYTES, max(2, batch_units)
+        self._stored = stored
         self._columns = [_Column(stored, arrays, first) for arrays in columns]
         self.dtypes = tuple(column.dtype for column in self._columns)
         self._moved, self._meter = Moved(), meter or Meter()
@@ -338,7 +339,7 @@ class DiskUnits:
 
     def _read(self, share: int, reads: Sequence[tuple[_Column, int, memoryview]]) -> None:
         """Read stretches of units one after the other, and note their bytes."""
-        with LastFile() as last:
+        with self._stored.reading(), LastFile() as last:
             for column, unit, data in reads:
                 with self._meter.reading(len(data) // self.unit_bytes):
                     size = column.read(unit, data, last)

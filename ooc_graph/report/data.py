@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ooc_graph.errors import InputError
+from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.types import AnyArray
 
 Scalar = str | int | float | bool | None
@@ -263,9 +264,15 @@ class ReportData:
 
 
 def write_report_data(path: str | Path, data: ReportData) -> None:
-    """Write ``report.json``; NaN and infinity are refused with ValueError."""
+    """Write ``report.json``; NaN and infinity are refused with ValueError.
+
+    Raises
+    ------
+    DiskFullError
+    """
     text = json.dumps(data.to_dict(), allow_nan=False, ensure_ascii=False)
-    Path(path).write_text(text + "\n", encoding="utf-8")
+    with whole_file(Path(path)) as partial:
+        partial.write_text(text + "\n", encoding="utf-8")
 
 
 def read_report_data(path: str | Path) -> ReportData:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.report import figures
 from ooc_graph.report.data import ReportData, Scalar, SearchRecord
 from ooc_graph.report.statistics import teps_statistics
@@ -36,16 +36,14 @@ class KeyFigure:
 def write_page(path: str | Path, data: ReportData) -> None:
     """Write the report page; the same data give the same bytes.
 
-    The page is written beside ``path`` first and then moved there, so a page that is being looked
-    at is never half a page.
+    A page that is being looked at is never half a page.
+
+    Raises
+    ------
+    DiskFullError
     """
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
+    with whole_file(Path(path)) as partial:
         partial.write_text(page_html(data), encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def page_html(data: ReportData) -> str:

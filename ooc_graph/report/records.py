@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import NO_ROOM, DiskFullError, InputError
+from ooc_graph.errors import InputError
+from ooc_graph.layout.whole_file import disk_full_reported
 from ooc_graph.report.host import git_state, host_facts, package_versions
 
 SCHEMA_VERSION = 1
@@ -54,8 +55,9 @@ def append_record(path: str | Path, record: Mapping[str, Any]) -> dict[str, Any]
     if taken := sorted(added.keys() & record.keys()):
         raise ValueError(f"keys that append_record itself writes: {', '.join(taken)}")
     line = json.dumps({**added, **record}, default=_plain, allow_nan=False, ensure_ascii=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _append_line(path, line)
+    with disk_full_reported(path, f"the record was not added to {path.name}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _append_line(path, line)
     written: dict[str, Any] = json.loads(line)
     return written
 
@@ -103,10 +105,6 @@ def _append_line(path: Path, line: str) -> None:
         # A line that a killed run could not finish must not swallow this one.
         start = "\n" if _is_cut_short(handle) else ""
         _write_whole(handle, f"{start}{line}\n".encode())
-    except OSError as error:
-        if error.errno in NO_ROOM:
-            raise DiskFullError(f"{path}: no space left for a record") from error
-        raise
     finally:
         os.close(handle)
 

@@ -16,7 +16,8 @@ from ooc_graph.answers.result import (
 from ooc_graph.boundary import public
 from ooc_graph.edges import open_source
 from ooc_graph.edges.interface import EdgeSource, most_rows
-from ooc_graph.errors import UsageError
+from ooc_graph.errors import DiskFullError, UsageError
+from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.report.host import host_facts, package_versions
 from ooc_graph.session.building import build as build_store
 from ooc_graph.session.components import components as find_components
@@ -145,8 +146,11 @@ def write_run_facts(store: Path, facts: dict[str, Any]) -> None:
     circumstances = {"host": host_facts(), "packages": package_versions()}
     text = json.dumps({**facts, **circumstances}, indent=1) + "\n"
     # The store stands: a disk that has just filled up is no reason to say that the build failed.
-    with contextlib.suppress(OSError):
-        path.write_text(text)
+    with contextlib.suppress(OSError, DiskFullError):
+        # Of a store that was replaced.
+        path.unlink(missing_ok=True)
+        with whole_file(path) as partial:
+            partial.write_text(text)
 
 
 @public
@@ -156,6 +160,8 @@ def open_graph(path: str | Path) -> Graph:
     Raises
     ------
     NotAStoreError, CorruptStoreError
+    StoreReplacedError
+        If it is replaced again and again meanwhile.
     """
     return Graph.open(path)
 
@@ -221,6 +227,8 @@ def bfs(
         If others use it; the same call may succeed later.
     MemoryBudgetError, OutputExistsError, CorruptStoreError
         Nothing is written.
+    StoreReplacedError
+        If the graph was replaced by another since it was opened; open it again.
 
     References
     ----------

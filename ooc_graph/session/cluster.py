@@ -19,6 +19,7 @@ from distributed.comm.registry import get_backend
 from distributed.security import Security
 
 from ooc_graph.errors import ClusterLostError, DeviceError, UsageError
+from ooc_graph.layout.whole_file import raise_if_full
 from ooc_graph.session.devices import device_count, has_rmm
 from ooc_graph.session.machine import KEPT_BYTES, cores
 from ooc_graph.session.scratch import scratch_folder
@@ -121,7 +122,7 @@ def _local(workers: int, kind: Any, options: dict[str, object]) -> Iterator[Clie
         stack.enter_context(dask.config.set(_CONFIGURATION))
         folder = stack.enter_context(scratch_folder())
         try:
-            client = _started(stack, workers, partial(kind, local_directory=folder, **options))
+            client = _started(stack, workers, Path(folder), partial(kind, **options))
             yield client
         finally:
             # A second interrupt would leave workers to the end of the process, and Dask complains.
@@ -129,7 +130,9 @@ def _local(workers: int, kind: Any, options: dict[str, object]) -> Iterator[Clie
                 stack.close()
 
 
-def _started(stack: ExitStack, workers: int, kind: Callable[..., LocalCluster]) -> Client:
+def _started(
+    stack: ExitStack, workers: int, folder: Path, kind: Callable[..., LocalCluster]
+) -> Client:
     """Client of a new local cluster; the stack closes both.
 
     Signals wait meanwhile: of a cluster that is half there Dask leaves workers and tracebacks.
@@ -138,12 +141,15 @@ def _started(stack: ExitStack, workers: int, kind: Callable[..., LocalCluster]) 
     ------
     ClusterLostError
         If it is not there in Dask's time.
+    DiskFullError
+        If there is no space for what workers write into ``folder``.
     """
     try:
         with signals_held(), _without_interrupts():
             cluster = stack.enter_context(
                 kind(
                     n_workers=workers,
+                    local_directory=str(folder),
                     threads_per_worker=max(1, cores() // workers),
                     host="127.0.0.1",
                     dashboard_address="127.0.0.1:0",
@@ -154,6 +160,7 @@ def _started(stack: ExitStack, workers: int, kind: Callable[..., LocalCluster]) 
             )
             client: Client = stack.enter_context(Client(cluster))
     except (TimeoutError, CommClosedError, RuntimeError) as error:
+        raise_if_full(error.__cause__, folder, "no workers were started")
         raise ClusterLostError(
             f"the local cluster of {workers} worker(s) did not start ({_words(error)}); run the "
             "command again, with fewer --workers if the machine is busy"

@@ -70,7 +70,10 @@ def _file(part: Part, ending: str) -> Path:
 
 def is_compiled(part: Part) -> bool:
     """Whether a process of this machine has compiled a part before, to the end."""
-    return _file(part, "done").exists()
+    try:
+        return _file(part, "done").exists()
+    except OSError:
+        return False
 
 
 def can_be_kept() -> bool:
@@ -134,5 +137,6 @@ def _take(descriptor: int, patience_s: float) -> bool:
 
 
 def _mark(part: Part) -> None:
-    with suppress(OSError):
-        _file(part, "done").touch()
+    if kernel_cache.is_usable():
+        with suppress(OSError):
+            _file(part, "done").touch()

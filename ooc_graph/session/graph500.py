@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +11,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.errors import DiskFullError
 from ooc_graph.layout.names import HUB
+from ooc_graph.layout.whole_file import disk_full_reported, raise_if_full
 from ooc_graph.report.data import Stage
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.session.api import build_with_report
@@ -72,7 +75,8 @@ def graph500(
         options.scale, edge_factor=options.edge_factor, seeds=options.seeds, weighted=weighted
     )
     refuse_few_keys(source, options.searches)
-    folder.mkdir(parents=True, exist_ok=True)
+    with disk_full_reported(folder / "graph.zarr"):
+        folder.mkdir(parents=True, exist_ok=True)
     with progress.stage("compiling kernels (once on a machine)"):
         if place.device.name == CPU:
             parts = parts_of_graph500(source, options.kernels, options.validate)
@@ -90,7 +94,10 @@ def graph500(
 
 def _warm_up(place: Place, source: Kronecker, folder: Path, *, compress: bool) -> None:
     """Build a tiny graph of the same kind, so that no figure has compilation in it."""
-    with TemporaryDirectory(prefix=".warm-up-", dir=folder) as scratch:
+    with (
+        _full_folder_named(folder),
+        TemporaryDirectory(prefix=".warm-up-", dir=folder) as scratch,
+    ):
         tiny = replace(source, scale=min(source.scale, 8))
         options = BuildOptions(shards=2, compress=compress)
         store = Path(scratch) / "tiny.zarr"
@@ -98,6 +105,17 @@ def _warm_up(place: Place, source: Kronecker, folder: Path, *, compress: bool) -
         if compress:
             # Not before rows are loaded would what unpacks them be compiled.
             graph.load(HUB)
+
+
+@contextmanager
+def _full_folder_named(folder: Path) -> Iterator[None]:
+    """Context in which errors for want of space name the run's folder, not one that is removed."""
+    with disk_full_reported(folder / "graph.zarr"):
+        try:
+            yield
+        except DiskFullError as error:
+            raise_if_full(error.__cause__, folder / "graph.zarr")
+            raise
 
 
 def _build(run: Run, source: Kronecker, overwrite: bool) -> tuple[Graph, BuildReport]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import ValidationFailedError
+from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.report.data import (
     DegreeHistogram,
     EnergyRecord,
@@ -28,6 +29,7 @@ from ooc_graph.report.records import append_record
 from ooc_graph.session.devices import CUDA, cuda_facts_here
 from ooc_graph.session.graph500_run import Run, Searched
 from ooc_graph.session.graph500_tiers import with_disk
+from ooc_graph.session.resident import open_same
 from ooc_graph.shards.build_options import BuildReport
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray
@@ -52,9 +54,9 @@ class Outcome:
     failure: str | None = None
 
 
-def degree_histogram(path: str) -> tuple[AnyArray, AnyArray]:
+def degree_histogram(path: str, identity: str) -> tuple[AnyArray, AnyArray]:
     """Degrees (tuples at a vertex) and how many vertices have each, isolated ones included."""
-    graph = Graph.open(path)
+    graph = open_same(path, identity)
     degree, count = np.unique(graph.tuples(), return_counts=True)
     isolated = graph.vertices - graph.rows
     if isolated:
@@ -76,6 +78,7 @@ def leave_report(
 
     records = [_record(kernel, one) for kernel, found in searched.items() for one in found]
     failure, device = _failure(searched, run.options.validate), _device_facts(run)
+    degrees = run.place.call(degree_histogram, str(graph.path), graph.identity)
     block = _block(run, built, records, failure is None)
     data = ReportData(
         title=f"Graph500, scale {run.options.scale}",
@@ -91,7 +94,7 @@ def leave_report(
         memory=thinned(watch.samples),
         memory_limit_bytes=run.place.limit_bytes,
         memory_baseline_bytes=watch.baseline_bytes,
-        degree_histogram=DegreeHistogram.of(*run.place.call(degree_histogram, str(graph.path))),
+        degree_histogram=DegreeHistogram.of(*degrees),
         output_block=block,
         validation=_validation(run.options.validate, failure),
         energy=tuple(energy),
@@ -100,7 +103,8 @@ def leave_report(
     page = run.folder / "report.html"
     write_page(page, data)
     write_report_data(run.folder / "report.json", data)
-    (run.folder / "output.txt").write_text(block)
+    with whole_file(run.folder / "output.txt") as partial:
+        partial.write_text(block)
     append_record(
         run.folder / "records.jsonl", _json_record(run, graph, built, data, watch, device)
     )

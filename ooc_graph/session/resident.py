@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import UsageError
-from ooc_graph.layout.manifest import Manifest
+from ooc_graph.errors import StoreReplacedError
+from ooc_graph.layout.manifest import load_same
+from ooc_graph.layout.replaced import refuse_other
+from ooc_graph.layout.stored import Stored
 from ooc_graph.session import disk_notes, here, loading, orders
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.edges_method import ROWS
@@ -75,7 +77,12 @@ def searcher(
             release()
             how = kernel, method, device_name, *key[-1]
             _held[key] = loading.load(open_same(path, identity), *how)
-        yield _held[key]
+        try:
+            yield _held[key]
+        except StoreReplacedError:
+            # Even if a store of the same content stands there, its files are others.
+            release()
+            raise
 
 
 def _key(
@@ -250,20 +257,20 @@ def open_same(path: str, identity: str) -> Graph:
 
     Raises
     ------
-    UsageError
+    StoreReplacedError
         If another store stands there by now.
     """
-    graph = find_graph(path) or Graph.open(path)
-    _refuse_replaced(graph.path, graph.identity, identity)
-    return graph
+    held = find_graph(path)
+    if held is None:
+        return Graph(Stored.open(path, "graph", identity))
+    refuse_other(held.path, held.identity, identity)
+    return held
 
 
 def require_same(path: Path, identity: str) -> None:
     """Refuse a store that is not the one that was opened; reads the manifest alone."""
     held = find_graph(path)
-    _refuse_replaced(path, held.identity if held else Manifest.load(path).sha256, identity)
-
-
-def _refuse_replaced(path: Path, found: str, wanted: str) -> None:
-    if found != wanted:
-        raise UsageError(f"{path}: the store was replaced since it was opened; open it again")
+    if held is None:
+        load_same(path, identity)
+    else:
+        refuse_other(path, held.identity, identity)

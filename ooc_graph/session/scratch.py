@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ooc_graph.errors import DiskFullError
+from ooc_graph.layout.whole_file import disk_full_reported
+
 # With the host's name: locks of a file system that several share may hold on one of them alone.
 _PREFIX = f"ooc-graph-run-{platform.node()}-"
 
@@ -25,9 +28,22 @@ def scratch_folder() -> Iterator[str]:
     Yields
     ------
     Its path.
+
+    Raises
+    ------
+    DiskFullError
+        If it cannot be made for want of space.
     """
-    _remove_abandoned()
-    folder, descriptor = _new_folder()
+    try:
+        system = Path(tempfile.gettempdir())
+    except FileNotFoundError as error:
+        raise DiskFullError(
+            f"{error.strerror}: they are full or cannot be written; free some space, or set TMPDIR "
+            "to a folder that has some, and run the command again"
+        ) from error
+    _remove_abandoned(system)
+    with disk_full_reported(system / _PREFIX, "nothing was written"):
+        folder, descriptor = _new_folder()
     try:
         yield folder
     finally:
@@ -53,8 +69,8 @@ def _new_folder() -> tuple[str, int]:
         os.close(descriptor)
 
 
-def _remove_abandoned() -> None:
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+def _remove_abandoned(system: Path) -> None:
+    for folder in system.glob(f"{_PREFIX}*"):
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except OSError:

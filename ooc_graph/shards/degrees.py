@@ -11,7 +11,7 @@ import numpy as np
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.kernels.degrees import count_dense
 from ooc_graph.kernels.vertices import merge_counts, run_lengths
-from ooc_graph.layout.whole_files import whole_file
+from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.plan import BLOCK_EDGES, COUNTED_ID_BYTES
 from ooc_graph.shards.tally import Tally
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
@@ -67,7 +67,7 @@ def count_units(
         for block in clock.blocks(source, unit):
             total.add(block, count_dense(block.source, block.target, first, low, degree))
     degree += low
-    with whole_file(path) as partial, partial.open("wb") as file:
+    with renamed_file(path) as partial, partial.open("wb") as file:
         np.save(file, degree)
     return Counted((path,), total, clock.read_s)
 
@@ -149,7 +149,7 @@ def count_ids(source: EdgeSource, units: Sequence[Unit], stem: str, most_bytes: 
 
 def _write_ids(found: CountedIds, path: str) -> str:
     found.settle()
-    with whole_file(path) as partial, partial.open("wb") as file:
+    with renamed_file(path) as partial, partial.open("wb") as file:
         np.savez(file, ids=found.ids, counts=found.counts)
     found.forget()
     return path

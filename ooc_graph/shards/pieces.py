@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.layout.whole_files import whole_file
+from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.types import AnyArray
 
 _READ_ELEMENTS = 1 << 18
@@ -50,7 +50,7 @@ class Pieces:
     def write(self, name: str, data: AnyArray, *, lasting: bool = False) -> None:
         """Keep a copy of ``data``; ``lasting``: for so long that no buffer is used again."""
         if not self.buffer_bytes:
-            with whole_file(Path(self.folder) / name) as partial:
+            with renamed_file(Path(self.folder) / name) as partial:
                 data.tofile(partial)
             return
         buffer = _take(data.nbytes, 0 if lasting else self.buffer_bytes)

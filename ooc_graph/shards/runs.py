@@ -13,7 +13,7 @@ from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.kernels.arcs import count_buckets, scatter_arcs
 from ooc_graph.layout.blocks import byte_view, read_at, write_all
 from ooc_graph.layout.names import IN, OUT
-from ooc_graph.layout.whole_files import whole_file
+from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.plan import BLOCK_EDGES, Buckets
 from ooc_graph.shards.scratch import borrow
 from ooc_graph.shards.tables import VertexSpace, load_buckets, load_tables
@@ -103,7 +103,7 @@ def _write(task: RunTask, name: str, u: AnyArray, v: AnyArray, w: AnyArray) -> N
     where = (buckets.table, buckets.base, buckets.shift, buckets.first)
     scatter_arcs(u, v, w, both, *where, cursor, rows, neighbors, weights)
     path = Path(task.folder) / f"{name}.run"
-    with whole_file(path) as partial, partial.open("wb", buffering=0) as file:
+    with renamed_file(path) as partial, partial.open("wb", buffering=0) as file:
         for column in (offsets, rows, neighbors, weights):
             write_all(file.fileno(), byte_view(column))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.layout.blocks import byte_view, read_at
-from ooc_graph.layout.whole_files import whole_file
+from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.plan import BLOCK_EDGES
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
@@ -44,7 +44,7 @@ def stage_unit(source: EdgeSource, unit: Unit, folder: str) -> Part:
     stem = str(Path(folder) / f"{unit.index:06d}")
     spans: list[tuple[int, str]] = []
     with contextlib.ExitStack() as stack:
-        paths = {n: stack.enter_context(whole_file(f"{stem}.{n}")) for n in _COLUMNS}
+        paths = {n: stack.enter_context(renamed_file(f"{stem}.{n}")) for n in _COLUMNS}
         files = {name: stack.enter_context(path.open("wb")) for name, path in paths.items()}
         for block in source.read(unit, BLOCK_EDGES):
             block.source.tofile(files["source"])

@@ -10,7 +10,7 @@ import numpy as np
 
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.arcs import translate_dense, translate_sorted
-from ooc_graph.layout.whole_files import whole_file
+from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.pieces import forget_pieces
 from ooc_graph.shards.plan import Buckets
 from ooc_graph.shards.scratch import give_back
@@ -107,6 +107,6 @@ def table_bytes(space: VertexSpace) -> int:
 def save(folder: Path, name: str, data: AnyArray) -> str:
     """Write a table where the other workers find it."""
     path = folder / f"{name}.npy"
-    with whole_file(path) as partial, partial.open("wb") as file:
+    with renamed_file(path) as partial, partial.open("wb") as file:
         np.save(file, data)
     return str(path)

@@ -11,10 +11,6 @@ from ooc_graph import kernel_cache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-
-__all__ = ["compiled", "kernel_cache"]
-
-
 _OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
 
 
@@ -24,7 +20,7 @@ def compiled(function: Function) -> Function:
     Without reference counts, too, so a compiled loop must not allocate.
     """
     jit: Any = njit
-    return cast(Function, jit(cache=True, **_OPTIONS)(function))
+    return cast(Function, kernel_cache.kept(jit(**_OPTIONS)(function)))
 
 
 def subroutine(function: Function) -> Function:

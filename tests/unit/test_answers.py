@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -286,7 +287,7 @@ def test_an_export_that_fails_keeps_the_old_file(
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(export_module.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(DiskFullError, match="disk is full") as caught:
         export(in_memory(tree, ids), path, overwrite=True)
     assert caught.value.exit_code == 75

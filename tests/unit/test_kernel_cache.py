@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
+import os
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numba
 import pytest
+from numba.core.caching import IndexDataCacheFile
 
 import ooc_graph
+from ooc_graph import kernel_cache
+from ooc_graph.kernels.compiled import allocating_kernel, kernel
+from ooc_graph.layout import packed_loops
+from ooc_graph.session.first_use import Part, is_compiled, turn
+from ooc_graph.validate import compiled
+from tests import small_disks
+from tests.small_disks import fill
 
+small_disk = small_disks.small_disk
 PACKAGE = Path(ooc_graph.__file__).parent
 
 
@@ -57,3 +73,127 @@ def test_what_answers_follow_from_includes_kernels_of_devices(tmp_path, name):
     assert hash_of(tmp_path / "p", "whole_hash") != first
     # numba compiles nothing again because of a device's kernels.
     assert (hash_of(tmp_path / "p") == folder) == name.startswith("kernels/cuda")
+
+
+DECORATORS = [kernel, allocating_kernel, packed_loops._compiled, compiled.compiled]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for compiled kernels that no problem is known of."""
+    return use(tmp_path / "cache", monkeypatch)
+
+
+def use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
+    monkeypatch.setattr(kernel_cache, "_problems", [])
+    return folder
+
+
+def made(decorator: Callable[..., Any] = kernel) -> Any:
+    """A new kernel, as a process has it that begins; the same one to the cache each time."""
+
+    def add(a, b):
+        return a + b
+
+    return decorator(add)
+
+
+def hits(made_kernel: Any) -> int:
+    return sum(made_kernel.stats.cache_hits.values())
+
+
+@pytest.mark.parametrize("decorator", DECORATORS)
+def test_what_is_compiled_is_kept(decorator: Callable[..., Any], cache: Path) -> None:
+    for known in (0, 1):
+        one = made(decorator)
+        assert one(1, 2) == 3
+        assert hits(one) == known
+    assert len(list(cache.rglob("*.nbc"))) == 1
+    assert kernel_cache.is_usable()
+
+
+def goes_on(folder: Path, why: str, decorators: list[Any] = DECORATORS) -> None:
+    """All kernels work, and there is one warning in all."""
+    with pytest.warns(RuntimeWarning) as caught:
+        found = [made(decorator)(1, 2) for decorator in decorators]
+    assert found == [3] * len(decorators)
+    (told,) = map(str, (warned.message for warned in caught))
+    assert told.startswith(f"{folder}: compiled kernels cannot be kept here ({why}")
+    assert "NUMBA_CACHE_DIR" in told
+    assert not kernel_cache.is_usable()
+
+
+def test_a_full_disk_stops_no_kernel(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = use(small_disk / "cache", monkeypatch)
+    folder.mkdir()
+    fill(small_disk)
+    goes_on(folder, os.strerror(errno.ENOSPC))
+    assert not list(folder.rglob("*.nb?*"))
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_folder_that_is_read_only(
+    is_kept: bool, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is there is used all the same."""
+    folder = use(small_disk / "cache", monkeypatch)
+    if is_kept:
+        made()(1, 2)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    if is_kept:
+        one = made()
+        assert one(1, 2) == 3
+        assert hits(one) == 1
+    else:
+        goes_on(folder, os.strerror(errno.EROFS))
+
+
+def test_a_folder_that_cannot_be_made(cache: Path) -> None:
+    cache.write_text("in the way")
+    goes_on(cache, os.strerror(errno.ENOTDIR))
+
+
+@pytest.mark.parametrize("name", ["_load_index", "_save_index", "_save_data"])
+def test_a_disk_that_fails(name: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(IndexDataCacheFile, name, fail)
+    goes_on(cache, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize("left_bytes", [0, 20])
+def test_half_a_file(left_bytes: int, cache: Path) -> None:
+    made()(1, 2)
+    for path in cache.rglob("*.nb?"):
+        path.write_bytes(path.read_bytes()[:left_bytes])
+    goes_on(cache, "", [kernel])
+
+
+def test_a_part_that_was_not_kept_is_not_marked(cache: Path) -> None:
+    with turn(Part("bfs")):
+        made()(1, 2)
+    assert is_compiled(Part("bfs"))
+    kernel_cache._problems.append(OSError())
+    with turn(Part("sssp")):
+        pass
+    assert not is_compiled(Part("sssp"))
+
+
+def test_a_search_with_a_full_cache(small_disk: Path) -> None:
+    """From the beginning, in a process of its own."""
+    fill(small_disk, 100 << 10)
+    text = (
+        "import ooc_graph as og\n"
+        "graph = og.from_edges([1, 2, 3], [2, 3, 4])\n"
+        "print(og.bfs(graph, 1, device='cpu').level.tolist())\n"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
+    environment |= {"XDG_CACHE_HOME": str(small_disk), "PYTHONPATH": str(PACKAGE.parent)}
+    run = subprocess.run(
+        [sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stdout) == (0, "[0, 1, 2, 3]\n"), run.stderr
+    assert run.stderr.count(f"RuntimeWarning: {small_disk}") == 1
+    assert run.stderr.count("cannot be kept") == 1

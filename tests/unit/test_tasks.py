@@ -243,7 +243,7 @@ def test_a_task_that_dask_keeps_while_all_are_paused_is_given_up_in_time() -> No
         # Between a look, in which all can work, and the task's arrival at the scheduler.
         client.run(pause)
         sent = [tasks.submit(operator.add, 1, 2), tasks.submit_to(choose_first, abs, -1)]
-        with dask.config.set({"ooc-graph.patience": "3s"}), pytest.raises(ClusterLostError) as lost:
-            for each in sent:
-                tasks.result(each)
+        limits = dask.config.set({"ooc-graph.patience": "3s"})
+        with limits, pytest.raises(ClusterLostError) as lost:
+            [tasks.result(each) for each in sent]
         assert str(lost.value).count("is paused by Dask") == 2

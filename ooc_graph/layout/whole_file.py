@@ -1,0 +1,98 @@
+"""Files that are written whole or not at all, and disks that are full."""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ooc_graph.errors import NO_ROOM, DiskFullError
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """As `renamed_file`, for a file that is to last: it is on disk when it gets its name.
+
+    Raises
+    ------
+    DiskFullError
+        If the disk fills up.
+    """
+    # With the same ending: some libraries go by it.
+    with disk_full_reported(path), renamed_file(path, path.suffix) as partial:
+        yield partial
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+@contextmanager
+def renamed_file(path: str | Path, ending: str = "") -> Iterator[Path]:
+    """Context in which a file is written under a partial name, which the context yields.
+
+    It gets its own name at the end; if the context fails, what was there before is kept. Several
+    writers may share a path: a worker that was taken for lost may wake up and write the same bytes
+    again, while another stage reads what replaced it.
+
+    Parameters
+    ----------
+    ending
+        Of the partial name.
+    """
+    path = Path(path)
+    partial = path.with_name(f"{path.name}.partial-{uuid.uuid4().hex[:12]}{ending}")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def disk_full_reported(path: Path, kept: str | None = None) -> Iterator[None]:
+    """Context in which an error for want of space becomes a `DiskFullError`.
+
+    Parameters
+    ----------
+    path
+        What is written.
+    kept
+        What is left of it, as a clause; None: nothing.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise_if_full(error, path, kept)
+        raise
+
+
+def raise_if_full(error: BaseException | None, path: Path, kept: str | None = None) -> None:
+    """Raise a `DiskFullError` if that is what a system's error says; see `disk_full_reported`."""
+    if not isinstance(error, OSError) or not is_disk_full(error):
+        return
+    why, advice = "the disk is full", "free some space"
+    if error.errno == errno.EFBIG:
+        why, advice = "files may not become so large", "raise the limit (ulimit -f)"
+    kept = kept or f"nothing of {path.name} was kept, stores written before are intact"
+    raise DiskFullError(
+        f"{_full_folder(error, path.absolute())}: {why}; {kept}; {advice} and run the command again"
+    ) from error
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether a system's error is for want of space."""
+    # NumPy's tofile and save drop the number: "1024 requested and 96 written" is all they say.
+    short = error.errno is None and " requested and " in str(error)
+    return short or error.errno in NO_ROOM
+
+
+def _full_folder(error: OSError, path: Path) -> Path:
+    """Folder of what was written, unless the error names a file elsewhere."""
+    # Of a file that is copied or renamed, the second is where it was to go.
+    name = error.filename2 or error.filename
+    if not isinstance(name, str | bytes):
+        return path.parent
+    named = Path(os.fsdecode(name)).absolute()
+    return path.parent if path.parent in named.parents else named.parent
