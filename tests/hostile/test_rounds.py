@@ -19,7 +19,7 @@ from ooc_graph.errors import ClusterLostError
 from tests.hostile.arena import HARMS, Arena, arena_of
 from tests.hostile.works import Works
 
-LIMITS = {"ooc-graph.answer-timeout": "3s", "ooc-graph.patience": "10s"}
+LIMITS = {"ooc-graph.answer-timeout": "2s", "ooc-graph.patience": "6s"}
 # The patience, some answers, one or two restarts of workers, and the work itself.
 LONGEST_S = 75.0
 ROUNDS = 6
