@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ooc_graph.forked import closed_in_child
+
 # With the host's name: locks of a file system that several share may hold on one of them alone.
 _PREFIX = f"ooc-graph-run-{platform.node()}-"
 
@@ -29,7 +31,8 @@ def scratch_folder() -> Iterator[str]:
     _remove_abandoned()
     folder, descriptor = _new_folder()
     try:
-        yield folder
+        with closed_in_child(descriptor):
+            yield folder
     finally:
         # The lock is the last to go, so that nobody else removes it at the same time.
         shutil.rmtree(folder, ignore_errors=True)
