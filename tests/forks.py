@@ -315,7 +315,7 @@ def clients_of_the_parent(_: Path) -> None:
     from ooc_graph.forked import is_parents, require_own_client
     from tests.forks import in_a_task as task
 
-    with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    with Client(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as client:
         require_own_client(client)
 
         def child() -> None:
