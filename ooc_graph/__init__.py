@@ -38,6 +38,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ooc_graph import errors
+from ooc_graph.forked import require_whole_imports
 
 if TYPE_CHECKING:
     from ooc_graph.answers.export import export
@@ -126,6 +127,7 @@ def __getattr__(name: str) -> Any:
     """Import what is asked for."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    require_whole_imports()
     module = import_module(f"{__name__}.{_MODULE_OF[name]}")
     found = getattr(module, _NAME_THERE.get(name, name))
     globals()[name] = found

@@ -10,6 +10,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import ParamSpec, TypeAlias, TypeVar
 
+from ooc_graph.forked import in_child
+
 Done = TypeVar("Done")
 Given = ParamSpec("Given")
 
@@ -54,6 +56,8 @@ class Members:
     What a call raises, of whatever kind, ends neither its thread nor those calls that come after
     it: it is kept until the caller waits.
 
+    In a forked child they have nothing to do, and are started with the first call.
+
     Parameters
     ----------
     count
@@ -68,25 +72,44 @@ class Members:
     """
 
     def __init__(self, count: int, name: str) -> None:
-        self._count = count
-        self._given: list[_Given] = [SimpleQueue() for _ in range(count)]
+        self._count, self._name = count, name
+        self._given: list[_Given] = []
         self._threads: list[threading.Thread] = []
         self._busy: set[int] = set()
         # Those of the calls since somebody waited; threads append to it.
         self._errors: list[BaseException] = []
         weakref.finalize(self, _end, self._given).atexit = False
+        in_child(self._forget)
+        self._start()
+
+    def _forget(self) -> None:
+        """In a forked child: the threads are not there, nor is what they were given to do."""
+        for kept in (self._given, self._threads, self._busy, self._errors):
+            kept.clear()
+
+    def _start(self) -> None:
+        # Queues of their own: of threads whose start was interrupted none is to take a call.
+        queues: list[_Given] = [SimpleQueue() for _ in range(self._count)]
+        threads: list[threading.Thread] = []
         try:
-            for number, given in enumerate(self._given):
+            for number, given in enumerate(queues):
                 thread = threading.Thread(
-                    target=_work, args=(given, self._errors), name=f"{name}_{number}", daemon=True
+                    target=_work,
+                    args=(given, self._errors),
+                    name=f"{self._name}_{number}",
+                    daemon=True,
                 )
                 thread.start()
-                self._threads.append(thread)
-        except RuntimeError as error:
-            self.close()
-            if not is_refusal(error):
+                threads.append(thread)
+        except BaseException as error:
+            _end(queues)
+            if not isinstance(error, RuntimeError) or not is_refusal(error):
                 raise
+            for thread in threads:
+                thread.join()
             raise MemoryError(_NO_MORE) from None
+        self._threads[:] = threads
+        self._given[:] = queues
 
     def give(self, member: int, call: _Call, failed: _Call | None = None) -> None:
         """Have a thread make a call after those that it was given before.
@@ -101,6 +124,8 @@ class Members:
             Called by the thread as soon as the call has raised, for those who work with it; it must
             take no lock that is written in Python.
         """
+        if not self._given:
+            self._start()
         # First: an interrupt behind the call is to leave nobody out of those that are waited for.
         self._busy.add(member)
         self._given[member].put(call if failed is None else partial(_tell, call, failed))

@@ -4,7 +4,9 @@
 
 Run it again after an interruption: what is finished is recognised by its committed store and
 skipped. FOLDER gets graph.zarr, KERNEL/KEY.zarr with KERNEL/KEY.json for every search (20 bytes a
-vertex each), and summary.json. Exit codes: 0 done, 1 failed, 2 refused, 75 try again, 143 stopped.
+vertex each), summary.json, and job.json, which says what was asked for. A folder with the graph of
+other parameters is refused; --overwrite replaces the graph and the answers. Exit codes: 0 done,
+1 failed, 2 refused, 75 try again, 143 stopped.
 """
 
 from __future__ import annotations
@@ -32,7 +34,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--kernels", nargs="+", choices=["bfs", "sssp"], default=["bfs", "sssp"], help="[bfs sssp]"
     )
-    parser.add_argument("--folder", type=Path, required=True, help="where everything goes")
     job.add_common(parser)
     return parser.parse_args()
 
@@ -46,16 +47,15 @@ def search(
     search of a run is done once untimed, as Graph500 does: it loads the graph and compiles.
     """
     key, note = int(store.stem), store.with_suffix(".json")
-    if job.finished_result(store, graph, key) and note.exists():
+    record = job.noted(note, graph)
+    if record is not None and job.finished_result(store, graph, key):
         print(f"{kernel} from {key}: finished already, skipped", flush=True)
-        return dict(json.loads(note.read_text()))
+        return record
     work.once(f"{kernel} warm-up", lambda: getattr(og, kernel)(graph, key, **work.where))
     found = getattr(og, kernel)(graph, key, out=store, overwrite=True, **work.where)
     verdict = og.validate(found, source)
     record = {"root": key, "elapsed_s": found.elapsed_s, "edges": verdict.edges}
-    partial = note.with_suffix(".partial")
-    partial.write_text(json.dumps({**record, "reached": verdict.reached}))
-    partial.replace(note)
+    job.write_note(note, graph, **record, reached=verdict.reached)
     return record
 
 
@@ -80,11 +80,11 @@ def main() -> None:
         weighted="sssp" in args.kernels,
     )
     args.folder.mkdir(parents=True, exist_ok=True)
-    store, sums = args.folder / "graph.zarr", {}
+    sums, sums_file = {}, args.folder / "summary.json"
     with job.Job(args) as work:
-        graph = job.finished_graph(store, source) or work.stage(
-            f"build {store}", lambda: og.build(source, store, **work.where)
-        )
+        graph = work.graph(source, source.describe())
+        # It may be of another graph.
+        sums_file.unlink(missing_ok=True)
         row_of = graph.internal_of()
         keys = source.search_keys(args.searches, degree=lambda ids: row_of[ids] >= 0)
         for kernel in dict.fromkeys(args.kernels):
@@ -93,7 +93,7 @@ def main() -> None:
             records = [search(work, graph, source, kernel, each) for each in stores]
             sums[kernel] = summary(records)
             print(f"{kernel}: {json.dumps(sums[kernel])}", flush=True)
-    (args.folder / "summary.json").write_text(json.dumps(sums, indent=1) + "\n")
+    sums_file.write_text(json.dumps(sums, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import dask
 from distributed import Client, KilledWorker, LocalCluster
@@ -30,6 +30,12 @@ _OWN_BUDGET = {f"distributed.worker.memory.{at}": False for at in ("target", "sp
 
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Arguments that every pipeline has."""
+    parser.add_argument("--folder", type=Path, required=True, help="where everything goes")
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace a graph of something else, and its answers",
+    )
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes to start")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="join this cluster (tcp:// tls://)")
     parser.add_argument("--tls", metavar="CA,CERT,KEY", help="files for a tls:// scheduler")
@@ -87,6 +93,45 @@ class Job:
             ) from error
         return cluster
 
+    def graph(self, source: og.EdgeSource, asked: dict[str, Any]) -> og.Graph:
+        """The graph in the folder; built if there is none, or if what it was built from changed.
+
+        Parameters
+        ----------
+        source
+            The edges.
+        asked
+            What they are by the command line, whatever the content of files.
+
+        Raises
+        ------
+        OutputExistsError
+            The graph was built from something else, and ``--overwrite`` was not given.
+        """
+        store, note = self._args.folder / "graph.zarr", self._args.folder / "job.json"
+        graph = og.open(store) if store.exists() else None
+        found = wanted = _as_read(source.describe())
+        if graph is not None:
+            found = graph.attributes["source"]
+        differing = _differing(found, wanted)
+        is_same = note.exists() and json.loads(note.read_text()) == _as_read(asked)
+        if differing and not is_same and not self._args.overwrite:
+            raise og.errors.OutputExistsError(
+                f"{store}: was built from something else (it differs in: {differing}); give "
+                "another --folder, or --overwrite to replace it and all that follows from it"
+            )
+        # First: killed after it, the same command builds again.
+        _write(note, asked)
+        if graph is not None and not differing:
+            print(f"build {store}: finished already, skipped", flush=True)
+            return graph
+        if differing:
+            print(f"build {store}: {differing} changed, built again", flush=True)
+        build = self.stage(
+            f"build {store}", lambda: og.build(source, store, overwrite=True, **self.where)
+        )
+        return cast(og.Graph, build)
+
     def once(self, name: str, function: Callable[[], Any]) -> None:
         """Do a stage unless this run has done one of that name already."""
         if name not in self._done:
@@ -102,27 +147,17 @@ class Job:
         return done
 
 
-def finished_graph(path: Path, source: Any) -> og.Graph | None:
-    """The store that an earlier run built from ``source``, or None if there is none.
+def _as_read(document: dict[str, Any]) -> Any:
+    """What a document is once it was written as JSON and read."""
+    return json.loads(json.dumps(document))
 
-    Raises
-    ------
-    OutputExistsError
-        If the store was built from something else.
-    """
-    if not path.exists():
-        return None
-    graph = og.open(path)
-    wanted = json.loads(json.dumps(source.describe()))
-    found = graph.attributes["source"]
-    if found != wanted:
-        names = [key for key in {**wanted, **found} if wanted.get(key) != found.get(key)]
-        raise og.errors.OutputExistsError(
-            f"{path}: was built from something else (it differs in: {', '.join(names)}); "
-            "give another --folder, or remove the old one"
-        )
-    print(f"build {path}: finished already, skipped", flush=True)
-    return graph
+
+def _differing(found: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """What two descriptions of edges differ in: names of files and of other things, if any."""
+    before, now = found.get("files", []), wanted.get("files", [])
+    files = [file["name"] for file in [*before, *now] if file not in before or file not in now]
+    keys = [key for key in {**wanted, **found} if wanted.get(key) != found.get(key)]
+    return ", ".join(dict.fromkeys(files + [key for key in keys if key != "files" or not files]))
 
 
 def finished_result(path: Path, graph: og.Graph, root: int) -> og.Result | None:
@@ -131,11 +166,25 @@ def finished_result(path: Path, graph: og.Graph, root: int) -> og.Result | None:
         return None
     result = og.Result.open(path)
     made_from = result.to_zarr().attrs["ooc_graph"]["graph_sha256"]
-    if (made_from, result.root) != (graph.identity, root):
-        raise og.errors.OutputExistsError(
-            f"{path}: is the answer for another graph or source; remove it or give another --folder"
-        )
-    return result
+    return result if (made_from, result.root) == (graph.identity, root) else None
+
+
+def noted(note: Path, graph: og.Graph) -> dict[str, Any] | None:
+    """What `write_note` wrote for this graph, or None if it did not, or for another one."""
+    found: dict[str, Any] = json.loads(note.read_text()) if note.exists() else {}
+    return found if found.get("graph_sha256") == graph.identity else None
+
+
+def write_note(note: Path, graph: og.Graph, **facts: Any) -> None:
+    """Say that what the note stands for is finished, and for which graph."""
+    _write(note, {"graph_sha256": graph.identity, **facts})
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    """Write JSON, whole or not at all."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(document) + "\n")
+    partial.replace(path)
 
 
 def run(pipeline: Callable[[], None]) -> None:

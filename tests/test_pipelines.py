@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,6 +42,21 @@ def graph500(folder: Path, scale: int = SCALE) -> list[str]:
     return [str(word) for word in (GRAPH500, *words)]
 
 
+def check_graph500(folder: Path, scale: int) -> None:
+    """Sums, notes and answers are of the graph that is there."""
+    sums = json.loads((folder / "summary.json").read_text())
+    assert sums["bfs"]["searches"] == SEARCHES
+    assert sums["bfs"]["harmonic_mean_teps"] > 0
+    source = og.Kronecker(scale, weighted=False)
+    graph = og.open(folder / "graph.zarr")
+    assert graph.attributes["source"] == source.describe()
+    for key in source.search_keys(SEARCHES).tolist():
+        result = og.Result.open(folder / "bfs" / f"{key}.zarr")
+        note = json.loads((folder / "bfs" / f"{key}.json").read_text())
+        assert note["graph_sha256"] == graph.identity
+        assert og.validate(result, source).edges == note["edges"]
+
+
 def stores(folder: Path) -> dict[str, str]:
     """What a second run must leave as it is."""
     kept = listing(folder)
@@ -50,14 +67,7 @@ def test_graph500_on_tls_twice(joining: list[str], tmp_path: Path) -> None:
     folder = tmp_path / "run"
     first = script(*graph500(folder), *joining)
     assert first.code == 0, first
-    sums = json.loads((folder / "summary.json").read_text())
-    assert sums["bfs"]["searches"] == SEARCHES
-    assert sums["bfs"]["harmonic_mean_teps"] > 0
-    source = og.Kronecker(SCALE, weighted=False)
-    for key in source.search_keys(SEARCHES).tolist():
-        result = og.Result.open(folder / "bfs" / f"{key}.zarr")
-        note = json.loads((folder / "bfs" / f"{key}.json").read_text())
-        assert og.validate(result, source).edges == note["edges"]
+    check_graph500(folder, SCALE)
 
     before = stores(folder)
     # Nothing is left to do, so nobody is asked to do it: this scheduler does not exist.
@@ -97,11 +107,152 @@ def test_own_graph_on_tls_twice(joining: list[str], tmp_path: Path) -> None:
     assert script(*words).code == 0
     assert stores(folder) == before
 
-    edges.write_text("10 20 4\n")
+
+def edges_file(folder: Path, text: str = "10 20 4\n20 30 1\n10 30 7\n30 40 2\n") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "edges.txt").write_text(text)
+    return folder / "edges.txt"
+
+
+CHANGED = "10 20 4\n20 30 2\n30 50 9\n"
+
+
+def own_graph(edges: Path, folder: Path, *more: Any) -> list[Any]:
+    return [OWN_GRAPH, edges, "--source", 10, "--folder", folder, *more]
+
+
+def finished(folder: Path) -> dict[str, str]:
+    """All that follows from the input alone."""
+    kept = listing(folder)
+    return {name: kept[name] for name in kept if not name.endswith(("run.json", "partial"))}
+
+
+def test_changed_input_is_built_searched_and_exported_again(
+    joining: list[str], tmp_path: Path
+) -> None:
+    edges, folder = edges_file(tmp_path / "in"), tmp_path / "run"
+    words = own_graph(edges, folder, *joining)
+    assert script(*words).code == 0
+    before = finished(folder)
+    edges_file(tmp_path / "in", CHANGED)
     changed = script(*words)
-    assert changed.code == 2
-    assert "files" in changed.err
-    assert stores(folder) == before
+    assert changed.code == 0, changed
+    assert f"build {folder / 'graph.zarr'}: edges.txt changed, built again" in changed.out
+    assert script(*own_graph(edges, tmp_path / "anew", *joining)).code == 0
+    assert finished(folder) == finished(tmp_path / "anew") != before
+    again = script(*words)
+    assert again.out.count("finished already, skipped") == 3
+    # Another format's export does not stand for this one's.
+    edges_file(tmp_path / "in")
+    assert script(*words, "--export", "tsv").code == 0
+    assert script(*words).code == 0
+    assert before.items() <= finished(folder).items()
+
+
+def test_a_file_more_in_a_folder_is_changed_input(joining: list[str], tmp_path: Path) -> None:
+    edges_file(tmp_path / "in")
+    words = own_graph(tmp_path / "in", tmp_path / "run", "--format", "edgelist", *joining)
+    assert script(*words).code == 0
+    (tmp_path / "in" / "more.txt").write_text("50 10 1\n")
+    changed = script(*words)
+    assert changed.code == 0, changed
+    assert "more.txt changed, built again" in changed.out
+    graph = og.open(tmp_path / "run" / "graph.zarr")
+    assert [file["name"] for file in graph.attributes["source"]["files"]] == [
+        "edges.txt",
+        "more.txt",
+    ]
+
+
+@pytest.mark.parametrize(("other", "said"), [("--no-directed", "directed"), ("", "edges.txt")])
+def test_a_graph_of_something_else_is_refused_or_replaced(
+    other: str, said: str, joining: list[str], tmp_path: Path
+) -> None:
+    folder, edges = tmp_path / "run", edges_file(tmp_path / "in")
+    assert script(*own_graph(edges, folder, *joining)).code == 0
+    before = finished(folder)
+    # A file of the same name stands for something else as well.
+    more, edges = ([other], edges) if other else ([], edges_file(tmp_path / "other", CHANGED))
+    words = own_graph(edges, folder, *more, *joining)
+    refused = script(*words)
+    assert refused.code == 2
+    assert said in refused.err
+    assert "--overwrite" in refused.err
+    assert len(refused.err.splitlines()) == 1
+    assert finished(folder) == before
+    replaced = script(*words, "--overwrite")
+    assert replaced.code == 0, replaced
+    assert script(*own_graph(edges, tmp_path / "anew", *more, *joining)).code == 0
+    assert finished(folder) == finished(tmp_path / "anew") != before
+    # Nothing is done twice.
+    assert script(*words, "--overwrite").out.count("finished already, skipped") == 3
+
+
+def test_graph500_of_other_parameters_replaces_what_follows(
+    joining: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    assert script(*graph500(folder), *joining).code == 0
+    refused = script(*graph500(folder, SCALE + 1), *joining)
+    assert refused.code == 2
+    assert "--overwrite" in refused.err
+    done = script(*graph500(folder, SCALE + 1), *joining, "--overwrite")
+    assert done.code == 0, done
+    check_graph500(folder, SCALE + 1)
+
+
+def killed(steps: int, *words: Any) -> bool:
+    """Whether there are so many steps, after which a script was killed."""
+    done = script("-m", "tests.dying", steps, *words, cwd=REPOSITORY)
+    assert done.code in {0, -signal.SIGKILL}, done
+    return done.code != 0
+
+
+def test_killed_after_each_step_of_doing_it_again(joining: list[str], tmp_path: Path) -> None:
+    former, latter = "1 2\n2 3\n", "1 2\n1 3\n3 4\n"
+    edges, folder, kept = edges_file(tmp_path / "in", former), tmp_path / "run", tmp_path / "kept"
+    words = [OWN_GRAPH, edges, "--source", 1, "--folder", folder, *joining]
+    right: dict[str, dict[str, str]] = {}
+    for text in (latter, former):
+        shutil.rmtree(folder, ignore_errors=True)
+        edges.write_text(text)
+        assert script(*words).code == 0
+        right[text] = finished(folder)
+    shutil.copytree(folder, kept)
+
+    def is_killed(steps: int) -> bool:
+        """From the finished folder on, with other edges."""
+        shutil.rmtree(folder)
+        shutil.copytree(kept, folder)
+        edges.write_text(latter)
+        return killed(steps, *words)
+
+    steps = 1
+    while is_killed(steps):
+        assert script(*words).code == 0
+        assert finished(folder) == right[latter]
+        # The edges may also be the former ones again.
+        assert is_killed(steps)
+        edges.write_text(former)
+        assert script(*words).code == 0
+        assert finished(folder) == right[former]
+        steps += 1
+    # The graph, its answer, the former note, the file and its note.
+    assert steps - 1 == 5
+
+
+def test_killed_after_each_step_of_replacing_it(joining: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert script(*graph500(folder), *joining).code == 0
+    words = [*graph500(folder, SCALE + 1), *joining, "--overwrite"]
+    # What is asked for, the graph, the former sums, and each search with its note.
+    for steps in range(1, 3 + 2 * SEARCHES):
+        shutil.copytree(folder, tmp_path / "kept", dirs_exist_ok=True)
+        assert killed(steps, *words)
+        assert script(*words).code == 0
+        check_graph500(folder, SCALE + 1)
+        shutil.rmtree(folder)
+        (tmp_path / "kept").rename(folder)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -123,7 +274,7 @@ def test_stopped_while_building_then_run_again(
     assert process.returncode == (143 if number == signal.SIGTERM else -signal.SIGKILL)
     assert not (folder / "graph.zarr").exists()
     if number == signal.SIGTERM:
-        assert listing(folder) == {}
+        assert list(listing(folder)) == ["job.json"]
     again = script(*words)
     assert again.code == 0, again
     assert not list(folder.glob("*.partial*"))

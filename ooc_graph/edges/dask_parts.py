@@ -16,6 +16,7 @@ from ooc_graph.edges.interface import Unit
 from ooc_graph.edges.options import ReadOptions
 from ooc_graph.errors import InputError
 from ooc_graph.exchange.tasks import compute
+from ooc_graph.forked import is_parents
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
 
@@ -108,11 +109,12 @@ def _computed(part: Any) -> Any:
 
 
 def _or_none(find: Callable[[], Any]) -> Any:
-    """What Dask finds, None where it raises because there is none."""
+    """What Dask finds, None if there is none, or none that works in this process."""
     try:
-        return find()
+        found = find()
     except ValueError:
         return None
+    return None if is_parents(found) else found
 
 
 def _column(part: Any, position: int, rows: slice) -> AnyArray:

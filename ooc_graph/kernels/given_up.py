@@ -11,9 +11,17 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import TypeVar
 
+from ooc_graph.forked import in_child
+
 Done = TypeVar("Done")
 
 _here = threading.local()
+
+
+@in_child
+def _begin_anew() -> None:
+    global _here  # noqa: PLW0603
+    _here = threading.local()
 
 
 def heard_by(is_over: threading.Event, function: Callable[..., Done]) -> Callable[..., Done]:

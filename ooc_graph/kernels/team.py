@@ -22,6 +22,7 @@ from numba import types
 from numba.core import cgutils
 from numba.np.arrayobj import make_array
 
+from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.compiled import instruction, kernel
 from ooc_graph.threads import Members, raise_first
 from ooc_graph.types import IntArray
@@ -140,7 +141,7 @@ class Team:
         self.threads = threads
         self._members: Members | None = None
         # Two launches at once could each hold some of the threads that the other waits for.
-        self._one_launch = threading.Lock()
+        self._one_launch = free_in_child(threading.Lock())
 
     def launch(self, kernel: Callable[..., None], control: IntArray, *args: object) -> None:
         """Call ``kernel(thread, threads, control, *args)`` on every thread and wait for all.

@@ -18,6 +18,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, cast
 
+from ooc_graph.forked import in_child
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray
 
@@ -35,14 +36,12 @@ _writers = Threads(_MOST_WRITERS, thread_name_prefix="block-writer")
 _of_thread = threading.local()
 
 
+@in_child
 def _begin_anew() -> None:
     """In a forked process: threads are not copied, and the blocks are the parent's still."""
     global _writers, _of_thread  # noqa: PLW0603
     _writers = Threads(_MOST_WRITERS, thread_name_prefix="block-writer")
     _of_thread = threading.local()
-
-
-os.register_at_fork(after_in_child=_begin_anew)
 
 
 def byte_view(data: AnyArray) -> memoryview:

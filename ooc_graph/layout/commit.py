@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import OutputBusyError, OutputExistsError, UsageError
+from ooc_graph.forked import closed_in_child
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.manifest import Manifest, kind_of
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
@@ -272,7 +273,8 @@ def locked(final: Path, run_id: str) -> Iterator[None]:
         holder = {"run": run_id, "pid": os.getpid(), "host": socket.gethostname()}
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(holder).encode(), 0)
-        yield
+        with closed_in_child(descriptor):
+            yield
     finally:
         path.unlink(missing_ok=True)
         os.close(descriptor)

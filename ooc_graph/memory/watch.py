@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from ooc_graph.forked import in_child
 from ooc_graph.memory.moved import Meter, Reading
 
 STRETCH_S = 5.0
@@ -82,6 +83,7 @@ class Watch:
 
 
 _current: ContextVar[Watch | None] = ContextVar("ooc_graph_reading_watch", default=None)
+in_child(lambda: _current.set(None))
 
 
 def current() -> Watch | None:

@@ -16,6 +16,7 @@ from rich import progress as bars
 from rich.console import Console
 from rich.text import Text
 
+from ooc_graph.forked import in_child
 from ooc_graph.threads import is_refusal
 
 BAR_AFTER_S = 1.0
@@ -38,14 +39,20 @@ class Progress:
     """
 
     def __init__(self, quiet: bool = False, stream: TextIO | None = None) -> None:
-        stream = sys.stderr if stream is None else stream
+        self._stream = sys.stderr if stream is None else stream
         self._display: _Display
         if quiet:
             self._display = _Silent()
-        elif stream.isatty() and os.environ.get("TERM") != "dumb":
-            self._display = _Terminal(stream)
+        elif self._stream.isatty() and os.environ.get("TERM") != "dumb":
+            self._display = _Terminal(self._stream)
         else:
-            self._display = _Lines(stream)
+            self._display = _Lines(self._stream)
+        in_child(self._show_lines)
+
+    def _show_lines(self) -> None:
+        """In a forked child: bars are drawn by a thread of the parent."""
+        if not isinstance(self._display, _Silent):
+            self._display = _Lines(self._stream)
 
     def __enter__(self) -> Progress:
         return self

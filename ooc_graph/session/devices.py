@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -105,7 +106,29 @@ def cuda_memory_here() -> int:
     DeviceError
         There is none that can be used.
     """
-    return int(_properties(cuda_modules.cuda())["totalGlobalMem"])
+    return int(_properties(_cuda())["totalGlobalMem"])
+
+
+# The process that used CUDA first.
+_cuda_pid: int | None = None
+
+
+def _cuda() -> Any:
+    """CuPy, as `cuda_modules.cuda` gives it, unless CUDA was used before a fork.
+
+    Raises
+    ------
+    DeviceError
+    """
+    global _cuda_pid  # noqa: PLW0603
+    if _cuda_pid not in (None, os.getpid()):
+        raise DeviceError(
+            "this process was forked after CUDA was used, so that it cannot use CUDA: use "
+            "multiprocessing's spawn or forkserver start method, or --device cpu"
+        )
+    found = cuda_modules.cuda()
+    _cuda_pid = os.getpid()
+    return found
 
 
 def _properties(cupy: Any) -> dict[str, Any]:
@@ -183,7 +206,7 @@ def cuda_facts_here() -> dict[str, str | int]:
     DeviceError
         There is none that can be used.
     """
-    cupy = cuda_modules.cuda()
+    cupy = _cuda()
     found = _properties(cupy)
     return {
         "CUDA device": found["name"].decode(),
@@ -201,7 +224,7 @@ def device_count() -> int:
     DeviceError
         None that can be used.
     """
-    return int(cuda_modules.cuda().cuda.runtime.getDeviceCount())
+    return int(_cuda().cuda.runtime.getDeviceCount())
 
 
 def has_rmm() -> bool:

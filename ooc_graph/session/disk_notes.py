@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from ooc_graph.forked import in_child
 from ooc_graph.memory.watch import SLOWER, STRETCH_S, Watch, watched_by
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ _heard: list[tuple[str, Watch]] = []
 # Of the graph that a worker of this process searched last. Its tasks may be shorter than what makes
 # a line, so that all of them are watched together.
 _of_worker: dict[tuple[str, str], Watch] = {}
+in_child(_heard.clear)
+in_child(_of_worker.clear)
 
 
 @contextmanager

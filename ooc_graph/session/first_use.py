@@ -24,6 +24,7 @@ import numba
 from numba.core.registry import cpu_target
 
 from ooc_graph import kernel_cache
+from ooc_graph.forked import closed_in_child
 
 POLL_S = 0.05
 PATIENCE_S = 120.0
@@ -100,14 +101,18 @@ def turn(part: Part, *, wait: bool = True) -> Iterator[bool]:
         yield True
         return
     descriptor = _open_lock(part)
+    if descriptor is None:
+        yield True
+        _mark(part)
+        return
     try:
-        mine = descriptor is None or _take(descriptor, PATIENCE_S if wait else 0.0)
-        yield mine or wait
-        if mine:
-            _mark(part)
+        with closed_in_child(descriptor):
+            mine = _take(descriptor, PATIENCE_S if wait else 0.0)
+            yield mine or wait
+            if mine:
+                _mark(part)
     finally:
-        if descriptor is not None:
-            os.close(descriptor)
+        os.close(descriptor)
 
 
 def _open_lock(part: Part) -> int | None:

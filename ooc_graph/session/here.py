@@ -6,13 +6,19 @@ import sys
 import threading
 from typing import Any
 
+from ooc_graph.forked import abandon, free_in_child, in_child, is_parents
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cpu import CpuDevice
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.machine import cores
 
-_lock = threading.RLock()
+_lock = free_in_child(threading.RLock())
 _devices: dict[str, Any] = {}
+
+
+@in_child
+def _leave_cuda() -> None:
+    abandon(_devices.pop(CUDA, None))
 
 
 def threads_here() -> int:
@@ -31,9 +37,10 @@ def dask_worker() -> Any:
     from distributed import get_worker  # noqa: PLC0415
 
     try:
-        return get_worker()
+        worker = get_worker()
     except ValueError:
         return None
+    return None if is_parents(worker) else worker
 
 
 def has_memory_limit() -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.forked import in_child
 from ooc_graph.kernels.given_up import event_here
 from ooc_graph.kernels.told import Told
 from ooc_graph.session import resident
@@ -21,6 +22,10 @@ class _Unrecorded:
     """Sources of this process whose chunks wait to be recorded, or are just being."""
 
     def __init__(self) -> None:
+        self._begin()
+        in_child(self._begin)
+
+    def _begin(self) -> None:
         self._count, self._changed = 0, threading.Condition()
 
     def add(self, count: int) -> None:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ooc_graph.errors import ClusterLostError, MemoryBudgetError, UsageError
+from ooc_graph.forked import require_own_client
 from ooc_graph.session import resident
 from ooc_graph.session.devices import (
     AUTO,
@@ -380,5 +381,6 @@ def require_client(client: object) -> None:
             f"client: give a dask.distributed.Client, not {type(client).__name__}; of a cluster or "
             "a scheduler's address make one with Client(...)"
         )
+    require_own_client(client)
     if client.asynchronous:
         raise UsageError("client: give a synchronous Dask client (asynchronous=False)")

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from ooc_graph.forked import free_in_child
 from ooc_graph.session.machine import give_back_freed_memory
 from ooc_graph.shards.load import Graph
 
@@ -25,7 +26,7 @@ class Remembered(Generic[Known]):
 
     def __init__(self, find: Callable[[Graph, str], Known]) -> None:
         self._find = find
-        self._lock = threading.Lock()
+        self._lock = free_in_child(threading.Lock())
         self._known: dict[tuple[str, str, str], Known] = {}
 
     def forget(self) -> None:

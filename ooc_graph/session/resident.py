@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import StoreReplacedError
+from ooc_graph.forked import abandon, free_in_child, in_child
 from ooc_graph.layout.manifest import load_same
 from ooc_graph.layout.replaced import refuse_other
 from ooc_graph.layout.stored import Stored
@@ -25,10 +26,26 @@ ORDER_OF, CUDA_FIXED_BYTES = orders.ORDER_OF, orders.CUDA_FIXED_BYTES
 cuda_bytes, cuda_levels_bytes = loading.cuda_bytes, loading.cuda_levels_bytes
 threads_here = here.threads_here
 
-_lock = threading.RLock()
 _held: dict[tuple[Any, ...], Searcher] = {}
 # Where memory was refused, and less is held: what was asked for, by what is held.
 _asked: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+
+def _forget() -> None:
+    _held.clear()
+    _asked.clear()
+
+
+# A child that is forked between two searches uses the rows that its parent holds.
+_lock = free_in_child(threading.RLock(), half_done=_forget)
+
+
+@in_child
+def _leave_cuda() -> None:
+    """What is on a CUDA device is of no use in a forked child, which cannot free it either."""
+    if any(CUDA in key for key in _held):
+        abandon(dict(_held))
+        _forget()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ooc_graph.errors import DiskFullError
+from ooc_graph.forked import closed_in_child
 from ooc_graph.layout.whole_file import disk_full_reported
 
 # With the host's name: locks of a file system that several share may hold on one of them alone.
@@ -45,7 +46,8 @@ def scratch_folder() -> Iterator[str]:
     with disk_full_reported(system / _PREFIX, "nothing was written"):
         folder, descriptor = _new_folder()
     try:
-        yield folder
+        with closed_in_child(descriptor):
+            yield folder
     finally:
         # The lock is the last to go, so that nobody else removes it at the same time.
         shutil.rmtree(folder, ignore_errors=True)

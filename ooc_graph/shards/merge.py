@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.rows import (
     as_keys,
     count_rows,
@@ -27,7 +28,7 @@ from ooc_graph.types import AnyArray, IntArray
 
 LENGTHS = "lengths"
 
-_folding = threading.Lock()
+_folding = free_in_child(threading.Lock())
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.forked import free_in_child
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.types import AnyArray
 
@@ -22,7 +23,7 @@ _READ_ELEMENTS = 1 << 18
 # Pieces smaller than this part of a buffer do not take a whole one.
 _SMALL_PART = 4
 
-_lock = threading.Lock()
+_lock = free_in_child(threading.Lock())
 _held: dict[str, tuple[AnyArray, AnyArray]] = {}
 _spare: list[AnyArray] = []
 

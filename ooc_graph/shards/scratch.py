@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.forked import free_in_child
 from ooc_graph.types import AnyArray
 
-_lock = threading.Lock()
+_lock = free_in_child(threading.Lock())
 _of_thread: dict[int, dict[str, AnyArray]] = {}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ooc_graph.errors import InputError
+from ooc_graph.forked import free_in_child, in_child
 from ooc_graph.kernels.arcs import translate_dense, translate_sorted
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.pieces import forget_pieces
@@ -58,7 +59,7 @@ class Tables:
             raise InputError(f"vertex {ids[missing]} appeared only in the second pass")
 
 
-_lock = threading.Lock()
+_lock = free_in_child(threading.Lock())
 _loaded: dict[str, Tables] = {}
 _buckets: dict[str, Buckets] = {}
 
@@ -82,6 +83,8 @@ def load_buckets(path: str) -> Buckets:
         return _buckets[path]
 
 
+# A build that is at work at a fork is the parent's.
+@in_child
 def forget_tables(spill: str | None = None) -> None:
     """Give the memory of tables, buffers and pieces back; no task of the build may be at work.
 
