@@ -25,11 +25,6 @@ LONGEST_S = 75.0
 ROUNDS = 6
 
 
-@pytest.fixture(scope="session")
-def works(tmp_path_factory: pytest.TempPathFactory) -> Works:
-    return Works(tmp_path_factory.mktemp("works"))
-
-
 def play(seed: int, works: Works, folder: Path) -> None:
     """Some rounds on one cluster; a new one if it cannot be brought back."""
     draw = random.Random(seed)

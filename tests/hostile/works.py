@@ -13,8 +13,8 @@ from distributed import Client
 
 import ooc_graph as og
 
-SCALE = 13
-SOURCES = 600
+SCALE = 16
+SOURCES = 2000
 
 
 class Works:
@@ -25,6 +25,19 @@ class Works:
     folder
         For the graph and the edges that they share.
     """
+
+    NAMES = (
+        "build",
+        "build of text",
+        "bfs",
+        "bfs by ranks",
+        "bfs to a store",
+        "sssp",
+        "sssp by ranks",
+        "components",
+        "many sources",
+        "many sources to a store",
+    )
 
     def __init__(self, folder: Path) -> None:
         self._edges = og.Kronecker(SCALE, edge_factor=8)
@@ -48,6 +61,7 @@ class Works:
             "many sources": self._many,
             "many sources to a store": self._many_to_store,
         }
+        assert tuple(self.calls) == self.NAMES
         self.right: dict[str, str] = {}
         for name, call in self.calls.items():
             out = folder / f"right {name}"
