@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from distributed import Worker, WorkerPlugin, get_worker
 
+from ooc_graph.exchange.cluster import patience_s
 from ooc_graph.exchange.parcel import Kind, Parcel
 from ooc_graph.exchange.postbox import Postbox, StaleParcelError
 
@@ -17,6 +18,9 @@ IS_OPEN_OP = "ooc_graph_is_open"
 KEPT = "kept"
 STALE = "stale"
 MISSED = "missed"
+
+UNMANNED = 5
+"""Times the patience that a postbox waits for its task."""
 
 
 class ExchangePlugin(WorkerPlugin):
@@ -51,11 +55,18 @@ class ExchangePlugin(WorkerPlugin):
             box.abort("the worker closes")
 
     def open(self, run_id: str, attempt: int, senders: frozenset[int]) -> None:
-        """Make a postbox; boxes of earlier attempts of the run are aborted."""
-        for (other, number), box in self._boxes.items():
+        """Make a postbox; those of earlier attempts of the run are closed."""
+        for other, number in list(self._boxes):
             if other == run_id and number < attempt:
-                box.abort(f"attempt {attempt} began")
+                self.close(other, number, f"attempt {attempt} began")
         self._boxes[run_id, attempt] = Postbox(senders)
+        # A worker that was frozen may be told to open when nobody waits for it any more.
+        self._loop.call_later(UNMANNED * patience_s(), self._close_unmanned, run_id, attempt)
+
+    def _close_unmanned(self, run_id: str, attempt: int) -> None:
+        box = self.box(run_id, attempt)
+        if box is not None and not box.is_manned:
+            self.close(run_id, attempt, "no task came for it")
 
     def box(self, run_id: str, attempt: int) -> Postbox | None:
         """Postbox of an open attempt, None where it is not open; from any thread."""

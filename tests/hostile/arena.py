@@ -50,7 +50,8 @@ class Arena:
     def _start(self, kind: str, *words: Any) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", "--host", "127.0.0.1"]
         command += ["--no-dashboard", *map(str, words)]
-        return subprocess.Popen(command, cwd=self.folder, **_QUIET)  # type: ignore[call-overload]
+        env = {**os.environ, "DASK_OOC_GRAPH__PATIENCE": "6s"}
+        return subprocess.Popen(command, cwd=self.folder, env=env, **_QUIET)  # type: ignore[call-overload]
 
     def _add_worker(self) -> None:
         words = ["--nanny" if self.with_nanny else "--no-nanny", "--nthreads", 1]
@@ -61,12 +62,16 @@ class Arena:
         """Return a new client."""
         return Client(scheduler_file=str(self._file), timeout=30, set_as_default=False)
 
-    def until(self, met: Callable[[], object]) -> None:
-        """Wait until something is met."""
+    def until(self, met: Callable[[], object], seen: Callable[[], object] = str) -> None:
+        """Wait until something is met; if that does not come, say what is seen instead."""
         deadline_s = time.monotonic() + DEADLINE_S
         while not met():
-            assert time.monotonic() < deadline_s, "the cluster did not recover"
+            assert time.monotonic() < deadline_s, f"the cluster did not recover: {seen()}"
             time.sleep(0.05)
+
+    def until_clean(self) -> None:
+        """Wait until calls have left nothing on scheduler and workers."""
+        self.until(lambda: not self.leftovers(), self.leftovers)
 
     def worker_pids(self) -> list[int]:
         """Processes of the workers that the scheduler has."""
@@ -106,7 +111,7 @@ class Arena:
                 self.observer.run(_resume, on_error="ignore")
             return len(self.worker_pids()) == self.size
 
-        self.until(is_whole)
+        self.until(is_whole, self.worker_pids)
         return True
 
     def _replace_ended(self) -> None:

@@ -36,4 +36,4 @@ def test_the_only_worker_is_killed(call: str, works: Works, arena: Arena, tmp_pa
     assert time.monotonic() - begun_s < 60
     assert arena.heal()
     assert arena.worker_pids() != [pid]
-    arena.until(lambda: not arena.leftovers())
+    arena.until_clean()

@@ -38,7 +38,7 @@ def play(seed: int, works: Works, folder: Path) -> None:
                 play_round(seed, draw, arena, works, out)
                 if not arena.heal():
                     break
-                arena.until(lambda: not arena.leftovers())
+                arena.until_clean()
                 again(seed, arena, works, out)
 
 
