@@ -13,7 +13,13 @@ from distributed import Client, LocalCluster
 
 import ooc_graph as og
 from ooc_graph.answers.pairs import TOGETHER
-from ooc_graph.errors import DeviceError, MemoryBudgetError, UnknownVertexError, UsageError
+from ooc_graph.errors import (
+    DeviceError,
+    MemoryBudgetError,
+    UnexpectedError,
+    UnknownVertexError,
+    UsageError,
+)
 from ooc_graph.layout import metadata
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import pairs_plan
@@ -131,7 +137,7 @@ def test_a_stopped_run_goes_on(
     held = og.multi_source_bfs(store, reduce=reduce)
     whole = og.multi_source_bfs(store, out=tmp_path / "whole.zarr", reduce=reduce)
     out = tmp_path / "d.zarr"
-    with stopped_after(7) as first, pytest.raises(RuntimeError, match="stopped"):
+    with stopped_after(7) as first, pytest.raises(UnexpectedError, match="stopped"):
         og.multi_source_bfs(store, out=out, reduce=reduce)
     with stopped_after(1000) as again:
         found = og.multi_source_bfs(store, out=out, reduce=reduce)

@@ -15,7 +15,7 @@ from distributed import Client, LocalCluster
 
 import ooc_graph as og
 from ooc_graph.answers.pairs import Asked, pairs_specs
-from ooc_graph.errors import CorruptStoreError, NegativeCycleError
+from ooc_graph.errors import CorruptStoreError, NegativeCycleError, UnexpectedError
 from ooc_graph.kernels import many_choice
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.plan import plan_disk
@@ -183,7 +183,7 @@ def test_what_was_begun_in_memory_goes_on_in_the_store(
     monkeypatch.setattr(pairs_stored, "LANES_STORED", (16,))
     og.johnson(store, out=tmp_path / "whole.zarr")
     out = tmp_path / "d.zarr"
-    with stopped_after(7) as first, pytest.raises(RuntimeError, match="stopped"):
+    with stopped_after(7) as first, pytest.raises(UnexpectedError, match="stopped"):
         og.johnson(store, out=out)
     with no_room(), stopped_after(1000) as again:
         og.johnson(store, out=out)

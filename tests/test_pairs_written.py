@@ -18,7 +18,7 @@ from distributed import Client, LocalCluster
 
 import ooc_graph as og
 from ooc_graph.answers.pairs import pairs_specs
-from ooc_graph.errors import DiskFullError, NegativeCycleError, UsageError
+from ooc_graph.errors import DiskFullError, NegativeCycleError, UnexpectedError, UsageError
 from ooc_graph.layout import commit, names
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import pairs, pairs_written
@@ -56,7 +56,7 @@ def test_a_stopped_run_goes_on(
 ) -> None:
     whole = og.johnson(store, out=tmp_path / "whole.zarr", reduce=reduce)
     out = tmp_path / "d.zarr"
-    with stopped_after(7) as first, pytest.raises(RuntimeError, match="stopped"):
+    with stopped_after(7) as first, pytest.raises(UnexpectedError, match="stopped"):
         og.johnson(store, out=out, reduce=reduce)
     assert not out.exists()
     (left,) = tmp_path.glob("d.zarr.partial-*")
@@ -111,7 +111,7 @@ def test_space_is_wanted_for_all_files_of_numbers(
 @pytest.mark.usefixtures("small_chunks")
 def test_what_was_done_for_other_sources_is_not_taken_up(store: Path, tmp_path: Path) -> None:
     for cutoff in (None, 5):
-        with stopped_after(2) as done, pytest.raises(RuntimeError, match="stopped"):
+        with stopped_after(2) as done, pytest.raises(UnexpectedError, match="stopped"):
             og.johnson(store, out=tmp_path / "d.zarr", cutoff=cutoff)
         assert len(done) == 2
     assert len(list(tmp_path.glob("d.zarr.partial-*"))) == 1
@@ -121,7 +121,7 @@ def test_what_was_done_for_other_sources_is_not_taken_up(store: Path, tmp_path: 
 def test_chunks_of_other_sizes_are_not_taken_up(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with stopped_after(2) as done, pytest.raises(RuntimeError, match="stopped"):
+    with stopped_after(2) as done, pytest.raises(UnexpectedError, match="stopped"):
         og.johnson(store, out=tmp_path / "d.zarr")
     assert len(done) == 2
 

@@ -237,8 +237,8 @@ def test_killed_after_each_step_of_doing_it_again(joining: list[str], tmp_path: 
         assert script(*words).code == 0
         assert finished(folder) == right[former]
         steps += 1
-    # The graph, its answer, the former note, the file and its note.
-    assert steps - 1 == 5
+    # At least the graph, its answer, the former note, the file and its note.
+    assert steps - 1 >= 5
 
 
 def test_killed_after_each_step_of_replacing_it(joining: list[str], tmp_path: Path) -> None:

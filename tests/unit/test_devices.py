@@ -17,6 +17,7 @@ from ooc_graph.errors import (
     DeviceBusyError,
     DeviceError,
     MemoryBudgetError,
+    OocGraphError,
     UsageError,
 )
 from ooc_graph.kernels import cuda_modules
@@ -398,7 +399,7 @@ def test_a_build_takes_what_it_may_of_the_device(
     cupy(total=100 << 20, free=80 << 20)
     found = []
 
-    class Enough(Exception):
+    class Enough(OocGraphError):
         pass
 
     def take(*_: Any, device_memory_bytes: int | None, **__: Any) -> None:

@@ -13,6 +13,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers import pairs as answers
 from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.errors import UnexpectedError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import (
     pair_searches,
@@ -147,7 +148,7 @@ def test_a_run_that_ended_goes_on(store: og.Graph, find: Any, where: str, tmp_pa
     given = {"targets": TARGETS, "device": "cpu"}
     sources = store.original_ids()[:SOURCES]
     with WHERE[where]():
-        with stopped_after(1) as done, pytest.raises(RuntimeError, match="stopped"):
+        with stopped_after(1) as done, pytest.raises(UnexpectedError, match="stopped"):
             find(store, sources, out=tmp_path / "d.zarr", **given)
         assert len(done) == 1
         find(store, sources, out=tmp_path / "d.zarr", **given)

@@ -15,7 +15,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.pairs import pairs_specs
-from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels import tier_johnson, tier_singly
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import (
@@ -190,7 +190,7 @@ def test_a_run_that_ends_in_the_middle_of_a_task_goes_on_there(
 
         with pytest.MonkeyPatch.context() as patch:
             finished, first = Finished(patch), Searched(device, stop)
-            with first.heard(), pytest.raises(RuntimeError, match="stopped"):
+            with first.heard(), pytest.raises(UnexpectedError, match="stopped"):
                 search(out=out)
         kept = recorded(tmp_path)
         assert kept == set(finished.numbers)

@@ -184,7 +184,8 @@ def limit_of(graph: Graph, kernel: str) -> int:
 @contextmanager
 def worker_here(_: int) -> Iterator[Client]:
     """A worker as the command starts one, in this process, where the disk is slowed down."""
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as one:
+    given = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with Client(processes=False, **given) as one:
         yield one
 
 

@@ -29,7 +29,8 @@ PATIENCE_S = 120
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as one:
+    given = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with Client(processes=False, **given) as one:
         yield one
 
 
