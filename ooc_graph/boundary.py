@@ -19,6 +19,8 @@ from ooc_graph.errors import (
 )
 from ooc_graph.threads import is_refusal
 
+_LOOP_CLOSED = ("IOLoop is clos", "Event loop is closed")
+
 Given = ParamSpec("Given")
 Done = TypeVar("Done")
 
@@ -71,11 +73,9 @@ def _own(error: Exception) -> OocGraphError:
             f"the system refuses memory{why}: free some, or give a smaller memory limit"
         )
     if isinstance(error, OSError):
-        if error.errno not in NO_ROOM:
-            return StorageError(said)
-        # Whatever else is written says which folder is full.
-        where = "" if error.filename else "standard output: "
-        return DiskFullError(f"{where}{said}; free some space and run the same again")
+        is_full = error.errno in NO_ROOM
+        advice = "; free some space and run the same again"
+        return DiskFullError(said + advice) if is_full else StorageError(said)
     return UnexpectedError(
         f"{type(error).__name__}: {said} (if the call is as documented, this is a defect of "
         "ooc_graph: please report it with its traceback)"
@@ -85,7 +85,7 @@ def _own(error: Exception) -> OocGraphError:
 def _is_of_a_lost_cluster(error: Exception) -> bool:
     """Whether Dask, tornado or a pool of threads says so that processes or connections are gone."""
     distributed: Any = sys.modules.get("distributed")
-    if distributed is None:
+    if distributed is None or getattr(error, "filename", None) is not None:
         return False
     client: Any = sys.modules["distributed.client"]
     lost = (
@@ -93,11 +93,11 @@ def _is_of_a_lost_cluster(error: Exception) -> bool:
         client.ClosedClientError,
         distributed.KilledWorker,
         distributed.comm.CommClosedError,
-        ConnectionError,
+        ConnectionAbortedError,
+        ConnectionRefusedError,
+        ConnectionResetError,
         TimeoutError,
     )
     # asyncio and tornado have no kinds of their own for these.
-    is_loop = isinstance(error, RuntimeError) and any(
-        words in str(error) for words in ("IOLoop is clos", "Event loop is closed", "event loop")
-    )
+    is_loop = isinstance(error, RuntimeError) and str(error).startswith(_LOOP_CLOSED)
     return isinstance(error, lost) or is_loop

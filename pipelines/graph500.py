@@ -83,8 +83,9 @@ def main() -> None:
     sums, sums_file = {}, args.folder / "summary.json"
     with job.Job(args) as work:
         graph = work.graph(source, source.describe())
-        # It may be of another graph.
-        sums_file.unlink(missing_ok=True)
+        if job.noted(sums_file, graph) is None:
+            # Of another graph.
+            sums_file.unlink(missing_ok=True)
         row_of = graph.internal_of()
         keys = source.search_keys(args.searches, degree=lambda ids: row_of[ids] >= 0)
         for kernel in dict.fromkeys(args.kernels):
@@ -93,7 +94,7 @@ def main() -> None:
             records = [search(work, graph, source, kernel, each) for each in stores]
             sums[kernel] = summary(records)
             print(f"{kernel}: {json.dumps(sums[kernel])}", flush=True)
-    sums_file.write_text(json.dumps(sums, indent=1) + "\n")
+    job.write_note(sums_file, graph, **sums)
 
 
 if __name__ == "__main__":

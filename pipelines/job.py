@@ -114,7 +114,7 @@ class Job:
         if graph is not None:
             found = graph.attributes["source"]
         differing = _differing(found, wanted)
-        is_same = note.exists() and json.loads(note.read_text()) == _as_read(asked)
+        is_same = _read(note) == _as_read(asked)
         if differing and not is_same and not self._args.overwrite:
             raise og.errors.OutputExistsError(
                 f"{store}: was built from something else (it differs in: {differing}); give "
@@ -171,13 +171,21 @@ def finished_result(path: Path, graph: og.Graph, root: int) -> og.Result | None:
 
 def noted(note: Path, graph: og.Graph) -> dict[str, Any] | None:
     """What `write_note` wrote for this graph, or None if it did not, or for another one."""
-    found: dict[str, Any] = json.loads(note.read_text()) if note.exists() else {}
+    found: dict[str, Any] = _read(note) or {}
     return found if found.get("graph_sha256") == graph.identity else None
 
 
 def write_note(note: Path, graph: og.Graph, **facts: Any) -> None:
     """Say that what the note stands for is finished, and for which graph."""
     _write(note, {"graph_sha256": graph.identity, **facts})
+
+
+def _read(path: Path) -> Any:
+    """What `_write` wrote; None if there is nothing that can be read."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:

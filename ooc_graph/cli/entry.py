@@ -10,7 +10,7 @@ import click
 
 from ooc_graph.boundary import own_errors
 from ooc_graph.cli.group import command
-from ooc_graph.errors import OocGraphError, UnexpectedError
+from ooc_graph.errors import DiskFullError, OocGraphError, UnexpectedError
 from ooc_graph.session.stopping import EXIT_TERMINATED, Terminated, exit_on_sigterm
 
 
@@ -25,6 +25,14 @@ def _show_usage(error: click.ClickException) -> None:
     print(f"ooc-graph: {message} (see {path} --help)", file=sys.stderr)  # noqa: T201
 
 
+def _where(error: OocGraphError) -> str:
+    """What is full if the system names no file: all else that is written is named."""
+    system = error.__cause__
+    if not isinstance(error, DiskFullError) or not isinstance(system, OSError) or system.filename:
+        return ""
+    return "standard output: " if str(error).startswith(str(system)) else ""
+
+
 def run() -> int:
     """Carry out what ``sys.argv`` asks for; errors become one line and an exit code."""
     try:
@@ -33,7 +41,7 @@ def run() -> int:
     except OocGraphError as error:
         if isinstance(error, UnexpectedError):
             traceback.print_exception(error.__cause__)
-        print(f"ooc-graph: {error}", file=sys.stderr)  # noqa: T201
+        print(f"ooc-graph: {_where(error)}{error}", file=sys.stderr)  # noqa: T201
         return error.exit_code
     except click.ClickException as error:
         _show_usage(error)

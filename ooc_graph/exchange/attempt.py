@@ -12,7 +12,7 @@ from typing import Any
 from distributed import CancelledError, Future, KilledWorker
 
 from ooc_graph.errors import ClusterLostError, OocGraphError
-from ooc_graph.exchange.cluster import Cluster
+from ooc_graph.exchange.cluster import Cluster, patience_s
 from ooc_graph.exchange.handle import Aborted, Counts, Failed, Finish, Finished, Outcome, serve
 from ooc_graph.exchange.party import Plan
 from ooc_graph.exchange.ranks import Make
@@ -23,6 +23,8 @@ TOPIC = "ooc-graph-progress"
 LOOK_UP_S = 0.2
 CLOSE_S = 5.0
 FETCH_S = 10.0
+LONGEST_FETCHES = 10
+"""Times the patience that an outcome may travel."""
 DRAIN_S = 60.0
 
 
@@ -153,7 +155,9 @@ class Attempt:
             except TimeoutError:
                 # Its worker may have died with the outcome; if not, the outcome is a big one.
                 self._fetch_s *= 2
-                continue
+                if self._fetch_s < LONGEST_FETCHES * patience_s():
+                    continue
+                self._lost[address] = f"{address}: its outcome does not arrive"
             except (KilledWorker, CancelledError, OSError) as error:
                 self._lost[address] = f"{address}: {error}"
             except Exception as error:  # noqa: BLE001 -- raised again with the others' outcomes

@@ -22,7 +22,6 @@ from typing import Any, ClassVar
 import dask
 from dask.utils import format_bytes, parse_timedelta
 from distributed import CancelledError, Client
-from distributed.client import _wait
 
 from ooc_graph.errors import ClusterLostError, OocGraphError
 
@@ -134,7 +133,7 @@ class Cluster:
         self._states: dict[str, WorkerState] = {}
         self._heartbeats: dict[str, tuple[float, float]] = {}
         self._looked_s = float("-inf")
-        self._answered_s = monotonic()
+        self._unanswered_since_s: float | None = None
 
     @classmethod
     def of(cls, client: Client) -> Cluster:
@@ -205,13 +204,14 @@ class Cluster:
                 # Not `Client.scheduler_info`: now and then it has no workers.
                 told = self.sync(_identity, self.client, timeout_s=answer_timeout_s())
             except OSError as error:
-                silent_s = monotonic() - self._answered_s
+                self._unanswered_since_s = self._unanswered_since_s or now_s
+                silent_s = monotonic() - self._unanswered_since_s
                 if silent_s > patience_s():
                     raise ClusterLostError(
                         f"the Dask scheduler has not answered for {silent_s:.0f} s"
                     ) from error
                 return dict(self._states)
-            self._answered_s = monotonic()
+            self._unanswered_since_s = None
             self._note(told["workers"], min(now_s - self._looked_s, _LONGEST_STEP_S))
             self._looked_s = now_s
             return dict(self._states)
@@ -363,7 +363,13 @@ async def _identity(client: Any) -> Any:
 
 
 async def _first_done(futures: Sequence[Any]) -> None:
-    await _wait(futures, return_when="FIRST_COMPLETED")
+    waits = [asyncio.ensure_future(future._state.wait()) for future in futures]
+    try:
+        await asyncio.wait(waits, return_when="FIRST_COMPLETED")
+    finally:
+        # Dask's own wait leaves one such task for each future behind.
+        for each in waits:
+            each.cancel()
 
 
 async def _cancel(client: Any, futures: Sequence[Any]) -> None:

@@ -18,7 +18,7 @@ from distributed.protocol.serialize import Serialize
 
 from ooc_graph.exchange.parcel import Kind, Parcel, Part
 from ooc_graph.exchange.postbox import Postbox
-from ooc_graph.exchange.resident import IS_OPEN_OP, KEPT, MISSED, POST_OP, STALE
+from ooc_graph.exchange.resident import KEPT, POST_OP, WAITS_FOR_OP
 
 IN_FLIGHT_PARTS = 4
 TICK_S = 0.5
@@ -99,7 +99,7 @@ class Party:
         self.exchange_s = 0.0
         self._worker, self._box, self._is_wanted = worker, box, is_wanted
         self._unanswered: set[int] = set()
-        self._missed: set[tuple[int, int]] = set()
+        self._missed: dict[int, int] = {}
         self._in_flight = asyncio.Semaphore(IN_FLIGHT_PARTS)
         places = len(plan.party)
         # Everyone begins with its successor, so that nobody is everybody's first.
@@ -220,31 +220,36 @@ class Party:
             address = self.plan.party[place][0]
             question = self._call(
                 address,
-                IS_OPEN_OP,
+                WAITS_FOR_OP,
                 run_id=self.plan.run_id,
                 attempt=self.plan.attempt,
                 sender=self.place,
-                superstep=self.supersteps,
             )
             try:
-                there = await asyncio.wait_for(question, PROBE_S)
+                superstep = await asyncio.wait_for(question, PROBE_S)
             except TimeoutError:
                 cause = f"{address} has not answered for {PROBE_S:.0f} s"
                 raise AttemptAbortedError(cause, address) from None
             # Its last parcel and its leaving may have crossed with the question.
-            if there == STALE and place in self._awaited():
+            if superstep is None and place in self._awaited():
                 raise AttemptAbortedError(f"{address} left the attempt")
-            self._count_misses(place, is_missed=there == MISSED)
+            self._note_miss(place, -1 if superstep is None else superstep)
 
-    def _count_misses(self, place: int, *, is_missed: bool) -> None:
-        """Abort if a worker still waits for what this one sent before it was last asked."""
-        sent = (self.supersteps, place)
-        if not is_missed or place in self._unanswered:
-            self._missed.discard(sent)
-        elif sent in self._missed:
+    def _note_miss(self, place: int, superstep: int) -> None:
+        """Abort if a worker waits for what was sent to it before it was last asked.
+
+        Parameters
+        ----------
+        superstep
+            Whose parcel it waits for; -1: for none.
+        """
+        is_under_way = superstep == self.supersteps and place in self._unanswered
+        if superstep < 0 or is_under_way:
+            self._missed.pop(place, None)
+        elif self._missed.get(place) == superstep:
             raise AttemptAbortedError(f"a parcel to {self.plan.party[place][0]} was lost")
         else:
-            self._missed.add(sent)
+            self._missed[place] = superstep
 
     def _awaited(self) -> set[int]:
         return self._unanswered | set(self._box.missing(self.supersteps))

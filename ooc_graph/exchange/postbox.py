@@ -42,6 +42,7 @@ class Postbox:
     def __init__(self, senders: frozenset[int], *, early_bytes: int = EARLY_BYTES) -> None:
         self.senders = senders
         self.superstep = -1
+        self._collected = -1
         self.is_manned = False
         self.cause = ""
         self.aborted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -79,6 +80,11 @@ class Postbox:
         mail = self._mail.get(superstep, {})
         return [s for s in self.senders if s not in mail or len(mail[s]) < mail[s][0].parts]
 
+    def waits_for(self, sender: int) -> int:
+        """Superstep in which a part of a sender is waited for; -1 if there is none."""
+        is_waiting = self.superstep > self._collected and sender in self.missing(self.superstep)
+        return self.superstep if is_waiting else -1
+
     async def collect(self, superstep: int) -> dict[int, list[Parcel]]:
         """Wait for every part of every sender; parts come in order."""
         self.superstep = superstep
@@ -87,6 +93,7 @@ class Postbox:
         while self.missing(superstep):
             self._arrival.clear()
             await self._arrival.wait()
+        self._collected = superstep
         mail = self._mail.pop(superstep, {})
         return {sender: sorted(parts, key=lambda p: p.part) for sender, parts in mail.items()}
 

@@ -13,11 +13,10 @@ from ooc_graph.exchange.postbox import Postbox, StaleParcelError
 
 PLUGIN_NAME = "ooc-graph-exchange"
 POST_OP = "ooc_graph_post"
-IS_OPEN_OP = "ooc_graph_is_open"
+WAITS_FOR_OP = "ooc_graph_waits_for"
 
 KEPT = "kept"
 STALE = "stale"
-MISSED = "missed"
 
 UNMANNED = 5
 """Times the patience that a postbox waits for its task."""
@@ -45,12 +44,12 @@ class ExchangePlugin(WorkerPlugin):
         self._loop = asyncio.get_running_loop()
         self._shares_memory = worker.address.startswith("inproc:")
         worker.handlers[POST_OP] = self.post
-        worker.handlers[IS_OPEN_OP] = self.is_open
+        worker.handlers[WAITS_FOR_OP] = self.waits_for
 
     def teardown(self, worker: Worker) -> None:
         """Wake up what still runs when the worker closes."""
         worker.handlers.pop(POST_OP, None)
-        worker.handlers.pop(IS_OPEN_OP, None)
+        worker.handlers.pop(WAITS_FOR_OP, None)
         for box in self._boxes.values():
             box.abort("the worker closes")
 
@@ -98,13 +97,12 @@ class ExchangePlugin(WorkerPlugin):
             return STALE
         return KEPT
 
-    async def is_open(self, run_id: str, attempt: int, sender: int, superstep: int) -> str:
-        """Handler: `STALE` if the attempt is not open here, `MISSED` if it waits for the sender."""
+    async def waits_for(self, run_id: str, attempt: int, sender: int) -> int | None:
+        """Handler: as of `Postbox`, for an attempt; None if it is not open here."""
         box = self.box(run_id, attempt)
         if box is None or box.aborted.done():
-            return STALE
-        is_missed = box.superstep == superstep and sender in box.missing(superstep)
-        return MISSED if is_missed else KEPT
+            return None
+        return box.waits_for(sender)
 
 
 async def install(dask_worker: Worker) -> ExchangePlugin:

@@ -58,7 +58,7 @@ class _Task:
     finished_s
         When Dask said that there is a result, which has not arrived yet.
     losses
-        Why it was sent again.
+        Workers that were lost with it.
     """
 
     function: Callable[..., Any]
@@ -87,6 +87,7 @@ class Tasks(Executor):
         self._cluster, self._note = cluster, note
         self._waiting: set[_Task] = set()
         self._named: set[tuple[str, bool]] = set()
+        self._present: set[str] = set()
         self._stalled_s: float | None = None
         self._checked_s = float("-inf")
 
@@ -103,9 +104,14 @@ class Tasks(Executor):
         return self._submit(_Task(function, arguments, {}, choose, Future()))
 
     def _submit(self, task: _Task) -> Future[Any]:
-        self._waiting.add(task)
-        self._send(task, self._cluster.look())
+        states = self._cluster.look()
         task.promised.add_done_callback(lambda _: self._forget(task))
+        self._waiting.add(task)
+        try:
+            self._send(task, states)
+        except BaseException:
+            task.promised.cancel()
+            raise
         return task.promised
 
     def result(self, promised: Future[Done]) -> Done:
@@ -137,51 +143,65 @@ class Tasks(Executor):
         states = self._cluster.look()
         self._checked_s = monotonic()
         bad = {address: state for address, state in states.items() if not state.can_work}
-        self._say(bad)
-        stuck = self._stuck(states, bad)
+        self._say(states, bad)
+        try:
+            stuck, is_working = self._stuck(states, bad)
+        except OSError:
+            # The scheduler does not answer: `look` counts that.
+            return
         if len(bad) == len(states):
-            self._require_patience(bool(stuck), states)
+            self._require_patience(bool(stuck) and not is_working, states)
             return
         self._stalled_s = None
-        for task, why in stuck.items():
-            self._send_again(task, why, states)
+        for task, loss in stuck.items():
+            self._send_again(task, loss, states)
 
     def _stuck(
         self, states: dict[str, WorkerState], bad: dict[str, WorkerState]
-    ) -> dict[_Task, str]:
-        """Tasks that nobody works at, and why."""
+    ) -> tuple[dict[_Task, str], bool]:
+        """Tasks that nobody works at, and whether a worker that cannot begin more is at another.
+
+        With each task what of its worker was lost; nothing if it only waited there.
+        """
         stuck: dict[_Task, str] = {}
+        sent: dict[str, _Task] = {}
         for task in list(self._waiting):
-            status = None if task.sent is None else task.sent.status
+            # Read once: the event loop forgets it when the task ends.
+            future = task.sent
+            status = None if future is None else future.status
             if status != "finished":
                 task.finished_s = None
             elif task.finished_s is None:
                 task.finished_s = monotonic()
-            if status is None:
-                stuck[task] = "no worker could take it"
+            if future is None:
+                stuck[task] = ""
             elif status == "cancelled":
-                stuck[task] = "the scheduler forgot it"
-            elif not states or (task.workers is not None and not task.workers & states.keys()):
-                stuck[task] = f"{' and '.join(sorted(task.workers or ['its worker']))} was lost"
-        return stuck | self._stuck_at(bad, set(states) - set(bad)) if bad else stuck
+                # The scheduler forgot it, as when all workers are restarted.
+                stuck[task] = ""
+            elif task.workers is not None and not task.workers & states.keys():
+                stuck[task] = f"{' and '.join(sorted(task.workers))} left the cluster"
+            elif not states:
+                stuck[task] = ""
+            else:
+                sent[future.key] = task
+        if not bad:
+            return stuck, False
+        waiting, is_working = self._waiting_for(sent, bad, set(states) - set(bad))
+        return stuck | waiting, is_working
 
-    def _stuck_at(self, bad: dict[str, WorkerState], good: set[str]) -> dict[_Task, str]:
-        """Tasks, or results of tasks, that wait for workers which cannot go on, and why."""
+    def _waiting_for(
+        self, sent: dict[str, _Task], bad: dict[str, WorkerState], good: set[str]
+    ) -> tuple[dict[_Task, str], bool]:
+        """Those of some tasks, or of their results, that wait for workers which cannot go on."""
         untyped: Any = self._cluster.client
         limit_s = answer_timeout_s()
         # Without those that are just handed on.
-        sent = {task.sent.key: task for task in list(self._waiting) if task.sent is not None}
         late = [key for key, task in sent.items() if _is_late(task)]
-        try:
-            at = self._cluster.sync(
-                untyped.scheduler.processing, workers=list(bad), timeout_s=limit_s
-            )
-            holders = self._cluster.sync(untyped.scheduler.who_has, keys=late, timeout_s=limit_s)
-        except OSError:
-            return {}
+        at = self._cluster.sync(untyped.scheduler.processing, workers=list(bad), timeout_s=limit_s)
+        holders = self._cluster.sync(untyped.scheduler.who_has, keys=late, timeout_s=limit_s)
         begun = self._cluster.ask(executing, of=list(bad))
         running = {key for keys in begun.values() for key in keys}
-        waits_at = {key: address for address, keys in at.items() for key in keys}
+        waits_at = {key: bad[address] for address, keys in at.items() for key in keys}
         stuck: dict[_Task, str] = {}
         for key, task in sent.items():
             if key in late:
@@ -190,18 +210,20 @@ class Tasks(Executor):
             elif key in running or task.finished_s is not None:
                 continue
             elif key in waits_at:
-                stuck[task] = str(bad[waits_at[key]])
+                stuck[task] = str(waits_at[key]) if waits_at[key].is_silent else ""
             elif not (good if task.workers is None else task.workers & good):
                 # Dask keeps it to itself while all workers that may do it are paused.
-                stuck[task] = describe(bad.values())
-        return stuck
+                stuck[task] = ""
+        return stuck, not running.isdisjoint(sent)
 
-    def _say(self, bad: dict[str, WorkerState]) -> None:
+    def _say(self, states: dict[str, WorkerState], bad: dict[str, WorkerState]) -> None:
         """One line for each worker that cannot go on, whenever it falls into that state."""
         named = {(a, state.is_silent) for a, state in bad.items() if state.is_hindered}
         for address, _ in sorted(named - self._named):
             self._note(f"{bad[address]}; other workers do its work, or it is waited for")
-        self._named = named
+        for address in sorted(self._present - states.keys()):
+            self._note(f"worker {address} left the cluster; other workers do its work")
+        self._named, self._present = named, set(states)
 
     def _require_patience(self, is_stalled: bool, states: dict[str, WorkerState]) -> None:
         """Raise if for longer than the patience nobody could do a task."""
@@ -214,10 +236,12 @@ class Tasks(Executor):
                 f"{describe(states.values())}; run the same again"
             )
 
-    def _send_again(self, task: _Task, why: str, states: dict[str, WorkerState]) -> None:
+    def _send_again(self, task: _Task, loss: str, states: dict[str, WorkerState]) -> None:
+        if task.promised.done():
+            return
         before = task.sent
-        if before is not None:
-            task.losses.append(why)
+        if loss:
+            task.losses.append(loss)
         if len(task.losses) < MOST_LOSSES:
             self._send(task, states)
         else:
@@ -261,6 +285,10 @@ class Tasks(Executor):
                 task.losses.append(f"its result could not be fetched ({error})")
                 task.sent = None
                 return
+            except Exception as error:  # noqa: BLE001 -- to whoever waits
+                # It cannot be read here.
+                _fail(task, error)
+                return
             if task.sent is sent and sent.status == "finished":
                 with suppress(InvalidStateError):
                     task.promised.set_result(found)
@@ -298,25 +326,42 @@ def compute(client: Any, collection: Any) -> Any:
     Raises
     ------
     ClusterLostError
-        For longer than the patience no worker could work, or one that may be computing the
-        collection was silent.
+        For longer than the patience no worker could work, or one that has a part of the work, or
+        perhaps the value, was silent or paused.
     """
     cluster = Cluster.of(client)
-    silent = {a for a, state in cluster.look().items() if state.is_silent}
-    working = [a for a, state in cluster.look().items() if state.can_work] if silent else None
-    future = client.compute(collection, workers=working or None)
-    idle_s = monotonic()
-    while not future.done():
+    states = cluster.look()
+    working = [address for address, state in states.items() if state.can_work]
+    future = client.compute(collection, workers=working if len(working) < len(states) else None)
+    stalled_s: float | None = None
+    while True:
         cluster.wait([future], CHECK_S)
+        if future.done():
+            with suppress(TimeoutError):
+                return future.result(timeout=answer_timeout_s())
         states = cluster.look()
-        if any(state.can_work for state in states.values()):
-            idle_s = monotonic()
-        lost = [s for a, s in states.items() if a not in silent and s.silent_s > patience_s()]
-        if lost or monotonic() - idle_s > patience_s():
-            cluster.cancel([future])
-            named = describe(lost or states.values())
+        hindered = [address for address, state in states.items() if not state.can_work]
+        if not hindered or not (future.done() or _has_work(cluster, hindered)):
+            stalled_s = None
+            continue
+        stalled_s = stalled_s or monotonic()
+        if monotonic() - stalled_s > patience_s():
+            # Not cancelled: it may be somebody else's, who keeps the collection.
+            future.release()
+            named = describe(states[address] for address in hindered)
             raise ClusterLostError(f"a Dask collection could not be computed: {named}")
-    return future.result()
+
+
+def _has_work(cluster: Cluster, workers: list[str]) -> bool:
+    """Whether tasks wait at some workers, or the scheduler does not say."""
+    untyped: Any = cluster.client
+    try:
+        at = cluster.sync(
+            untyped.scheduler.processing, workers=workers, timeout_s=answer_timeout_s()
+        )
+    except OSError:
+        return True
+    return any(at.values())
 
 
 def executing(dask_worker: Any) -> list[str]:

@@ -20,6 +20,7 @@ from ooc_graph.layout.manifest import Manifest, load_same
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import ATTRIBUTES_KEY, CRC_BYTES, MANIFEST, sidecar_path
 from ooc_graph.layout.replaced import replaced
+from ooc_graph.layout.whole_file import PARTIAL
 from ooc_graph.types import AnyArray
 
 _READ_BYTES = 1 << 20
@@ -171,7 +172,8 @@ class Stored:
         for folder, _, files in os.walk(self.path):
             for name in files:
                 found = (Path(folder) / name).relative_to(self.path).as_posix()
-                if found not in known:
+                # A worker that was taken for lost may have left a file that it had not completed.
+                if found not in known and PARTIAL not in name:
                     raise CorruptStoreError(
                         f"{self.path / found}: not a file of this store (the manifest does not "
                         "name it); remove it"

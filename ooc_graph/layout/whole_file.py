@@ -11,6 +11,9 @@ from pathlib import Path
 
 from ooc_graph.errors import NO_ROOM, DiskFullError
 
+PARTIAL = ".partial-"
+"""Part of the name of a file that is being written."""
+
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
@@ -42,7 +45,7 @@ def renamed_file(path: str | Path, ending: str = "") -> Iterator[Path]:
         Of the partial name.
     """
     path = Path(path)
-    partial = path.with_name(f"{path.name}.partial-{uuid.uuid4().hex[:12]}{ending}")
+    partial = path.with_name(f"{path.name}{PARTIAL}{uuid.uuid4().hex[:12]}{ending}")
     try:
         yield partial
         partial.replace(path)

@@ -218,19 +218,19 @@ def _plugin_of(worker: Any) -> Any:
     return find_resident(worker)
 
 
-def release_all(dask_worker: Any = None) -> None:
-    """Give back what searches keep, for a build; run in every worker."""
-    release_ranks(dask_worker)
-    release()
+def release_idle(dask_worker: Any = None) -> bool:
+    """Forget what a worker keeps, unless a search is at work; whether that was so.
 
-
-def release_idle(dask_worker: Any = None) -> None:
-    """As `release_all`, unless a search is at work: for event loops, which must not wait for it."""
-    if _lock.acquire(blocking=False):
-        try:
-            release_all(dask_worker)
-        finally:
-            _lock.release()
+    For the worker's event loop, which must not wait for a search.
+    """
+    if not _lock.acquire(blocking=False):
+        return False
+    try:
+        release_ranks(dask_worker)
+        release()
+    finally:
+        _lock.release()
+    return True
 
 
 def keeps_something(dask_worker: Any) -> bool:

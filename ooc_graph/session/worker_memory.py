@@ -94,9 +94,10 @@ def _lowest_threshold(worker: Any) -> float:
 
 
 def _taken_bytes(worker: Any) -> int:
-    """What the process has besides what searches keep, as it was when they last kept nothing."""
+    """What the process had when it last was at no task and kept nothing for searches."""
     global _bare_bytes  # noqa: PLW0603 -- of the process, as its memory is
-    if not resident.keeps_something(worker):
+    is_idle = not worker.state.executing and not worker.state.long_running
+    if is_idle and not resident.keeps_something(worker):
         give_back_freed_memory()
         _bare_bytes = worker.monitor.get_process_memory()
     return max(_PROCESS_BYTES, -(-_bare_bytes // _STEP_BYTES) * _STEP_BYTES)
@@ -110,6 +111,6 @@ def _watch(worker: Any, near_bytes: int) -> None:
 
 
 def _release_near(worker: Any, near_bytes: int) -> None:
-    if worker.monitor.get_process_memory() > near_bytes and resident.keeps_something(worker):
-        resident.release_idle(worker)
+    is_near = worker.monitor.get_process_memory() > near_bytes
+    if is_near and resident.keeps_something(worker) and resident.release_idle(worker):
         give_back_freed_memory()

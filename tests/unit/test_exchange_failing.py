@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 import time
@@ -31,6 +32,7 @@ from tests.toy_ranks import (
     make_sharing,
     open_boxes,
     sleep_a_little,
+    start,
 )
 
 four = toy_ranks.four
@@ -217,3 +219,42 @@ def test_stale_parcels_are_refused(four: Client) -> None:
         four.run(attempt_module.close_attempt, "r", attempt, "tested", workers=[address])
     assert deliver_to("r", 1, 0) == "stale"
     assert set(open_boxes(four).values()) == {0}
+
+
+def lose_a_parcel(dask_worker: Any) -> None:
+    """Have the next small parcels of superstep 2 from the first place go nowhere."""
+    party_module.SILENCE_S = 0.2
+    plain = party_module.Party._send
+
+    async def send(self: Any, place: int, kind: Any, parts: Any) -> None:
+        if self.supersteps == 2 and self.place == 0 and self.plan.attempt == 0:
+            self._unanswered.discard(place)
+            return
+        await plain(self, place, kind, parts)
+
+    party_module.Party._send = send  # type: ignore[method-assign]
+
+
+def delay_parcels(dask_worker: Any) -> None:
+    """Have the parcels of superstep 2 from the first place take longer than some probes."""
+    party_module.SILENCE_S = 0.2
+    plain = party_module.Party._send
+
+    async def send(self: Any, place: int, kind: Any, parts: Any) -> None:
+        if self.supersteps == 2 and self.place == 0:
+            await asyncio.sleep(4)
+        await plain(self, place, kind, parts)
+
+    party_module.Party._send = send  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(("harm", "lost"), [(lose_a_parcel, 1), (delay_parcels, 0)])
+def test_a_lost_parcel_is_noticed_and_a_slow_one_is_waited_for(harm: Any, lost: int) -> None:
+    """The other worker is a superstep ahead by then: it had what it waited for."""
+    said: list[str] = []
+    with start(2) as cluster, Client(cluster) as client:
+        client.run(harm)
+        results, _ = run(client, partial(make_sharing, 4), 2, note=said.append)
+    assert len(results) == 2
+    assert len(said) == lost
+    assert not lost or "a parcel to" in said[0]

@@ -21,7 +21,7 @@ from distributed.comm import CommClosedError
 
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster
-from ooc_graph.exchange.tasks import Tasks, executing
+from ooc_graph.exchange.tasks import Tasks, compute, executing
 from tests.toy_ranks import start
 
 PATIENCE_S = 120
@@ -248,3 +248,53 @@ def test_a_task_that_dask_keeps_while_all_are_paused_is_given_up_in_time() -> No
         with limits, pytest.raises(ClusterLostError) as lost:
             [tasks.result(each) for each in sent]
         assert str(lost.value).count("is paused by Dask") == 2
+
+
+class Unreadable:
+    """A result that its worker can send and the client cannot read."""
+
+    def __reduce__(self) -> Any:
+        return fail_here, (os.getpid(),)
+
+
+def fail_here(pid: int) -> str:
+    if os.getpid() != pid:
+        raise ImportError("no module of that name")
+    return "readable"
+
+
+def test_a_result_that_cannot_be_read_is_an_error() -> None:
+    with start(1) as cluster, Client(cluster) as client:
+        tasks = tasks_of(client)
+        with pytest.raises(ImportError, match="no module of that name"):
+            tasks.result(tasks.submit(Unreadable))
+
+
+def test_a_collection_on_a_frozen_worker_is_given_up_in_time(two: Client) -> None:
+    held = two.persist(dask.delayed(abs)(-7))
+    until_s = time.monotonic() + PATIENCE_S
+    while not two.futures_of(held)[0].done():
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
+    (holder,) = next(iter(two.who_has(held).values()))
+    (pid,) = two.run(os.getpid, workers=[holder]).values()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        limits = {"ooc-graph.answer-timeout": "2s", "ooc-graph.patience": "3s"}
+        with dask.config.set(limits), pytest.raises(ClusterLostError, match="has not answered"):
+            compute(two, held)
+    finally:
+        thaw([pid])
+    assert compute(two, held) == 7
+
+
+def test_waits_leave_nothing_on_the_event_loop(client: Client) -> None:
+    def tasks_there() -> int:
+        return len(asyncio.all_tasks(client.loop.asyncio_loop))
+
+    future, cluster = client.submit(time.sleep, 3, pure=False), Cluster.of(client)
+    cluster.wait([future], 0.05)
+    before = tasks_there()
+    for _ in range(20):
+        cluster.wait([future], 0.05)
+    assert tasks_there() <= before + 2
