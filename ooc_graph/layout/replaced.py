@@ -19,7 +19,7 @@ _PAUSE_S = 0.01
 _MISSING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 Stamp = tuple[int, int]
-"""Which manifest file it is: inode, and when that was written in ns.
+"""Which manifest file it is: inode, and when that was last changed in ns.
 
 Two files at a path never have the same one, even if their bytes are equal.
 """
@@ -35,7 +35,7 @@ def manifest_at(store: Path) -> tuple[bytes, Stamp] | None:
         try:
             with path.open("rb") as file:
                 state = os.fstat(file.fileno())
-                return file.read(), (state.st_ino, state.st_mtime_ns)
+                return file.read(), (state.st_ino, state.st_ctime_ns)
         except _MISSING:
             if not _is_aside(store) and not path.is_file():
                 return None
