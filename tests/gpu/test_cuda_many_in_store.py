@@ -13,7 +13,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.pairs import pairs_specs
-from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.kernels.cuda_disk_sssp import CudaDiskSsspSearch
 from ooc_graph.kernels.disk_bfs_search import DiskBfsSearch
@@ -268,7 +268,7 @@ def test_a_run_that_was_stopped_is_gone_on_with(
         if number == 20:
             raise RuntimeError("stopped")
 
-    with before_each("apsp", stop) as first, pytest.raises(RuntimeError, match="stopped"):
+    with before_each("apsp", stop) as first, pytest.raises(UnexpectedError, match="stopped"):
         og.johnson(hubs, sources, **given)
     with before_each("apsp", lambda _: None) as rest:
         og.johnson(hubs, sources, progress=said, **given)

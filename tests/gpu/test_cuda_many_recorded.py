@@ -13,7 +13,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.pairs import pairs_specs
-from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels import cuda_johnson, cuda_many_host
 from ooc_graph.kernels.cuda_johnson import CudaJohnson
 from ooc_graph.kernels.cuda_many import CudaManySearch
@@ -161,7 +161,7 @@ def test_a_run_that_ends_in_the_middle_of_a_task_goes_on_there(
 
     with pytest.MonkeyPatch.context() as patch:
         finished = Finished(patch)
-        with launches(stop), pytest.raises(RuntimeError, match="stopped"):
+        with launches(stop), pytest.raises(UnexpectedError, match="stopped"):
             search(out)
     kept, every = recorded(tmp_path), set(range(-(-len(sources) // CHUNK)))
     assert kept == set(finished.numbers)

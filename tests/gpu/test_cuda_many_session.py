@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
+from ooc_graph.errors import UnexpectedError
 from ooc_graph.layout import metadata
 from ooc_graph.session import here, resident
 from tests.gpu.searching import column_bytes as columns
@@ -102,7 +103,7 @@ def test_a_stopped_run_goes_on_on_the_device(
     # A few sources a chunk; arrays of single numbers stay whole.
     monkeypatch.setattr(metadata, "chunk_length", length)
     sources, out = store.original_ids()[::13], tmp_path / "d.zarr"
-    with stopped_after(2) as first, pytest.raises(RuntimeError, match="stopped"):
+    with stopped_after(2) as first, pytest.raises(UnexpectedError, match="stopped"):
         og.johnson(store, sources, out=out, reduce=reduce, device="cpu")
     with stopped_after(1000) as again:
         found = og.johnson(store, sources, out=out, reduce=reduce, device="cuda")

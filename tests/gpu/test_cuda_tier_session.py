@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ooc_graph as og
-from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels import cuda_modules
 from ooc_graph.session import cuda_disk, cuda_tiers, resident
 from tests.gpu import stores
@@ -119,7 +119,7 @@ def test_an_error_in_a_search_leaves_nothing_pinned(
 
     monkeypatch.setattr(cuda_tiers, "_made", fail)
     for _ in range(2):
-        with suppress(LookupError):
+        with suppress(UnexpectedError):
             og.bfs(graph, hub(graph), **limits(graph, "bfs"))
         gc.collect()
         assert not pinned

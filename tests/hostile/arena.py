@@ -91,6 +91,11 @@ class Arena:
         """Process of the scheduler."""
         return self._scheduler.pid
 
+    def kill_scheduler(self) -> None:
+        """End the scheduler's process."""
+        self._scheduler.kill()
+        self._scheduler.wait()
+
     def heal(self) -> bool:
         """Bring the cluster back to what it was; whether that is possible."""
         self.heal_signals()
@@ -225,7 +230,7 @@ def restart(arena: Arena, draw: random.Random, _: Client) -> None:
 
 def kill_scheduler(arena: Arena, draw: random.Random, _: Client) -> None:
     """Its walltime is over."""
-    arena.send(signal.SIGKILL, [arena.scheduler_pid])
+    arena.kill_scheduler()
 
 
 def stop_scheduler(arena: Arena, draw: random.Random, _: Client) -> None:
