@@ -23,8 +23,8 @@ _WATCH_EVERY_MS = 500
 _THRESHOLDS = ("spill", "pause", "terminate")
 # Where Dask has no thresholds: the limit may be that of a control group.
 _WITHOUT_THRESHOLDS = 0.95
-# Python, Dask, numba and compiled kernels: measured below 240 MB, in steps so that a budget, and
-# with it the rows that are kept, stays the same from call to call.
+# Of Python, Dask, numba and compiled kernels. In steps, so that a budget, and with it the rows that
+# are kept, stays the same from call to call.
 _PROCESS_BYTES, _STEP_BYTES = 256 << 20, 64 << 20
 # With less no search of any size begins.
 _LEAST_BYTES = 16 << 20
