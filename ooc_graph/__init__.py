@@ -24,6 +24,8 @@ In the order of the data:
     Check an answer against the edges: trees by Graph500's rules, components by their own.
 `export`
     Write a stored result as Parquet, CSV, TSV or NumPy file.
+`local_cluster`, `joined_cluster`
+    A client of workers on this machine, or of a cluster that somebody else runs.
 `tls_security`
     Certificates for a ``distributed.Client`` of a ``tls://`` scheduler.
 `exit_on_sigterm`
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
     from ooc_graph.session.api_pairs import johnson, multi_source_bfs, shortest_paths
     from ooc_graph.session.api_plan import plan
     from ooc_graph.session.api_validate import validate
-    from ooc_graph.session.cluster import tls_security
+    from ooc_graph.session.cluster import joined_cluster, local_cluster, tls_security
     from ooc_graph.session.in_memory import from_edges
     from ooc_graph.session.stopping import exit_on_sigterm
     from ooc_graph.shards.load import Graph
@@ -84,6 +86,8 @@ __all__ = [
     "export",
     "from_edges",
     "johnson",
+    "joined_cluster",
+    "local_cluster",
     "multi_source_bfs",
     "open",
     "open_source",
@@ -113,7 +117,7 @@ _MODULES = {
     "session.api_pairs": ("johnson", "multi_source_bfs", "shortest_paths"),
     "session.api_plan": ("plan",),
     "session.api_validate": ("validate",),
-    "session.cluster": ("tls_security",),
+    "session.cluster": ("joined_cluster", "local_cluster", "tls_security"),
     "session.in_memory": ("from_edges",),
     "session.stopping": ("exit_on_sigterm",),
     "shards.load": ("Graph",),

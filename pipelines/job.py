@@ -5,27 +5,19 @@ from __future__ import annotations
 import argparse
 import errno
 import json
-import logging
 import sys
 from collections.abc import Callable
-from concurrent.futures import CancelledError
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
 
-import dask
-from distributed import Client, KilledWorker, LocalCluster
-from distributed.comm.core import CommClosedError
+from distributed import Client
 
 import ooc_graph as og
 
 RETRY = 75
-_CONNECT_S = 10
-_LOOPBACK = "127.0.0.1"
-# A worker keeps its own budget: Dask must not pause or spill it before that is used up.
-_OWN_BUDGET = {f"distributed.worker.memory.{at}": False for at in ("target", "spill", "pause")}
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +40,8 @@ class Job:
     def __init__(self, args: argparse.Namespace) -> None:
         self._args, self._stack = args, ExitStack()
         self._done: set[str] = set()
-        self._security = og.tls_security(args.scheduler, args.tls)
+        # What cannot be is refused before anything begins.
+        og.tls_security(args.scheduler, args.tls)
         if args.workers < 1:
             raise og.errors.UsageError(f"--workers {args.workers}: give at least 1")
 
@@ -64,34 +57,11 @@ class Job:
         return {"client": self._client(), "memory_limit": self._args.memory_limit}
 
     def _client(self) -> Client:
-        address: Any = self._args.scheduler or self._local_cluster()
-        try:
-            client: Client = Client(address, security=self._security, timeout=_CONNECT_S)
-        except OSError as error:
-            raise og.errors.ClusterLostError(f"no Dask scheduler answers: {error}") from error
-        except ValueError as error:
-            raise og.errors.UsageError(f"--scheduler {address}: {error}") from error
-        self._stack.enter_context(client)
-        return client
-
-    def _local_cluster(self) -> LocalCluster:
-        self._stack.enter_context(dask.config.set(_OWN_BUDGET))
-        try:
-            cluster: LocalCluster = self._stack.enter_context(
-                LocalCluster(
-                    n_workers=self._args.workers,
-                    host=_LOOPBACK,
-                    dashboard_address=f"{_LOOPBACK}:0",
-                    worker_dashboard_address=f"{_LOOPBACK}:0",
-                    silence_logs=logging.CRITICAL,
-                )
-            )
-        except (TimeoutError, RuntimeError) as error:
-            raise og.errors.ClusterLostError(
-                f"{self._args.workers} worker(s) did not start on this machine ({error!r}); "
-                "run the same again"
-            ) from error
-        return cluster
+        address, tls = self._args.scheduler, self._args.tls
+        cluster = (
+            og.joined_cluster(address, tls) if address else og.local_cluster(self._args.workers)
+        )
+        return self._stack.enter_context(cluster)
 
     def graph(self, source: og.EdgeSource, asked: dict[str, Any]) -> og.Graph:
         """The graph in the folder; built if there is none, or if what it was built from changed.
@@ -205,11 +175,7 @@ def run(pipeline: Callable[[], None]) -> None:
     except KeyboardInterrupt:
         _end("interrupted", 130)
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        lost = isinstance(error, TimeoutError | ConnectionError)
-        _end(str(error), RETRY if full or lost else 1)
-    except (KilledWorker, CancelledError, CommClosedError) as error:
-        _end(f"the cluster was lost; run the same again to go on ({error})", RETRY)
+        _end(str(error), RETRY if error.errno in (errno.ENOSPC, errno.EDQUOT) else 1)
 
 
 def _end(message: str, code: int) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing import resource_tracker
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import dask
@@ -19,6 +21,7 @@ from distributed.comm.registry import get_backend
 from distributed.security import Security
 
 from ooc_graph.errors import ClusterLostError, DeviceError, UsageError
+from ooc_graph.exchange.cluster import patience_s
 from ooc_graph.layout.whole_file import raise_if_full
 from ooc_graph.session.devices import device_count, has_rmm
 from ooc_graph.session.machine import KEPT_BYTES, cores
@@ -64,6 +67,12 @@ def local_cluster(workers: int = 1) -> Iterator[Client]:
     Yields
     ------
     Client of the cluster, which is closed at the end.
+
+    Raises
+    ------
+    ClusterLostError
+        If its workers do not start within the patience (``ooc-graph.patience`` in Dask's
+        configuration).
     """
     with _local(workers, LocalCluster, {"processes": True}) as client:
         yield client
@@ -140,12 +149,12 @@ def _started(
     Raises
     ------
     ClusterLostError
-        If it is not there in Dask's time.
+        If its workers do not start in time.
     DiskFullError
         If there is no space for what workers write into ``folder``.
     """
     try:
-        with signals_held(), _without_interrupts():
+        with signals_held(), _without_interrupts(), _begun_in_time():
             cluster = stack.enter_context(
                 kind(
                     n_workers=workers,
@@ -178,6 +187,27 @@ def _without_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _begun_in_time() -> Iterator[None]:
+    """Context whose processes are killed if it does not end within the patience.
+
+    Dask waits for a worker that is frozen while it starts without end; of a dead one it says so.
+    """
+    before = set(multiprocessing.active_children())
+
+    def kill() -> None:
+        for process in set(multiprocessing.active_children()) - before:
+            process.kill()
+
+    timer = Timer(patience_s(), kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextmanager

@@ -28,9 +28,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("command")
     og.build(og.Kronecker(SCALE, edge_factor=8), folder / "g.zarr")
     # What follows is not to be about compiling.
-    for words in WORDS.values():
-        out = folder / "warm.zarr"
-        assert begin(words(folder / "g.zarr", out), folder).wait(600) == 0
+    for name in WORDS:
+        finish(name, folder / "g.zarr", folder / f"{name}.zarr", 600)
     return folder / "g.zarr"
 
 
@@ -48,20 +47,32 @@ def _components(graph: Path, out: Path) -> list[Any]:
     return ["-m", "ooc_graph", "components", graph, "--out", out, "--overwrite", "--workers", 2]
 
 
+def _graph500(graph: Path, out: Path) -> list[Any]:
+    del graph
+    words = ["graph500", "--scale", 12, "--searches", 6, "--no-energy", "--workers", 2]
+    return ["-m", "ooc_graph", *words, "--out", out.with_suffix("")]
+
+
 def _pipeline(graph: Path, out: Path) -> list[Any]:
     del graph
     program = REPOSITORY / "pipelines" / "graph500.py"
     return [program, "--scale", 12, "--searches", 6, "--folder", out.with_suffix("")]
 
 
-WORDS = {"sssp": _sssp, "apsp": _apsp, "components": _components, "pipeline": _pipeline}
+WORDS = {
+    "sssp": _sssp,
+    "apsp": _apsp,
+    "components": _components,
+    "graph500": _graph500,
+    "pipeline": _pipeline,
+}
 
 
-def begin(words: list[Any], folder: Path) -> subprocess.Popen[bytes]:
-    """Start a command in a process group of its own."""
-    with (folder / "said.txt").open("wb") as said:
+def begin(name: str, graph: Path, out: Path) -> subprocess.Popen[bytes]:
+    """Start a command in a process group of its own; what it says goes beside its output."""
+    with said_by(out).open("wb") as said:
         return subprocess.Popen(
-            [sys.executable, *map(str, words)],
+            [sys.executable, *map(str, WORDS[name](graph, out))],
             env={**os.environ, **LIMITS},
             stdout=said,
             stderr=subprocess.STDOUT,
@@ -69,10 +80,20 @@ def begin(words: list[Any], folder: Path) -> subprocess.Popen[bytes]:
         )
 
 
+def said_by(out: Path) -> Path:
+    return out.with_suffix(".txt")
+
+
+def finish(name: str, graph: Path, out: Path, longest_s: float = LONGEST_S) -> dict[str, str]:
+    """Run a command to its end, unharmed; see `stores`."""
+    assert begin(name, graph, out).wait(longest_s) == 0, said_by(out).read_text()
+    return stores(out)
+
+
 @contextmanager
-def running(words: list[Any], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def running(name: str, graph: Path, out: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Context with a command; nothing of it survives."""
-    process = begin(words, folder)
+    process = begin(name, graph, out)
     try:
         yield process
     finally:
@@ -98,23 +119,18 @@ def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
     return []
 
 
-def right(name: str, graph: Path, folder: Path) -> dict[str, str]:
-    """What the command leaves if nobody harms it, but for what varies from run to run."""
-    out = folder / "right.zarr"
-    assert begin(WORDS[name](graph, out), folder).wait(600) == 0
-    return stores(out)
-
-
 def stores(out: Path) -> dict[str, str]:
+    """Hashes of the files that a command left, less those with times in them."""
     found = listing(out if out.exists() else out.with_suffix(""))
-    return {name: text for name, text in found.items() if "json" not in Path(name).suffix}
+    timed = (".json", ".jsonl", ".html", ".txt")
+    return {name: text for name, text in found.items() if Path(name).suffix not in timed}
 
 
 def harm(name: str, kind: int, graph: Path, folder: Path, moments: list[float]) -> None:
-    wanted = right(name, graph, folder)
+    wanted = finish(name, graph, folder / "unharmed.zarr")
     for moment_s in moments:
         out = folder / f"{moment_s}.zarr"
-        with running(WORDS[name](graph, out), folder) as process:
+        with running(name, graph, out) as process:
             begun_s = time.monotonic()
             pids = workers_of(process)
             time.sleep(moment_s)
@@ -122,14 +138,12 @@ def harm(name: str, kind: int, graph: Path, folder: Path, moments: list[float]) 
                 with suppress(ProcessLookupError):
                     os.kill(pid, kind)
             code = process.wait(LONGEST_S)
-            said = (folder / "said.txt").read_text()
+            said = said_by(out).read_text()
             print(f"{name}, {signal.Signals(kind).name} after {moment_s} s: {code}")
             assert code in (0, 75), said
             assert "Traceback" not in said, said
             assert time.monotonic() - begun_s < LONGEST_S
-        if code:
-            assert begin(WORDS[name](graph, out), folder).wait(LONGEST_S) == 0
-        assert stores(out) == wanted
+        assert (finish(name, graph, out) if code else stores(out)) == wanted
 
 
 @pytest.mark.timeout(600)
@@ -152,15 +166,14 @@ def test_all_workers_are_harmed(name: str, kind: int, graph: Path, tmp_path: Pat
 def test_the_whole_group_is_killed_and_the_same_command_ends(
     name: str, graph: Path, tmp_path: Path
 ) -> None:
-    wanted = right(name, graph, tmp_path)
+    wanted = finish(name, graph, tmp_path / "unharmed.zarr")
     for moment_s in (1.0, 2.5, 4.0):
         out = tmp_path / f"{moment_s}.zarr"
-        with running(WORDS[name](graph, out), tmp_path) as process:
+        with running(name, graph, out) as process:
             time.sleep(moment_s)
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        assert begin(WORDS[name](graph, out), tmp_path).wait(LONGEST_S) == 0
-        assert stores(out) == wanted
+        assert finish(name, graph, out) == wanted
 
 
 @pytest.mark.slow
@@ -169,11 +182,12 @@ def test_the_whole_group_is_killed_and_the_same_command_ends(
 def test_a_stop_while_workers_are_frozen_ends_the_command(
     name: str, graph: Path, tmp_path: Path
 ) -> None:
-    with running(WORDS[name](graph, tmp_path / "r.zarr"), tmp_path) as process:
+    out = tmp_path / "r.zarr"
+    with running(name, graph, out) as process:
         pids = workers_of(process)
         time.sleep(1.5)
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
         process.terminate()
-        assert process.wait(LONGEST_S) in (0, 143), (tmp_path / "said.txt").read_text()
+        assert process.wait(LONGEST_S) in (0, 143), said_by(out).read_text()
     assert all(not psutil.pid_exists(pid) for pid in pids)
