@@ -15,7 +15,7 @@ from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
 from ooc_graph.edges.interface import Unit
 from ooc_graph.edges.options import ReadOptions
 from ooc_graph.errors import InputError
-from ooc_graph.exchange.tasks import compute
+from ooc_graph.exchange.collection import compute
 from ooc_graph.forked import is_parents
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 

@@ -341,6 +341,30 @@ class Cluster:
                 on_wait = None
             sleep(LOOK_EVERY_S)
 
+    def tasks_at(self, workers: Iterable[str]) -> dict[str, list[str]]:
+        """Keys of the tasks that the scheduler has sent to some workers, by address.
+
+        Raises
+        ------
+        OSError
+            The scheduler does not answer.
+        """
+        return self._told(self.client.scheduler.processing, workers=list(workers))
+
+    def holders_of(self, keys: Sequence[str]) -> dict[str, list[str]]:
+        """Addresses of the workers that have the results of some tasks, by key.
+
+        Raises
+        ------
+        OSError
+            The scheduler does not answer.
+        """
+        return self._told(self.client.scheduler.who_has, keys=keys)
+
+    def _told(self, question: Callable[..., Any], **named: Any) -> dict[str, list[str]]:
+        told: dict[str, list[str]] = self.sync(question, timeout_s=answer_timeout_s(), **named)
+        return told
+
     def wait(self, futures: Sequence[Any], timeout_s: float) -> None:
         """Wait until one of some futures is done, or the time is up.
 

@@ -30,9 +30,9 @@ from ooc_graph.exchange.cluster import (
 )
 
 CHECK_S = 1.0
-"""Who waits for tasks calls `Tasks.check` this often."""
+"""Seconds between two calls of `Tasks.check` by a thread that waits for tasks."""
 MOST_LOSSES = 3
-"""A task that has lost so many workers is not sent again: it may be what kills them."""
+"""A task is not sent again once it has lost this many workers: it may be what kills them."""
 
 Given = ParamSpec("Given")
 Done = TypeVar("Done")
@@ -193,12 +193,10 @@ class Tasks(Executor):
         self, sent: dict[str, _Task], bad: dict[str, WorkerState], good: set[str]
     ) -> tuple[dict[_Task, str], bool]:
         """Those of some tasks, or of their results, that wait for workers which cannot go on."""
-        untyped: Any = self._cluster.client
-        limit_s = answer_timeout_s()
         # Without those that are just handed on.
         late = [key for key, task in sent.items() if _is_late(task)]
-        at = self._cluster.sync(untyped.scheduler.processing, workers=list(bad), timeout_s=limit_s)
-        holders = self._cluster.sync(untyped.scheduler.who_has, keys=late, timeout_s=limit_s)
+        at = self._cluster.tasks_at(bad)
+        holders = self._cluster.holders_of(late)
         begun = self._cluster.ask(executing, of=list(bad))
         running = {key for keys in begun.values() for key in keys}
         waits_at = {key: bad[address] for address, keys in at.items() for key in keys}
@@ -318,50 +316,6 @@ class Tasks(Executor):
         """Cancel what is not done; nothing is waited for."""
         for task in list(self._waiting):
             task.promised.cancel()
-
-
-def compute(client: Any, collection: Any) -> Any:
-    """Value of a Dask collection; for tasks that need one.
-
-    Raises
-    ------
-    ClusterLostError
-        For longer than the patience no worker could work, or one that has a part of the work, or
-        perhaps the value, was silent or paused.
-    """
-    cluster = Cluster.of(client)
-    states = cluster.look()
-    working = [address for address, state in states.items() if state.can_work]
-    future = client.compute(collection, workers=working if len(working) < len(states) else None)
-    stalled_s: float | None = None
-    while True:
-        cluster.wait([future], CHECK_S)
-        if future.done():
-            with suppress(TimeoutError):
-                return future.result(timeout=answer_timeout_s())
-        states = cluster.look()
-        hindered = [address for address, state in states.items() if not state.can_work]
-        if not hindered or not (future.done() or _has_work(cluster, hindered)):
-            stalled_s = None
-            continue
-        stalled_s = stalled_s or monotonic()
-        if monotonic() - stalled_s > patience_s():
-            # Not cancelled: it may be somebody else's, who keeps the collection.
-            future.release()
-            named = describe(states[address] for address in hindered)
-            raise ClusterLostError(f"a Dask collection could not be computed: {named}")
-
-
-def _has_work(cluster: Cluster, workers: list[str]) -> bool:
-    """Whether tasks wait at some workers, or the scheduler does not say."""
-    untyped: Any = cluster.client
-    try:
-        at = cluster.sync(
-            untyped.scheduler.processing, workers=workers, timeout_s=answer_timeout_s()
-        )
-    except OSError:
-        return True
-    return any(at.values())
 
 
 def executing(dask_worker: Any) -> list[str]:
