@@ -84,6 +84,11 @@ def read_options(
     """
     if columns is not None and (isinstance(columns, str) or len(columns) != 2):
         raise UsageError("columns: name two columns, source and target")
+    if not (weight is None or isinstance(weight, (str, int, np.bool_, np.integer))):
+        raise UsageError(
+            "weight: give the name or the position of a column, or False; weights in an array "
+            "come with the edges, (source, target, weight)"
+        )
     if weight_type is not None and weight_type not in WEIGHT_TYPES:
         raise UsageError(f"weight type {weight_type!r}: use int, float32 or float64")
     names = {"tab": "\t", "\\t": "\t", "space": "", "whitespace": "", " ": "", "comma": ","}

@@ -32,6 +32,8 @@ def test_arrays_in_memory() -> None:
     assert open_source(three, weight_type="float64").weight_dtype == np.float64
     assert open_source(PAIRS).describe() == open_source(PAIRS.copy()).describe()
     assert open_source(PAIRS).describe() != open_source(PAIRS[::-1]).describe()
+    with pytest.raises(UsageError, match="weights in an array come with the edges"):
+        open_source(PAIRS, weight=WEIGHTS)
 
 
 @pytest.mark.parametrize(
