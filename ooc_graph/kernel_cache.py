@@ -24,12 +24,13 @@ import platformdirs
 from numba import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
+_HERE = Path(__file__).resolve().parent
 _COMPILED_FROM = (
     "__init__.py",
     "types.py",
     "layout/packed_loops.py",
-    "kernels/*.py",
-    "validate/*.py",
+    "kernels/**/*.py",
+    "validate/**/*.py",
 )
 """The package's version, constants that are compiled in, and the compiled functions."""
 
@@ -38,16 +39,15 @@ def source_hash() -> str:
     """Hash over the package's version and the sources of all compiled functions."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
     for path in _sources():
-        digest.update(path.name.encode() + path.read_bytes())
+        digest.update(_named(path))
     return digest.hexdigest()[:16]
 
 
 def whole_hash() -> str:
     """Hash over those and the sources of CUDA kernels: what the bytes of answers follow from."""
     digest = hashlib.sha256(source_hash().encode())
-    here = Path(__file__).resolve().parent
-    for path in sorted(here.glob("kernels/cuda/*.cu*")):
-        digest.update(path.name.encode() + path.read_bytes())
+    for path in sorted(_HERE.glob("kernels/**/*.cu*")):
+        digest.update(_named(path))
     return digest.hexdigest()[:16]
 
 
@@ -57,8 +57,12 @@ def last_change() -> int:
 
 
 def _sources() -> list[Path]:
-    here = Path(__file__).resolve().parent
-    return [path for pattern in _COMPILED_FROM for path in sorted(here.glob(pattern))]
+    return [path for pattern in _COMPILED_FROM for path in sorted(_HERE.glob(pattern))]
+
+
+def _named(path: Path) -> bytes:
+    """Content of a source after its path in the package."""
+    return path.relative_to(_HERE).as_posix().encode() + path.read_bytes()
 
 
 if not config.CACHE_DIR:

@@ -7,10 +7,13 @@ says which device there is, or ends with an error where there is none.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import platform
+import re
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -38,22 +41,63 @@ TESTS, SANITIZER = "tests", "sanitizer"
 
 
 def sources_sha256() -> str:
-    """SHA-256 over names and bytes of GPU code, and of what tests and sanitized programs share."""
-    digest = hashlib.sha256()
+    """SHA-256 over what GPU code means, and what tests and sanitized programs share."""
     paths = {path for pattern in HASHED for path in ROOT.glob(pattern)}
-    for path in sorted(paths):
-        if path.parent == LAST_RUN.parent and any(path.match(alone) for alone in TESTS_ALONE):
-            continue
-        data = path.read_bytes()
-        digest.update(f"{path.relative_to(ROOT).as_posix()} {len(data)}\n".encode())
-        digest.update(data)
-    return digest.hexdigest()
+    meanings = [
+        meaning_sha256(path)
+        for path in paths
+        if path.parent != LAST_RUN.parent or not any(path.match(alone) for alone in TESTS_ALONE)
+    ]
+    return hashlib.sha256("\n".join(sorted(meanings)).encode()).hexdigest()
 
 
 def test_files() -> dict[str, str]:
-    """SHA-256 of each file of tests, by its name."""
+    """SHA-256 of what each file of tests means, by its name."""
     paths = sorted(LAST_RUN.parent.glob("test_*.py"))
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    return {path.name: meaning_sha256(path) for path in paths}
+
+
+_INCLUDE = re.compile(rb'(#include ")(?:\w+/)*')
+
+
+def meaning_sha256(path: Path) -> str:
+    """SHA-256 of a file that stays the same if it, or what it imports, only moves.
+
+    Of Python the syntax tree, the same in every version of Python, less imports and docstrings; of
+    CUDA the bytes, less the folders of headers.
+    """
+    data = path.read_bytes()
+    if path.suffix == ".py":
+        data = "\n".join(_meaning(ast.parse(data))).encode()
+    else:
+        data = _INCLUDE.sub(rb"\1", data)
+    return hashlib.sha256(data).hexdigest()
+
+
+def _meaning(node: Any) -> Iterator[str]:
+    if isinstance(node, list):
+        yield "["
+        for each in node:
+            yield from _meaning(each)
+        yield "]"
+    elif not isinstance(node, ast.AST):
+        yield repr(node)
+    elif not isinstance(node, (ast.Import, ast.ImportFrom)) and not _is_text(node):
+        yield type(node).__name__
+        for name, value in ast.iter_fields(node):
+            # Newer versions have more fields, which are empty here.
+            if value is not None and value != []:
+                yield name
+                yield from _meaning(value)
+
+
+def _is_text(node: ast.AST) -> bool:
+    """Whether it is a string that stands alone."""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def read() -> dict[str, Any]:

@@ -252,6 +252,32 @@ def test_a_file_of_tests_passed_on_a_gpu(name: str) -> None:
     assert found["not_passed"] == 0, AGAIN
 
 
+MEANT = "import a\n\n\ndef f():\n    return a.g(1)\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_same"),
+    [
+        ("f.py", MEANT.replace("import a", "from b import c as a"), True),
+        ("f.py", MEANT.replace("    ret", '    """Says so."""\n    # Why.\n    ret'), True),
+        ("f.py", MEANT.replace("1", "2"), False),
+        ("f.py", MEANT.replace("a.g", "a.h"), False),
+        ("f.py", MEANT.replace("return ", ""), False),
+        ("f.cu", '#include "folder/other/rows.cuh"\nint f(int);\n', True),
+        ("f.cu", '#include "columns.cuh"\nint f(int);\n', False),
+        ("f.cu", '#include "rows.cuh"\nint f(int); // so\n', False),
+    ],
+)
+def test_a_move_changes_no_meaning(name: str, text: str, is_same: bool, tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    after.mkdir()
+    (before / name).write_text(MEANT if name == "f.py" else '#include "rows.cuh"\nint f(int);\n')
+    (after / name).write_text(text)
+    found = [last_run.meaning_sha256(folder / name) for folder in (before, after)]
+    assert (found[0] == found[1]) == is_same
+
+
 def test_changed_sources_are_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kept = tmp_path / "last_run.json"
     monkeypatch.setattr(last_run, "circumstances", lambda: {"device": "none"})

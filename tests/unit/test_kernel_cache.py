@@ -75,6 +75,18 @@ def test_what_answers_follow_from_includes_kernels_of_devices(tmp_path, name):
     assert (hash_of(tmp_path / "p") == folder) == name.startswith("kernels/cuda")
 
 
+def test_kernels_in_folders_change_the_folder(tmp_path):
+    shutil.copytree(PACKAGE, tmp_path / "p", ignore=shutil.ignore_patterns("__pycache__"))
+    found = [hash_of(tmp_path / "p")]
+    for name in ("kernels/a/b/team.py", "kernels/a/team.py", "kernels/a/given_up.py"):
+        path = tmp_path / "p" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("SPINS = 1\n")
+        found.append(hash_of(tmp_path / "p"))
+        path.unlink()
+    assert len(set(found)) == 4
+
+
 DECORATORS = [kernel, allocating_kernel, packed_loops._compiled, compiled.compiled]
 
 
