@@ -313,8 +313,8 @@ class Cluster:
         choose: Callable[[dict[str, WorkerState]], Sequence[str]],
         wait_s: float | None = None,
         on_wait: Callable[[str], None] | None = None,
-    ) -> list[str]:
-        """Addresses of workers that can work, once there are some.
+    ) -> dict[str, WorkerState]:
+        """Workers that can work by address, once there are some.
 
         Parameters
         ----------
@@ -327,15 +327,15 @@ class Cluster:
 
         Returns
         -------
-        list
-            Empty if nobody came in time.
+        dict
+            Their states when they were chosen; empty if nobody came in time.
         """
         deadline_s = monotonic() + (patience_s() if wait_s is None else wait_s)
         while True:
             states = self.look()
-            chosen = list(choose({a: state for a, state in states.items() if state.can_work}))
+            chosen = choose({a: state for a, state in states.items() if state.can_work})
             if chosen or monotonic() >= deadline_s:
-                return chosen
+                return {address: states[address] for address in chosen}
             if on_wait is not None:
                 on_wait(describe(states.values()))
                 on_wait = None
@@ -349,7 +349,9 @@ class Cluster:
         OSError
             The scheduler does not answer.
         """
-        return self._told(self.client.scheduler.processing, workers=list(workers))
+        # All are asked for: one that has just left would be an error there.
+        at = self._told(self.client.scheduler.processing, workers=None)
+        return {address: at.get(address, []) for address in workers}
 
     def holders_of(self, keys: Sequence[str]) -> dict[str, list[str]]:
         """Addresses of the workers that have the results of some tasks, by key.

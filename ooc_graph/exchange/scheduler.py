@@ -139,8 +139,9 @@ def _workers(
         return [address for address in choose(states) if address not in suspects]
 
     first_s = min(wait_s, answer_timeout_s())
-    return cluster.wait_for_workers(choose_others, first_s, note) or cluster.wait_for_workers(
-        choose, wait_s - first_s
+    return list(
+        cluster.wait_for_workers(choose_others, first_s, note)
+        or cluster.wait_for_workers(choose, wait_s - first_s)
     )
 
 

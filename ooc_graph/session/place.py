@@ -251,12 +251,11 @@ class OnCluster:
         from ooc_graph.exchange.cluster import NO_WORKERS, describe  # noqa: PLC0415
 
         chosen = self.cluster.wait_for_workers(self._known, on_wait=self._wait)
-        states = self.cluster.look()
         if not chosen:
-            why = describe(states.values())
+            why = describe(self.cluster.look().values())
             advice = "start some and try again" if why == NO_WORKERS else "run the same again"
             raise ClusterLostError(f"{why}; {advice}")
-        return {address: states[address] for address in chosen if address in states}
+        return chosen
 
     def _known(self, workers: dict[str, WorkerState]) -> list[str]:
         """Those of the workers that have said that they bring memory."""

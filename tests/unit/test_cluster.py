@@ -12,7 +12,7 @@ from distributed import Client
 
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange import cluster as cluster_module
-from ooc_graph.exchange.cluster import NO_WORKERS, Cluster, describe
+from ooc_graph.exchange.cluster import NO_WORKERS, Cluster, WorkerState, describe
 from ooc_graph.exchange.scheduler import _workers
 from tests.toy_ranks import start
 
@@ -161,9 +161,19 @@ def test_a_wait_ends_with_the_patience(client: Any) -> None:
     cluster, said = Cluster.of(client), list[str]()
     begun_s = client.now_s
     with dask.config.set({"ooc-graph.patience": "7s"}):
-        assert cluster.wait_for_workers(list, on_wait=said.append) == []
+        assert cluster.wait_for_workers(list, on_wait=said.append) == {}
     assert client.now_s - begun_s == pytest.approx(7, abs=1)
     assert said == [NO_WORKERS]
+
+
+def test_a_worker_that_leaves_while_it_is_chosen_is_told_of_as_it_was(client: Any) -> None:
+    def choose(states: dict[str, WorkerState]) -> list[str]:
+        client.workers.clear()
+        client.now_s += 1
+        assert Cluster.of(client).look() == {}
+        return list(states)
+
+    assert Cluster.of(client).wait_for_workers(choose).keys() == {"a", "b"}
 
 
 def test_a_closed_client_is_a_lost_cluster(client: Any) -> None:

@@ -60,8 +60,8 @@ class TwoWorkers:
     def look(self) -> dict[str, SimpleNamespace]:
         return {name: SimpleNamespace(host="h", threads=1) for name in self._brought}
 
-    def wait_for_workers(self, choose: Any, *, on_wait: Any) -> list[str]:
-        return list(choose(self.look()))
+    def wait_for_workers(self, choose: Any, *, on_wait: Any) -> dict[str, SimpleNamespace]:
+        return {name: self.look()[name] for name in choose(self.look())}
 
     def ask(self, function: Any, *_: Any, of: list[str]) -> dict[str, Brought]:
         return {name: self._brought[name] for name in of}

@@ -271,6 +271,14 @@ def test_a_result_that_cannot_be_read_is_an_error() -> None:
             tasks.result(tasks.submit(Unreadable))
 
 
+def test_a_worker_that_has_left_has_no_tasks(client: Client) -> None:
+    (here,) = Cluster.of(client).look()
+    assert Cluster.of(client).tasks_at([here, "tcp://127.0.0.1:1"]) == {
+        here: [],
+        "tcp://127.0.0.1:1": [],
+    }
+
+
 def test_a_collection_on_a_frozen_worker_is_given_up_in_time(two: Client) -> None:
     held = two.persist(dask.delayed(abs)(-7))
     until_s = time.monotonic() + PATIENCE_S
