@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import queue
 import threading
 import time
@@ -22,8 +24,7 @@ from ooc_graph.exchange.tasks import executing
 TOPIC = "ooc-graph-progress"
 LOOK_UP_S = 0.2
 CLOSE_S = 5.0
-FETCH_S = 10.0
-LONGEST_FETCHES = 10
+LONGEST_FETCH = 10
 """Times the patience that an outcome may travel."""
 DRAIN_S = 60.0
 
@@ -77,10 +78,10 @@ class Attempt:
         self._id = (run_id, number)
         self._reports: queue.SimpleQueue[Counts] = queue.SimpleQueue()
         self._pending: dict[Future[Any], str] = {}
+        self._fetches: dict[Future[Any], tuple[concurrent.futures.Future[Any], float]] = {}
         self._outcomes: dict[str, Outcome] = {}
         self._lost: dict[str, str] = {}
         self._reported: Counts | None = None
-        self._fetch_s = FETCH_S
 
     def run(self, make: Make, finish: Finish | None) -> list[Finished]:
         """Run to the end; one outcome for each worker.
@@ -141,28 +142,53 @@ class Attempt:
                 self._end(self._cause(), keep_running=True)
 
     def _take_done(self) -> None:
-        self._cluster.wait(list(self._pending), LOOK_UP_S)
+        if self._fetches:
+            fetches = [fetch for fetch, _ in self._fetches.values()]
+            concurrent.futures.wait(fetches, LOOK_UP_S, concurrent.futures.FIRST_COMPLETED)
+        else:
+            self._cluster.wait(list(self._pending), LOOK_UP_S)
         for future, address in list(self._pending.items()):
             if future.status == "pending":
                 continue
             if future.status == "cancelled":
                 # Nothing to fetch, and a client that closes would leave the request unanswered.
                 self._lost[address] = f"{address}: its task was cancelled"
-                del self._pending[future]
+                self._forget(future)
+                continue
+            fetch, since_s = self._fetched(future)
+            if fetch.cancelled():
+                # A request for several outcomes was stopped, and this was one of them.
+                del self._fetches[future]
+                continue
+            if not fetch.done():
+                if time.monotonic() - since_s > LONGEST_FETCH * patience_s():
+                    self._lost[address] = f"{address}: its outcome does not arrive"
+                    self._forget(future)
                 continue
             try:
-                self._outcomes[address] = future.result(timeout=self._fetch_s)
-            except TimeoutError:
-                # Its worker may have died with the outcome; if not, the outcome is a big one.
-                self._fetch_s *= 2
-                if self._fetch_s < LONGEST_FETCHES * patience_s():
-                    continue
-                self._lost[address] = f"{address}: its outcome does not arrive"
+                self._outcomes[address] = fetch.result()
             except (KilledWorker, CancelledError, OSError) as error:
                 self._lost[address] = f"{address}: {error}"
             except Exception as error:  # noqa: BLE001 -- raised again with the others' outcomes
                 self._outcomes[address] = Failed(error, "")
-            del self._pending[future]
+            self._forget(future)
+
+    def _fetched(self, future: Future[Any]) -> tuple[concurrent.futures.Future[Any], float]:
+        """The outcome of a task on its way here, and since when it is.
+
+        Not waited for in one go: its worker may be frozen.
+        """
+        if future not in self._fetches:
+            loop = self._client.loop.asyncio_loop
+            fetch = asyncio.run_coroutine_threadsafe(future._result(), loop)
+            self._fetches[future] = fetch, time.monotonic()
+        return self._fetches[future]
+
+    def _forget(self, future: Future[Any]) -> None:
+        del self._pending[future]
+        fetch, _ = self._fetches.pop(future, (None, 0.0))
+        if fetch is not None:
+            fetch.cancel()
 
     def _look_for_lost(self) -> None:
         states = self._cluster.look()
@@ -176,8 +202,9 @@ class Attempt:
         paused = [address for address, state in hindered.items() if state.is_paused]
         begun = self._cluster.ask(executing, of=paused) if paused else {}
         for future, address in list(self._pending.items()):
-            # What has begun on a worker that is paused then goes on.
-            if address in hindered and str(future.key) not in begun.get(address, ()):
+            # A worker that is paused goes on with what has begun, and sends what is done.
+            goes_on = future in self._fetches or str(future.key) in begun.get(address, ())
+            if address in hindered and not (goes_on and address in paused):
                 lost[address] = str(hindered[address])
             if address in lost:
                 self._lost[address] = lost[address]
@@ -200,7 +227,7 @@ class Attempt:
                 self._drop(future)
 
     def _drop(self, future: Future[Any]) -> None:
-        del self._pending[future]
+        self._forget(future)
         self._cluster.cancel([future])
 
     def _finished(self) -> list[Finished]:

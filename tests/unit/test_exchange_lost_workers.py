@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import dask
 import pytest
 from distributed import Client
 
@@ -113,6 +114,32 @@ def test_a_frozen_worker_is_left_out(
             os.kill(pid, signal.SIGCONT)
     assert (tmp_path / "frozen").exists()
     assert_ring(parts)
+
+
+class FreezesOnItsWay:
+    """An outcome whose worker stops when it is asked for it."""
+
+    def __reduce__(self) -> Any:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return (FreezesOnItsWay, ())
+
+
+def finish_frozen(finished: Any, shared: Any) -> FreezesOnItsWay:
+    del finished, shared
+    return FreezesOnItsWay()
+
+
+def test_a_worker_that_freezes_with_its_outcome_is_noticed_in_time() -> None:
+    limits = {"ooc-graph.answer-timeout": "5s", "ooc-graph.patience": "8s"}
+    with start(1) as cluster, Client(cluster) as client, dask.config.set(limits):
+        (pid,) = client.run(os.getpid).values()
+        begun_s = time.monotonic()
+        try:
+            with pytest.raises(ClusterLostError, match="has not answered for"):
+                run(client, partial(make_ring, 100, 4, no_pause), 4, finish=finish_frozen)
+            assert time.monotonic() - begun_s < 40
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
 
 def test_a_worker_that_is_retired_is_replaced(tmp_path: Path) -> None:
