@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from ooc_graph.errors import (
     OocGraphError,
     StorageError,
     UnexpectedError,
+    UsageError,
 )
 from ooc_graph.threads import is_refusal
 
@@ -49,8 +51,9 @@ def own_errors(*others: type[Exception]) -> Iterator[None]:
     ------
     OocGraphError
         ClusterLostError for whatever Dask raises if processes or connections are gone,
-        MemoryBudgetError for memory and threads that the system refuses, DiskFullError and
-        StorageError for what it says of files, and UnexpectedError for all else.
+        MemoryBudgetError for memory and threads that the system refuses, UsageError if it allows
+        no more open files, DiskFullError and StorageError for all else that it says of files, and
+        UnexpectedError for the rest.
     """
     try:
         yield
@@ -73,6 +76,8 @@ def _own(error: Exception) -> OocGraphError:
             f"the system refuses memory{why}: free some, or give a smaller memory limit"
         )
     if isinstance(error, OSError):
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            return UsageError(f"the system allows no more open files ({said}): raise ulimit -n")
         is_full = error.errno in NO_ROOM
         advice = "; free some space and run the same again"
         return DiskFullError(said + advice) if is_full else StorageError(said)

@@ -1,7 +1,7 @@
 """One class per cause of failure; each carries the exit code that the command answers with.
 
 Exit codes (docs/decisions): 0 done, 1 failed, 2 refused input or usage, 3 no answer exists,
-75 worth retrying, 143 stopped by SIGTERM.
+75 worth retrying, 143 stopped by SIGTERM or SIGHUP.
 """
 
 from __future__ import annotations

@@ -118,6 +118,7 @@ def _begin_anew() -> None:
     _note_parents()
     _note_imports()
     _refuse_compiling()
+    _renew_dasks_thread()
     while _descriptors:
         os.close(_descriptors.pop())
     half_done = [call for lock, call in _locks.items() if _was_held(lock) and call is not None]
@@ -165,6 +166,15 @@ def _refuse_compiling() -> None:
             lock._lock.release()
         else:
             lock._lock = _Refusing()
+
+
+def _renew_dasks_thread() -> None:
+    """Give Dask, which pickles in a thread of its own, one in this process too."""
+    dask: Any = sys.modules.get("distributed.utils")
+    executor = getattr(dask, "_offload_executor", None)
+    if executor is not None:
+        abandon(executor)
+        dask._offload_executor = type(executor)(1, "Dask-Offload")
 
 
 os.register_at_fork(after_in_child=_begin_anew)

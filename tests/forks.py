@@ -367,6 +367,18 @@ def cuda_of_the_parent(_: Path) -> None:
     os._exit(0)
 
 
+def clients_of_the_child(folder: Path) -> None:
+    """A child's own cluster, after its parent had one: Dask's threads are the parent's alone."""
+    store = str(folder / "graph.zarr")
+
+    def search() -> None:
+        with og.local_cluster(1) as client:
+            assert tree(store, "bfs", KEYS[0], client=client) == tree(store, "bfs", KEYS[0])
+
+    search()
+    forked(search)
+
+
 def progress_of_the_parent(_: Path) -> None:
     """A lock that another thread holds, and bars that another thread draws."""
     from ooc_graph.report.progress import Progress

@@ -9,9 +9,13 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 
@@ -118,6 +122,50 @@ def test_a_local_cluster_that_does_not_start(
     done = at_once("build", "e.txt", "g.zarr", "--quiet", "--workers", 2)
     refused(done, "did not start", str(error) or "TimeoutError", code=75)
     assert listing(here) == before
+
+
+def test_a_local_cluster_that_hangs_while_it_starts(
+    at_once: Call, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(*_: Any, **__: Any) -> None:
+        threading.Event().wait()
+
+    monkeypatch.setattr(cluster, "LocalCluster", wait)
+    monkeypatch.setattr(cluster, "_GRACE_S", 0.5)
+    write(here / "e.txt", GOOD)
+    before = listing(here)
+    with dask.config.set({"ooc-graph.patience": "0.5s"}):
+        done = at_once("build", "e.txt", "g.zarr", "--quiet", "--workers", 2)
+    refused(done, "did not start", "TimeoutError", code=75)
+    assert listing(here) == before
+
+
+def test_pipes_and_stores_are_no_edge_files(at_once: Call, here: Path) -> None:
+    os.mkfifo(here / "pipe.csv")
+    made(here / "store.zarr")
+    before = listing(here)
+    refused(at_once("build", "pipe.csv", "g.zarr"), "pipe.csv: is a pipe", "give a file")
+    refused(at_once("build", "store.zarr", "g.zarr"), "store.zarr: is a store")
+    assert listing(here) == before
+
+
+@pytest.mark.parametrize("text", ["from,to\r1,2\r3,4\r", "from,to\n" + "x" * 200_000 + ",2\n"])
+def test_lines_that_no_reader_of_csv_takes(at_once: Call, here: Path, text: str) -> None:
+    (here / "e.csv").write_bytes(text.encode())
+    refused(at_once("build", "e.csv", "g.zarr"), "e.csv: cannot be read as separated values")
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)])
+def test_standard_streams_may_be_closed(here: Path, closed: tuple[int, ...]) -> None:
+    """As daemons have it; what is written then must not go into files that took their numbers."""
+    made(here / "g.zarr")
+    words = ["bfs", "g.zarr", "--source", "1", "--out", "r.zarr", "--device", "cpu"]
+    program = f"import os; [os.close(n) for n in {closed}]; os.execv({sys.executable!r}, "
+    program += f"[{sys.executable!r}, '-m', 'ooc_graph', *{words!r}])"
+    assert subprocess.run([sys.executable, "-c", program], cwd=here, check=False).returncode == 0
+    assert og.Result.open(here / "r.zarr").root == 1
+    program = program.replace(repr(words), repr(["info", "g.zarr"]))
+    assert subprocess.run([sys.executable, "-c", program], cwd=here, check=False).returncode == 0
 
 
 def test_too_little_memory_for_graph500_leaves_no_folder(in_process: Call, here: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -192,9 +193,30 @@ def test_an_address_that_is_none(
 ) -> None:
     write(here / "e.txt", GOOD)
     monkeypatch.setattr(cluster, "_CONNECT_S", 1)
-    for address in ("nonsense", "fax://1:2"):
+    for address in (
+        "nonsense",
+        "fax://1:2",
+        "tcp://",
+        "tcp://127.0.0.1",
+        "tcp://x:y",
+        "inproc://x",
+    ):
         done = call(monkeypatch, capsys, "build", "e.txt", "g.zarr", "--scheduler", address)
         refused(done, address)
+
+
+def test_a_listener_that_is_no_scheduler(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Dask's own limit ends with the connection, which a frozen scheduler's system accepts."""
+    write(here / "e.txt", GOOD)
+    monkeypatch.setattr(cluster, "_CONNECT_S", 1.0)
+    monkeypatch.setattr(cluster, "_GRACE_S", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+        done = call(monkeypatch, capsys, "build", "e.txt", "g.zarr", "--scheduler", address)
+    refused(done, "no Dask scheduler answers", address, code=75)
+    refused(call(monkeypatch, capsys, "build", "e.txt", "g.zarr", "--scheduler", ""), "no address")
 
 
 def test_help_and_version(at_once: Call) -> None:

@@ -37,16 +37,19 @@ def _stopped(folder: Path, number: int, *, group: bool) -> Ended:
     ("number", "group", "is_repeated"),
     [
         pytest.param(signal.SIGTERM, False, False, id="SIGTERM"),
+        pytest.param(signal.SIGHUP, True, False, id="a terminal that is closed"),
         # A terminal sends it to the workers too.
         pytest.param(signal.SIGINT, True, False, id="Ctrl-C"),
         pytest.param(signal.SIGINT, True, True, id="Ctrl-C, again and again"),
     ],
 )
 def test_stopped_while_workers_start(
-    tmp_path: Path, number: int, group: bool, is_repeated: bool
+    tmp_path: Path, number: signal.Signals, group: bool, is_repeated: bool
 ) -> None:
     """A signal at the first sight of a worker's process, which has hardly begun itself."""
-    code, said = (143, "stopped by SIGTERM") if number == signal.SIGTERM else (130, "interrupted")
+    code, said = 143, f"stopped by {number.name}"
+    if number == signal.SIGINT:
+        code, said = 130, "interrupted"
     write(tmp_path / "e.txt", GOOD)
     before = listing(tmp_path)
     words = ["-m", "ooc_graph", "build", tmp_path / "e.txt", tmp_path / "g.zarr", "--device", "cpu"]

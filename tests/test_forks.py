@@ -36,6 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         forks.while_compiling,
         forks.while_importing,
         forks.clients_of_the_parent,
+        forks.clients_of_the_child,
         forks.cuda_of_the_parent,
         forks.progress_of_the_parent,
         forks.locks_on_files,

@@ -101,6 +101,7 @@ class Result:
 
     def to_dask_dataframe(self) -> Any:
         """All columns as a Dask DataFrame with the column names of `to_frame`."""
+        _frame({})
         dd = _import("dask.dataframe")
         series = [
             dd.from_dask_array(self.to_dask_array(column), columns=name)
@@ -115,10 +116,8 @@ class Result:
         vertices have predecessor -1, and the distance that this package stores (level -1, +inf,
         or the largest int64). Components: ``vertex, labels``.
         """
-        import pandas as pd  # noqa: PLC0415
-
         columns = {name: self.on_host(column) for name, column in self._frame_names.items()}
-        return pd.DataFrame(columns)
+        return _frame(columns)
 
     def on_host(self, name: str) -> AnyArray:
         """One column in host memory, copied from the device where it lies there."""
@@ -266,11 +265,9 @@ class PairsResult(Result):
 
         Histograms have a column for each bin.
         """
-        import pandas as pd  # noqa: PLC0415
-
         if self.reduced is None:
-            return pd.DataFrame(self.read(self.measure), index=self.source, columns=self.vertex)
-        return pd.DataFrame(flat_columns({name: self.read(name) for name in self.names}))
+            return _frame(self.read(self.measure), index=self.source, columns=self.vertex)
+        return _frame(flat_columns({name: self.read(name) for name in self.names}))
 
     def to_dask_dataframe(self) -> Any:
         """Not there: `to_dask_array` gives the distances."""
@@ -306,6 +303,22 @@ def flat_columns(table: dict[str, AnyArray]) -> dict[str, AnyArray]:
 def _import(name: str) -> Any:
     """Import a library that only some callers need, when they need it."""
     return importlib.import_module(name)
+
+
+def _frame(data: Any, **axes: Any) -> pd.DataFrame:
+    """A pandas frame.
+
+    Raises
+    ------
+    UsageError
+        Pandas is not installed.
+    """
+    try:
+        pandas = _import("pandas")
+    except ImportError:
+        raise UsageError("frames need pandas: pip install 'ooc-graph[tables]'") from None
+    frame: pd.DataFrame = pandas.DataFrame(data, **axes)
+    return frame
 
 
 def result_attributes(kernel: str, root: int, graph: str, dtype: np.dtype[Any]) -> dict[str, Any]:

@@ -33,8 +33,17 @@ def _where(error: OocGraphError) -> str:
     return "standard output: " if str(error).startswith(str(system)) else ""
 
 
+def _open_streams() -> None:
+    """Have standard streams that were closed, as under some daemons, lead to nowhere."""
+    # In this order: each takes the lowest number, which is its own.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
+
+
 def run() -> int:
     """Carry out what ``sys.argv`` asks for; errors become one line and an exit code."""
+    _open_streams()
     try:
         with exit_on_sigterm(), own_errors(click.ClickException, click.Abort, BrokenPipeError):
             command.main(prog_name="ooc-graph", standalone_mode=False)
@@ -49,8 +58,8 @@ def run() -> int:
     except (KeyboardInterrupt, click.Abort):
         print("ooc-graph: interrupted", file=sys.stderr)  # noqa: T201
         return 130
-    except Terminated:
-        print("ooc-graph: stopped by SIGTERM", file=sys.stderr)  # noqa: T201
+    except Terminated as error:
+        print(f"ooc-graph: stopped by {error.signal_name}", file=sys.stderr)  # noqa: T201
         return EXIT_TERMINATED
     except BrokenPipeError:
         # Nobody reads our output; let the interpreter's own flush at exit not fail either.

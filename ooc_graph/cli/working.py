@@ -27,6 +27,8 @@ def working(common: dict[str, Any], *, for_cuda: bool = True) -> Iterator[tuple[
     """
     from ooc_graph.session.cluster import joined_cluster  # noqa: PLC0415
 
+    if common["scheduler"] == "":
+        raise UsageError("--scheduler: an empty word is no address; give tcp://HOST:PORT")
     if common["scheduler"] and common["workers"] is not None:
         raise UsageError("--workers starts a cluster and --scheduler joins one: give one of them")
     if common["tls"] and not common["scheduler"]:

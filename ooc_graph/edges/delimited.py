@@ -72,7 +72,8 @@ def _open(
     if options.delimiter is not None:
         delimiter = options.delimiter
     views = [peek(path) for path in paths]
-    files = [file for view in views if (file := _file(view, options, delimiter, header))]
+    found = [_readable(view, options, delimiter, header) for view in views]
+    files = [file for file in found if file is not None]
     if not files:
         raise InputError(
             "no edges in the file" if len(paths) == 1 else f"no edges in {len(paths)} files",
@@ -94,6 +95,20 @@ def _same_weighting(files: Sequence[TextFile]) -> None:
                 path=file.path,
                 advice="name the column with --weight, or use --weight none",
             )
+
+
+def _readable(
+    view: Peek, options: ReadOptions, delimiter: str | None, header: bool | None
+) -> TextFile | None:
+    """As `_file`; Python's reader of separated values refuses some bytes."""
+    try:
+        return _file(view, options, delimiter, header)
+    except csv.Error as error:
+        raise InputError(
+            f"cannot be read as separated values: {error}",
+            path=view.path,
+            advice="expected lines that end with a newline, one edge in each",
+        ) from error
 
 
 def _file(

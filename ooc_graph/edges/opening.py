@@ -165,8 +165,16 @@ def _refuse_empty(paths: Sequence[str | os.PathLike[str]]) -> None:
 
 def _parts(path: str) -> list[str]:
     """The files of a folder in the order of their names, or the path itself."""
+    if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
+        raise InputError(
+            "is a pipe or a device", path=path, advice="edges are read more than once: give a file"
+        )
     if not Path(path).is_dir():
         return [path]
+    if (Path(path) / "zarr.json").exists():
+        raise InputError(
+            "is a store, not edges", path=path, advice="search it, or build from its edge files"
+        )
     inside = sorted(p for p in Path(path).iterdir() if p.is_file() and p.name[0] not in "._")
     tables = [p for p in inside if p.suffix in {".parquet", ".parq", ".pq"}]
     chosen = tables or inside

@@ -13,23 +13,27 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from threading import RLock
+from threading import RLock, Thread
 from time import monotonic, sleep
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import dask
 from dask.utils import format_bytes, parse_timedelta
 from distributed import CancelledError, Client
 
-from ooc_graph.errors import ClusterLostError, OocGraphError
+from ooc_graph.errors import ClusterLostError, OocGraphError, UsageError
+
+Made = TypeVar("Made", bound=Any)
 
 LOOK_EVERY_S = 0.5
 """The scheduler is asked for its workers at most this often."""
 CLOSED = "the connection to the Dask scheduler is closed"
 NO_WORKERS = "the Dask cluster has no workers"
 
+_NOT_INSTALLED = "No module named 'ooc_graph"
 # Between two looks a worker is taken to have been silent for this long at most: this process may
 # itself have been stopped, and the scheduler with it.
 _LONGEST_STEP_S = 2.0
@@ -39,16 +43,54 @@ _GRACE_S = 5.0
 
 def answer_timeout_s() -> float:
     """Longest wait for the answer to one question, in seconds."""
-    return _seconds("ooc-graph.answer-timeout", "10s")
+    return _seconds("ooc-graph.answer-timeout", "10s", 0.1)
 
 
 def patience_s() -> float:
     """Longest wait for a worker that can do the work, in seconds."""
-    return _seconds("ooc-graph.patience", "60s")
+    return _seconds("ooc-graph.patience", "60s", 0.0)
 
 
-def _seconds(name: str, default: str) -> float:
-    return float(parse_timedelta(dask.config.get(name, default)))
+def _seconds(name: str, default: str, least: float) -> float:
+    given = dask.config.get(name, default)
+    # Dask's parser raises errors of many kinds.
+    with suppress(Exception):
+        if least <= (seconds := float(parse_timedelta(given))) < float("inf"):
+            return seconds
+    raise UsageError(
+        f"{name} is {given!r} in Dask's configuration: give a time from {least:g} s on, such as "
+        f"{default!r}"
+    )
+
+
+def within(limit_s: float, make: Callable[[], Made]) -> Made:
+    """What a call makes, a client or a cluster; Dask may wait for them without limit.
+
+    Raises
+    ------
+    TimeoutError
+        After ``limit_s`` seconds. The call goes on in a thread, and what it makes is closed.
+    """
+    promised: Future[Made] = Future()
+
+    def run() -> None:
+        try:
+            made = make()
+        except BaseException as error:  # noqa: BLE001 -- to whoever waits
+            with suppress(InvalidStateError):
+                promised.set_exception(error)
+            return
+        try:
+            promised.set_result(made)
+        except InvalidStateError:
+            made.close()
+
+    Thread(target=run, daemon=True).start()
+    try:
+        return promised.result(limit_s)
+    except BaseException:
+        promised.cancel()
+        raise
 
 
 @dataclass(frozen=True)
@@ -264,8 +306,12 @@ class Cluster:
         answers = self.ask_each(
             function, {address: arguments for address in asked if not states[address].is_silent}
         )
-        for answer in answers.values():
+        for address, answer in answers.items():
             if isinstance(answer, Exception) and not isinstance(answer, OSError):
+                if _NOT_INSTALLED in str(answer):
+                    raise UsageError(
+                        f"worker {address} cannot import ooc_graph: install the same version there"
+                    ) from answer
                 raise answer
         return {a: answer for a, answer in answers.items() if not isinstance(answer, OSError)}
 

@@ -15,25 +15,31 @@ from typing import Any
 
 import dask
 from distributed import Client, LocalCluster
-from distributed.comm.addressing import parse_address
+from distributed.comm.addressing import parse_address, parse_host_port
 from distributed.comm.core import CommClosedError
 from distributed.comm.registry import get_backend
 from distributed.security import Security
 
 from ooc_graph.errors import ClusterLostError, DeviceError, UsageError
-from ooc_graph.exchange.cluster import patience_s
+from ooc_graph.exchange.cluster import patience_s, within
 from ooc_graph.layout.whole_file import raise_if_full
 from ooc_graph.session.devices import device_count, has_rmm
 from ooc_graph.session.machine import KEPT_BYTES, cores
 from ooc_graph.session.scratch import scratch_folder
 from ooc_graph.session.stopping import signals_held
 
-_CONNECT_S = 30
+_CONNECT_S = 30.0
+# What Dask needs to close a cluster whose workers did not start.
+_GRACE_S = 10.0
 
-# A terminal sends Ctrl-C to workers too. They must not die of it before this process has
-# cancelled what they do, or it would wait for them without end. Before they come to this, they are
-# started with the signal blocked (`_without_interrupts`).
-_PRELOAD = ["import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"]
+# A terminal sends Ctrl-C to workers too, and SIGHUP if it is closed. They must not die of it before
+# this process has cancelled what they do, or it would wait for them without end. Before they come
+# to this, they are started with both blocked (`_without_interrupts`).
+_PRELOAD = [
+    "import signal\n"
+    "for number in (signal.SIGINT, signal.SIGHUP):\n"
+    "    signal.signal(number, signal.SIG_IGN)"
+]
 
 # Workers measure their own budgets: Dask's limits would only kill them a second time. Small
 # allocations go back to the system at once, so that what was freed is not counted as in use.
@@ -155,19 +161,19 @@ def _started(
     """
     try:
         with signals_held(), _without_interrupts(), _begun_in_time():
-            cluster = stack.enter_context(
-                kind(
-                    n_workers=workers,
-                    local_directory=str(folder),
-                    threads_per_worker=max(1, cores() // workers),
-                    host="127.0.0.1",
-                    dashboard_address="127.0.0.1:0",
-                    worker_dashboard_address="127.0.0.1:0",
-                    memory_limit=0,
-                    silence_logs=logging.CRITICAL,
-                )
+            make = partial(
+                kind,
+                n_workers=workers,
+                local_directory=str(folder),
+                threads_per_worker=max(1, cores() // workers),
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                worker_dashboard_address="127.0.0.1:0",
+                memory_limit=0,
+                silence_logs=logging.CRITICAL,
             )
-            client: Client = stack.enter_context(Client(cluster))
+            cluster = stack.enter_context(within(patience_s() + _GRACE_S, make))
+            client: Client = stack.enter_context(within(_CONNECT_S, partial(Client, cluster)))
     except (TimeoutError, CommClosedError, RuntimeError) as error:
         raise_if_full(error.__cause__, folder, "no workers were started")
         raise ClusterLostError(
@@ -179,10 +185,11 @@ def _started(
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Context in which threads begin that never get SIGINT, nor do processes begun by them."""
-    # Python starts it where it first starts a process, and unblocks the signal there.
+    """Context in which threads begin that never get SIGINT or SIGHUP, nor do their processes."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    # Python starts it where it first starts a process, and unblocks SIGINT there.
     resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
@@ -231,13 +238,23 @@ def joined_cluster(address: str, tls: str | None = None) -> Iterator[Client]:
     security = tls_security(address, tls)
     try:
         # Before a client is made: one that fails half made complains when it is collected.
-        get_backend(parse_address(address, strict=True)[0])
-    except ValueError as error:
+        scheme, place = parse_address(address, strict=True)
+        get_backend(scheme)
+        host, port = parse_host_port(place)
+    except (ValueError, ImportError) as error:
         raise UsageError(f"--scheduler {address}: {error}; give tcp://HOST:PORT") from error
+    if scheme == "inproc" or not host or not port:
+        raise UsageError(f"--scheduler {address}: names no host and port; give tcp://HOST:PORT")
+    connect = partial(Client, address, security=security, timeout=_CONNECT_S)
     try:
-        client = Client(address, security=security, timeout=_CONNECT_S)
-    except OSError as error:
-        raise ClusterLostError(f"no Dask scheduler answers at {address}: {error}") from error
+        client = within(_CONNECT_S + _GRACE_S, connect)
+    except (OSError, MemoryError) as error:
+        # What is no scheduler may send anything, of any length.
+        why = "it takes connections and does not answer" if not str(error) else str(error)
+        raise ClusterLostError(f"no Dask scheduler answers at {address}: {why}") from error
+    except Exception as error:
+        # Of a transport that is not installed whole.
+        raise UsageError(f"--scheduler {address}: {error}; give tcp://HOST:PORT") from error
     with client:
         yield client
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from ooc_graph import __version__
 from ooc_graph.errors import ClusterLostError, MemoryBudgetError, UsageError
 from ooc_graph.forked import require_own_client
 from ooc_graph.session import resident
@@ -265,6 +266,12 @@ class OnCluster:
             on_host = Counter(state.host for state in self.cluster.look().values())
             self._brought |= self.cluster.ask(memory_brought, dict(on_host), of=new)
         known = [address for address in workers if address in self._brought]
+        for address in known:
+            if (version := self._brought[address].version) != __version__:
+                raise UsageError(
+                    f"worker {address} has ooc_graph {version}, this process has {__version__}: "
+                    "install the same version there"
+                )
         enough = [address for address in known if not self._brought[address].why]
         if known and not enough:
             raise MemoryBudgetError(self._brought[known[0]].why)

@@ -19,13 +19,16 @@ _AGAIN_S = 0.01
 
 
 class Terminated(SystemExit):
-    """SIGTERM came; raised in the main thread so that everything is cleaned up."""
+    """SIGTERM or SIGHUP came; raised in the main thread so that everything is cleaned up."""
+
+    signal_name = "SIGTERM"
 
 
 @contextmanager
 def exit_on_sigterm() -> Iterator[None]:
     """Context in which SIGTERM ends the process with code 143, cleaned up, as Ctrl-C does with 130.
 
+    So does SIGHUP, of a terminal that was closed, unless it is ignored, as under ``nohup``.
     Python drops what a signal's handler raises where the garbage collector, a weak reference or
     ``__del__`` calls Python code, and the process would go on: there the signal is sent once more.
     For the main thread.
@@ -33,13 +36,18 @@ def exit_on_sigterm() -> Iterator[None]:
     Raises
     ------
     SystemExit
-        When SIGTERM comes.
+        When SIGTERM or SIGHUP comes.
     MemoryError
         The system starts no further thread.
     """
     # Begun here: where a signal is dropped, a thread may be refused.
     sender = Members(1, "ooc-graph-signals")
-    handler, hook = signal.signal(signal.SIGTERM, _terminate), sys.unraisablehook
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    if before[signal.SIGHUP] is not signal.SIG_DFL:
+        del before[signal.SIGHUP]
+    for each in before:
+        signal.signal(each, _terminate)
+    hook = sys.unraisablehook
 
     def send_again(dropped: Any) -> None:
         number = _NUMBERS.get(dropped.exc_type)
@@ -57,14 +65,15 @@ def exit_on_sigterm() -> Iterator[None]:
             sender.close()
         finally:
             sys.unraisablehook = hook
-            # None stands for a handler that Python knows nothing of, and cannot put back.
-            if handler is not None:
-                signal.signal(signal.SIGTERM, handler)
+            for each, handler in before.items():
+                # None stands for one that Python knows nothing of, and cannot put back.
+                if handler is not None:
+                    signal.signal(each, handler)
 
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Context in which SIGINT and SIGTERM are noted; at its end the first does what it is to do.
+    """Context in which SIGINT, SIGTERM and SIGHUP are noted; at its end the first is obeyed.
 
     For what takes seconds and cannot be undone half-way. Signals that are ignored stay so, and
     other threads than the main one never hear of any.
@@ -75,7 +84,7 @@ def signals_held() -> Iterator[None]:
     noted: list[int] = []
     before: dict[int, Any] = {}
     try:
-        for number in _NUMBERS.values():
+        for number in (*_NUMBERS.values(), signal.SIGHUP):
             handler = signal.getsignal(number)
             # None stands for a handler that Python knows nothing of, and cannot put back.
             if handler not in (None, signal.SIG_IGN):
@@ -106,5 +115,7 @@ def _send(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-def _terminate(*_: Any) -> None:
-    raise Terminated(EXIT_TERMINATED)
+def _terminate(number: int, _: Any) -> None:
+    ending = Terminated(EXIT_TERMINATED)
+    ending.signal_name = signal.Signals(number).name
+    raise ending

@@ -15,6 +15,7 @@ import dask
 from distributed.comm.addressing import get_address_host
 from tornado.ioloop import PeriodicCallback
 
+from ooc_graph import __version__
 from ooc_graph.session import resident
 from ooc_graph.session.machine import default_limit_bytes, give_back_freed_memory
 
@@ -45,11 +46,14 @@ class Brought(NamedTuple):
         Whether Dask has a limit for the worker, which no other may exceed.
     why
         Why nothing is available, if that is so.
+    version
+        Of this package, as the worker has it.
     """
 
     available_bytes: int
     is_limit: bool
     why: str = ""
+    version: str = __version__
 
 
 def memory_brought(workers_on: Mapping[str, int], dask_worker: Any) -> Brought:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,11 @@ class Graph:
         Raises
         ------
         NotAStoreError, CorruptStoreError
+        UsageError
+            It is no path.
         """
+        if not isinstance(path, (str, PathLike)):
+            raise UsageError(f"graph: give a path or an opened graph, not {type(path).__name__}")
         return cls(Stored.open(path, "graph"))
 
     def __repr__(self) -> str:

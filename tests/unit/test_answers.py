@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ooc_graph as og
 import ooc_graph.answers.export as export_module
 from ooc_graph.answers import components as component_answers
 from ooc_graph.answers import scatter
@@ -376,3 +378,17 @@ def test_opening_as_the_wrong_kind(tmp_path: Path) -> None:
     assert BfsResult.open(tmp_path / "r.zarr").root == tree.root
     with pytest.raises(UsageError, match="holds a result of bfs, not of sssp"):
         SsspResult.open(tmp_path / "r.zarr")
+
+
+def test_frames_without_pandas_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = og.from_edges(np.array([0, 1]), np.array([1, 2]))
+    found = [og.bfs(graph, 0), og.multi_source_bfs(graph, [0])]
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for result in found:
+        with pytest.raises(UsageError, match=r"ooc-graph\[tables\]"):
+            result.to_frame()
+    with pytest.raises(UsageError, match=r"ooc-graph\[tables\]"):
+        found[0].to_dask_dataframe()
+    for wrong in (None, b"g.zarr", 1):
+        with pytest.raises(UsageError, match="graph: give a path"):
+            og.bfs(wrong, 0)

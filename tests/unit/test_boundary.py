@@ -25,6 +25,7 @@ from ooc_graph.errors import (
     OocGraphError,
     StorageError,
     UnexpectedError,
+    UsageError,
 )
 
 LOST = [
@@ -42,6 +43,7 @@ OTHERS: list[tuple[Exception, type[OocGraphError]]] = [
     (OSError(errno.ENOSPC, "No space left on device", "/x/y"), DiskFullError),
     (OSError(errno.EIO, "Input/output error", "/x/y"), StorageError),
     (PermissionError(errno.EACCES, "Permission denied", "/x/y"), StorageError),
+    (OSError(errno.EMFILE, "Too many open files", "/x/y"), UsageError),
     (MemoryError("Unable to allocate"), MemoryBudgetError),
     (RuntimeError("can't start new thread"), MemoryBudgetError),
     (RuntimeError("a fault"), UnexpectedError),

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from threading import Event
 from typing import Any
 
 import dask
 import pytest
 from distributed import Client
 
-from ooc_graph.errors import ClusterLostError
+from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.exchange import cluster as cluster_module
-from ooc_graph.exchange.cluster import NO_WORKERS, Cluster, WorkerState, describe
+from ooc_graph.exchange.cluster import (
+    NO_WORKERS,
+    Cluster,
+    WorkerState,
+    answer_timeout_s,
+    describe,
+    patience_s,
+    within,
+)
 from ooc_graph.exchange.scheduler import _workers
 from tests.toy_ranks import start
 
@@ -174,6 +183,59 @@ def test_a_worker_that_leaves_while_it_is_chosen_is_told_of_as_it_was(client: An
         return list(states)
 
     assert Cluster.of(client).wait_for_workers(choose).keys() == {"a", "b"}
+
+
+@pytest.mark.parametrize("given", ["abc", "-1", -5, "", "nan", "inf", "1e400", None, [1], {}])
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [("ooc-graph.patience", patience_s), ("ooc-graph.answer-timeout", answer_timeout_s)],
+)
+def test_a_setting_that_is_no_time_is_refused(
+    name: str, ask: Callable[[], float], given: Any
+) -> None:
+    with dask.config.set({name: given}), pytest.raises(UsageError, match=f"{name} is "):
+        ask()
+
+
+def test_settings_are_times() -> None:
+    with dask.config.set({"ooc-graph.patience": "0", "ooc-graph.answer-timeout": "2m"}):
+        assert (patience_s(), answer_timeout_s()) == (0, 120)
+    with (
+        dask.config.set({"ooc-graph.answer-timeout": "0"}),
+        pytest.raises(UsageError, match=r"from 0\.1 s on"),
+    ):
+        answer_timeout_s()
+
+
+def test_what_is_made_too_late_is_closed() -> None:
+    closed, go_on = Event(), Event()
+
+    class Made:
+        def close(self) -> None:
+            closed.set()
+
+    def make() -> Made:
+        go_on.wait()
+        return Made()
+
+    with pytest.raises(TimeoutError):
+        within(0.05, make)
+    assert not closed.is_set()
+    go_on.set()
+    assert closed.wait(60)
+    assert isinstance(within(60, Made), Made)
+    with pytest.raises(ZeroDivisionError):
+        within(60, lambda: 1 // 0)
+
+
+def test_workers_without_the_package_are_named(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Dask tells of what it cannot unpickle."""
+    missing = Exception("ModuleNotFoundError(\"No module named 'ooc_graph'\")")
+    monkeypatch.setattr(Cluster, "ask_each", lambda *_: {"a": 1, "b": missing})
+    with pytest.raises(UsageError, match="worker b cannot import ooc_graph"):
+        Cluster.of(client).ask(len)
 
 
 def test_a_closed_client_is_a_lost_cluster(client: Any) -> None:

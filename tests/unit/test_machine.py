@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.session import machine
 from ooc_graph.session.place import OnCluster
@@ -49,6 +49,13 @@ def test_where_a_group_has_nothing_left_work_is_refused(tmp_path, monkeypatch) -
     with pytest.raises(MemoryBudgetError):
         og.plan(graph)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_workers_have_this_version_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = TwoWorkers(Brought(9_000, True), Brought(9_000, True, version="0.0.9"))
+    monkeypatch.setattr(Cluster, "of", lambda _: cluster)
+    with pytest.raises(UsageError, match=r"worker b has ooc_graph 0\.0\.9, this process has"):
+        OnCluster(None)  # type: ignore[arg-type]
 
 
 class TwoWorkers:

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ooc_graph.errors import DiskFullError, InputError
-from ooc_graph.report import host
+from ooc_graph.errors import DiskFullError, InputError, OutputBusyError
+from ooc_graph.report import host, records
 from ooc_graph.report.records import append_record, read_records
 
 WRITERS, RECORDS = 4, 25
@@ -89,6 +89,19 @@ def test_several_processes_append(tmp_path):
     assert sorted(found) == [(w, n) for w in range(WRITERS) for n in range(RECORDS)]
     for writer in range(WRITERS):
         assert [n for w, n in found if w == writer] == list(range(RECORDS))
+
+
+def test_a_file_that_stays_locked_is_not_waited_for_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "LONGEST_LOCK_S", 0.2)
+    path = tmp_path / "r.jsonl"
+    append_record(path, {"n": 1})
+    before = path.read_bytes()
+    with path.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(OutputBusyError, match="locked"):
+            append_record(path, {"n": 2})
+    assert path.read_bytes() == before
+    append_record(path, {"n": 2})
 
 
 def test_a_line_cut_short_is_named_and_spoils_nothing_after_it(tmp_path):
