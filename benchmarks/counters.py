@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import ooc_graph as og
-from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.report.records import append_record
 
 RECORDS = Path(__file__).parent / "records" / "counters.jsonl"

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels import floyd_warshall
-from ooc_graph.kernels.many_johnson import CpuJohnson
-from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.many import floyd_warshall
+from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.report.records import append_record
 from ooc_graph.session.machine import cores
 from ooc_graph.types import AnyArray, Rows

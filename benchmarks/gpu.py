@@ -32,7 +32,7 @@ from gpu_measures import measured
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.cuda_rows import DeviceGraph
+from ooc_graph.kernels.cuda.build.rows import DeviceGraph
 from ooc_graph.report.records import append_record
 
 RECORDS = Path(__file__).parent / "records" / "gpu.jsonl"

@@ -32,7 +32,7 @@ import numpy as np
 from gpu_disk import disk_bytes_per_s, drop_page_cache
 
 import ooc_graph as og
-from ooc_graph.kernels.cuda_pinned import pinned_buffer
+from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
 from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
 from ooc_graph.memory.device_disk import READERS
 from ooc_graph.memory.disk import DiskUnits

@@ -26,7 +26,7 @@ import numba
 import numpy as np
 from gpu_ceilings import event_seconds, kernel
 
-from ooc_graph.kernels.cuda_pinned import PinnedArray
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.report.records import append_record
 
 RECORDS = Path(__file__).parent / "records" / "gpu_fetch.jsonl"

@@ -24,9 +24,9 @@ import cupy
 import gpu_graphs
 import numpy as np
 
-from ooc_graph.kernels import cuda_floyd
-from ooc_graph.kernels.cuda_held import DeviceRows
-from ooc_graph.kernels.cuda_many import CudaManySearch
+from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
+from ooc_graph.kernels.cuda.many.search import CudaManySearch
+from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
 from ooc_graph.report.records import append_record
 
 RECORDS = Path(__file__).parent / "records" / "floyd_warshall.jsonl"

@@ -10,9 +10,9 @@ import cupy
 import numpy as np
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
-from ooc_graph.kernels.cuda_rows import DeviceGraph, build_rows
-from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
+from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
+from ooc_graph.kernels.cuda.build.rows import DeviceGraph, build_rows
+from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 
 ORDER = {"bfs": "hub", "sssp": "light"}
 

@@ -47,14 +47,14 @@ import numpy as np
 
 import ooc_graph as og
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.kernels.bellman_ford_search import potentials
-from ooc_graph.kernels.cuda_held import hold
-from ooc_graph.kernels.cuda_johnson import CudaJohnson
-from ooc_graph.kernels.cuda_many import CudaManySearch
-from ooc_graph.kernels.cuda_many_host import HostAnswers
-from ooc_graph.kernels.many_johnson import CpuJohnson, plain_rows
-from ooc_graph.kernels.sides import light_rows
-from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.common.sides import light_rows
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.many.bellman_ford_search import potentials
+from ooc_graph.kernels.cpu.many.johnson import CpuJohnson, plain_rows
+from ooc_graph.kernels.cuda.many.host import HostAnswers
+from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
+from ooc_graph.kernels.cuda.many.search import CudaManySearch
+from ooc_graph.kernels.cuda.runtime.rows import hold
 from ooc_graph.report.records import append_record
 from ooc_graph.session.machine import cores
 from ooc_graph.types import AnyArray, Rows

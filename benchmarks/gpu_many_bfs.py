@@ -31,10 +31,10 @@ import numpy as np
 from gpu_johnson import copy_rate, page_locked, timed
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.kernels.cuda_many_bfs import CudaManyBfs
-from ooc_graph.kernels.many_bfs import LANES
-from ooc_graph.kernels.many_bfs_search import CpuManyBfs
-from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.many.bfs import LANES
+from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
+from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.report.records import append_record
 from ooc_graph.session.machine import cores
 from ooc_graph.types import AnyArray, IntArray, Rows

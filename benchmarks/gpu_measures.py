@@ -14,7 +14,7 @@ import gpu_graphs
 from gpu_checks import Checks
 from gpu_model import Level, Work, bfs_work, shares, sssp_work
 
-from ooc_graph.kernels.cuda_rows import DeviceGraph
+from ooc_graph.kernels.cuda.build.rows import DeviceGraph
 from ooc_graph.report.energy import EnergyMeter, energy_record, over_repeats
 from ooc_graph.report.statistics import teps_statistics
 

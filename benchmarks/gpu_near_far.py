@@ -21,9 +21,10 @@ import cupy
 import numpy as np
 
 import ooc_graph as og
-from ooc_graph.kernels import cuda_sssp, cuda_sssp_near
-from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
-from ooc_graph.kernels.cuda_sssp_near import NearFar
+from ooc_graph.kernels.cuda.sssp import near_far as cuda_sssp_near
+from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
+from ooc_graph.kernels.cuda.sssp.near_far import NearFar
+from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.report.records import append_record
 from ooc_graph.types import AnyArray, Shard
 

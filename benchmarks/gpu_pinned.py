@@ -22,10 +22,10 @@ import gpu_graphs
 import near_far
 import numpy as np
 
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.cuda_pinned import PinnedRoom
-from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
-from ooc_graph.kernels.cuda_tier_near import CudaTierNearSearch
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.report.records import append_record
 from ooc_graph.session.machine import cores
 from ooc_graph.types import Rows, Shard

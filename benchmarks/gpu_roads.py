@@ -23,9 +23,9 @@ import gpu_graphs
 import numpy as np
 
 import ooc_graph as og
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
-from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
+from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.report.records import append_record
 from ooc_graph.session.machine import cores
 from ooc_graph.types import AnyArray, Shard

@@ -14,15 +14,15 @@ import cupy
 import numpy as np
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.kernels.cuda_gather import DeviceBlock
-from ooc_graph.kernels.cuda_pinned import PinnedArray
-from ooc_graph.kernels.cuda_rows import DeviceGraph
-from ooc_graph.kernels.cuda_store import (
+from ooc_graph.kernels.cuda.build.gather import DeviceBlock
+from ooc_graph.kernels.cuda.build.rows import DeviceGraph
+from ooc_graph.kernels.cuda.build.store_rows import (
     RowMaker,
     TupleCount,
     number_vertices,
     ranges_of,
 )
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.types import Rows
 
 BLOCK_EDGES = 1 << 27

@@ -33,10 +33,10 @@ import numpy as np
 from gpu_checks import Checks
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.kernels.cuda_bus import link_rate
-from ooc_graph.kernels.cuda_held import DeviceRows, extents
-from ooc_graph.kernels.cuda_tier_bfs import BfsHold, CudaTierBfsSearch, column_rows
-from ooc_graph.kernels.cuda_tier_sssp import CudaTierSsspSearch, SsspHold
+from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch, column_rows
+from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
+from ooc_graph.kernels.cuda.runtime.bus import link_rate
+from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, extents
 from ooc_graph.memory.device_plan import (
     COLUMNS,
     BfsPlan,

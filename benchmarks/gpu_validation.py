@@ -25,7 +25,7 @@ from gpu import WARM_SCALE
 from gpu_graphs import build, device_facts, generate, new_search
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.kernels.cuda_scatter import scatter
+from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.report.records import append_record
 from ooc_graph.validate.cuda_validator import (
     CudaBfsValidator,

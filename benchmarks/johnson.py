@@ -48,10 +48,10 @@ import johnson_public
 import numpy as np
 
 import ooc_graph as og
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.many_bfs_search import CpuManyBfs
-from ooc_graph.kernels.many_johnson import CpuJohnson
-from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
+from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.layout.names import APSP
 from ooc_graph.report.records import append_record
 from ooc_graph.session import source_tiers

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import ooc_graph as og
-from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.report.records import append_record
 from ooc_graph.session.machine import cores

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import ooc_graph as og
-from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch, suits_near_far
-from ooc_graph.kernels.sssp_search import CpuSsspSearch
-from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
+from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
 from ooc_graph.report.records import append_record
 from ooc_graph.session.machine import cores
 from ooc_graph.types import AnyArray, Shard

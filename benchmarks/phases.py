@@ -23,12 +23,13 @@ import numpy as np
 from numba import njit
 
 import ooc_graph as og
-from ooc_graph.kernels import sssp_fused as fused
-from ooc_graph.kernels import sssp_parents, sssp_pull
-from ooc_graph.kernels.compiled import kernel
-from ooc_graph.kernels.sssp_parents import EXAMINED, Lane
-from ooc_graph.kernels.sssp_search import CpuSsspSearch
-from ooc_graph.kernels.team import CHUNK, OPERATION, Team, new_control
+from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.team import CHUNK, OPERATION, Team, new_control
+from ooc_graph.kernels.cpu.sssp import fused
+from ooc_graph.kernels.cpu.sssp import parents as sssp_parents
+from ooc_graph.kernels.cpu.sssp import pull as sssp_pull
+from ooc_graph.kernels.cpu.sssp.parents import EXAMINED, Lane
+from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
 from ooc_graph.report.records import append_record
 from ooc_graph.types import AnyArray
 
@@ -90,7 +91,7 @@ class Clock:
 
 
 def search_by_phases(search: CpuSsspSearch, root: int, clock: Clock) -> None:
-    """One search, as `sssp_fused.search` has it, on one thread."""
+    """One search, as `sssp.fused.search` has it, on one thread."""
     out, into, wave, answer = search._out, search._into, search._wave, search._answer
     control, limits = new_control(), answer.limits
     lane = Lane(answer.left[0], answer.best[0])

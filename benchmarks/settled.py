@@ -33,10 +33,10 @@ from methods import shared_folder
 from numba import njit
 
 import ooc_graph as og
-from ooc_graph.kernels.many_search import CpuManySearch
-from ooc_graph.kernels.many_sssp import LOOKED, RELAXED, ROWS, SWEEPS
-from ooc_graph.kernels.sides import light_rows
-from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.common.sides import light_rows
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.many.search import CpuManySearch
+from ooc_graph.kernels.cpu.many.sssp import LOOKED, RELAXED, ROWS, SWEEPS
 from ooc_graph.report.records import append_record
 from ooc_graph.types import AnyArray, Rows
 

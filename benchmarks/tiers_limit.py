@@ -25,7 +25,7 @@ import numpy as np
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.disk_probe import probe_disk
 from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import describe, plan_disk

@@ -29,7 +29,8 @@ _COMPILED_FROM = (
     "__init__.py",
     "types.py",
     "layout/packed_loops.py",
-    "kernels/**/*.py",
+    "kernels/common/*.py",
+    "kernels/cpu/**/*.py",
     "validate/**/*.py",
 )
 """The package's version, constants that are compiled in, and the compiled functions."""

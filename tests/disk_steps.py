@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ooc_graph.kernels.bitmap import pack_bits
-from ooc_graph.kernels.tier_rows import Window
+from ooc_graph.kernels.common.bitmap import pack_bits
+from ooc_graph.kernels.cpu.store.rows import Window
 from ooc_graph.types import AnyArray
 
 NO_VERTEX = 0xFFFFFFFF
 
 
 class PlainSteps:
-    """As `ooc_graph.kernels.disk_bfs_search.DiskBfsSteps`, one row after another."""
+    """As `ooc_graph.kernels.cuda.store.bfs_search.DiskBfsSteps`, one row after another."""
 
     def __init__(
         self,

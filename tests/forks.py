@@ -334,7 +334,7 @@ def cuda_of_the_parent(_: Path) -> None:
     """What the parent has on a device is neither used nor freed in a child."""
     from types import SimpleNamespace
 
-    from ooc_graph.kernels import cuda_modules
+    from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
     from ooc_graph.session import devices, here, resident
 
     class OnDevice:

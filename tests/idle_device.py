@@ -18,16 +18,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.kernels import (
-    cuda_disk_bfs,
-    cuda_disk_heads,
-    cuda_disk_rows,
-    cuda_disk_sssp,
-    cuda_disk_state,
-    cuda_staged,
-    cuda_steps,
-)
-from ooc_graph.kernels.cuda_steps import ARCS, KEPT, LEAST, LISTED
+from ooc_graph.kernels.cuda.runtime import steps as cuda_steps
+from ooc_graph.kernels.cuda.runtime.steps import ARCS, KEPT, LEAST, LISTED
+from ooc_graph.kernels.cuda.store import bfs as cuda_disk_bfs
+from ooc_graph.kernels.cuda.store import heads as cuda_disk_heads
+from ooc_graph.kernels.cuda.store import rows as cuda_disk_rows
+from ooc_graph.kernels.cuda.store import sssp as cuda_disk_sssp
+from ooc_graph.kernels.cuda.store import sssp_state as cuda_disk_state
+from ooc_graph.kernels.cuda.store import staged as cuda_staged
 from ooc_graph.memory.plan import HeadRule
 from ooc_graph.shards import device_tiers
 
@@ -97,7 +95,7 @@ CUPY = SimpleNamespace(
 
 
 class Pinned:
-    """As `ooc_graph.kernels.cuda_pinned.PinnedArray`, of memory that is seen."""
+    """As `ooc_graph.kernels.cuda.runtime.pinned.PinnedArray`, of memory that is seen."""
 
     def __init__(self, count: int, dtype: Any, *, threads: int) -> None:
         assert threads > 0
@@ -167,7 +165,7 @@ KERNELS: dict[str, Callable[..., None]] = {
 
 
 class IdleSteps(cuda_steps.Steps):
-    """As `ooc_graph.kernels.cuda_steps.Steps`."""
+    """As `ooc_graph.kernels.cuda.runtime.steps.Steps`."""
 
     def launch(self, name: str, threads: int, *arguments: Any) -> None:
         if threads > 0 and name in KERNELS:
@@ -181,8 +179,8 @@ def stand_in(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "cuda", lambda: CUPY)
     for module in (cuda_disk_bfs, cuda_disk_heads, cuda_disk_state):
         patch.setattr(module, "Steps", IdleSteps)
-    for name in ("kernels.cuda_disk_bfs", "kernels.cuda_disk_heads", "kernels.cuda_disk_sssp"):
-        patch.setattr(f"ooc_graph.{name}.within_memory", lambda _: nullcontext())
+    for name in ("bfs", "heads", "sssp"):
+        patch.setattr(f"ooc_graph.kernels.cuda.store.{name}.within_memory", lambda _: nullcontext())
     patch.setattr("ooc_graph.shards.cuda_disk_sssp.within_memory", lambda _: nullcontext())
     patch.setattr(device_tiers, "PinnedArray", Pinned)
     patch.setattr(cuda_staged, "pinned_buffer", lambda size, **_: np.zeros(size, np.uint8))

@@ -13,10 +13,10 @@ import ooc_graph as og
 from ooc_graph.errors import (
     MemoryBudgetError,
 )
-from ooc_graph.kernels import cuda_modules
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.cuda_many import part_dtype
-from ooc_graph.kernels.told import Told, stretches
+from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cuda.many.search import part_dtype
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.device_plan import least_plan
 from ooc_graph.session import cuda_disk, cuda_tiers, devices, here, loading, pairs_plan, resident
 from ooc_graph.session.devices import CUDA

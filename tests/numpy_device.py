@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.kernels import cuda_gather, cuda_held, cuda_store
+from ooc_graph.kernels.cuda.build import gather as cuda_gather
+from ooc_graph.kernels.cuda.build import store_rows as cuda_store
+from ooc_graph.kernels.cuda.runtime import rows as cuda_held
 from ooc_graph.shards import cuda_build, cuda_edges, cuda_row_source, cuda_runs
 
 NONE = 0xFFFFFFFF
@@ -148,7 +150,7 @@ def order_light(constants, count, order, neighbors, kept, integral, reordered, w
 
 
 def kernel(_: str, function: str, constants: Mapping[str, int | str] | None = None) -> Any:
-    """As `ooc_graph.kernels.cuda_modules.kernel`."""
+    """As `ooc_graph.kernels.cuda.runtime.modules.kernel`."""
     return lambda _, __, arguments: globals()[function](constants or {}, *arguments)
 
 

@@ -15,7 +15,7 @@ from ooc_graph.errors import (
     NegativeWeightError,
     UsageError,
 )
-from ooc_graph.kernels.edges_list import GroupedEdges
+from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
 from ooc_graph.layout import names
 from ooc_graph.session import edges_method
 from ooc_graph.shards import weave

@@ -17,18 +17,16 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.pairs import TOGETHER, pairs_specs
-from ooc_graph.kernels import (
-    many_bfs_search,
-    many_bfs_singly,
-    many_choice,
-    many_search,
-    many_singly,
-    tier_singly,
-)
-from ooc_graph.kernels.given_up import leave_if_given_up
-from ooc_graph.kernels.many_bfs_search import CpuManyBfs
-from ooc_graph.kernels.side_by_side import side_by_side
-from ooc_graph.kernels.tier_johnson import TierJohnson
+from ooc_graph.kernels.common.cancellation import leave_if_given_up
+from ooc_graph.kernels.cpu.many import bfs_one_by_one as many_bfs_singly
+from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
+from ooc_graph.kernels.cpu.many import choice as many_choice
+from ooc_graph.kernels.cpu.many import one_by_one as many_singly
+from ooc_graph.kernels.cpu.many import search as many_search
+from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
+from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
+from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
+from ooc_graph.kernels.cpu.store.johnson import TierJohnson
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import here, pair_tasks, pairs, pairs_plan, pairs_stored, place, resident
 from tests.command_line import LIMIT_S, REPOSITORY, running

@@ -12,7 +12,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels import many_choice
+from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.session import resident
 from tests.memory_limits import held_within_least, least_limit
 from tests.own_process import in_own_process

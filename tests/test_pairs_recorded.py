@@ -17,11 +17,13 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.pairs import pairs_specs
 from ooc_graph.errors import DiskFullError
-from ooc_graph.kernels import many_bfs_search, many_choice, many_search
-from ooc_graph.kernels.given_up import event_here
-from ooc_graph.kernels.many_bfs_search import CpuManyBfs
-from ooc_graph.kernels.team import Team
-from ooc_graph.kernels.told import Told
+from ooc_graph.kernels.common.cancellation import event_here
+from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
+from ooc_graph.kernels.cpu.many import choice as many_choice
+from ooc_graph.kernels.cpu.many import search as many_search
+from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import here, pair_tasks, pairs, pairs_plan, place, resident
 from ooc_graph.types import NoProgress, Rows

@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 import ooc_graph as og
 from ooc_graph.answers.pairs import Asked, pairs_specs
 from ooc_graph.errors import CorruptStoreError, NegativeCycleError, UnexpectedError
-from ooc_graph.kernels import many_choice
+from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.plan import plan_disk
 from ooc_graph.session import pairs_plan, pairs_stored, resident, source_tiers

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ooc_graph.answers.scatter import Ids
-from ooc_graph.kernels.component_ids import first_positions
+from ooc_graph.kernels.cpu.components.ids import first_positions
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import COMPONENT, VERTEX

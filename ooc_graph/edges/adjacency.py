@@ -20,7 +20,7 @@ from ooc_graph.edges.lines import BUFFER_BYTES, is_count
 from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
 from ooc_graph.edges.rows import RowGrammar, RowParser
 from ooc_graph.errors import InputError
-from ooc_graph.kernels import tokenize_rows
+from ooc_graph.kernels.cpu.build import row_text as tokenize_rows
 from ooc_graph.types import EdgeBlock, IntArray
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ooc_graph.errors import InputError
-from ooc_graph.kernels.decimals import (
+from ooc_graph.kernels.cpu.build.decimals import (
     WEIGHT_EITHER,
     WEIGHT_FLOAT,
     WEIGHT_INTEGER,

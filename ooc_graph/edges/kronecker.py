@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from ooc_graph.edges.interface import Unit
 from ooc_graph.edges.multiple_recursive import edge_powers, mrg_seed, mrg_skip, seed_arrays
 from ooc_graph.errors import InputError, UsageError
-from ooc_graph.kernels import cuda_kronecker
-from ooc_graph.kernels import kronecker as kernel
+from ooc_graph.kernels.cpu.build import kronecker as kernel
+from ooc_graph.kernels.cuda.build import kronecker as cuda_kronecker
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 

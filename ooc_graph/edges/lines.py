@@ -10,7 +10,8 @@ import numpy as np
 from ooc_graph.edges.bytestream import ByteReader, line_at
 from ooc_graph.edges.filled import FilledColumns, weight_mode
 from ooc_graph.errors import InputError
-from ooc_graph.kernels import decimals, tokenize
+from ooc_graph.kernels.cpu.build import decimals
+from ooc_graph.kernels.cpu.build import edge_text as tokenize
 from ooc_graph.types import EdgeBlock, IntArray
 
 BUFFER_BYTES = 4 << 20

@@ -11,7 +11,8 @@ from ooc_graph.edges.bytestream import ByteReader
 from ooc_graph.edges.filled import FilledColumns, weight_mode
 from ooc_graph.edges.lines import BUFFER_BYTES, LineGrammar, id_bounds, line_fault
 from ooc_graph.errors import InputError
-from ooc_graph.kernels import decimals, tokenize_rows
+from ooc_graph.kernels.cpu.build import decimals
+from ooc_graph.kernels.cpu.build import row_text as tokenize_rows
 from ooc_graph.types import EdgeBlock, IntArray
 
 
@@ -48,7 +49,7 @@ class RowGrammar:
         )
 
     def parameters(self) -> IntArray:
-        """Parameter vector of ``tokenize_rows``."""
+        """Parameter vector of ``build.row_text``."""
         first, last = id_bounds(self.id_range)
         mode = weight_mode(self.weighted, self.weight_type)
         values = [int(self.numbered), self.skip, int(self.paired), mode, first, last]

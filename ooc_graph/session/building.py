@@ -8,7 +8,7 @@ from pathlib import Path
 from ooc_graph.edges.dask_parts import DaskSource
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.place import Here, Place

@@ -12,7 +12,7 @@ import numpy as np
 
 from ooc_graph.answers.components import ComponentColumns, columns_of_components, write_components
 from ooc_graph.answers.result import ComponentsResult, components_attributes
-from ooc_graph.kernels.components_interface import ComponentLabels
+from ooc_graph.kernels.common.components import ComponentLabels
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session import here, loading, resident

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.cuda_bus import link_rate
-from ooc_graph.kernels.cuda_held import MOST_ROWS
-from ooc_graph.kernels.cuda_tier_bfs import BfsHold
-from ooc_graph.kernels.interface import hubs_hold_much, pull_pays
-from ooc_graph.kernels.sides import hub_rows
-from ooc_graph.kernels.sssp_search import first_rows
+from ooc_graph.kernels.common.decisions import hubs_hold_much, pull_pays
+from ooc_graph.kernels.common.sides import hub_rows
+from ooc_graph.kernels.cpu.sssp.search import first_rows
+from ooc_graph.kernels.cuda.pinned.bfs import BfsHold
+from ooc_graph.kernels.cuda.runtime.bus import link_rate
+from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS
 from ooc_graph.layout.names import CHUNK_BYTES, id_dtype
 from ooc_graph.memory.device_plan import (
     COLUMNS,
@@ -193,7 +193,7 @@ def search_within(
     Parameters
     ----------
     device
-        `ooc_graph.kernels.cuda_device.CudaDevice`.
+        `ooc_graph.kernels.cuda.device.CudaDevice`.
     shard, room
         The rows, loaded into the room.
     names

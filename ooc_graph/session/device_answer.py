@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ooc_graph.kernels.cuda_held import on_device
-from ooc_graph.kernels.cuda_modules import cuda, within_memory
-from ooc_graph.kernels.cuda_scatter import scatter
+from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
+from ooc_graph.kernels.cuda.runtime.rows import on_device
+from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.session.ways import Course, SearchTask, Written
 from ooc_graph.shards.load import Graph

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ooc_graph.errors import DeviceError, UsageError
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.session.machine import parse_bytes
 
 AUTO, CPU, CUDA = "auto", "cpu", "cuda"
@@ -114,7 +114,7 @@ _cuda_pid: int | None = None
 
 
 def _cuda() -> Any:
-    """CuPy, as `cuda_modules.cuda` gives it, unless CUDA was used before a fork.
+    """CuPy, as `kernels.cuda.runtime.modules.cuda` gives it, unless CUDA was used before a fork.
 
     Raises
     ------

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.edges_list import GroupedEdges
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.shards.edge_list import edge_list_bytes, grouping_bytes, load_edges
 from ooc_graph.shards.load import Graph

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.kernels.cuda_held import on_device
-from ooc_graph.kernels.cuda_modules import cuda, device_bytes, within_memory
-from ooc_graph.kernels.cuda_scatter import scatter
+from ooc_graph.kernels.cuda.runtime.modules import cuda, device_bytes, within_memory
+from ooc_graph.kernels.cuda.runtime.rows import on_device
+from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.session.graph500_run import BatchTask, Searched
 from ooc_graph.session.loading import Searcher
 from ooc_graph.session.ways import Course, course_of

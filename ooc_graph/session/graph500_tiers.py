@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ooc_graph.kernels.cuda_bus import link_rate
+from ooc_graph.kernels.cuda.runtime.bus import link_rate
 from ooc_graph.memory.device_disk import describe_disk
 from ooc_graph.memory.device_plan import describe_device
 from ooc_graph.memory.plan import describe

@@ -7,8 +7,8 @@ import threading
 from typing import Any
 
 from ooc_graph.forked import abandon, free_in_child, in_child, is_parents
-from ooc_graph.kernels import cuda_modules
-from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.machine import cores
 
@@ -64,7 +64,7 @@ def device(name: str = CPU) -> Any:
 
 
 def _cuda_device() -> Any:
-    from ooc_graph.kernels.cuda_device import CudaDevice  # noqa: PLC0415 (where there is one)
+    from ooc_graph.kernels.cuda.device import CudaDevice  # noqa: PLC0415 (where there is one)
 
     cuda_modules.open_device()
     return CudaDevice()

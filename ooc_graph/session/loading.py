@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.answers.scatter import Ids
-from ooc_graph.kernels import cuda_many_bfs_plan, cuda_modules
-from ooc_graph.kernels.cuda_held import MOST_ROWS
-from ooc_graph.kernels.cuda_many_host import PART_BYTES
-from ooc_graph.kernels.cuda_pinned import PinnedRoom
-from ooc_graph.kernels.cuda_places import may_place
-from ooc_graph.kernels.cuda_pool import WholePieces, allocating, pool_within
-from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
+from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch
+from ooc_graph.kernels.cuda.bfs.short_rows import may_place
+from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
+from ooc_graph.kernels.cuda.many.host import PART_BYTES
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.kernels.cuda.runtime.pool import WholePieces, allocating, pool_within
+from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS
 from ooc_graph.memory.device_plan import DevicePlan
 from ooc_graph.memory.moved import Moved

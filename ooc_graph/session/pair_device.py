@@ -11,8 +11,8 @@ from ooc_graph.answers.columns import SourceColumns
 from ooc_graph.answers.pairs import SourceRows, largest_reached, own_columns
 from ooc_graph.answers.parts import SourceParts
 from ooc_graph.answers.scatter import Ids
-from ooc_graph.kernels.cuda_many import CREWS, part_dtype
-from ooc_graph.kernels.told import Told, stretches
+from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.cuda.many.search import CREWS, part_dtype
 from ooc_graph.session.here import threads_here
 from ooc_graph.types import AnyArray, IntArray
 
@@ -51,8 +51,8 @@ def on_device(
     Parameters
     ----------
     search
-        `ooc_graph.kernels.cuda_johnson.CudaJohnson`, or for levels
-        `ooc_graph.kernels.cuda_many_bfs.CudaManyBfs`.
+        `ooc_graph.kernels.cuda.many.johnson.CudaJohnson`, or for levels
+        `ooc_graph.kernels.cuda.many.bfs.CudaManyBfs`.
     places
         int64 (sources,): places of the sources among all vertices.
     heard
@@ -94,7 +94,7 @@ def columns(
     Parameters
     ----------
     search, places, heard, room
-        As of `on_device`; also `ooc_graph.kernels.many_johnson.CpuJohnson`.
+        As of `on_device`; also `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`.
     how
         Beside that to `CudaJohnson.run_columns`, or its twin.
     """

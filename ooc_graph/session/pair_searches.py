@@ -14,9 +14,9 @@ from ooc_graph.answers.parts import SourceParts
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.answers.tallies import SourceTallies
-from ooc_graph.kernels.given_up import leave_if_given_up
-from ooc_graph.kernels.many_bfs_search import empty_tallies
-from ooc_graph.kernels.told import Told, stretches
+from ooc_graph.kernels.common.cancellation import leave_if_given_up
+from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.cpu.many.bfs_search import empty_tallies
 from ooc_graph.session.devices import CUDA
 from ooc_graph.session.pair_device import Heard, columns, internal_ids, on_device
 from ooc_graph.session.pairs_recorded import Recording
@@ -42,8 +42,8 @@ def in_memory(
     Parameters
     ----------
     search
-        `ooc_graph.kernels.many_johnson.CpuJohnson`,
-        `ooc_graph.kernels.many_bfs_search.CpuManyBfs`, or their twins on a CUDA device.
+        `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`,
+        `ooc_graph.kernels.cpu.many.bfs_search.CpuManyBfs`, or their twins on a CUDA device.
     places
         int64 (sources,): places of the sources among all vertices.
     recording
@@ -80,7 +80,8 @@ def batch_by_batch(
     Parameters
     ----------
     search
-        `ooc_graph.kernels.tier_johnson.TierJohnson` or `ooc_graph.kernels.tier_singly.TierSingly`.
+        `ooc_graph.kernels.cpu.store.johnson.TierJohnson` or
+        `ooc_graph.kernels.cpu.store.one_by_one.TierSingly`.
     places, recording, room
         As of `in_memory`.
     """

@@ -18,9 +18,9 @@ from ooc_graph.errors import (
     NegativeCycleError,
     UsageError,
 )
-from ooc_graph.kernels.cuda_many import CREWS
-from ooc_graph.kernels.given_up import leave_if_given_up
-from ooc_graph.kernels.told import Told
+from ooc_graph.kernels.common.cancellation import leave_if_given_up
+from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.cuda.many.search import CREWS
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.units import finish_unit

@@ -8,13 +8,15 @@ from typing import Any
 
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels import cuda_floyd, cuda_many_bfs_plan, floyd_warshall
-from ooc_graph.kernels.cuda_many import BATCH_BYTES as CUDA_BATCH_BYTES
-from ooc_graph.kernels.cuda_many import is_most
-from ooc_graph.kernels.cuda_many_bfs import TRIED_FROM
-from ooc_graph.kernels.many_bfs import FEW_LANES
-from ooc_graph.kernels.many_choice import is_long_and_thin
-from ooc_graph.kernels.many_search import PRUNED_FROM, even_lanes
+from ooc_graph.kernels.cpu.many import floyd_warshall
+from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
+from ooc_graph.kernels.cpu.many.choice import is_long_and_thin
+from ooc_graph.kernels.cpu.many.search import PRUNED_FROM, even_lanes
+from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
+from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
+from ooc_graph.kernels.cuda.many.bfs import TRIED_FROM
+from ooc_graph.kernels.cuda.many.search import BATCH_BYTES as CUDA_BATCH_BYTES
+from ooc_graph.kernels.cuda.many.search import is_most
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.memory.device_disk import describe_disk
 from ooc_graph.memory.device_plan import describe_device, plan_device

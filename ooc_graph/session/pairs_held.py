@@ -9,7 +9,7 @@ import numpy as np
 
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import Reduced, reduced_dtype
-from ooc_graph.kernels.told import Told
+from ooc_graph.kernels.common.completion import Told
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import REACHED, SOURCE, VERTEX
 from ooc_graph.memory.moved import Moved

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import HISTOGRAM
-from ooc_graph.kernels import floyd_warshall
-from ooc_graph.kernels.cuda_many import part_dtype
-from ooc_graph.kernels.cuda_many_bfs_plan import LANES as LEVEL_LANES
-from ooc_graph.kernels.cuda_many_bfs_plan import tallied_bytes
-from ooc_graph.kernels.cuda_many_pieces import STAGED_BYTES, staged_bytes
+from ooc_graph.kernels.cpu.many import floyd_warshall
+from ooc_graph.kernels.cuda.many.bfs_plan import LANES as LEVEL_LANES
+from ooc_graph.kernels.cuda.many.bfs_plan import tallied_bytes
+from ooc_graph.kernels.cuda.many.pieces import STAGED_BYTES, staged_bytes
+from ooc_graph.kernels.cuda.many.search import part_dtype
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.session import resident
@@ -156,7 +156,7 @@ def shifted_bytes(graph: Graph, size: int) -> int:
 def locked_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
     """Page-locked host memory that batches on a CUDA device bring their answers through, at most.
 
-    One buffer, as `ooc_graph.kernels.cuda_many_host.HostAnswers` has it, in whole pages.
+    One buffer, as `ooc_graph.kernels.cuda.many.host.HostAnswers` has it, in whole pages.
     """
     spec, size, sources = specs[0], specs[0].dtype.itemsize, specs[0].length
     if asked.hops and asked.reduce is not None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import BINS, HISTOGRAM
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels import cuda_floyd, floyd_warshall
-from ooc_graph.kernels.cuda_many import BATCH_BYTES as CUDA_BATCH_BYTES
-from ooc_graph.kernels.cuda_many import CREWS
-from ooc_graph.kernels.cuda_many_bfs_plan import LANES as CUDA_BFS_LANES
+from ooc_graph.kernels.cpu.many import floyd_warshall
+from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
+from ooc_graph.kernels.cuda.many.bfs_plan import LANES as CUDA_BFS_LANES
+from ooc_graph.kernels.cuda.many.search import BATCH_BYTES as CUDA_BATCH_BYTES
+from ooc_graph.kernels.cuda.many.search import CREWS
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import APSP
 from ooc_graph.session import resident

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.forked import in_child
-from ooc_graph.kernels.given_up import event_here
-from ooc_graph.kernels.told import Told
+from ooc_graph.kernels.common.cancellation import event_here
+from ooc_graph.kernels.common.completion import Told
 from ooc_graph.session import resident
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray

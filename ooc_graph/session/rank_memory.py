@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cuda_held import MOST_ROWS, NARROW
-from ooc_graph.kernels.cuda_rank_bytes import bfs_bytes, sssp_bytes
+from ooc_graph.kernels.cuda.runtime.rank_bytes import bfs_bytes, sssp_bytes
+from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS, NARROW
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.session.orders import CUDA_FIXED_BYTES, ORDER_OF
 from ooc_graph.shards.load import Graph

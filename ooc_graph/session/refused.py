@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.moved import Moved
 from ooc_graph.session import cuda_disk, cuda_tiers, resident, tiers
 from ooc_graph.session.devices import CPU, CUDA

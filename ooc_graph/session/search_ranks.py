@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.answers.scatter import Tree
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.session import here, rank_memory, resident
 from ooc_graph.session.devices import CPU, CUDA
 from ooc_graph.session.orders import ORDER_OF

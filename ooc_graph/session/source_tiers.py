@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.cuda_held import NARROW
-from ooc_graph.kernels.interface import hubs_hold_much
-from ooc_graph.kernels.many_choice import is_long_and_thin
-from ooc_graph.kernels.many_johnson import shifted_rows
-from ooc_graph.kernels.many_search import require_room
-from ooc_graph.kernels.sides import light_rows
-from ooc_graph.kernels.sssp_search import first_rows
-from ooc_graph.kernels.tier_singly import TierSingly
+from ooc_graph.kernels.common.decisions import hubs_hold_much
+from ooc_graph.kernels.common.sides import light_rows
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.many.choice import is_long_and_thin
+from ooc_graph.kernels.cpu.many.johnson import shifted_rows
+from ooc_graph.kernels.cpu.many.search import require_room
+from ooc_graph.kernels.cpu.sssp.search import first_rows
+from ooc_graph.kernels.cpu.store.one_by_one import TierSingly
+from ooc_graph.kernels.cuda.runtime.rows import NARROW
 from ooc_graph.layout.names import APSP, LIGHT, MULTI_SOURCE_BFS, OUT
 from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import Facts, Plan, least_bytes, plan_disk
@@ -139,7 +139,7 @@ def load_within(
     Raises
     ------
     NegativeCycleError, InputError
-        As `ooc_graph.kernels.many_johnson.CpuJohnson`.
+        As `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`.
     MemoryBudgetError
         Says the least that would do.
     CorruptStoreError
@@ -178,7 +178,8 @@ def singly_on_device(search: Any, graph: Graph, kernel: str) -> TierSingly:
     Parameters
     ----------
     search
-        `ooc_graph.kernels.cuda_bfs.CudaBfsSearch` or `ooc_graph.kernels.cuda_sssp.CudaSsspSearch`.
+        `ooc_graph.kernels.cuda.bfs.search.CudaBfsSearch` or
+        `ooc_graph.kernels.cuda.sssp.search.CudaSsspSearch`.
 
     Raises
     ------
@@ -235,12 +236,12 @@ def shifted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
     shard
         Light-first rows of the whole graph, in host memory.
     device
-        `ooc_graph.kernels.cuda_device.CudaDevice`.
+        `ooc_graph.kernels.cuda.device.CudaDevice`.
 
     Raises
     ------
     NegativeCycleError, InputError
-        As `ooc_graph.kernels.many_johnson.CpuJohnson`.
+        As `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`.
     MemoryBudgetError
         The device's memory is too small.
     """

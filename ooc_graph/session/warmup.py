@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.exchange import local
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.many_bfs import FEW_LANES
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
 from ooc_graph.session import here
 from ooc_graph.session.compile_ahead import compile_ahead

@@ -21,23 +21,23 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.kernels.cuda_held import on_device
-from ooc_graph.kernels.cuda_modules import (
-    cuda,
-    device_bytes,
-    forget_frames,
-    is_of_host,
-    within_memory,
-)
-from ooc_graph.kernels.cuda_pinned import free_pinned, pinned_buffer
-from ooc_graph.kernels.cuda_pool import own_pool
-from ooc_graph.kernels.cuda_store import (
+from ooc_graph.kernels.cuda.build.store_rows import (
     MANY_TUPLES,
     Numbering,
     RowMaker,
     TupleCount,
     number_vertices,
 )
+from ooc_graph.kernels.cuda.runtime.modules import (
+    cuda,
+    device_bytes,
+    forget_frames,
+    is_of_host,
+    within_memory,
+)
+from ooc_graph.kernels.cuda.runtime.pinned import free_pinned, pinned_buffer
+from ooc_graph.kernels.cuda.runtime.pool import own_pool
+from ooc_graph.kernels.cuda.runtime.rows import on_device
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import LIGHT, shards_for
 from ooc_graph.shards.build import Build

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cuda_disk_heads import DeviceHeads, DiskBuffers, DiskSide
-from ooc_graph.kernels.cuda_disk_sssp import CudaDiskSsspSearch, require_columns
-from ooc_graph.kernels.cuda_modules import within_memory
-from ooc_graph.kernels.cuda_pinned import PinnedArray
-from ooc_graph.kernels.cuda_tier_sssp import SsspHold
-from ooc_graph.kernels.interface import SsspTree
-from ooc_graph.kernels.tier_rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
-from ooc_graph.kernels.tier_sssp_search import Known
+from ooc_graph.kernels.common.decisions import SsspTree
+from ooc_graph.kernels.cpu.store.rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
+from ooc_graph.kernels.cpu.store.sssp_search import Known
+from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
+from ooc_graph.kernels.cuda.runtime.modules import within_memory
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
+from ooc_graph.kernels.cuda.store.heads import DeviceHeads, DiskBuffers, DiskSide
+from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch, require_columns
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.disk import READERS, DiskUnits
 from ooc_graph.memory.moved import Moved
@@ -128,7 +128,7 @@ def load_disk_sssp(
     room
         As of `ooc_graph.memory.disk.DiskUnits`.
     window, look
-        See `ooc_graph.kernels.tier_rows.TierRows`.
+        See `ooc_graph.kernels.cpu.store.rows.TierRows`.
 
     Raises
     ------

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
-from ooc_graph.kernels.cuda_gather import DeviceBlock
-from ooc_graph.kernels.cuda_held import seconds_of
-from ooc_graph.kernels.cuda_modules import cuda
+from ooc_graph.kernels.cuda.build.gather import DeviceBlock
+from ooc_graph.kernels.cuda.runtime.modules import cuda
+from ooc_graph.kernels.cuda.runtime.rows import seconds_of
 from ooc_graph.shards.plan import BLOCK_EDGES
 from ooc_graph.shards.tally import Tally
 from ooc_graph.shards.workforce import Workforce, stop_all

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
-from ooc_graph.kernels.cuda_store import IN_END, OUT_END
+from ooc_graph.kernels.cuda.build.store_rows import IN_END, OUT_END
 from ooc_graph.layout.names import IN, OUT
 from ooc_graph.shards.attributes import store_attributes
 from ooc_graph.shards.compress import Packings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.kernels.cuda_held import MOST_ROWS
-from ooc_graph.kernels.cuda_pool import PAGE_BYTES, PAGES_LIMIT
+from ooc_graph.kernels.cuda.runtime.pool import PAGE_BYTES, PAGES_LIMIT
+from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS
 from ooc_graph.shards.range_runs import KEY_BYTES
 
 FIXED_BYTES = 4 << 20

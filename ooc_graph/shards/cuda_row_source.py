@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ooc_graph.errors import InputError
-from ooc_graph.kernels.cuda_gather import CHANGED
-from ooc_graph.kernels.cuda_modules import cuda
-from ooc_graph.kernels.cuda_store import RowMaker, StoreRows
+from ooc_graph.kernels.cuda.build.gather import CHANGED
+from ooc_graph.kernels.cuda.build.store_rows import RowMaker, StoreRows
+from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.shards.cuda_edges import DeviceEdges
 from ooc_graph.shards.range_runs import RangeRuns
 from ooc_graph.shards.run_reader import RunReader
@@ -46,7 +46,7 @@ class PassRows:
         self._edges, self._maker, self._sides, self._ranges = edges, maker, sides, ranges
 
     def rows(self, side: str, number: int) -> StoreRows:
-        """Rows of a range. Raises as `ooc_graph.kernels.cuda_store.RowMaker.rows`."""
+        """Rows of a range. Raises as `ooc_graph.kernels.cuda.build.store_rows.RowMaker.rows`."""
         with closing(self._edges.blocks()) as blocks:
             return self._maker.rows(blocks, self._sides[side], *self._ranges[number])
 

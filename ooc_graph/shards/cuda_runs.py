@@ -10,10 +10,10 @@ from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from ooc_graph.kernels.cuda_gather import DeviceBlock, Gathered, sort_by_key
-from ooc_graph.kernels.cuda_modules import cuda
-from ooc_graph.kernels.cuda_pinned import pinned_buffer
-from ooc_graph.kernels.cuda_store import RowMaker
+from ooc_graph.kernels.cuda.build.gather import DeviceBlock, Gathered, sort_by_key
+from ooc_graph.kernels.cuda.build.store_rows import RowMaker
+from ooc_graph.kernels.cuda.runtime.modules import cuda
+from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.range_runs import KEY_BYTES, PartWriter, RangeRuns
 from ooc_graph.threads import Threads

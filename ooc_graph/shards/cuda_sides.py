@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from ooc_graph.kernels.cuda_store import Numbering, RowMaker, ranges_of
+from ooc_graph.kernels.cuda.build.store_rows import Numbering, RowMaker, ranges_of
 from ooc_graph.layout.commit import Partial
 from ooc_graph.shards.build_options import BuildReport
 from ooc_graph.shards.chunk_sink import ChunkSink

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cuda_store import Numbering, StoreRows
+from ooc_graph.kernels.cuda.build.store_rows import Numbering, StoreRows
 from ooc_graph.layout.names import (
     HUB,
     INTERNAL_OF,

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.bitmap import whole_set
-from ooc_graph.kernels.cuda_disk_bfs import CudaDiskBfsSteps, DiskHold
-from ooc_graph.kernels.cuda_disk_rows import NO_VERTEX
-from ooc_graph.kernels.cuda_pinned import PinnedArray
-from ooc_graph.kernels.disk_bfs_search import DiskBfsSearch
-from ooc_graph.kernels.disk_rows import keep_all
-from ooc_graph.kernels.tier_rows import FIRST_LOOK, TierRows, Window
+from ooc_graph.kernels.common.bitmap import whole_set
+from ooc_graph.kernels.cpu.store.device_rows import keep_all
+from ooc_graph.kernels.cpu.store.rows import FIRST_LOOK, TierRows, Window
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
+from ooc_graph.kernels.cuda.store.bfs import CudaDiskBfsSteps, DiskHold
+from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
+from ooc_graph.kernels.cuda.store.rows import NO_VERTEX
 from ooc_graph.memory.device_disk import READERS, WINDOW_ROWS
 from ooc_graph.memory.device_disk_plan import MOST_HUBS, DiskDevicePlan
 from ooc_graph.shards.device_sides import bare_side
@@ -113,7 +113,7 @@ def load_side(
     Parameters
     ----------
     window, look
-        See `ooc_graph.kernels.tier_rows.TierRows`.
+        See `ooc_graph.kernels.cpu.store.rows.TierRows`.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def load_device_bfs(
     threads
         That touch pages which are pinned.
     window, look
-        See `ooc_graph.kernels.tier_rows.TierRows`.
+        See `ooc_graph.kernels.cpu.store.rows.TierRows`.
 
     Raises
     ------

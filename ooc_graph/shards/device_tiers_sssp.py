@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ooc_graph.kernels.cuda_tier_sssp import SsspHold
-from ooc_graph.kernels.sssp_search import first_rows
-from ooc_graph.kernels.tier_rows import FIRST_LOOK
+from ooc_graph.kernels.cpu.sssp.search import first_rows
+from ooc_graph.kernels.cpu.store.rows import FIRST_LOOK
+from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
 from ooc_graph.memory.device_disk import READERS, WINDOW_ROWS
 from ooc_graph.memory.device_disk_sssp_plan import DiskSsspPlan
 from ooc_graph.shards.cuda_disk_sssp import DiskHold, load_disk_sssp
@@ -27,7 +27,7 @@ def load_device_sssp(
     threads
         That touch pages which are pinned.
     window, look
-        See `ooc_graph.kernels.tier_rows.TierRows`.
+        See `ooc_graph.kernels.cpu.store.rows.TierRows`.
 
     Raises
     ------

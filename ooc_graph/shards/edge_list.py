@@ -7,8 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from ooc_graph.kernels.edges_grouping import PIECE_EDGES, Stretch, band_marks, bands_for, grouped
-from ooc_graph.kernels.edges_list import GroupedEdges, segments_for
+from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges, segments_for
+from ooc_graph.kernels.cpu.edge_list.grouping import (
+    PIECE_EDGES,
+    Stretch,
+    band_marks,
+    bands_for,
+    grouped,
+)
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT, OUT, rows_path
 from ooc_graph.shards.load import Graph

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import NegativeWeightError, UnknownVertexError, UsageError
-from ooc_graph.kernels.rows import sort_rows
+from ooc_graph.kernels.cpu.build.rows import sort_rows
 from ooc_graph.layout.names import (
     HUB,
     IN,

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
-from ooc_graph.kernels.arcs import count_buckets
-from ooc_graph.kernels.bucket_sort import sort_by_weight, sort_strips, split_strips
-from ooc_graph.kernels.partition import QUEUE_ARCS, queue_arcs, write_queues
-from ooc_graph.kernels.rows import as_keys, drop_duplicates, from_keys
+from ooc_graph.kernels.cpu.build.arcs import count_buckets
+from ooc_graph.kernels.cpu.build.bucket_sort import sort_by_weight, sort_strips, split_strips
+from ooc_graph.kernels.cpu.build.partition import QUEUE_ARCS, queue_arcs, write_queues
+from ooc_graph.kernels.cpu.build.rows import as_keys, drop_duplicates, from_keys
 from ooc_graph.layout.names import HUB, IN, LIGHT
 from ooc_graph.shards.memory_vertices import BLOCK_EDGES, SharedBlocks, in_threads
 from ooc_graph.shards.plan import Buckets

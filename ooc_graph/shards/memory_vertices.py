@@ -12,8 +12,8 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import InputError
-from ooc_graph.kernels.degrees import falling_order
-from ooc_graph.kernels.partition import count_spanned, id_extent
+from ooc_graph.kernels.cpu.build.degrees import falling_order
+from ooc_graph.kernels.cpu.build.partition import count_spanned, id_extent
 from ooc_graph.layout.names import internal_dtype
 from ooc_graph.shards.degrees import CountedIds
 from ooc_graph.shards.tables import Tables, VertexSpace

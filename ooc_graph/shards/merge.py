@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.forked import free_in_child
-from ooc_graph.kernels.rows import (
+from ooc_graph.kernels.cpu.build.rows import (
     as_keys,
     count_rows,
     drop_duplicates,

@@ -135,8 +135,8 @@ class Buckets:
     arcs
         int64 (buckets,): upper bound of the arcs of a side, duplicates included.
     table, base
-        Bucket of every row, for `ooc_graph.kernels.arcs`: uint32, of each of the first rows,
-        whose blocks are cut row by row, and then of each dealing block; and where they part.
+        Bucket of every row, for `ooc_graph.kernels.cpu.build.arcs`: uint32, of each of the first
+        rows, whose blocks are cut row by row, and then of each dealing block; and where they part.
     shift
         log2 of the number of shards.
     """

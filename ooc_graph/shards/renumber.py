@@ -10,7 +10,7 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import InputError, MemoryBudgetError
-from ooc_graph.kernels.degrees import falling_order
+from ooc_graph.kernels.cpu.build.degrees import falling_order
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import INTERNAL_OF, ORIGINAL_OF, ORIGINALS, TUPLES, internal_dtype

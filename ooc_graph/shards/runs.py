@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
-from ooc_graph.kernels.arcs import count_buckets, scatter_arcs
+from ooc_graph.kernels.cpu.build.arcs import count_buckets, scatter_arcs
 from ooc_graph.layout.blocks import byte_view, read_at, write_all
 from ooc_graph.layout.names import IN, OUT
 from ooc_graph.layout.whole_file import renamed_file

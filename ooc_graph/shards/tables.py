@@ -10,7 +10,7 @@ import numpy as np
 
 from ooc_graph.errors import InputError
 from ooc_graph.forked import free_in_child, in_child
-from ooc_graph.kernels.arcs import translate_dense, translate_sorted
+from ooc_graph.kernels.cpu.build.arcs import translate_dense, translate_sorted
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.pieces import forget_pieces
 from ooc_graph.shards.plan import Buckets

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.bitmap import whole_set
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.sssp_search import Survey, sampled_rows, survey_of
-from ooc_graph.kernels.tier_rows import (
+from ooc_graph.kernels.common.bitmap import whole_set
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.sssp.search import Survey, sampled_rows, survey_of
+from ooc_graph.kernels.cpu.store.rows import (
     ALIGNED_ARCS,
     FIRST_LOOK,
     WINDOW_ROWS,
@@ -22,7 +22,7 @@ from ooc_graph.kernels.tier_rows import (
     copy_firsts,
     copy_heads,
 )
-from ooc_graph.kernels.tier_sssp_search import Known
+from ooc_graph.kernels.cpu.store.sssp_search import Known
 from ooc_graph.layout.names import (
     HUB,
     IN,
@@ -342,7 +342,7 @@ def load_tiers(
     head_share
         Share of the input tuples at the first 1 % of the rows; for SSSP.
     window, look
-        See `ooc_graph.kernels.tier_rows.TierRows`.
+        See `ooc_graph.kernels.cpu.store.rows.TierRows`.
 
     Raises
     ------

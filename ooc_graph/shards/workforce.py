@@ -9,7 +9,7 @@ from threading import Event
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from ooc_graph.kernels.given_up import heard_by
+from ooc_graph.kernels.common.cancellation import heard_by
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.types import Progress
 
@@ -67,7 +67,7 @@ def run_all(
 
     The first error stops the stage: what has not begun is cancelled and what runs is waited for,
     so that nothing writes any more when the error is raised. Threads of this process hear of it
-    (`ooc_graph.kernels.given_up`).
+    (`ooc_graph.kernels.common.cancellation`).
     """
     is_over = Event()
     # What travels to other processes cannot be told.

@@ -10,8 +10,8 @@ References
 from __future__ import annotations
 
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
-from ooc_graph.kernels.device_interface import BfsRank, BfsShared
-from ooc_graph.kernels.interface import PUSH, BfsTree, choose_direction
+from ooc_graph.kernels.common.decisions import PUSH, BfsTree, choose_direction
+from ooc_graph.kernels.common.device import BfsRank, BfsShared
 
 
 def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:

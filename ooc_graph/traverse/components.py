@@ -16,7 +16,7 @@ References
 from __future__ import annotations
 
 from ooc_graph.exchange.interface import Share, Superstep, World
-from ooc_graph.kernels.components_interface import (
+from ooc_graph.kernels.common.components import (
     EVERY_ROW,
     IN,
     OUT,

@@ -9,14 +9,14 @@ that neither depends on the order of relaxations.
 from __future__ import annotations
 
 from ooc_graph.exchange.interface import Share, Superstep, World
-from ooc_graph.kernels.device_interface import SsspRank, SsspShared
-from ooc_graph.kernels.interface import (
+from ooc_graph.kernels.common.decisions import (
     SsspTree,
     adapt_step,
     finish_by_push,
     pull_pays,
     push_is_enough,
 )
+from ooc_graph.kernels.common.device import SsspRank, SsspShared
 
 
 def sssp(rank: SsspRank, root: int, shared: SsspShared) -> Superstep[SsspTree]:

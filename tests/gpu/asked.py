@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ooc_graph.kernels.interface import PULL, BfsTree
+from ooc_graph.kernels.common.decisions import PULL, BfsTree
 from ooc_graph.types import AnyArray, Rows
 
 WORDS = 8

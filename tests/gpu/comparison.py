@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
-from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
-from ooc_graph.kernels.interface import BfsTree, SsspTree
+from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
+from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.types import AnyArray, Rows, Shard
 from tests.gpu.graphs import GRAPHS, typed
 

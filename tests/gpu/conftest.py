@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ooc_graph.errors import DeviceError
-from ooc_graph.kernels.cuda_modules import cuda
+from ooc_graph.kernels.cuda.runtime.modules import cuda
 from tests.gpu import last_run
 from tests.gpu.fixtures import case, cuda_workers, light, plain, released, small_store, workers
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ooc_graph.kernels.cuda_disk_heads import DeviceHeads, DiskSide
-from ooc_graph.kernels.cuda_disk_sssp import CudaDiskSsspSearch
-from ooc_graph.kernels.cuda_tier_sssp import SsspHold
-from ooc_graph.kernels.sssp_search import survey
-from ooc_graph.kernels.tier_rows import HeadRows, TierRows
-from ooc_graph.kernels.tier_sssp_search import Known
+from ooc_graph.kernels.cpu.sssp.search import survey
+from ooc_graph.kernels.cpu.store.rows import HeadRows, TierRows
+from ooc_graph.kernels.cpu.store.sssp_search import Known
+from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
+from ooc_graph.kernels.cuda.store.heads import DeviceHeads, DiskSide
+from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch
 from ooc_graph.memory.plan import HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows
 from ooc_graph.types import Rows, Shard

@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import DeviceError
-from ooc_graph.kernels.cuda_modules import cuda
+from ooc_graph.kernels.cuda.runtime.modules import cuda
 
 ROOT = Path(__file__).parents[2]
 LAST_RUN = Path(__file__).with_name("last_run.json")
 # What runs on a device only. What runs without one as well has tests of its own.
 HASHED = (
-    "ooc_graph/*/cuda/*.cu*",
+    "ooc_graph/**/*.cu*",
+    "ooc_graph/kernels/cuda/**/*.py",
     "ooc_graph/*/cuda_*.py",
     "ooc_graph/session/device_answer.py",
     "ooc_graph/session/graph500_cuda.py",

@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 
-from ooc_graph.kernels.many_johnson import CpuJohnson
-from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import graph, light_sides
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 
 
 def assert_refused_without_memory(make: Callable[[], object], most: int, words: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.interface import BfsTree, SsspTree
+from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
 from ooc_graph.types import AnyArray
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.exchange import local
-from ooc_graph.kernels.interface import BfsTree, SsspTree
+from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Shard

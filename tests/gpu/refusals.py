@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.session import cuda_disk, cuda_tiers, resident
 from tests.gpu.memory import Refusing
 from tests.gpu.searching import hub, search

@@ -24,32 +24,30 @@ import ooc_graph as og
 from ooc_graph.edges import open_source
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import InputError
-from ooc_graph.kernels import (
-    cuda_bfs,
-    cuda_disk_push,
-    cuda_disk_sssp,
-    cuda_many_bfs_plan,
-    cuda_sssp,
-    cuda_sssp_near,
-    interface,
-)
-from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
-from ooc_graph.kernels.cuda_device import CudaDevice
-from ooc_graph.kernels.cuda_johnson import CudaJohnson
-from ooc_graph.kernels.cuda_many_bfs import CudaManyBfs
-from ooc_graph.kernels.cuda_pinned import PinnedRoom
-from ooc_graph.kernels.cuda_rows import DeviceGraph, build_rows
-from ooc_graph.kernels.cuda_scatter import scatter
-from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
-from ooc_graph.kernels.cuda_sssp_near import NearFar
-from ooc_graph.kernels.cuda_sssp_pull import PushPull
-from ooc_graph.kernels.cuda_sssp_small import OneBlock
-from ooc_graph.kernels.cuda_sssp_sums import IN_PLACE
-from ooc_graph.kernels.cuda_tier_bfs import BfsHold, CudaTierBfsSearch
-from ooc_graph.kernels.cuda_tier_near import CudaTierNearSearch
-from ooc_graph.kernels.cuda_tier_sssp import CudaTierSsspSearch, SsspHold
-from ooc_graph.kernels.interface import ENOUGH_PUSHED
-from ooc_graph.kernels.tier_sssp_search import TAIL_ROWS
+from ooc_graph.kernels.common import decisions as interface
+from ooc_graph.kernels.common.decisions import ENOUGH_PUSHED
+from ooc_graph.kernels.cpu.store.sssp_search import TAIL_ROWS
+from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
+from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
+from ooc_graph.kernels.cuda.build.rows import DeviceGraph, build_rows
+from ooc_graph.kernels.cuda.device import CudaDevice
+from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
+from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
+from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
+from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch
+from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
+from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.kernels.cuda.runtime.scatter import scatter
+from ooc_graph.kernels.cuda.sssp import near_far as cuda_sssp_near
+from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
+from ooc_graph.kernels.cuda.sssp.near_far import NearFar
+from ooc_graph.kernels.cuda.sssp.pull import PushPull
+from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
+from ooc_graph.kernels.cuda.sssp.small import OneBlock
+from ooc_graph.kernels.cuda.sssp.sums import IN_PLACE
+from ooc_graph.kernels.cuda.store import sssp as cuda_disk_sssp
+from ooc_graph.kernels.cuda.store import sssp_push as cuda_disk_push
 from ooc_graph.layout import names
 from ooc_graph.memory.device_disk_plan import DiskDevicePlan
 from ooc_graph.memory.device_disk_sssp_plan import DiskSsspPlan

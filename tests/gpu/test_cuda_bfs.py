@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels import cuda_bfs
-from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
-from ooc_graph.kernels.interface import PULL, PUSH
+from ooc_graph.kernels.common.decisions import PULL, PUSH
+from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
+from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.types import Rows
 from tests.gpu.comparison import CPU, graph
 from tests.gpu.comparison import compare_bfs as compare

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.kernels import cuda_bfs
-from ooc_graph.kernels.cuda_bus import COPIES, COPY_BYTES, SECTOR_BYTES, link_rate
-from ooc_graph.kernels.cuda_tier_bfs import BfsHold, CudaTierBfsSearch
-from ooc_graph.kernels.cuda_tier_sssp import CudaTierSsspSearch, SsspHold
-from ooc_graph.kernels.interface import PULL
+from ooc_graph.kernels.common.decisions import PULL
+from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
+from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch
+from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
+from ooc_graph.kernels.cuda.runtime.bus import COPIES, COPY_BYTES, SECTOR_BYTES, link_rate
 from ooc_graph.session import cuda_tiers, resident
 from ooc_graph.types import Shard
 from tests.gpu.asked import bounds, pulled, root_pushed

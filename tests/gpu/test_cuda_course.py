@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
+from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from tests.gpu.graphs import kronecker, path
 
 

@@ -15,9 +15,9 @@ import pytest
 from distributed import Client
 
 from ooc_graph.exchange import scheduler
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.cuda_device import CudaDevice
-from ooc_graph.kernels.interface import PULL, PUSH, BfsTree, SsspTree
+from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, SsspTree
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cuda.device import CudaDevice
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import Shard

@@ -11,7 +11,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.result import TreeResult
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.session import cuda_disk, cuda_tiers, resident
 from tests.command_line import command

@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError, MemoryBudgetError, UsageError
-from ooc_graph.kernels import cuda_disk_push, interface, tier_sssp_search
-from ooc_graph.kernels.cuda_disk_heads import DeviceHeads
-from ooc_graph.kernels.cuda_tier_sssp import SsspHold
+from ooc_graph.kernels.common import decisions as interface
+from ooc_graph.kernels.cpu.store import sssp_search as tier_sssp_search
+from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
+from ooc_graph.kernels.cuda.store import sssp_push as cuda_disk_push
+from ooc_graph.kernels.cuda.store.heads import DeviceHeads
 from ooc_graph.memory.plan import HeadRule
 from tests.gpu.comparison import CPU, graph, light_sides, same_sssp
 from tests.gpu.disked import disk_search, disk_side
@@ -88,7 +90,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some rows are pushed whole also in small graphs, and their last push comes early."""
     monkeypatch.setattr(interface, "ENOUGH_PUSHED", 10)
     monkeypatch.setattr(cuda_disk_push, "ENOUGH_PUSHED", 10)
-    monkeypatch.setattr("ooc_graph.kernels.cuda_disk_sssp.TAIL_ROWS", 1)
+    monkeypatch.setattr("ooc_graph.kernels.cuda.store.sssp.TAIL_ROWS", 1)
     assert tier_sssp_search.TAIL_ROWS > 1
 
 

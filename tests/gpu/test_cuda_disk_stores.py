@@ -10,7 +10,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import CorruptStoreError, UsageError
-from ooc_graph.kernels.cuda_tier_sssp import SsspHold
+from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
 from ooc_graph.layout import chunks, names
 from ooc_graph.shards.cuda_disk_sssp import CudaDiskSssp, DiskHold, load_disk_sssp
 from ooc_graph.shards.load import Graph
@@ -154,7 +154,7 @@ def test_nothing_is_pinned_where_nothing_may_be(
         raise AssertionError("memory is pinned")
 
     monkeypatch.setattr(cupy.cuda.runtime, "hostRegister", refuse)
-    monkeypatch.setattr("ooc_graph.kernels.cuda_staged.pinned_buffer", refuse)
+    monkeypatch.setattr("ooc_graph.kernels.cuda.store.staged.pinned_buffer", refuse)
     search = load_disk_sssp(opened, DiskHold(SsspHold(2, 4), 2, pins=False), 0.5)
     same_sssp(search.run(3), reference.run(3))
     search.close()

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from ooc_graph.exchange import local
-from ooc_graph.kernels import cuda_modules
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.cuda_device import CudaDevice
-from ooc_graph.kernels.interface import BfsTree, SsspTree
+from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cuda.device import CudaDevice
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from tests.gpu import far

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.kernels import cuda_floyd
-from ooc_graph.kernels.cuda_johnson import CudaJohnson
-from ooc_graph.kernels.many_johnson import CpuJohnson
+from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
+from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
+from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
 from ooc_graph.types import AnyArray, Rows
 from tests.gpu.many import TEAM, negative_sides, sides
 from tests.said import Said

@@ -15,10 +15,12 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.pairs import TOGETHER, pairs_specs
-from ooc_graph.kernels import cuda_johnson, cuda_many_bfs, tier_singly
-from ooc_graph.kernels.cuda_many import BATCH_BYTES, CudaManySearch
-from ooc_graph.kernels.cuda_many_bfs_batch import BfsBatches
-from ooc_graph.kernels.given_up import leave_if_given_up
+from ooc_graph.kernels.common.cancellation import leave_if_given_up
+from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
+from ooc_graph.kernels.cuda.many import bfs as cuda_many_bfs
+from ooc_graph.kernels.cuda.many import johnson as cuda_johnson
+from ooc_graph.kernels.cuda.many.bfs_batch import BfsBatches
+from ooc_graph.kernels.cuda.many.search import BATCH_BYTES, CudaManySearch
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import here, pair_device, pair_tasks, pairs, pairs_plan, place, resident
 from tests.command_line import LIMIT_S, REPOSITORY, running

@@ -9,18 +9,16 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import InputError, NegativeCycleError
-from ooc_graph.kernels import (
-    bellman_ford_search,
-    cuda_many,
-    cuda_many_host,
-    cuda_many_pieces,
-    cuda_many_prune,
-)
-from ooc_graph.kernels.cuda_johnson import CudaJohnson
-from ooc_graph.kernels.cuda_many import Crews, CudaManySearch
-from ooc_graph.kernels.cuda_modules import cuda, free_unused
-from ooc_graph.kernels.cuda_pinned import pinned_buffer
-from ooc_graph.kernels.many_johnson import CpuJohnson
+from ooc_graph.kernels.cpu.many import bellman_ford_search
+from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
+from ooc_graph.kernels.cuda.many import host as cuda_many_host
+from ooc_graph.kernels.cuda.many import pieces as cuda_many_pieces
+from ooc_graph.kernels.cuda.many import prune as cuda_many_prune
+from ooc_graph.kernels.cuda.many import search as cuda_many
+from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
+from ooc_graph.kernels.cuda.many.search import Crews, CudaManySearch
+from ooc_graph.kernels.cuda.runtime.modules import cuda, free_unused
+from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
 from ooc_graph.types import Rows
 from tests.gpu.graphs import GRAPHS
 from tests.gpu.many import FEW, MANY, SHAPES, TEAM, negative_sides, right, sides, some

@@ -11,12 +11,14 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels import cuda_many_bfs, cuda_many_bfs_plan, cuda_many_host
-from ooc_graph.kernels.cuda_many_bfs import CudaManyBfs
-from ooc_graph.kernels.cuda_modules import cuda
-from ooc_graph.kernels.many_bfs_search import CpuManyBfs
-from ooc_graph.kernels.team import Team
-from ooc_graph.kernels.told import Told
+from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
+from ooc_graph.kernels.cuda.many import bfs as cuda_many_bfs
+from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
+from ooc_graph.kernels.cuda.many import host as cuda_many_host
+from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
+from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.session import loading, resident
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides

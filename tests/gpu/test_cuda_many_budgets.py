@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.kernels import cuda_modules
-from ooc_graph.kernels.cuda_pool import WholePieces, allocating, pool_within
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.runtime.pool import WholePieces, allocating, pool_within
 from ooc_graph.session import cuda_tiers, resident
 from tests.gpu.memory import used_bytes
 from tests.gpu.searching import column_bytes as columns

@@ -14,9 +14,9 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.pairs import pairs_specs
 from ooc_graph.errors import MemoryBudgetError, UnexpectedError
-from ooc_graph.kernels import cuda_modules
-from ooc_graph.kernels.cuda_disk_sssp import CudaDiskSsspSearch
-from ooc_graph.kernels.disk_bfs_search import DiskBfsSearch
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
+from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import cuda_disk, cuda_tiers, pairs_ways, resident
 from ooc_graph.session.cluster import local_cluster

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.kernels.cuda_modules import cuda
+from ooc_graph.kernels.cuda.runtime.modules import cuda
 from tests.gpu import stores
 from tests.gpu.test_cuda_many_singly import RESIDENT, without
 

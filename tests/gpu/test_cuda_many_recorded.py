@@ -14,11 +14,12 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.pairs import pairs_specs
 from ooc_graph.errors import MemoryBudgetError, UnexpectedError
-from ooc_graph.kernels import cuda_johnson, cuda_many_host
-from ooc_graph.kernels.cuda_johnson import CudaJohnson
-from ooc_graph.kernels.cuda_many import CudaManySearch
-from ooc_graph.kernels.cuda_modules import cuda
-from ooc_graph.kernels.told import Told
+from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.cuda.many import host as cuda_many_host
+from ooc_graph.kernels.cuda.many import johnson as cuda_johnson
+from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
+from ooc_graph.kernels.cuda.many.search import CudaManySearch
+from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import pair_device, pair_tasks, pairs, resident
 from ooc_graph.types import IntArray

@@ -12,8 +12,8 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
-from ooc_graph.kernels import cuda_modules
-from ooc_graph.kernels.cuda_johnson import CudaJohnson
+from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.session import cuda_tiers, pairs_ways, resident
 from ooc_graph.session.devices import CUDA
 from tests.gpu import stores

@@ -35,7 +35,7 @@ def held_bytes(client: Any) -> list[int]:
     """What each worker holds of the device's memory."""
 
     def mine() -> int:
-        from ooc_graph.kernels.cuda_modules import cuda
+        from ooc_graph.kernels.cuda.runtime.modules import cuda
 
         return int(cuda().get_default_memory_pool().used_bytes())
 

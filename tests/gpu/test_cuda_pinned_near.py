@@ -13,11 +13,11 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import InputError, UsageError
-from ooc_graph.kernels import cuda_modules
-from ooc_graph.kernels.cuda_held import NULL
-from ooc_graph.kernels.cuda_sssp_near import NearFar
-from ooc_graph.kernels.cuda_sssp_sums import IN_PLACE
-from ooc_graph.kernels.cuda_tier_near import CudaTierNearSearch
+from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.runtime.rows import NULL
+from ooc_graph.kernels.cuda.sssp.near_far import NearFar
+from ooc_graph.kernels.cuda.sssp.sums import IN_PLACE
 from ooc_graph.memory.device_plan import NearPlan
 from ooc_graph.session import cuda_tiers, resident
 from ooc_graph.types import Rows, Shard

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError, UsageError
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
-from ooc_graph.kernels.cuda_device import CudaDevice
-from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
+from ooc_graph.kernels.cuda.device import CudaDevice
+from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.types import Dealing, Rows, Shard
 from tests.gpu.graphs import GRAPHS, roots
 from tests.gpu.paired import PairedDevice

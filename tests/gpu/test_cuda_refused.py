@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import ooc_graph as og
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.session import resident
 from tests.gpu.refusals import BEGUN, columns, refuse_in_turn, wanted
 from tests.gpu.searching import hub, search

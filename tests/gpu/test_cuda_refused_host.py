@@ -9,17 +9,15 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers import scatter
-from ooc_graph.kernels import (
-    cuda_disk_bfs,
-    cuda_disk_heads,
-    cuda_disk_parents,
-    cuda_disk_rows,
-    cuda_disk_state,
-    disk_bfs_search,
-    tier_rows,
-    tier_sssp_search,
-)
-from ooc_graph.kernels import cuda_disk_sssp as cuda_disk_sssp_search
+from ooc_graph.kernels.cpu.store import rows as tier_rows
+from ooc_graph.kernels.cpu.store import sssp_search as tier_sssp_search
+from ooc_graph.kernels.cuda.store import bfs as cuda_disk_bfs
+from ooc_graph.kernels.cuda.store import bfs_search as disk_bfs_search
+from ooc_graph.kernels.cuda.store import heads as cuda_disk_heads
+from ooc_graph.kernels.cuda.store import rows as cuda_disk_rows
+from ooc_graph.kernels.cuda.store import sssp as cuda_disk_sssp_search
+from ooc_graph.kernels.cuda.store import sssp_parents as cuda_disk_parents
+from ooc_graph.kernels.cuda.store import sssp_state as cuda_disk_state
 from ooc_graph.memory import disk
 from ooc_graph.session import resident
 from ooc_graph.shards import cuda_disk_sssp, device_sides, device_tiers, load, row_loader

@@ -9,9 +9,9 @@ import pytest
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import InputError, UsageError
-from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
-from ooc_graph.kernels.cuda_rows import DeviceGraph, build_rows
-from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
+from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
+from ooc_graph.kernels.cuda.build.rows import DeviceGraph, build_rows
+from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.shards.in_memory import MemoryGraph, build_in_memory
 from tests.gpu.memory import assert_refused_without_memory
 from tests.unit.test_build_oracle import ListSource

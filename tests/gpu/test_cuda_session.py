@@ -10,7 +10,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.session import here, resident
 from ooc_graph.session.cluster import local_cuda_cluster
 from tests.gpu.cases import Case

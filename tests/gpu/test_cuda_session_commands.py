@@ -80,7 +80,7 @@ def test_graph500_notices_a_wrong_answer(
     tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A level that is off by one must not pass."""
-    from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
+    from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
     from ooc_graph.session.graph500 import graph500
     from ooc_graph.session.graph500_run import Graph500Options
 

@@ -6,7 +6,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.session import cuda_disk, cuda_tiers, resident
 from tests.gpu.cases import Case
 from tests.gpu.searching import columns, search

@@ -10,12 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError, MemoryBudgetError, UsageError
-from ooc_graph.kernels import cuda_sssp, cuda_sssp_near, cuda_sssp_pull, cuda_sssp_small
-from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
-from ooc_graph.kernels.cuda_sssp_method import Method
-from ooc_graph.kernels.cuda_sssp_near import NearFar
-from ooc_graph.kernels.cuda_sssp_pull import PushPull
-from ooc_graph.kernels.cuda_sssp_small import OneBlock
+from ooc_graph.kernels.cuda.sssp import near_far as cuda_sssp_near
+from ooc_graph.kernels.cuda.sssp import pull as cuda_sssp_pull
+from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
+from ooc_graph.kernels.cuda.sssp import small as cuda_sssp_small
+from ooc_graph.kernels.cuda.sssp.method import Method
+from ooc_graph.kernels.cuda.sssp.near_far import NearFar
+from ooc_graph.kernels.cuda.sssp.pull import PushPull
+from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
+from ooc_graph.kernels.cuda.sssp.small import OneBlock
 from ooc_graph.types import Rows
 from tests.gpu.comparison import CPU, compare_sssp, graph, light_sides, same_sssp
 from tests.gpu.graphs import GRAPHS, WEIGHTS, path, roots

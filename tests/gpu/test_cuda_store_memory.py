@@ -13,8 +13,8 @@ import pytest
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels import cuda_pool
-from ooc_graph.kernels.cuda_pool import WholePieces
+from ooc_graph.kernels.cuda.runtime import pool as cuda_pool
+from ooc_graph.kernels.cuda.runtime.pool import WholePieces
 from ooc_graph.shards import cuda_sides
 from ooc_graph.shards.cuda_plan import DevicePlan
 from tests.gpu.building import MIB, assert_same, build_there

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.session import cuda_disk, resident
 from tests.command_line import listing
 from tests.gpu import stores

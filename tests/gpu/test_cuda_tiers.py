@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.kernels import cuda_bfs, cuda_sssp
-from ooc_graph.kernels.cuda_pinned import PinnedArray
-from ooc_graph.kernels.cuda_tier_bfs import (
+from ooc_graph.kernels.common.decisions import PULL
+from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
+from ooc_graph.kernels.cuda.pinned.bfs import (
     MOST_COLUMNS,
     TIERED,
     BfsHold,
     CudaTierBfsSearch,
     column_rows,
 )
-from ooc_graph.kernels.cuda_tier_sssp import CudaTierSsspSearch, SsspHold
-from ooc_graph.kernels.interface import PULL
+from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
+from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
 from ooc_graph.memory.device_plan import (
     COLUMNS,
     BfsPlan,

@@ -7,10 +7,10 @@ import pytest
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda_bfs import CudaBfsSearch
-from ooc_graph.kernels.cuda_rows import build_rows
-from ooc_graph.kernels.cuda_scatter import scatter
-from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
+from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
+from ooc_graph.kernels.cuda.build.rows import build_rows
+from ooc_graph.kernels.cuda.runtime.scatter import scatter
+from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.types import INT64_UNREACHED, EdgeBlock
 from ooc_graph.validate import BfsAnswer, SsspAnswer, VertexIndex
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator

@@ -17,10 +17,11 @@ from distributed import Client
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.exchange import scheduler
-from ooc_graph.kernels import cuda_modules, cuda_steps
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.cuda_device import CudaDevice
-from ooc_graph.kernels.interface import BfsTree, SsspTree
+from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cuda.device import CudaDevice
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.runtime import steps as cuda_steps
 from ooc_graph.layout import names
 from ooc_graph.session import here, rank_memory, resident
 from ooc_graph.session.search_ranks import MakeRanks

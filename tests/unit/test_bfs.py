@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from ooc_graph.errors import UsageError
 from ooc_graph.exchange import local
-from ooc_graph.kernels.bfs_list import LONG
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.interface import (
+from ooc_graph.kernels.common.decisions import (
     FIXED_ARCS,
     FIXED_ID_BITS,
     LIST_ARCS,
@@ -27,6 +25,8 @@ from ooc_graph.kernels.interface import (
     stays_listed,
     team_pays,
 )
+from ooc_graph.kernels.cpu.bfs.thin_levels import LONG
+from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.types import Dealing, Rows, Shard
 from tests import oracles

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.kernels.cuda_store import StoreRows
+from ooc_graph.kernels.cuda.build.store_rows import StoreRows
 from ooc_graph.layout import names
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.metadata import ArraySpec

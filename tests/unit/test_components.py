@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from ooc_graph.errors import UsageError
 from ooc_graph.exchange import local
-from ooc_graph.kernels import components_rank
-from ooc_graph.kernels.components_interface import ComponentLabels
-from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.common.components import ComponentLabels
+from ooc_graph.kernels.cpu.components import rank as components_rank
+from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.traverse.components import components
 from tests import oracles
 from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs

@@ -10,7 +10,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import CorruptStoreError
-from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout import chunks, names
 from ooc_graph.layout.chunks import write_chunk
 from ooc_graph.layout.commit import partial_store

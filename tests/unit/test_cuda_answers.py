@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.kernels import cuda_many_host, cuda_many_pieces
-from ooc_graph.kernels.cuda_many_host import HostAnswers
-from ooc_graph.kernels.told import Told
+from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.cuda.many import host as cuda_many_host
+from ooc_graph.kernels.cuda.many import pieces as cuda_many_pieces
+from ooc_graph.kernels.cuda.many.host import HostAnswers
 
 LANES, WIDTH, PITCH = 4, 5, 8
 PAGEABLE, PINNED = 0, 1

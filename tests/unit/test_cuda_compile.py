@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ooc_graph.errors import DeviceError
-from ooc_graph.kernels import cuda_compile
-from ooc_graph.kernels.cuda_compile import compiled
+from ooc_graph.kernels.cuda.runtime import compilation as cuda_compile
+from ooc_graph.kernels.cuda.runtime.compilation import compiled
 from tests.nvrtc import compile_cuda, need_nvrtc
 
 SOURCE = 'extern "C" __global__ void twice(float* at) { at[threadIdx.x] += at[threadIdx.x]; }'

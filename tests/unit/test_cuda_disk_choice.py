@@ -13,8 +13,8 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
-from ooc_graph.kernels import cuda_modules
-from ooc_graph.kernels.cuda_disk_rows import REQUEST_BYTES, padded
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.store.rows import REQUEST_BYTES, padded
 from ooc_graph.layout.names import SIDECAR_BYTES
 from ooc_graph.memory import device_disk_plan
 from ooc_graph.memory.device_disk import DiskFacts, describe_disk

@@ -11,13 +11,14 @@ import pytest
 
 from ooc_graph.answers.pairs import Asked, pairs_specs
 from ooc_graph.answers.reductions import Bins
-from ooc_graph.kernels import cuda_many_bfs, cuda_many_bfs_plan
-from ooc_graph.kernels.bfs_search import CpuBfsSearch
-from ooc_graph.kernels.cuda_many_bfs import CudaManyBfs
-from ooc_graph.kernels.cuda_many_bfs_batch import TOLD
-from ooc_graph.kernels.many_bfs_search import CpuManyBfs
-from ooc_graph.kernels.team import Team
-from ooc_graph.kernels.told import Told
+from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch
+from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
+from ooc_graph.kernels.cuda.many import bfs as cuda_many_bfs
+from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
+from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
+from ooc_graph.kernels.cuda.many.bfs_batch import TOLD
 from ooc_graph.layout.names import HUB
 from ooc_graph.session import resident
 from ooc_graph.session.devices import CUDA

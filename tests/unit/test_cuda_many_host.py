@@ -15,10 +15,10 @@ from ooc_graph.answers.pairs import Asked, SourceRows, own_columns, pairs_specs
 from ooc_graph.answers.parts import SourceParts
 from ooc_graph.answers.reductions import Bins
 from ooc_graph.errors import InputError, MemoryBudgetError
-from ooc_graph.kernels import cuda_many
-from ooc_graph.kernels.cuda_many import part_dtype
-from ooc_graph.kernels.cuda_many_core import SHARED_ROW, TILE_ARCS, tiles_of
-from ooc_graph.kernels.cuda_many_prune import fit_floats
+from ooc_graph.kernels.cuda.many import search as cuda_many
+from ooc_graph.kernels.cuda.many.core import SHARED_ROW, TILE_ARCS, tiles_of
+from ooc_graph.kernels.cuda.many.prune import fit_floats
+from ooc_graph.kernels.cuda.many.search import part_dtype
 from ooc_graph.session import pair_device, pairs
 from ooc_graph.session.devices import CUDA, Device
 from ooc_graph.session.pair_tasks import PairsTask

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels import cuda_modules
-from ooc_graph.kernels.cuda_modules import within_memory
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.runtime.modules import within_memory
 
 
 @pytest.fixture(autouse=True)

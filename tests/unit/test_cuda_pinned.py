@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels import cuda_pinned
+from ooc_graph.kernels.cuda.runtime import pinned as cuda_pinned
 
 
 class Runtime:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ooc_graph.kernels import cuda_pool
-from ooc_graph.kernels.cuda_pool import PAGE_BYTES, PAGES_LIMIT, UNIT_BYTES, WholePieces
+from ooc_graph.kernels.cuda.runtime import pool as cuda_pool
+from ooc_graph.kernels.cuda.runtime.pool import PAGE_BYTES, PAGES_LIMIT, UNIT_BYTES, WholePieces
 
 
 class OutOfMemory(MemoryError):

@@ -13,8 +13,10 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers import scatter
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels import cuda_modules, disk_bfs_search, tier_rows
-from ooc_graph.kernels.cpu import CpuDevice
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.store import rows as tier_rows
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.store import bfs_search as disk_bfs_search
 from ooc_graph.layout import stored
 from ooc_graph.memory import disk
 from ooc_graph.session import (
@@ -220,7 +222,7 @@ class OnCpu:
 
 
 class Steps(PlainSteps):
-    """Steps of `ooc_graph.kernels.cuda_disk_bfs.CudaDiskBfsSteps`, in NumPy; no hubs are whole."""
+    """Steps of `ooc_graph.kernels.cuda.store.bfs.CudaDiskBfsSteps`, in NumPy; no hubs are whole."""
 
     hubs = 0
 

@@ -12,21 +12,19 @@ import numpy as np
 import pytest
 
 from ooc_graph.errors import DeviceError
-from ooc_graph.kernels import (
-    cuda_bfs,
-    cuda_many,
-    cuda_many_bfs_plan,
-    cuda_many_prune,
-    cuda_modules,
-    cuda_sssp_near,
-    cuda_sssp_pull,
-    cuda_sssp_shared,
-    cuda_sssp_small,
-    cuda_steps,
-    cuda_tier_sssp,
-)
-from ooc_graph.kernels.cuda_sssp_sums import sums_for
-from ooc_graph.kernels.cuda_tier_bfs import COUNTED, TIERED
+from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
+from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
+from ooc_graph.kernels.cuda.many import prune as cuda_many_prune
+from ooc_graph.kernels.cuda.many import search as cuda_many
+from ooc_graph.kernels.cuda.pinned import sssp as cuda_tier_sssp
+from ooc_graph.kernels.cuda.pinned.bfs import COUNTED, TIERED
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.runtime import steps as cuda_steps
+from ooc_graph.kernels.cuda.sssp import near_far as cuda_sssp_near
+from ooc_graph.kernels.cuda.sssp import pull as cuda_sssp_pull
+from ooc_graph.kernels.cuda.sssp import shared as cuda_sssp_shared
+from ooc_graph.kernels.cuda.sssp import small as cuda_sssp_small
+from ooc_graph.kernels.cuda.sssp.sums import sums_for
 from ooc_graph.validate import cuda_loader
 from tests.gpu import last_run
 from tests.nvrtc import compile_cuda, need_nvrtc
@@ -118,7 +116,7 @@ def compiled(name: str, constants: dict[str, int | str], capability: int) -> tup
 
 
 def test_every_source_has_a_variant() -> None:
-    names = {path.name for path in cuda_modules.SOURCES.glob("*.cu")}
+    names = {name for name in cuda_modules.SOURCES if name.endswith(".cu")}
     assert names == {name for name, _ in variants(SMALL)}
 
 
@@ -163,10 +161,10 @@ def test_errors_name_our_files_and_lines() -> None:
     need_nvrtc()
     text, expected = cuda_modules.source("bfs.cu"), []
     for name, word in (("bfs.cu", "Plan"), ("bfs_graph.cuh", "Course"), ("queue.cuh", "Queue")):
-        lines = (cuda_modules.SOURCES / name).read_text().splitlines()
+        lines = cuda_modules.SOURCES[name].read_text().splitlines()
         line = next(i for i, found in enumerate(lines, 1) if found.startswith(f"struct {word} "))
         text = text.replace(f"struct {word} ", f"strict {word} ")
-        expected.append(f"ooc_graph/kernels/cuda/{name}({line}): error")
+        expected.append(f"/{name}({line}): error")
     log, code = compile_cuda(text, "bfs.cu", list(cuda_modules.OPTIONS))
     assert not code
     assert [place for place in expected if place not in log] == []

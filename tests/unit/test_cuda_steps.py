@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels import cuda_sssp_shared
-from ooc_graph.kernels.cuda_held import MOST_ROWS, require_rows
-from ooc_graph.kernels.cuda_rank_bytes import RankBytes, bfs_bytes, sssp_bytes
-from ooc_graph.kernels.cuda_sssp_shared import constants, grouped
-from ooc_graph.kernels.cuda_steps import MOST_VERTICES, ids_of, pieces, width
+from ooc_graph.kernels.cuda.runtime.rank_bytes import RankBytes, bfs_bytes, sssp_bytes
+from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS, require_rows
+from ooc_graph.kernels.cuda.runtime.steps import MOST_VERTICES, ids_of, pieces, width
+from ooc_graph.kernels.cuda.sssp import shared as cuda_sssp_shared
+from ooc_graph.kernels.cuda.sssp.shared import constants, grouped
 
 NARROW, WIDE = np.dtype(np.uint32), np.dtype(np.uint64)
 

@@ -9,7 +9,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.memory.device_plan import DevicePlan
 from ooc_graph.session import (

@@ -9,8 +9,8 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.interface import hubs_hold_much
-from ooc_graph.kernels.sssp_search import first_rows, may_pull, sampled_rows, survey
+from ooc_graph.kernels.common.decisions import hubs_hold_much
+from ooc_graph.kernels.cpu.sssp.search import first_rows, may_pull, sampled_rows, survey
 from ooc_graph.memory.device_plan import least_plan
 from ooc_graph.session import (
     choice,

@@ -11,7 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels import cuda_bfs, cuda_held, cuda_sssp_pull, cuda_tier_bfs, cuda_tier_sssp
+from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
+from ooc_graph.kernels.cuda.pinned import bfs as cuda_tier_bfs
+from ooc_graph.kernels.cuda.pinned import sssp as cuda_tier_sssp
+from ooc_graph.kernels.cuda.runtime import rows as cuda_held
+from ooc_graph.kernels.cuda.sssp import pull as cuda_sssp_pull
 from ooc_graph.memory import device_plan
 from ooc_graph.memory.device_plan import (
     COLUMNS,

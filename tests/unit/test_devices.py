@@ -20,7 +20,7 @@ from ooc_graph.errors import (
     OocGraphError,
     UsageError,
 )
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.session import building, choice, devices, rank_memory, search
 from ooc_graph.session.place import Here

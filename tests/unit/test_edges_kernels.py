@@ -11,23 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError
-from ooc_graph.kernels import edges_search
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.edges_grouping import (
-    PIECE_EDGES,
-    Stretch,
-    band_marks,
-    bands_for,
-    grouped,
-)
-from ooc_graph.kernels.edges_list import (
+from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.edge_list import search as edges_search
+from ooc_graph.kernels.cpu.edge_list.grouped import (
     SEGMENT,
     GroupedEdges,
     segment_bases,
     segment_of,
     segments_for,
 )
-from ooc_graph.kernels.interface import BfsTree, SsspTree
+from ooc_graph.kernels.cpu.edge_list.grouping import (
+    PIECE_EDGES,
+    Stretch,
+    band_marks,
+    bands_for,
+    grouped,
+)
 from tests import oracles
 from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.kernels.given_up import event_here, heard_by, leave_if_given_up
-from ooc_graph.kernels.interface import BfsTree
-from ooc_graph.kernels.side_by_side import side_by_side
-from ooc_graph.kernels.tier_singly import TierSingly
+from ooc_graph.kernels.common.cancellation import event_here, heard_by, leave_if_given_up
+from ooc_graph.kernels.common.decisions import BfsTree
+from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
+from ooc_graph.kernels.cpu.store.one_by_one import TierSingly
 from ooc_graph.session import pair_tasks
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce, run_all

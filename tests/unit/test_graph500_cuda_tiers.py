@@ -19,7 +19,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory import plan
 from ooc_graph.memory.device_plan import plan_device
 from ooc_graph.memory.moved import Moved

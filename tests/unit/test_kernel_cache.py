@@ -18,7 +18,7 @@ from numba.core.caching import IndexDataCacheFile
 
 import ooc_graph
 from ooc_graph import kernel_cache
-from ooc_graph.kernels.compiled import allocating_kernel, kernel
+from ooc_graph.kernels.common.compiled import allocating_kernel, kernel
 from ooc_graph.layout import packed_loops
 from ooc_graph.session.first_use import Part, is_compiled, turn
 from ooc_graph.validate import compiled
@@ -45,7 +45,7 @@ def hash_of(package: Path, function: str = "source_hash") -> str:
     [
         ("types.py", "DEAL_BLOCK_BITS = 10", "DEAL_BLOCK_BITS = 9"),
         ("__init__.py", '__version__ = "', '__version__ = "9.'),
-        ("kernels/team.py", "SPINS = 4000", "SPINS = 4001"),
+        ("kernels/common/team.py", "SPINS = 4000", "SPINS = 4001"),
         ("validate/loops.py", "import", "import  "),
     ],
 )
@@ -62,7 +62,7 @@ def test_what_is_compiled_in_changes_the_folder(tmp_path, name, before, after):
 
 
 @pytest.mark.parametrize(
-    "name", ["kernels/cuda/many_answer.cuh", "kernels/cuda/many.cu", "types.py"]
+    "name", ["kernels/cuda/many/many_answer.cuh", "kernels/cuda/many/many.cu", "types.py"]
 )
 def test_what_answers_follow_from_includes_kernels_of_devices(tmp_path, name):
     shutil.copytree(PACKAGE, tmp_path / "p", ignore=shutil.ignore_patterns("__pycache__"))
@@ -78,7 +78,7 @@ def test_what_answers_follow_from_includes_kernels_of_devices(tmp_path, name):
 def test_kernels_in_folders_change_the_folder(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "p", ignore=shutil.ignore_patterns("__pycache__"))
     found = [hash_of(tmp_path / "p")]
-    for name in ("kernels/a/b/team.py", "kernels/a/team.py", "kernels/a/given_up.py"):
+    for name in ("kernels/cpu/a/team.py", "kernels/cpu/team.py", "kernels/cpu/a/rows.py"):
         path = tmp_path / "p" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("SPINS = 1\n")

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ooc_graph.kernels import many_bfs_choice, many_bfs_search
-from ooc_graph.kernels.many_bfs_search import CpuManyBfs
-from ooc_graph.kernels.team import Team
-from ooc_graph.kernels.told import Told
+from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.many import bfs_choice as many_bfs_choice
+from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
+from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.types import INT32_UNREACHED, AnyArray
 from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
 

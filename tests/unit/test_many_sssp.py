@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError
-from ooc_graph.kernels import many_search
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.many_search import CpuManySearch
-from ooc_graph.kernels.many_sssp import RELAXED
-from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.many import search as many_search
+from ooc_graph.kernels.cpu.many.search import CpuManySearch
+from ooc_graph.kernels.cpu.many.sssp import RELAXED
 from ooc_graph.types import INT64_UNREACHED, AnyArray
 from tests import oracles
 from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs

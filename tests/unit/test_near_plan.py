@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.kernels import cuda_modules, cuda_sssp, cuda_sssp_near
-from ooc_graph.kernels.cuda_held import NULL, DeviceRows
-from ooc_graph.kernels.cuda_sssp import CudaSsspSearch
-from ooc_graph.kernels.cuda_sssp_sums import IN_PLACE, Sums, sums_in_place
-from ooc_graph.kernels.cuda_tier_near import CudaTierNearSearch, _InPlace
+from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch, _InPlace
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.runtime.rows import NULL, DeviceRows
+from ooc_graph.kernels.cuda.sssp import near_far as cuda_sssp_near
+from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
+from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
+from ooc_graph.kernels.cuda.sssp.sums import IN_PLACE, Sums, sums_in_place
 from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.memory import device_plan
 from ooc_graph.memory.device_plan import (

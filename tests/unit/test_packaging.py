@@ -79,8 +79,7 @@ def test_wheel_has_all_of_the_package(wheel: list[str]) -> None:
     sources = {path.relative_to(ROOT).as_posix() for path in package.rglob("*.py")}
     assert sources <= set(wheel)
     assert {"ooc_graph/py.typed", "ooc_graph/report/page.html.j2"} <= set(wheel)
-    cuda = {path.relative_to(ROOT).as_posix() for path in package.glob("*/cuda/*")}
-    assert {Path(name).suffix for name in cuda} == {".cu", ".cuh"}
+    cuda = {path.relative_to(ROOT).as_posix() for path in package.rglob("*.cu*")}
     assert {name.split("/")[1] for name in cuda} == {"kernels", "validate"}
     assert cuda <= set(wheel)
 
@@ -93,7 +92,7 @@ def test_source_archive_has_the_cuda_sources(tmp_path: Path) -> None:
     (path,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    wanted = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("ooc_graph/*/cuda/*")}
+    wanted = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("ooc_graph/**/*.cu*")}
     assert wanted
     assert wanted <= names
 

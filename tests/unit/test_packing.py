@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import CorruptStoreError
-from ooc_graph.kernels.cuda_store import StoreRows
+from ooc_graph.kernels.cuda.build.store_rows import StoreRows
 from ooc_graph.layout import chunks, names
 from ooc_graph.layout.chunks import read_chunk, write_chunk
 from ooc_graph.layout.metadata import ArraySpec

@@ -16,7 +16,8 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.pairs import pairs_specs
 from ooc_graph.errors import MemoryBudgetError, UnexpectedError
-from ooc_graph.kernels import tier_johnson, tier_singly
+from ooc_graph.kernels.cpu.store import johnson as tier_johnson
+from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import (
     here,

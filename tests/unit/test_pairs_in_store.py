@@ -17,7 +17,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.pairs import Asked, pairs_specs
 from ooc_graph.errors import DeviceBusyError, InputError, MemoryBudgetError
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.device_disk import DiskPlan
 from ooc_graph.session import cuda_disk, cuda_tiers, pairs_plan, place, resident, tiers

@@ -12,7 +12,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.plan import RESERVE_BYTES
 from ooc_graph.session import cuda_disk, devices, here, resident
 from tests import idle_device

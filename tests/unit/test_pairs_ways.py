@@ -19,7 +19,7 @@ from ooc_graph.errors import (
     NegativeCycleError,
     UsageError,
 )
-from ooc_graph.kernels import cuda_modules
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.session import cuda_tiers, devices, pairs_memory, pairs_plan, resident
 from ooc_graph.session.devices import AUTO, CUDA, CudaLimits, Device
 from ooc_graph.session.pairs_ways import PairsWay, ways_for

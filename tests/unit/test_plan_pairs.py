@@ -14,7 +14,8 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.kernels import many_bfs_search, many_choice
+from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
+from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.layout.stored import Stored
 from ooc_graph.session import cuda_tiers, loading, pairs, place, resident
 from ooc_graph.session.devices import CUDA

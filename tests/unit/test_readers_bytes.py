@@ -11,9 +11,9 @@ import pytest
 
 from ooc_graph.edges.lines import LineGrammar
 from ooc_graph.edges.rows import RowGrammar
-from ooc_graph.kernels import decimals
-from ooc_graph.kernels.tokenize import tokenize_lines
-from ooc_graph.kernels.tokenize_rows import S_LINE, S_NEIGHBOR, S_VERTEX, STATES, tokenize_rows
+from ooc_graph.kernels.cpu.build import decimals
+from ooc_graph.kernels.cpu.build.edge_text import tokenize_lines
+from ooc_graph.kernels.cpu.build.row_text import S_LINE, S_NEIGHBOR, S_VERTEX, STATES, tokenize_rows
 
 LIMIT_S = 240
 DONE = 42

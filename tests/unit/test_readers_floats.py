@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.edges import open_source
-from ooc_graph.kernels import decimals
+from ooc_graph.kernels.cpu.build import decimals
 
 
 def bits_of(text: str) -> int:

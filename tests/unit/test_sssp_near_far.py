@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError
-from ooc_graph.kernels import sssp_near_far_search
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch, paired_bytes
-from ooc_graph.kernels.sssp_search import CpuSsspSearch
-from ooc_graph.kernels.team import Team
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.sssp import near_far_search as sssp_near_far_search
+from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, paired_bytes
+from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
 from ooc_graph.session import warmup
 from ooc_graph.session.first_use import Part
 from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs

@@ -12,8 +12,15 @@ import time
 import numpy as np
 import pytest
 
-from ooc_graph.kernels.compiled import kernel
-from ooc_graph.kernels.team import Team, atomic_add, atomic_or, atomic_umin, barrier, new_control
+from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.team import (
+    Team,
+    atomic_add,
+    atomic_or,
+    atomic_umin,
+    barrier,
+    new_control,
+)
 from ooc_graph.threads import Members
 
 
@@ -153,7 +160,7 @@ def test_a_team_has_a_thread():
 def test_a_second_process_compiles_nothing(tmp_path):
     code = (
         "import numpy as np\n"
-        "from ooc_graph.kernels import team\n"
+        "from ooc_graph.kernels.common import team\n"
         "c = team.new_control()\n"
         "assert team.barrier(c, 1)\n"
         "s = team.barrier.stats\n"

@@ -10,7 +10,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.sssp_near_far_search import CpuNearFarSearch
+from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch
 from ooc_graph.session import choice, place, resident, tiers
 from tests.command_line import call
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError
-from ooc_graph.kernels import tier_bfs_search
-from ooc_graph.kernels.cpu import CpuDevice
-from ooc_graph.kernels.interface import PULL, PUSH
+from ooc_graph.kernels.common.decisions import PULL, PUSH
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.store import bfs_search as tier_bfs_search
 from ooc_graph.memory.plan import ALL, HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows, ring_search, search_of
 from tests import oracles

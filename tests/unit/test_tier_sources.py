@@ -12,14 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError, NegativeCycleError
-from ooc_graph.kernels import bellman_ford_search, tier_falling
-from ooc_graph.kernels.bellman_ford_search import potentials
-from ooc_graph.kernels.given_up import heard_by
-from ooc_graph.kernels.many_johnson import CpuJohnson, plain_rows
-from ooc_graph.kernels.team import Team
-from ooc_graph.kernels.tier_falling import TierFalling
-from ooc_graph.kernels.tier_johnson import TierJohnson
-from ooc_graph.kernels.told import Told
+from ooc_graph.kernels.common.cancellation import heard_by
+from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.many import bellman_ford_search
+from ooc_graph.kernels.cpu.many.bellman_ford_search import potentials
+from ooc_graph.kernels.cpu.many.johnson import CpuJohnson, plain_rows
+from ooc_graph.kernels.cpu.store import bellman_ford as tier_falling
+from ooc_graph.kernels.cpu.store.bellman_ford import TierFalling
+from ooc_graph.kernels.cpu.store.johnson import TierJohnson
 from ooc_graph.memory.plan import ALL, HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows
 from tests.strategies import Arcs, arcs_of, skewed

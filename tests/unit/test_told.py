@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ooc_graph.answers.numbers import SourceNumbers
-from ooc_graph.kernels.told import Told, shifted, starts, stretches
+from ooc_graph.kernels.common.completion import Told, shifted, starts, stretches
 from ooc_graph.session import pairs_recorded
 from ooc_graph.session.pairs_recorded import Recording
 

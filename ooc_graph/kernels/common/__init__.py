@@ -1,0 +1,1 @@
+"""What kernels of every device share, and what a device offers."""

@@ -1,0 +1,99 @@
+"""Sets of vertices as one bit each, in words of uint64: bit ``v & 63`` of word ``v >> 6``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numpy.typing import NDArray
+
+from ooc_graph.kernels.common.compiled import instruction, kernel, subroutine
+
+WORD_BITS = 64
+ONE = np.uint64(1)
+LOW = np.uint64(63)
+SIX = np.uint64(6)
+
+Words = NDArray[np.uint64]
+
+
+def words_for(bits: int) -> int:
+    """Words that hold ``bits`` bits."""
+    return (bits + WORD_BITS - 1) // WORD_BITS
+
+
+def pack_bits(flags: NDArray[np.bool_]) -> Words:
+    """Bitmap of a boolean array (rows,): uint64, padded with zeros to whole words."""
+    padded = np.zeros(words_for(len(flags)) * WORD_BITS, np.bool_)
+    padded[: len(flags)] = flags
+    return np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64, copy=False)
+
+
+def whole_set(count: int) -> Words:
+    """Bitmap of the first ``count`` numbers."""
+    words = np.full(words_for(count), ~np.uint64(0))
+    if count % WORD_BITS:
+        words[-1] >>= np.uint64(WORD_BITS - count % WORD_BITS)
+    return words
+
+
+@instruction
+def lowest_bit(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
+    """Position of the lowest set bit of a uint64 that is not zero, as int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+@instruction
+def count_bits(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
+    """Number of set bits of a uint64, as int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), generate
+
+
+@subroutine
+def has(words: Any, vertex: int) -> bool:
+    """Tell whether ``vertex`` is in the set."""
+    # Unsigned, so that numba need not check whether the index is negative.
+    place = np.uint64(vertex)
+    return bool((words[place >> SIX] >> (place & LOW)) & ONE)
+
+
+@subroutine
+def put(words: Any, vertex: int) -> None:
+    """Add ``vertex``; one thread at a time."""
+    words[vertex >> 6] |= ONE << (np.uint64(vertex) & LOW)
+
+
+@subroutine
+def drop(words: Any, vertex: int) -> None:
+    """Remove ``vertex``; one thread at a time."""
+    words[vertex >> 6] &= ~(ONE << (np.uint64(vertex) & LOW))
+
+
+@kernel
+def members(words: Any, queue: Any) -> int:
+    """Write the set's members to ``queue``, ascending; return how many."""
+    count = 0
+    for index in range(len(words)):
+        word = words[index]
+        while word != 0:
+            queue[count] = index * WORD_BITS + lowest_bit(word)
+            word &= word - ONE
+            count += 1
+    return count
+
+
+@subroutine
+def put_all(words: Any, queue: Any, count: int) -> None:
+    """Add the first ``count`` entries of ``queue``; one thread at a time."""
+    for index in range(count):
+        put(words, np.int64(queue[index]))

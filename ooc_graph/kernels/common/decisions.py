@@ -1,0 +1,264 @@
+"""The decisions that all devices take alike, and the answers that they give.
+
+No implementation here, and no numba, for `traverse` imports this module. The decision functions are
+plain Python on plain numbers; the CPU's fused loops compile the very same functions. What a device
+offers to the algorithms stands in `ooc_graph.kernels.common.device`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ooc_graph.types import AnyArray
+
+PUSH, PULL = 0, 1
+
+PULL_ABOVE = 16
+"""Pull once the frontier holds more than one in this many of the arcs not yet visited."""
+PUSH_BELOW = 24
+"""Push again once the frontier holds fewer than one in this many of the vertices."""
+
+
+def choose_direction(
+    direction: int, frontier: int, frontier_arcs: int, unvisited_arcs: int, vertices: int
+) -> int:
+    """Direction of the next level of a BFS, from what was measured on the way [1]_.
+
+    Parameters
+    ----------
+    direction
+        Direction of the level that found the frontier.
+    frontier, frontier_arcs
+        Vertices in the frontier, and their out-arcs.
+    unvisited_arcs
+        Out-arcs of all vertices not visited yet.
+    vertices
+        Rows of the graph.
+
+    References
+    ----------
+    .. [1] S. Beamer, K. Asanovic, D. Patterson, "Direction-optimizing breadth-first search",
+       SC 2012. The thresholds there are 14 and 24.
+    """
+    if frontier_arcs * PULL_ABOVE > unvisited_arcs and frontier * PUSH_BELOW > vertices:
+        return PULL
+    if direction == PUSH:
+        return PULL if frontier_arcs * PULL_ABOVE > unvisited_arcs + vertices else PUSH
+    return PULL if frontier * PUSH_BELOW > vertices else PUSH
+
+
+SHORT_ROW = 32
+"""Most arcs of a row in a graph that is searched from a list while its frontier is small."""
+LIST_ARCS = 1 << 16
+"""A frontier with more arcs than this is for all threads together."""
+TEAM_ARCS = 1 << 18
+"""A graph with fewer rows and arcs than this is searched before a second thread is awake."""
+
+
+def rows_are_short(widest_out: int, widest_in: int) -> bool:
+    """Tell whether a BFS should start from a list on one thread.
+
+    True of road networks and meshes. A list spends nothing on a level but its frontier and its
+    arcs, and reads rows to their ends; of a hub that could be a long row for one parent.
+
+    Parameters
+    ----------
+    widest_out, widest_in
+        Most out-arcs and most in-arcs of a row.
+    """
+    return max(widest_out, widest_in) <= SHORT_ROW
+
+
+FIXED_ARCS = 4
+"""Arcs of a row that has a fixed place."""
+FIXED_ROW_BYTES = 16
+"""Memory of a fixed place."""
+FIXED_ID_BITS = 29
+"""Ids of at most so many bits leave room in a fixed place for the number of arcs."""
+FEW_LONGER = 8
+"""Fixed places pay where at most one in this many of the rows is too long for one."""
+
+
+def may_fix_rows(rows: int, arcs: int) -> bool:
+    """Tell whether a graph may get fixed places for its short rows, in one direction.
+
+    Parameters
+    ----------
+    rows, arcs
+        Numbers of a graph, or of one direction of it.
+    """
+    return arcs <= FIXED_ARCS * rows and rows <= 1 << FIXED_ID_BITS
+
+
+def fixed_rows_pay(rows: int, arcs: int, longer: int) -> bool:
+    """Tell whether a list reads rows of at most `FIXED_ARCS` arcs from fixed places.
+
+    Parameters
+    ----------
+    rows, arcs
+        Numbers of one direction of the graph.
+    longer
+        Rows that have more arcs.
+    """
+    return may_fix_rows(rows, arcs) and longer * FEW_LONGER <= rows
+
+
+def stays_listed(direction: int, frontier_arcs: int) -> bool:
+    """Tell whether a frontier is so small that one thread goes on from a list.
+
+    True while `choose_direction` says push, and a team would have too little to share out. An
+    upper bound of the frontier's arcs, taken off the unvisited ones, will do for both functions:
+    where that many arcs are pushed from a list, so are fewer.
+    """
+    return direction == PUSH and frontier_arcs <= LIST_ARCS
+
+
+def team_pays(vertices: int, arcs: int) -> bool:
+    """Tell whether a BFS takes long enough to wake the other threads for it."""
+    return vertices + arcs >= TEAM_ARCS
+
+
+ENOUGH_PUSHED = 1000
+"""Pull once one in this many of the arcs has been examined by pushing."""
+
+
+def push_is_enough(examined: int, arcs: int) -> bool:
+    """Tell whether pushing has settled the hub core, so that pulling is cheaper from here."""
+    return examined * ENOUGH_PUSHED >= arcs
+
+
+HEAD_SHARE = 0.1
+"""Pull only where the first 1 % of the rows hold this share of the tuples."""
+WEIGHT_SPREAD = 16
+"""Pull only where a hub's middle arc weighs this many times its lightest."""
+FIRST_STEP = 2
+"""First step of the bound, in lightest arcs of a hub."""
+
+
+def pull_pays(head_share: float, spread_share: float) -> bool:
+    """Tell whether SSSP should pull at all on a graph; otherwise it pushes, or goes by near-far.
+
+    Pulling stops early where hubs hold much of the graph, so that their mutual distances are
+    tiny, and where the arcs of a row differ in weight. Neither holds for road networks, the
+    second not for integer weights with heavy ties.
+
+    Parameters
+    ----------
+    head_share
+        Share of the input tuples at the first 1 % of the rows.
+    spread_share
+        Share of those rows whose middle arc weighs `WEIGHT_SPREAD` times the lightest or more.
+    """
+    return hubs_hold_much(head_share) and spread_share * 2 >= 1
+
+
+def hubs_hold_much(head_share: float) -> bool:
+    """Tell whether so large a share of the input tuples lies at hubs, the first 1 % of the rows."""
+    return head_share >= HEAD_SHARE
+
+
+def first_step(lightest: float, typical: float) -> float:
+    """First step of the bound, from the hubs' median lightest and middle arc; it adapts."""
+    return lightest * FIRST_STEP or typical / WEIGHT_SPREAD or 1.0
+
+
+def adapt_step(step: float, examined: int, again: int) -> float:
+    """How far the bound rises next time: a delta that follows the graph.
+
+    Too large a step shows in vertices improved ``again`` after they had been reached, of the
+    arcs ``examined``; where there are few, the step was smaller than it could be.
+    """
+    if again * 4 > examined:
+        return step / 2
+    if again * 16 < examined:
+        return step + step
+    return step
+
+
+def adapt_near_step(step: float, examined: int, again: int) -> float:
+    """How far near-far's bound rises next time, as in `adapt_step`.
+
+    Only vertices that had left the queue count as improved ``again``, so the shares are smaller.
+    """
+    if again * 16 > examined:
+        return step / 2
+    if again * 64 < examined:
+        return step + step
+    return step
+
+
+def finish_by_push(changed_arcs: int, pulled_arcs: int, rows: int) -> bool:
+    """Tell whether pushing from what the last pull pass changed beats another pass.
+
+    A pass looks at every row, in order; a pushed arc is a random access.
+    """
+    return changed_arcs * 2 <= pulled_arcs + rows
+
+
+@dataclass(frozen=True)
+class BfsTree:
+    """Answer of a BFS on the rows of one rank, in host memory.
+
+    The arrays belong to the search and change with its next run; `copy` gives arrays to keep.
+
+    Parameters
+    ----------
+    parent
+        uint32 or uint64 (rows,): internal ids; all ones where unreached, the root its own.
+    level
+        int32 (rows,): hops from the root, -1 where unreached.
+    elapsed_s
+        Seconds of the search alone; 0.0 where an exchange did the timing.
+    level_vertices, level_arcs, level_direction
+        int64, int64, int8 (levels,): vertices in the frontier of each level, arcs examined to
+        find the next one, and `PUSH` or `PULL`.
+    """
+
+    parent: AnyArray
+    level: NDArray[np.int32]
+    elapsed_s: float
+    level_vertices: NDArray[np.int64]
+    level_arcs: NDArray[np.int64]
+    level_direction: NDArray[np.int8]
+
+    def copy(self) -> BfsTree:
+        """Same answer in arrays of its own."""
+        return replace(
+            self,
+            parent=self.parent.copy(),
+            level=self.level.copy(),
+            level_vertices=self.level_vertices.copy(),
+            level_arcs=self.level_arcs.copy(),
+            level_direction=self.level_direction.copy(),
+        )
+
+
+@dataclass(frozen=True)
+class SsspTree:
+    """Answer of an SSSP on the rows of one rank, in host memory.
+
+    The arrays belong to the search and change with its next run; `copy` gives arrays to keep.
+
+    Parameters
+    ----------
+    parent
+        uint32 or uint64 (rows,): internal ids; all ones where unreached, the root its own.
+    distance
+        float32, float64 or int64 (rows,): +inf or `INT64_UNREACHED` where unreached.
+    elapsed_s
+        Seconds of the search alone; 0.0 where an exchange did the timing.
+    phase_arcs
+        Arcs examined by ``push``, ``pull``, ``finish`` (the push after pulling) and ``parents``.
+    """
+
+    parent: AnyArray
+    distance: AnyArray
+    elapsed_s: float
+    phase_arcs: dict[str, int]
+
+    def copy(self) -> SsspTree:
+        """Same answer in arrays of its own."""
+        return replace(self, parent=self.parent.copy(), distance=self.distance.copy())

@@ -1,0 +1,194 @@
+"""What a device offers to the algorithms. No implementation here, and no numba."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
+from ooc_graph.types import AnyArray, Shard
+
+
+class BfsSearch(Protocol):
+    """BFS on a graph that one rank holds whole; buffers allocated once."""
+
+    def run(self, root: int) -> BfsTree:
+        """Search from an internal id."""
+        ...
+
+
+class BfsShared(Protocol):
+    """The frontier of all ranks and what they have visited, one of it in a process."""
+
+    def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+        """Take every rank's frontier, one bitmap of its own rows each."""
+        ...
+
+
+class BfsRank(Protocol):
+    """BFS steps on the rows of one shard."""
+
+    vertices: int
+    arcs: int
+
+    def start(self, root: int) -> None:
+        """Forget everything, and claim the root if this rank owns it."""
+        ...
+
+    def frontier(self) -> tuple[int, int, AnyArray]:
+        """Vertices found last, their out-arcs, and their bitmap over the own rows."""
+        ...
+
+    def push(self, shared: BfsShared) -> tuple[AnyArray, AnyArray, int]:
+        """Neighbours of the own frontier not visited yet, their parents; arcs examined."""
+        ...
+
+    def claim(self, target: AnyArray, parent: AnyArray) -> None:
+        """Make own rows among ``target`` the new frontier; the smallest parent counts."""
+        ...
+
+    def pull(self, shared: BfsShared) -> int:
+        """Find the unvisited own rows next to the frontier; return arcs examined."""
+        ...
+
+    def tree(
+        self, vertices: Sequence[int], arcs: Sequence[int], direction: Sequence[int]
+    ) -> BfsTree:
+        """Answer for the own rows, with the course of the search per level."""
+        ...
+
+
+class SsspSearch(Protocol):
+    """SSSP on a graph that one rank holds whole; buffers allocated once."""
+
+    def run(self, root: int) -> SsspTree:
+        """Search from an internal id."""
+        ...
+
+
+class SsspShared(Protocol):
+    """Everyone's distances, one of it in a process; `merge` alone changes it.
+
+    A payload of three arrays relaxes: vertices, candidate distances, and the sender's smallest
+    candidate not yet taken (1,). A payload of one array of vertices toggles them in the set of
+    those that wait for a parent on a plateau.
+    """
+
+    @property
+    def smallest(self) -> float:
+        """Smallest candidate not yet taken, of all ranks in the last merge."""
+        ...
+
+    @property
+    def low(self) -> float:
+        """Smallest distance that the last merge improved."""
+        ...
+
+    @property
+    def unreached(self) -> float:
+        """Distance of what is not reached."""
+        ...
+
+    def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+        """Take every rank's payload."""
+        ...
+
+    def bound_above(self, step: float) -> float:
+        """Bound that lies ``step`` above the smallest candidate."""
+        ...
+
+
+class SsspRank(Protocol):
+    """SSSP steps on the rows of one shard."""
+
+    vertices: int
+    arcs: int
+
+    def start(self) -> None:
+        """Forget everything."""
+        ...
+
+    def survey(self) -> tuple[tuple[int, int, int, int], float]:
+        """Tuples at the first rows and at all, first rows with spread weights and all; a step."""
+        ...
+
+    def nothing(self, smallest: float) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """Payload that relaxes nothing."""
+        ...
+
+    def seed(self, root: int) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """Payload that puts the root at distance 0, if this rank owns it."""
+        ...
+
+    def drop_pending(self) -> None:
+        """Forget the rows that wait above the bound."""
+        ...
+
+    def push(
+        self, shared: SsspShared, bound: float
+    ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int, int]:
+        """Candidates up to ``bound`` from own rows just improved or pending.
+
+        A vertex stands there for each of its candidates, or once for the smallest. Also the arcs
+        examined, and how many candidates improve what was reached before.
+        """
+        ...
+
+    def pull(
+        self, shared: SsspShared, final: float, floor: float
+    ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int, int]:
+        """Own rows beyond ``final`` that improve; their out-arcs; arcs examined.
+
+        ``floor`` is a lower bound of the distances that changed since the last pass.
+        """
+        ...
+
+    def find_parents(self, shared: SsspShared, root: int) -> tuple[AnyArray, int]:
+        """Find the parents; vertices left on plateaus, and arcs examined."""
+        ...
+
+    def resolve(self, shared: SsspShared) -> AnyArray:
+        """Vertices on plateaus that are next to one that has a parent, and take it."""
+        ...
+
+    def overflowed(self, shared: SsspShared) -> bool:
+        """Tell whether a shortest distance from here exceeds the distances' dtype."""
+        ...
+
+    def refuse_overflow(self) -> None:
+        """Raise the error that says so."""
+        ...
+
+    def tree(self, shared: SsspShared, phase_arcs: dict[str, int]) -> SsspTree:
+        """Answer for the own rows."""
+        ...
+
+
+class Device(Protocol):
+    """Makes searches and ranks; each is bound to a shard and reuses its buffers."""
+
+    def bfs(self, shard: Shard) -> BfsSearch:
+        """BFS on a whole graph."""
+        ...
+
+    def bfs_rank(self, shard: Shard) -> BfsRank:
+        """BFS steps on one shard."""
+        ...
+
+    def bfs_shared(self, vertices: int, shards: int) -> BfsShared:
+        """State that the BFS ranks of one process share."""
+        ...
+
+    def sssp(self, shard: Shard) -> SsspSearch:
+        """SSSP on a whole graph."""
+        ...
+
+    def sssp_rank(self, shard: Shard) -> SsspRank:
+        """SSSP steps on one shard."""
+        ...
+
+    def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> SsspShared:
+        """State that the SSSP ranks of one process share; ``dtype`` is the distances'."""
+        ...

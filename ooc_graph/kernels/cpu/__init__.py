@@ -1,0 +1,1 @@
+"""Kernels of the CPU: numba functions, and what runs them on threads."""

@@ -1,0 +1,219 @@
+"""BFS steps on one shard of many, and the state that the ranks of a process share (CPU)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, drop, has, members, put, words_for
+from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.decisions import BfsTree
+from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, Tree, pull_part
+from ooc_graph.kernels.cpu.bfs.push import OutRows, settle
+from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, Dealing, rows_of_shard
+
+BLOCK_WORDS = DEAL_BLOCK // WORD_BITS
+
+
+def deal_frontiers(frontier: Words, shards: int, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+    """Deal bitmaps of the ranks' own rows, one in each payload, into that of all vertices.
+
+    Parameters
+    ----------
+    frontier
+        uint64: whole blocks of every shard.
+    """
+    blocks = frontier.reshape(-1, shards, BLOCK_WORDS)
+    for shard, (words,) in enumerate(payloads):
+        whole = len(words) // BLOCK_WORDS
+        blocks[:whole, shard] = words[: whole * BLOCK_WORDS].reshape(whole, BLOCK_WORDS)
+        rest = words[whole * BLOCK_WORDS :]
+        if len(rest):
+            blocks[whole, shard, : len(rest)] = rest
+
+
+class CpuBfsShared:
+    """Frontier and visited vertices of the whole graph, one bit each, in host memory.
+
+    Parameters
+    ----------
+    vertices, shards
+        Rows of the whole graph, and the number of ranks.
+    """
+
+    def __init__(self, vertices: int, shards: int) -> None:
+        self.vertices, self.shards = vertices, shards
+        group = BLOCK_WORDS * shards
+        self.frontier = np.zeros(-(-words_for(vertices) // group) * group, np.uint64)
+        self.visited = np.zeros_like(self.frontier)
+
+    def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+        """Deal the ranks' bitmaps into the global one, block by block (decision 2)."""
+        deal_frontiers(self.frontier, self.shards, payloads)
+        self.visited |= self.frontier
+
+
+@kernel
+def _emit(
+    out: Any, rows: Any, count: int, dealt: Any, visited: Any, sent: Any, target: Any, parent: Any
+) -> tuple[int, int]:
+    """Unvisited neighbours of ascending own rows, each once with its smallest parent."""
+    shards, shard = dealt
+    emitted, examined = 0, 0
+    for index in range(count):
+        row = np.int64(rows[index])
+        block = (row >> DEAL_BLOCK_BITS) * shards + shard
+        internal = (block << DEAL_BLOCK_BITS) | (row & (DEAL_BLOCK - 1))
+        examined += out.offsets[row + 1] - out.offsets[row]
+        for position in range(out.offsets[row], out.offsets[row + 1]):
+            v = np.int64(out.neighbors[position])
+            if not has(visited, v) and not has(sent, v):
+                put(sent, v)
+                target[emitted], parent[emitted] = v, internal
+                emitted += 1
+    for index in range(emitted):
+        drop(sent, np.int64(target[index]))
+    return emitted, examined
+
+
+@kernel
+def _claim(tree: Any, rows: Any, parent: Any, queue: Any) -> int:
+    """Take the smallest parent for each unvisited row; return how many rows were new."""
+    count, none = 0, tree.parent.dtype.type(-1)
+    for index in range(len(rows)):
+        row = np.int64(rows[index])
+        if has(tree.visited, row):
+            continue
+        if tree.parent[row] == none:
+            queue[count] = row
+            count += 1
+        if parent[index] < tree.parent[row]:
+            tree.parent[row] = parent[index]
+    return count
+
+
+@kernel
+def _pull(
+    _thread: int,
+    _threads: int,
+    control: Any,
+    into: Any,
+    tree: Any,
+    out_offsets: Any,
+    frontier: Any,
+    depth: int,
+) -> None:
+    pull_part(control, into, tree, out_offsets, frontier, depth)
+
+
+class CpuBfsRank:
+    """BFS steps on the rows of one shard, on a team of threads.
+
+    Parameters
+    ----------
+    dealing
+        Which rows these are.
+    out, into
+        Rows to push and to pull along.
+    never
+        Bitmap of own rows that cannot be claimed: those without in-arcs, and the padding.
+    team
+        Threads for the steps that are worth it.
+    """
+
+    def __init__(
+        self, dealing: Dealing, out: OutRows, into: IntoRows, never: Words, team: Team
+    ) -> None:
+        rows, ids = dealing.rows, out.neighbors.dtype
+        self.vertices, self.arcs = dealing.vertices, len(out.neighbors)
+        self._dealing, self._out, self._into, self._never = dealing, out, into, never
+        self._team, self._depth = team, 0
+        self._tree = Tree(
+            np.empty(rows, ids),
+            np.empty(rows, np.int32),
+            np.empty_like(never),
+            np.zeros_like(never),
+        )
+        self._queue = np.empty(rows, ids)
+        self._sent = np.zeros(words_for(dealing.vertices), np.uint64)
+        self._count = self._frontier_arcs = 0
+
+    def start(self, root: int) -> None:
+        """Forget everything, and claim the root if this rank owns it."""
+        tree, dealing = self._tree, self._dealing
+        tree.parent[:] = np.iinfo(tree.parent.dtype).max
+        tree.level[:] = -1
+        tree.visited[:] = self._never
+        tree.found[:] = 0
+        self._depth = -1
+        mine = (root >> DEAL_BLOCK_BITS) % dealing.shards == dealing.shard
+        self._queue[:1] = dealing.local_of(np.array(root, np.int64)) if mine else 0
+        if mine:
+            tree.parent[self._queue[0]] = root
+        self._take(int(mine))
+
+    def _take(self, count: int) -> None:
+        """Make the first entries of the queue, rows that are new, the frontier."""
+        self._depth += 1
+        self._tree.found[:] = 0
+        self._count = count
+        self._frontier_arcs = settle(self._out, self._tree, self._queue, 0, count, self._depth)
+        if count:
+            rows = self._queue[:count].astype(np.uint64)
+            bits = np.uint64(1) << (rows & np.uint64(WORD_BITS - 1))
+            np.bitwise_or.at(self._tree.found, (rows >> np.uint64(6)).astype(np.int64), bits)
+
+    def frontier(self) -> tuple[int, int, AnyArray]:
+        """Vertices found last, their out-arcs, and their bitmap over the own rows (a copy)."""
+        return self._count, self._frontier_arcs, self._tree.found.copy()
+
+    def push(self, shared: CpuBfsShared) -> tuple[AnyArray, AnyArray, int]:
+        """Neighbours of the own frontier not visited yet, their parents; arcs examined."""
+        count = members(self._tree.found, self._queue)
+        room = min(self._frontier_arcs, self.vertices)
+        target, parent = np.empty((2, room), self._queue.dtype)
+        dealt = (self._dealing.shards, self._dealing.shard)
+        emitted, examined = _emit(
+            self._out, self._queue, count, dealt, shared.visited, self._sent, target, parent
+        )
+        return target[:emitted], parent[:emitted], examined
+
+    def claim(self, target: AnyArray, parent: AnyArray) -> None:
+        """Make own rows among ``target`` the new frontier; the smallest parent counts."""
+        rows = self._dealing.local_of(target)
+        self._take(_claim(self._tree, rows, parent, self._queue))
+
+    def pull(self, shared: CpuBfsShared) -> int:
+        """Find the unvisited own rows next to the frontier; return arcs examined."""
+        self._depth += 1
+        control = new_control()
+        self._team.launch(
+            _pull,
+            control,
+            self._into,
+            self._tree,
+            self._out.offsets,
+            shared.frontier,
+            self._depth,
+        )
+        self._count, self._frontier_arcs = int(control[FOUND]), int(control[FOUND_ARCS])
+        return int(control[EXAMINED])
+
+    def tree(
+        self, vertices: Sequence[int], arcs: Sequence[int], direction: Sequence[int]
+    ) -> BfsTree:
+        """Answer for the own rows; `rows_of_shard` of them, in local order."""
+        assert len(self._tree.parent) == rows_of_shard(
+            self.vertices, self._dealing.shards, self._dealing.shard
+        )
+        return BfsTree(
+            self._tree.parent,
+            self._tree.level,
+            0.0,
+            np.array(vertices, np.int64),
+            np.array(arcs, np.int64),
+            np.array(direction, np.int8),
+        )

@@ -1,0 +1,186 @@
+"""BFS on a graph that one rank holds whole: the rows, the buffers and the fused call (CPU)."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import Words, pack_bits
+from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.decisions import (
+    FIXED_ROW_BYTES,
+    BfsTree,
+    fixed_rows_pay,
+    rows_are_short,
+    team_pays,
+)
+from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.cpu.bfs.fused import Course, Scratch, search
+from ooc_graph.kernels.cpu.bfs.pull import DEPTH, FOUND, REACHED, IntoRows, Tree
+from ooc_graph.kernels.cpu.bfs.push import BUFFER, OutRows
+from ooc_graph.kernels.cpu.bfs.thin_levels import (
+    LIST_ROOM,
+    ListRows,
+    fix_rows,
+    search_list,
+    survey_rows,
+)
+from ooc_graph.types import AnyArray, IntArray, Rows
+
+
+def out_rows(rows: Rows) -> OutRows:
+    """Rows to push along; offsets as int64, which uint64 would turn to float in a sum."""
+    return OutRows(rows.offsets.view(np.int64), rows.neighbors)
+
+
+def into_rows(rows: Rows) -> IntoRows:
+    """Rows to pull along, their heads (first neighbours) copied into an array of their own."""
+    offsets = rows.offsets.view(np.int64)
+    if not len(rows.neighbors):
+        return IntoRows(offsets, rows.neighbors, np.zeros(len(offsets) - 1, rows.neighbors.dtype))
+    first = np.minimum(offsets[:-1], len(rows.neighbors) - 1)
+    return IntoRows(offsets, rows.neighbors, rows.neighbors[first])
+
+
+def never_claimed(rows: Rows) -> Words:
+    """Bitmap of what a pull must leave out: rows without in-arcs, and the last word's padding."""
+    words = pack_bits(rows.offsets[1:] == rows.offsets[:-1])
+    used = (len(rows.offsets) - 1) % 64
+    if used:
+        words[-1] |= ~np.uint64(0) << np.uint64(used)
+    return words
+
+
+def list_rows(rows: Rows, longer: int, copies: bool) -> ListRows:
+    """Rows to search from a list, in fixed places where that pays; ``longer`` rows do not fit."""
+    offsets, neighbors = rows.offsets.view(np.int64), rows.neighbors
+    count = len(offsets) - 1
+    pays = copies and fixed_rows_pay(count, len(neighbors), longer)
+    if neighbors.dtype != np.uint32 or not pays:
+        return ListRows(offsets, neighbors, np.empty(0, np.uint64))
+    fixed = np.empty(FIXED_ROW_BYTES // 8 * count, np.uint64)
+    fix_rows(offsets, neighbors, fixed)
+    return ListRows(offsets, neighbors, fixed)
+
+
+@kernel
+def _same_rows(offsets: Any, neighbors: Any, other_offsets: Any, other_neighbors: Any) -> bool:
+    """Tell whether two sets of as many rows are equal; ends at the first difference."""
+    if len(neighbors) != len(other_neighbors):
+        return False
+    for row in range(len(offsets)):
+        if offsets[row] != other_offsets[row]:
+            return False
+    for position in range(len(neighbors)):
+        if neighbors[position] != other_neighbors[position]:
+            return False
+    return True
+
+
+class CpuBfsSearch:
+    """BFS searches of one whole graph, one at a time; buffers are allocated once.
+
+    Parameters
+    ----------
+    out, into
+        Hub-first rows of out- and in-arcs (the same object when undirected).
+    team
+        Threads that search together.
+    copies
+        Whether short rows may get fixed places besides.
+    """
+
+    def __init__(self, out: Rows, into: Rows, team: Team, *, copies: bool = True) -> None:
+        rows, ids = len(out.offsets) - 1, out.neighbors.dtype
+        if into is not out and _same_rows(out.offsets, out.neighbors, into.offsets, into.neighbors):
+            # As of a road network that lists each road both ways: less memory to go through.
+            into = out
+        self._out, self._into, self._team = out_rows(out), into_rows(into), team
+        self._alone = not team_pays(rows, len(out.neighbors))
+        self._list = self._rows_to_list(out, into, copies)
+        never = never_claimed(into)
+        self._tree = Tree(
+            np.empty(rows, ids),
+            np.empty(rows, np.int32),
+            np.empty_like(never),
+            np.empty_like(never),
+        )
+        self._scratch = Scratch(
+            np.zeros(rows + (LIST_ROOM if self._list else 1), ids),
+            np.empty((team.threads, BUFFER), ids),
+            np.empty_like(never),
+            never,
+            np.empty(rows if self._list else 0, np.uint8),
+        )
+        # Memory is only taken up to the last level that is written.
+        self._course = Course(
+            np.empty(rows + 1, np.int64), np.empty(rows + 1, np.int64), np.empty(rows + 1, np.int8)
+        )
+
+    @property
+    def layout_bytes(self) -> int:
+        """Bytes of rows that were copied: heads, and rows in fixed places."""
+        if self._list is None:
+            return int(self._into.heads.nbytes)
+        out, into, same, _ = self._list
+        return int(self._into.heads.nbytes + out.fixed.nbytes + (0 if same else into.fixed.nbytes))
+
+    def _rows_to_list(
+        self, out: Rows, into: Rows, copies: bool
+    ) -> tuple[ListRows, ListRows, bool, int] | None:
+        """Out- and in-rows to search from a list, whether they are one, and the longest of them.
+
+        None where the rows are not short.
+        """
+        widest, longer = survey_rows(self._out.offsets)
+        if into is out:
+            if not rows_are_short(widest, widest):
+                return None
+            rows = list_rows(out, longer, copies)
+            return rows, rows, True, int(widest)
+        widest_in, longer_in = survey_rows(self._into.offsets)
+        if not rows_are_short(widest, widest_in):
+            return None
+        fixed = list_rows(out, longer, copies), list_rows(into, longer_in, copies)
+        return *fixed, False, int(widest)
+
+    def run(self, root: int) -> BfsTree:
+        """Search from internal id ``root``; the arrays stay this search's until the next run."""
+        control = new_control()
+        start = perf_counter()
+        listed = -1 if self._list is None else self._search_list(control, root)
+        if control[REACHED] < len(self._tree.parent) or control[FOUND] > 0:
+            self._search(control, root, listed)
+        elapsed_s = perf_counter() - start
+        levels = int(control[DEPTH])
+        course: list[AnyArray] = [column[:levels] for column in self._course]
+        return BfsTree(self._tree.parent, self._tree.level, elapsed_s, *course)
+
+    def _search_list(self, control: IntArray, root: int) -> int:
+        """Begin on the calling thread, and mostly end there: nobody is woken up for it."""
+        assert self._list is not None
+        out, into, same, widest = self._list
+        state, queue = self._scratch.state, self._scratch.queue
+        return int(
+            search_list(
+                control, out, into, same, self._tree, state, queue, self._course, root, widest
+            )
+        )
+
+    def _search(self, control: IntArray, root: int, listed: int) -> None:
+        """Search, or go on from a list; or clear what was not reached, if the list did all."""
+        arguments = (
+            self._out,
+            self._into,
+            self._tree,
+            self._scratch,
+            self._course,
+            root,
+            listed,
+        )
+        if self._alone or (listed >= 0 and control[FOUND] == 0):
+            search(0, 1, control, *arguments)
+        else:
+            self._team.launch(search, control, *arguments)

@@ -1,0 +1,129 @@
+"""Tuples of original ids -> arcs of internal ids, grouped by the bucket of their row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.compiled import inlined, kernel
+from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, IntArray
+
+_BLOCK_BITS = np.uint64(DEAL_BLOCK_BITS)
+_IN_BLOCK = np.uint64(DEAL_BLOCK - 1)
+
+
+@kernel
+def translate_dense(ids: IntArray, first: int, internal_of: AnyArray, out: AnyArray) -> None:
+    """``out[i] = internal_of[ids[i] - first]``; isolated vertices become the largest id."""
+    for i in range(len(ids)):
+        out[i] = internal_of[ids[i] - first]
+
+
+@kernel
+def translate_sorted(
+    ids: IntArray, originals: IntArray, internal_of: AnyArray, out: AnyArray
+) -> int:
+    """As `translate_dense`, by binary search in the ascending ``originals``.
+
+    Returns the index of the first id that is not among them, or -1.
+    """
+    missing = -1
+    for i in range(len(ids)):
+        position = np.searchsorted(originals, ids[i])
+        if position < len(originals) and originals[position] == ids[i]:
+            out[i] = internal_of[position]
+        elif missing < 0:
+            missing = i
+    return missing
+
+
+@inlined
+def place_of(row: Any, base: Any) -> Any:
+    """Place of a row in the bucket table: rows first, then blocks of 1,024 rows.
+
+    With ``base = 1023 * j`` the first 1,024 j rows have places of their own, and every later
+    block has one; a minimum says which, so that no branch has to be predicted.
+    """
+    return min(np.uint64(row), base + (np.uint64(row) >> _BLOCK_BITS))
+
+
+@inlined
+def _local(internal: Any, shift: Any) -> Any:
+    """Row number inside its shard, as `Dealing.local_of` has it for 2**shift shards."""
+    block = np.uint64(internal) >> _BLOCK_BITS
+    return ((block >> shift) << _BLOCK_BITS) | (np.uint64(internal) & _IN_BLOCK)
+
+
+@kernel
+def count_buckets(
+    u: AnyArray, v: AnyArray, both: bool, table: AnyArray, base: Any, counts: IntArray
+) -> None:
+    """Add the bucket of each arc's row to ``counts``, self-loops left out.
+
+    Parameters
+    ----------
+    u, v
+        Internal ids (m,): arcs u -> v with row u, and v -> u with row v if ``both``.
+    table, base
+        Bucket by `place_of`; ``base`` is uint64.
+    counts
+        int64 (2, buckets): apart for the two directions, so that additions need not wait.
+    """
+    for i in range(len(u)):
+        # A vertex whose tuples are all self-loops has no row, hence no place in the table.
+        if u[i] == v[i]:
+            continue
+        counts[0, table[place_of(u[i], base)]] += 1
+        if both:
+            counts[1, table[place_of(v[i], base)]] += 1
+
+
+@kernel
+def scatter_arcs(
+    u: AnyArray,
+    v: AnyArray,
+    weight: AnyArray,
+    both: bool,
+    table: AnyArray,
+    base: Any,
+    shift: Any,
+    first: IntArray,
+    cursor: IntArray,
+    rows: AnyArray,
+    neighbors: AnyArray,
+    weights: AnyArray,
+) -> None:
+    """Write the arcs that `count_buckets` counted to their buckets' next places.
+
+    Parameters
+    ----------
+    shift, first
+        log2 (uint64) of the number of shards, and each bucket's first row inside its shard.
+    cursor
+        Each bucket's next index, advanced.
+    rows
+        Receives rows counted from their bucket's first.
+    weight, weights
+        Length 0 where there are none.
+    """
+    weighted = len(weight) > 0
+    for i in range(len(u)):
+        row, neighbor = u[i], v[i]
+        if row == neighbor:
+            continue
+        bucket = table[place_of(row, base)]
+        place = cursor[bucket]
+        cursor[bucket] = place + 1
+        rows[place] = np.int64(_local(row, shift)) - first[bucket]
+        neighbors[place] = neighbor
+        if weighted:
+            weights[place] = weight[i]
+        if both:
+            bucket = table[place_of(neighbor, base)]
+            place = cursor[bucket]
+            cursor[bucket] = place + 1
+            rows[place] = np.int64(_local(neighbor, shift)) - first[bucket]
+            neighbors[place] = row
+            if weighted:
+                weights[place] = weight[i]

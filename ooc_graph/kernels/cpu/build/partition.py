@@ -1,0 +1,169 @@
+"""Tuples in memory -> arcs grouped by the bucket of their row, by several threads at once.
+
+Each thread collects arcs in a short queue of its own for every bucket, small enough for its cache,
+and writes a queue out when it is full: so memory sees whole cache lines, no arc is counted before,
+and threads share the buckets with one atomic addition for every queue (software write combining:
+C. Balkesen et al., "Main-memory hash joins on multi-core CPUs", ICDE 2013).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.compiled import allocating_kernel
+from ooc_graph.kernels.common.team import atomic_add
+from ooc_graph.kernels.cpu.build.arcs import place_of
+from ooc_graph.kernels.cpu.build.degrees import add_one
+from ooc_graph.types import AnyArray, IntArray
+
+QUEUE_ARCS = 64
+"""Arcs of a queue: 256 bytes a column, so that few lines are written in part."""
+
+
+@allocating_kernel
+def id_extent(source: IntArray, target: IntArray) -> tuple[int, int]:
+    """Smallest and largest id of at least one tuple."""
+    low = high = source[0]
+    for i in range(len(source)):
+        low = min(low, source[i], target[i])
+        high = max(high, source[i], target[i])
+    return low, high
+
+
+@allocating_kernel
+def count_spanned(
+    source: IntArray,
+    target: IntArray,
+    first: int,
+    low: AnyArray,
+    degree: AnyArray,
+    looped: AnyArray,
+) -> int:
+    """As `ooc_graph.kernels.cpu.build.degrees.count_dense`, for ids that may lie outside.
+
+    Parameters
+    ----------
+    low, degree
+        uint8 and uint32 (n,): ids are ``first`` to ``first + n - 1``; the count is their sum.
+    looped
+        uint8 (n,): 1 where a self-loop is; or length 0.
+
+    Returns
+    -------
+    Number of self-loops; or -1 - i if tuple i is the first with an id outside.
+    """
+    loops = 0
+    count = len(low)
+    for i in range(len(source)):
+        u, v = source[i] - first, target[i] - first
+        if u < 0 or v < 0 or u >= count or v >= count:
+            return -1 - i
+        if u == v:
+            loops += 1
+            if len(looped) > 0:
+                looped[u] = 1
+        else:
+            add_one(low, degree, u)
+            add_one(low, degree, v)
+    return loops
+
+
+@allocating_kernel
+def _write_queue(
+    queue: AnyArray,
+    count: Any,
+    place: Any,
+    rows: AnyArray,
+    neighbors: AnyArray,
+    keys: AnyArray,
+) -> None:
+    """Take a queue's arcs apart into columns."""
+    if len(keys) > 0:
+        for k in range(count):
+            rows[place + k] = queue[3 * k]
+            neighbors[place + k] = queue[3 * k + 1]
+            keys[place + k] = queue[3 * k + 2]
+    else:
+        for k in range(count):
+            rows[place + k] = queue[2 * k]
+            neighbors[place + k] = queue[2 * k + 1]
+
+
+@allocating_kernel
+def queue_arcs(
+    u: AnyArray,
+    v: AnyArray,
+    key: AnyArray,
+    both: bool,
+    table: AnyArray,
+    base: Any,
+    first: AnyArray,
+    filled: AnyArray,
+    queues: AnyArray,
+    cursor: IntArray,
+    rows: AnyArray,
+    neighbors: AnyArray,
+    keys: AnyArray,
+) -> None:
+    """Bring the arcs u -> v, and v -> u if ``both``, on their way to their buckets.
+
+    Parameters
+    ----------
+    u, v
+        Internal ids (m,); self-loops are left out.
+    key
+        Weights as unsigned keys (m,), or length 0, as ``keys`` then is.
+    table, base, first
+        Bucket of a row (see `ooc_graph.kernels.cpu.build.arcs`), and each bucket's first row,
+        unsigned so that no index has to be tested for being negative.
+    filled
+        uint32 (buckets,): arcs in the thread's queues.
+    queues
+        Unsigned (buckets, QUEUE_ARCS * columns): row, neighbour and key of an arc beside each
+        other, so that an arc meets one cache line, not three.
+    cursor
+        int64 (buckets,): next place of each bucket, shared by all threads.
+    rows, neighbors, keys
+        Receive the arcs; rows counted from their bucket's first.
+    """
+    weighted = len(key) > 0
+    one, two, full = np.uint32(1), np.uint32(2), np.uint32(QUEUE_ARCS)
+    columns = np.uint32(3 if weighted else 2)
+    for i in range(len(u)):
+        row, neighbor = u[i], v[i]
+        if row == neighbor:
+            continue
+        for _way in range(2 if both else 1):
+            bucket = table[place_of(row, base)]
+            k = filled[bucket]
+            at = k * columns
+            queues[bucket, at] = row - first[bucket]
+            queues[bucket, at + one] = neighbor
+            if weighted:
+                queues[bucket, at + two] = key[i]
+            k = np.uint32(k + one)
+            if k == full:
+                place = atomic_add(cursor, np.int64(bucket), QUEUE_ARCS)
+                _write_queue(queues[bucket], QUEUE_ARCS, place, rows, neighbors, keys)
+                k = np.uint32(0)
+            filled[bucket] = k
+            row, neighbor = neighbor, row
+
+
+@allocating_kernel
+def write_queues(
+    filled: AnyArray,
+    queues: AnyArray,
+    cursor: IntArray,
+    rows: AnyArray,
+    neighbors: AnyArray,
+    keys: AnyArray,
+) -> None:
+    """Write out what a thread's queues still hold."""
+    for bucket in range(len(filled)):
+        count = np.int64(filled[bucket])
+        place = atomic_add(cursor, bucket, count)
+        _write_queue(queues[bucket], count, place, rows, neighbors, keys)
+        filled[bucket] = 0

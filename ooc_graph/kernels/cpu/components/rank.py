@@ -1,0 +1,147 @@
+"""Component steps on one shard of many, and the labels that the ranks of a process share (CPU).
+
+Memory: everyone's labels, 4 bytes a vertex and process (8 from 2**32 vertices), and in flight no
+more than one pair of labels for every fourth vertex, of two steps at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.components import EVERY_ROW, IN, ComponentLabels
+from ooc_graph.kernels.cpu.bfs.push import OutRows
+from ooc_graph.kernels.cpu.components.forest import SAMPLE, compress, link_pairs, most_common
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, Dealing
+
+PIECE = 1 << 14
+"""Rows that are copied at once."""
+LEAST_ROOM = 4096
+"""Pairs that a step may send however few rows there are."""
+
+
+class CpuComponentsShared:
+    """Label of every vertex of the whole graph, in host memory: the root of its tree.
+
+    Parameters
+    ----------
+    vertices
+        Rows of the whole graph.
+    """
+
+    def __init__(self, vertices: int) -> None:
+        self.label = np.arange(vertices, dtype=id_dtype(vertices))
+
+    def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+        """Unite what every rank's pairs join; afterwards every label is its tree's root."""
+        for one, other in payloads:
+            link_pairs(self.label, one, other)
+        compress(self.label, 0, len(self.label))
+
+    def most_common(self) -> int:
+        """Vertex of the component that most of an even sample of the vertices is in."""
+        if not len(self.label):
+            return EVERY_ROW
+        common, _ = most_common(self.label, np.empty(SAMPLE, np.int64))
+        return int(common)
+
+
+@kernel
+def _differing(
+    rows: Any,
+    label: Any,
+    dealt: tuple[int, int],
+    span: tuple[int, int],
+    common: int,
+    cursor: Any,
+    one: Any,
+    other: Any,
+) -> tuple[int, int]:
+    """Pairs of labels that arcs join, from where ``cursor`` (row, arc) stands; it moves on.
+
+    ``span`` bounds the neighbours of each row that are looked at; rows with label ``common`` are
+    left out. Returns pairs and arcs examined; when the pairs fill their room, the cursor stays
+    on the arc that had none left.
+    """
+    shards, shard = dealt
+    first, last = span
+    count, examined = 0, 0
+    while cursor[0] < len(rows.offsets) - 1:
+        row = cursor[0]
+        block = (row >> DEAL_BLOCK_BITS) * shards + shard
+        mine = np.int64(label[(block << DEAL_BLOCK_BITS) | (row & (DEAL_BLOCK - 1))])
+        start = rows.offsets[row]
+        stop = start if mine == common else min(rows.offsets[row + 1], start + last)
+        previous = mine
+        for position in range(max(cursor[1], start + first), stop):
+            theirs = np.int64(label[rows.neighbors[position]])
+            if theirs not in (mine, previous):
+                if count == len(one):
+                    cursor[1] = position
+                    return count, examined
+                one[count], other[count] = mine, theirs
+                count += 1
+                previous = theirs
+            examined += 1
+        cursor[0], cursor[1] = row + 1, 0
+    return count, examined
+
+
+class CpuComponentsRank:
+    """Component steps on the rows of one shard.
+
+    Parameters
+    ----------
+    dealing
+        Which rows these are.
+    out, into
+        Rows of out- and in-arcs (the same object when undirected).
+    """
+
+    def __init__(self, dealing: Dealing, out: OutRows, into: OutRows) -> None:
+        self.vertices, self.arcs = dealing.vertices, len(out.neighbors)
+        self.directed = into is not out
+        self._dealing, self._sides = dealing, (out, into)
+        self._cursor, self._side = np.zeros(2, np.int64), out
+        self._span, self._common = (0, 0), EVERY_ROW
+
+    def begin(self, side: int, first: int, last: int | None, common: int) -> None:
+        """Begin a pass over the neighbours ``first:last`` of each row of a side."""
+        self._side = self._sides[int(side == IN)]
+        self._span = (first, len(self._side.neighbors) if last is None else last)
+        self._cursor[:], self._common = 0, common
+
+    def _room(self) -> int:
+        """Pairs that one step may send."""
+        return max(LEAST_ROOM, self._dealing.rows // 4)
+
+    def step(self, shared: CpuComponentsShared) -> tuple[tuple[AnyArray, AnyArray], int, bool]:
+        """Go on with the pass: pairs of labels that arcs join; arcs examined; whether it ended."""
+        label, dealing = shared.label, self._dealing
+        common = EVERY_ROW if self._common == EVERY_ROW else int(label[self._common])
+        one, other = np.empty((2, self._room()), label.dtype)
+        count, examined = _differing(
+            self._side,
+            label,
+            (dealing.shards, dealing.shard),
+            self._span,
+            common,
+            self._cursor,
+            one,
+            other,
+        )
+        ended = bool(self._cursor[0] == dealing.rows)
+        return (one[:count], other[:count]), examined, ended
+
+    def answer(self, shared: CpuComponentsShared, phase_arcs: dict[str, int]) -> ComponentLabels:
+        """Answer for the own rows, in an array of its own."""
+        rows = self._dealing.rows
+        label = np.empty(rows, shared.label.dtype)
+        for start in range(0, rows, PIECE):
+            stop = min(start + PIECE, rows)
+            label[start:stop] = shared.label[self._dealing.internal_of(np.arange(start, stop))]
+        return ComponentLabels(label, 0.0, phase_arcs)

@@ -1,0 +1,142 @@
+"""The CPU as a device: numba kernels on a team of threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common import sides
+from ooc_graph.kernels.common.device import SsspSearch
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
+from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, into_rows, never_claimed, out_rows
+from ooc_graph.kernels.cpu.components.rank import CpuComponentsRank, CpuComponentsShared
+from ooc_graph.kernels.cpu.components.search import CpuComponentsSearch
+from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
+from ooc_graph.kernels.cpu.edge_list.search import CpuEdgesBfs, CpuEdgesSssp
+from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
+from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
+from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
+from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
+from ooc_graph.kernels.cpu.sssp.search import (
+    CpuSsspSearch,
+    distance_dtype,
+    headed_rows,
+    light_rows,
+)
+from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
+from ooc_graph.kernels.cpu.store.bfs_search import TierBfsSearch
+from ooc_graph.kernels.cpu.store.johnson import TierJohnson
+from ooc_graph.kernels.cpu.store.one_by_one import Single, TierSingly
+from ooc_graph.kernels.cpu.store.rows import TierRows
+from ooc_graph.kernels.cpu.store.sssp_search import Known, TierSsspSearch
+from ooc_graph.types import Shard
+
+
+class CpuDevice:
+    """Searches on ``threads`` threads of this process.
+
+    Parameters
+    ----------
+    threads
+        Threads that work on one search together.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._team = Team(threads)
+
+    @property
+    def threads(self) -> int:
+        """Threads that work on one search together."""
+        return self._team.threads
+
+    def bfs(self, shard: Shard, *, copies: bool = True) -> CpuBfsSearch:
+        """BFS on a whole graph (hub-first rows); with copies of short rows if there is room."""
+        sides.require_whole(shard.dealing)
+        return CpuBfsSearch(*sides.hub_rows(shard), self._team, copies=copies)
+
+    def bfs_rank(self, shard: Shard) -> CpuBfsRank:
+        """BFS steps on one shard (hub-first rows)."""
+        out, into = sides.hub_rows(shard)
+        return CpuBfsRank(
+            shard.dealing, out_rows(out), into_rows(into), never_claimed(into), self._team
+        )
+
+    def bfs_shared(self, vertices: int, shards: int) -> CpuBfsShared:
+        """Frontier and visited vertices of all ranks, one of it in a process."""
+        return CpuBfsShared(vertices, shards)
+
+    def sssp(self, shard: Shard, *, copies: bool = True) -> SsspSearch:
+        """SSSP on a whole graph (light-first rows); by near-far if there is room for its copy."""
+        sides.require_whole(shard.dealing)
+        out, into = sides.light_rows(shard)
+        if copies and suits_near_far(out, shard.tuples):
+            return CpuNearFarSearch(out, into, shard.tuples, self._team)
+        return CpuSsspSearch(out, into, shard.tuples, self._team)
+
+    def tier_bfs(self, out: TierRows, into: TierRows) -> TierBfsSearch:
+        """BFS on a whole graph of which only heads of rows are in memory (hub-first rows)."""
+        return TierBfsSearch(out, into, self._team)
+
+    def tier_sssp(self, out: TierRows, into: TierRows, known: Known) -> TierSsspSearch:
+        """SSSP on a whole graph of which only heads of rows are in memory (light-first rows)."""
+        return TierSsspSearch(out, into, known, self._team)
+
+    def tier_singly(self, search: Single, rows: TierRows) -> TierSingly:
+        """Many sources, one after the other by such a search of ``rows``."""
+        heads = rows.heads
+        dtype = distance_dtype(heads.weights) if len(heads.weights) else np.dtype(np.int32)
+        return TierSingly(search, len(heads.lengths), dtype, heads.neighbors.dtype)
+
+    def tier_apsp(self, out: TierRows, heaviest: Any) -> TierJohnson:
+        """Distances from many sources, with heads alone in memory (weights of any sign)."""
+        return TierJohnson(out, heaviest)
+
+    def sssp_rank(self, shard: Shard) -> CpuSsspRank:
+        """SSSP steps on one shard (light-first rows)."""
+        out, into = sides.light_rows(shard)
+        pushed = light_rows(out)
+        pulled = headed_rows(pushed if into is out else light_rows(into))
+        return CpuSsspRank(shard.dealing, pushed, pulled, shard.tuples)
+
+    def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> CpuSsspShared:
+        """Everyone's distances, of ``dtype``, one of it in a process and search."""
+        return CpuSsspShared(vertices, dtype)
+
+    def apsp(self, shard: Shard) -> CpuJohnson:
+        """Distances from many sources on a whole graph (light-first rows, weights of any sign)."""
+        sides.require_whole(shard.dealing)
+        return CpuJohnson(*sides.light_rows(shard), self._team, tuples=shard.tuples)
+
+    def multi_source_bfs(self, shard: Shard) -> CpuManyBfs:
+        """Levels from many sources on a whole graph (hub-first rows)."""
+        sides.require_whole(shard.dealing)
+        return CpuManyBfs(*sides.hub_rows(shard), self._team)
+
+    def components(self, shard: Shard) -> CpuComponentsSearch:
+        """Weakly connected components of a whole graph (hub-first rows)."""
+        sides.require_whole(shard.dealing)
+        return CpuComponentsSearch(*sides.hub_rows(shard), self._team)
+
+    def components_rank(self, shard: Shard) -> CpuComponentsRank:
+        """Component steps on one shard (hub-first rows)."""
+        out, into = sides.hub_rows(shard)
+        linked = out_rows(out)
+        return CpuComponentsRank(shard.dealing, linked, linked if into is out else out_rows(into))
+
+    def components_shared(self, vertices: int) -> CpuComponentsShared:
+        """Everyone's labels, one of it in a process and search."""
+        return CpuComponentsShared(vertices)
+
+    def edges_bfs(self, edges: GroupedEdges, ids: np.dtype[Any]) -> CpuEdgesBfs:
+        """BFS on a whole graph as grouped edges; ``ids`` is the parents' type."""
+        return CpuEdgesBfs(edges, ids, self._team)
+
+    def edges_sssp(self, edges: GroupedEdges, ids: np.dtype[Any]) -> CpuEdgesSssp:
+        """SSSP on a whole graph as grouped edges; ``ids`` is the parents' type."""
+        return CpuEdgesSssp(edges, ids, self._team)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._team.close()

@@ -1,0 +1,1 @@
+"""BFS and SSSP over edges without rows, CPU."""

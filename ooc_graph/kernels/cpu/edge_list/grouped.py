@@ -1,0 +1,137 @@
+"""Edges without rows: each edge once, grouped by the segments of vertices that its ends lie in.
+
+A segment is at most `SEGMENT` consecutive internal ids, so that inside a group of edges both ends
+are 16 bits, and the state of the two segments that a group touches stays in the core's cache while
+all of its edges are relaxed [1]_. The first segments are small and double in length: that is where
+the hubs are, whose distances are short and whose edges are most, and what holds for all vertices
+of a segment decides what may be left unread. With weights, a group is cut into bands, lightest
+first, so that a pass may leave out what is too heavy to improve anything. Bands are cut into
+pieces, which are what threads take.
+
+References
+----------
+.. [1] X. Zhu, W. Han, W. Chen, "GridGraph: large-scale graph processing on a single machine using
+   2-level hierarchical partitioning", USENIX ATC 2015 (there for edges on disk).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.types import AnyArray, IntArray
+
+SEGMENT_BITS = 16
+SEGMENT = 1 << SEGMENT_BITS
+"""Vertices of a segment, at most."""
+FIRST_BITS = 9
+"""The first two segments have two to the power of this many vertices each."""
+_SMALL = SEGMENT_BITS - FIRST_BITS
+LOW_END = np.uint32(SEGMENT - 1)
+
+
+class Pieces(NamedTuple):
+    """The arrays of a `GroupedEdges`, as kernels take them."""
+
+    ends: AnyArray
+    weights: AnyArray
+    begin: IntArray
+    tail: AnyArray
+    head: AnyArray
+    lightest: AnyArray
+    base: IntArray
+
+
+@dataclass(frozen=True)
+class GroupedEdges:
+    """A whole graph as edges, in host memory.
+
+    It takes 4 bytes an edge and the weight. Rows take twice that for an undirected graph, whose
+    edges stand in them from both ends, and for a directed one, whose in-arcs are stored beside the
+    out-arcs; and 8 bytes a vertex and side for offsets.
+
+    Parameters
+    ----------
+    vertices
+        Rows of the graph: internal ids are 0 … vertices - 1.
+    directed
+        False: every edge leads both ways, and its tail is the smaller id.
+    ends
+        uint32 (edges,): place of the tail in its segment in the low 16 bits, of the head above.
+    weights
+        (edges,) of the stored kind; (0,) without weights.
+    begin
+        int64 (pieces + 1,): piece p is ``begin[p]:begin[p + 1]``. Pieces are ordered by segment of
+        the head, segment of the tail, and band.
+    tail, head
+        int32 (pieces,): segments of the ends.
+    lightest
+        (pieces,) of the weights' kind: the smallest weight in the piece; (0,) without weights.
+    """
+
+    vertices: int
+    directed: bool
+    ends: AnyArray
+    weights: AnyArray
+    begin: IntArray
+    tail: AnyArray
+    head: AnyArray
+    lightest: AnyArray
+
+    @property
+    def pieces(self) -> Pieces:
+        """The arrays alone."""
+        return Pieces(
+            self.ends,
+            self.weights,
+            self.begin,
+            self.tail,
+            self.head,
+            self.lightest,
+            segment_bases(self.vertices),
+        )
+
+    @property
+    def segments(self) -> int:
+        """Number of segments."""
+        return segments_for(self.vertices)
+
+    @property
+    def edge_bytes(self) -> int:
+        """Bytes of the edges: ends and weights."""
+        return int(self.ends.nbytes + self.weights.nbytes)
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of the table of pieces."""
+        tables = (self.begin, self.tail, self.head, self.lightest)
+        return int(sum(table.nbytes for table in tables))
+
+
+def segments_for(vertices: int) -> int:
+    """Segments of so many vertices."""
+    return segment_of(vertices - 1) + 1 if vertices else 0
+
+
+def segment_bases(vertices: int) -> IntArray:
+    """First id of each segment, and the number of vertices: int64 (segments + 1,)."""
+    segments = segments_for(vertices)
+    starts = [0, *(1 << (FIRST_BITS + k) for k in range(_SMALL))]
+    starts += range(SEGMENT, vertices, SEGMENT)
+    return np.array([*starts[:segments], vertices], np.int64)
+
+
+def segment_of(vertex: int) -> int:
+    """Segment that an internal id lies in."""
+    if vertex >= SEGMENT:
+        return (vertex >> SEGMENT_BITS) + _SMALL
+    segment, rest = 0, vertex >> FIRST_BITS
+    while rest > 0:
+        segment, rest = segment + 1, rest >> 1
+    return segment
+
+
+segment_of_id = kernel(segment_of)

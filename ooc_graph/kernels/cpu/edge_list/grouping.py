@@ -1,0 +1,216 @@
+"""Bring arcs of rows into grouped edges: a counting sort by group and band, in two readings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.cpu.edge_list.grouped import (
+    SEGMENT_BITS,
+    GroupedEdges,
+    segment_bases,
+    segment_of_id,
+)
+from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, IntArray
+
+PIECE_EDGES = 1 << 14
+"""Edges of a piece, at most."""
+MOST_BANDS = 16
+BAND_EDGES = 1 << 12
+"""A band holds at least this many edges, on average over groups."""
+_HALF = np.uint32(SEGMENT_BITS)
+_BLOCK_MASK = DEAL_BLOCK - 1
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Some consecutive arcs of a shard, in host memory.
+
+    Parameters
+    ----------
+    shards, shard
+        Number of shards, and which one this is of.
+    offsets
+        int64 (rows + 1,): the shard's.
+    first
+        Which arc of the shard the stretch begins with.
+    neighbors, weights
+        The arcs: internal ids, and weights or (0,) without.
+    """
+
+    shards: int
+    shard: int
+    offsets: IntArray
+    first: int
+    neighbors: AnyArray
+    weights: AnyArray
+
+
+def grouped(
+    vertices: int,
+    stretches: Callable[[], Iterable[Stretch]],
+    marks: AnyArray,
+    *,
+    directed: bool,
+    weighted: bool,
+) -> GroupedEdges:
+    """Group the edges of a graph whose out-arcs ``stretches`` gives, each time it is called.
+
+    Parameters
+    ----------
+    vertices
+        Rows of the whole graph.
+    stretches
+        Called twice: to count and to place the edges.
+    marks
+        See `band_marks`; of the weights' dtype.
+    """
+    base = segment_bases(vertices)
+    segments = len(base) - 1
+    counts = np.zeros(segments * segments * (len(marks) + 1), np.int64)
+    _group(stretches(), directed, base, marks, counts, np.empty(0, np.uint32), marks[:0])
+    begin, tail, head = piece_table(counts, segments)
+    ends = np.empty(int(begin[-1]), np.uint32)
+    weights = np.empty(len(ends) if weighted else 0, marks.dtype)
+    places = np.cumsum(counts) - counts
+    _group(stretches(), directed, base, marks, places, ends, weights)
+    lightest = np.minimum.reduceat(weights, begin[:-1]) if len(weights) else weights
+    return GroupedEdges(vertices, directed, ends, weights, begin, tail, head, lightest)
+
+
+def _group(
+    stretches: Iterable[Stretch],
+    directed: bool,
+    base: IntArray,
+    marks: AnyArray,
+    cells: IntArray,
+    ends: AnyArray,
+    weights: AnyArray,
+) -> None:
+    for stretch in stretches:
+        row = int(np.searchsorted(stretch.offsets, stretch.first, "right")) - 1
+        _group_arcs(
+            stretch.offsets,
+            row,
+            stretch.first,
+            stretch.neighbors,
+            stretch.weights,
+            stretch.shards,
+            stretch.shard,
+            not directed,
+            base,
+            marks,
+            cells,
+            ends,
+            weights,
+        )
+
+
+def bands_for(edges: int, segments: int, *, directed: bool) -> int:
+    """Bands of weights to cut each group into, so that there are edges enough for each."""
+    groups = segments * segments if directed else segments * (segments + 1) // 2
+    return max(1, min(MOST_BANDS, edges // max(1, groups * BAND_EDGES)))
+
+
+def band_marks(sample: AnyArray, bands: int) -> AnyArray:
+    """Weights at which bands begin, but for the first: ascending, no two alike, (< bands,).
+
+    Bands are finer where weights are light: (k / bands) ** 2 of the edges lie below mark k.
+    """
+    if bands <= 1 or not len(sample):
+        return np.empty(0, sample.dtype)
+    shares = (np.arange(1, bands) / bands) ** 2
+    return np.unique(np.sort(sample)[(shares * len(sample)).astype(np.int64)])
+
+
+@subroutine
+def _band_of(marks: Any, weight: Any) -> int:
+    low, high = 0, len(marks)
+    while low < high:
+        middle = (low + high) >> 1
+        if marks[middle] <= weight:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@subroutine
+def _id_of(local: int, shards: int, shard: int) -> int:
+    """Internal id of a row of a shard, as `Dealing.internal_of`."""
+    block = (local >> DEAL_BLOCK_BITS) * shards + shard
+    return (block << DEAL_BLOCK_BITS) | (local & _BLOCK_MASK)
+
+
+@kernel
+def _group_arcs(
+    offsets: Any,
+    row: int,
+    first: int,
+    neighbors: Any,
+    weights: Any,
+    shards: int,
+    shard: int,
+    undirected: bool,
+    base: Any,
+    marks: Any,
+    cells: Any,
+    ends_out: Any,
+    weights_out: Any,
+) -> None:
+    """Count a stretch of a shard's arcs by cell, or bring them to their places.
+
+    A cell is a band of a group: ``(head segment * segments + tail segment) * bands + band``.
+
+    Parameters
+    ----------
+    offsets, row, first
+        The shard's offsets, the row that the stretch begins in, and its first arc.
+    neighbors, weights
+        The stretch; weights (0,) where there are none.
+    undirected
+        Leave out the arcs that lead to a smaller id: the edge is stored from there.
+    base, marks
+        See `segment_bases` and `band_marks`.
+    cells
+        int64 (segments * segments * bands,): counted up. Where ``ends_out`` is not empty, each is
+        the next place of an edge in it and in ``weights_out``.
+    """
+    weighted, placing = len(weights) > 0, len(ends_out) > 0
+    segments, bands = len(base) - 1, len(marks) + 1
+    for index in range(len(neighbors)):
+        while offsets[row + 1] <= first + index:
+            row += 1
+        u, v = _id_of(row, shards, shard), np.int64(neighbors[index])
+        if undirected and v < u:
+            continue
+        head, tail = segment_of_id(v), segment_of_id(u)
+        cell = (head * segments + tail) * bands
+        if weighted:
+            cell += _band_of(marks, weights[index])
+        place = cells[cell]
+        cells[cell] = place + 1
+        if placing:
+            ends_out[place] = (np.uint32(v - base[head]) << _HALF) | np.uint32(u - base[tail])
+            if weighted:
+                weights_out[place] = weights[index]
+
+
+def piece_table(counts: IntArray, segments: int) -> tuple[IntArray, AnyArray, AnyArray]:
+    """``begin``, ``tail`` and ``head`` of the pieces, from the edges of each cell."""
+    bands = len(counts) // max(1, segments * segments)
+    cells = np.flatnonzero(counts)
+    held = counts[cells]
+    pieces = -(-held // PIECE_EDGES)
+    within = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    begin = np.repeat(np.cumsum(held) - held, pieces) + within * PIECE_EDGES
+    group = np.repeat(cells // bands, pieces)
+    return (
+        np.append(begin, held.sum()).astype(np.int64),
+        (group % max(1, segments)).astype(np.int32),
+        (group // max(1, segments)).astype(np.int32),
+    )

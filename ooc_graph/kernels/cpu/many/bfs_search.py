@@ -1,0 +1,288 @@
+"""BFS from many sources on a graph in memory: batches and threads (CPU).
+
+Batches are given up for single searches where they are not worth it: where sources do not meet, and
+where, in a graph whose words exceed the caches, single searches take less time (`BfsTrial`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import WORD_BITS, pack_bits, words_for
+from ooc_graph.kernels.common.completion import Told, shifted, starts
+from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.cpu.many.bfs import (
+    BINS,
+    FEW_LANES,
+    LANES,
+    PLANES,
+    WORDS,
+    Batch,
+    Neighbors,
+    search_batch,
+)
+from ooc_graph.kernels.cpu.many.bfs_choice import BfsTrial
+from ooc_graph.kernels.cpu.many.bfs_one_by_one import BfsSideBySide, tally_levels, write_levels
+from ooc_graph.kernels.cpu.many.search import even_lanes
+from ooc_graph.kernels.cpu.many.side_by_side import tell_side_by_side
+from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
+
+PATIENCE = 2
+"""Visits to every row after which it is asked whether a batch is worth it."""
+WORTH = 12
+"""Sources to be found in a visit: it costs so many times one of a single search."""
+
+
+class CpuManyBfs:
+    """Levels from any number of sources; rows are read once for a batch of them.
+
+    Every thread searches batches of its own. Beside the rows each holds 97 bytes a vertex, or less
+    where sources are searched from one by one.
+
+    Parameters
+    ----------
+    out, into
+        Hub-first rows of out- and in-arcs (the same object when undirected).
+    team
+        Threads that search.
+    """
+
+    dtype: np.dtype[Any] = np.dtype(np.int32)
+
+    def __init__(self, out: Rows, into: Rows, team: Team) -> None:
+        self._out = _neighbors(out)
+        self._into = self._out if into is out else _neighbors(into)
+        self._rows, self._team = (out, into), team
+        self._is_thin, self._was_singly = False, False
+        self._trial = BfsTrial(self.vertices, team.threads)
+
+    @property
+    def vertices(self) -> int:
+        """Rows of the graph."""
+        return len(self._out.offsets) - 1
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether batches were given up: each thread had a search of its own."""
+        return self._is_thin or self._was_singly
+
+    def run(
+        self,
+        sources: IntArray,
+        answer: AnyArray | None = None,
+        *,
+        lanes: int = LANES,
+        most: int | None = None,
+        told: Told | None = None,
+    ) -> AnyArray:
+        """Levels of all vertices from each of the internal ids ``sources``.
+
+        Parameters
+        ----------
+        sources
+            int64 (sources,), repetitions allowed.
+        answer
+            int32 (sources, vertices) to write to.
+        lanes
+            Most sources of a batch.
+        most
+            The last level that is wanted; None: all.
+        told
+            Hears of sources when their rows are in ``answer``.
+
+        Returns
+        -------
+        ndarray
+            int32 (sources, vertices), the largest int32 where a source does not reach.
+        """
+        if answer is None:
+            answer = np.empty((len(sources), self.vertices), np.int32)
+        last = INT32_UNREACHED - 1 if most is None else most
+        nothing = np.empty((0, BINS), np.int64)
+        nobody = np.zeros(self.vertices, np.bool_)
+        rows, limits = answer, [last, 1]
+
+        def take(at: int, level: AnyArray) -> None:
+            write_levels(level, last, rows[at])
+
+        self._search(sources, lanes, limits, nobody, answer, nothing, take, told)
+        return answer
+
+    def tally(
+        self,
+        sources: IntArray,
+        *,
+        lanes: int = LANES,
+        most: int | None = None,
+        wanted: AnyArray | None = None,
+        bins: int = 0,
+        width: int = 1,
+        tallies: IntArray | None = None,
+        told: Told | None = None,
+    ) -> IntArray:
+        """Count the vertices that each source reaches, without a matrix of levels.
+
+        Parameters
+        ----------
+        sources, lanes, most
+            As for `run`.
+        wanted
+            bool (vertices,): which vertices count; None: all.
+        bins, width
+            Bins of levels, each so wide; the last one has all beyond.
+        tallies
+            As `empty_tallies` makes them, to write to.
+        told
+            Hears of sources when they are counted.
+
+        Returns
+        -------
+        ndarray
+            int64 (sources, 3 + bins): vertices reached, the source included; the sum of their
+            levels; the last level with one of them; and how many there are in each bin.
+        """
+        chosen = np.ones(self.vertices, np.bool_) if wanted is None else wanted
+        last = INT32_UNREACHED - 1 if most is None else most
+        if tallies is None:
+            tallies = empty_tallies(len(sources), bins)
+        nothing = np.empty((0, self.vertices), np.int32)
+        rows, limits = tallies, [last, width]
+
+        def take(at: int, level: AnyArray) -> None:
+            tally_levels(level, last, chosen, width, rows[at])
+
+        self._search(sources, lanes, limits, chosen, nothing, tallies, take, told)
+        return tallies
+
+    def _search(
+        self,
+        sources: IntArray,
+        lanes: int,
+        limits: list[int],
+        wanted: AnyArray,
+        answer: AnyArray,
+        tallies: IntArray,
+        take: Callable[[int, AnyArray], None],
+        told: Told | None,
+    ) -> None:
+        """Search in batches or one by one; parameters as of `_batches`, and of `_singly`."""
+        if not len(sources):
+            return
+
+        def search(begin: int, end: int, *, singly: bool, told: Told | None = None) -> None:
+            mine, some = sources[begin:end], slice(begin, end)
+            left = np.ones(len(mine), np.bool_)
+            if not singly:
+                within = lanes, limits, wanted, answer[some], tallies[some]
+                left = self._batches(mine, *within, shifted(told, begin))
+                if counted:
+                    tallies[some][left] = 0
+            self._singly(
+                mine, left, lambda at, level: take(begin + at, level), shifted(told, begin)
+            )
+
+        lanes, counted, done = min(lanes, LANES), len(tallies) > 0, 0
+        if not self._is_thin and self._trial.is_wanted(len(sources), lanes, counted=counted):
+            done = self._trial.make(search, lanes, counted=counted)
+            # Not before: who hears of sources takes time, too.
+            tell_side_by_side(self._team.threads, told, done, lanes)
+        self._was_singly = self._trial.is_singly(counted=counted)
+        search(done, len(sources), singly=self._was_singly, told=told)
+
+    def _batches(
+        self,
+        sources: IntArray,
+        lanes: int,
+        limits: list[int],
+        wanted: AnyArray,
+        answer: AnyArray,
+        tallies: IntArray,
+        told: Told | None,
+    ) -> AnyArray:
+        """Search by batches as long as they are worth it; whose sources are left, bool (sources,).
+
+        ``limits`` are the last level and the width of a bin.
+        """
+        last, width = limits
+        if self._is_thin or not len(sources):
+            return np.ones(len(sources), np.bool_)
+        threads = self._team.threads
+        each = even_lanes(len(sources), min(lanes, LANES), threads)
+        begins = starts(len(sources), each, told, min(lanes, LANES), threads)
+        longest = int(np.diff(begins).max())
+        if longest < min(FEW_LANES, lanes):
+            return np.ones(len(sources), np.bool_)
+        finished = np.zeros(len(begins) - 1, np.bool_)
+        given = (
+            self._out,
+            self._into,
+            _states(self.vertices, threads),
+            pack_bits(wanted),
+            np.array([last, width, PATIENCE, WORTH], np.int64),
+            np.array([INT32_UNREACHED], np.int32),
+            sources,
+            begins,
+            answer,
+            tallies,
+            finished,
+        )
+
+        def batches(thread: int, _: int, control: IntArray) -> None:
+            while (number := search_batch(thread, control, *given)) >= 0:
+                if told is not None:
+                    told(int(begins[number]), int(begins[number + 1]))
+
+        self._team.launch(batches, new_control())
+        # Of few sources it says little: more of them may meet.
+        self._is_thin = not finished.all() and longest >= WORD_BITS
+        return np.repeat(~finished, np.diff(begins))
+
+    def _singly(
+        self,
+        sources: IntArray,
+        left: AnyArray,
+        take: Callable[[int, AnyArray], None],
+        told: Told | None,
+    ) -> None:
+        """Search one by one from the sources that are ``left``, and have their levels taken."""
+        places = np.flatnonzero(left).tolist()
+
+        def found(at: int, level: AnyArray) -> None:
+            take(places[at], level)
+            if told is not None:
+                told(places[at], places[at] + 1)
+
+        if places:
+            threads = min(self._team.threads, len(places))
+            BfsSideBySide(*self._rows, threads).each(sources[left], found)
+
+
+def empty_tallies(sources: int, bins: int) -> IntArray:
+    """What `CpuManyBfs.tally` writes to: int64 (sources, 3 + bins), zeros."""
+    return np.zeros((sources, BINS + bins), np.int64)
+
+
+def _neighbors(rows: Rows) -> Neighbors:
+    return Neighbors(rows.offsets.view(np.int64), rows.neighbors)
+
+
+def _states(rows: int, threads: int) -> Batch:
+    """State of one batch for each thread."""
+    words = words_for(rows)
+
+    def empty(*shape: int) -> AnyArray:
+        return np.empty((threads, *shape), np.uint64)
+
+    return Batch(
+        empty(rows, 2 * WORDS),
+        empty(rows, WORDS),
+        empty(words),
+        empty(words),
+        empty(words),
+        empty(WORDS),
+        empty(PLANES, WORDS),
+        empty(2),
+    )

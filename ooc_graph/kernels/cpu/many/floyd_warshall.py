@@ -1,0 +1,243 @@
+"""Distances of all pairs at once, by blocked Floyd-Warshall (CPU).
+
+The matrix of all pairs lies in squares. Those of `TILE` vertices at a time become ones that paths
+may lead through: first the square on the diagonal is closed, then squares beside and above it are
+lowered through it, then all others through these [1]_.
+
+It serves integer weights >= 0 alone. Of floats a distance is the minimum of sums rounded from the
+source outward, and here sums are rounded in another order. All is done in 32 bits: `TOP` stands
+where there is no path, or one that long, and twice as much still fits.
+
+References
+----------
+.. [1] G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm",
+   ACM J. Exp. Algorithmics 8 (2003).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, Team, atomic_add, barrier, new_control
+from ooc_graph.kernels.cpu.many.minima import SQUARE, TILE, close_square, lower_square
+from ooc_graph.kernels.cpu.many.sssp import Columns
+from ooc_graph.kernels.cpu.sssp.push import LightRows
+from ooc_graph.types import AnyArray, IntArray
+
+TOP = (1 << 30) - 1
+"""Where there is no path."""
+FEWEST_ROWS = 256
+"""Smaller graphs take no time anyway."""
+SURE_ROWS, SURE_SHARE = 1024, 0.25
+"""Up to so many rows the matrix is closed at once if so many of all pairs have an arc."""
+FEW_ROWS = 512
+"""Up to so many rows it is closed at once anyway."""
+SOME_SHARE = 1 / 256
+"""The matrix of a graph with fewer of them is never closed."""
+MINIMA_A_LENGTH = 8
+"""Minima of sums that take less time than one length that a batch relaxes."""
+
+
+def closed_bytes(rows: int) -> int:
+    """Memory of the matrix."""
+    return (-(-rows // TILE) * TILE) ** 2 * 4
+
+
+def holds_all(heaviest: int, rows: int) -> bool:
+    """Whether every path is shorter than `TOP`, if no weight exceeds ``heaviest``."""
+    return heaviest * max(rows - 1, 0) < TOP
+
+
+def may_close(rows: int, arcs: int, sources: int) -> bool:
+    """Whether closing the matrix may be faster than searches from so many sources."""
+    return rows >= FEWEST_ROWS and 2 * sources >= rows and arcs >= SOME_SHARE * rows**2
+
+
+def is_sure(rows: int, arcs: int) -> bool:
+    """Whether it is, without a look at searches."""
+    return rows <= FEW_ROWS or (rows <= SURE_ROWS and arcs >= SURE_SHARE * rows**2)
+
+
+def pays(rows: int, lengths: float) -> bool:
+    """Whether it is faster than batches that would relax so many lengths."""
+    return rows**3 < MINIMA_A_LENGTH * lengths
+
+
+@kernel
+def close_squares(
+    thread: int, threads: int, control: Any, out: Any, squares: Any, count: int
+) -> None:
+    """Fill the matrix from rows, and close it.
+
+    Parameters
+    ----------
+    thread, threads, control
+        As of all kernels of a `Team`.
+    out
+        `LightRows` of out-arcs with int32 weights below `TOP`.
+    squares
+        int32 (count * count * SQUARE,), written: square after square, row after row.
+    count
+        Squares in a row.
+    """
+    while True:
+        i = atomic_add(control, CHUNK, 1)
+        if i >= count:
+            break
+        squares[i * count * SQUARE : (i + 1) * count * SQUARE] = TOP
+        for row in range(i * TILE, min((i + 1) * TILE, len(out.offsets) - 1)):
+            inside = (row - i * TILE) * TILE
+            squares[(i * count + i) * SQUARE + inside + row - i * TILE] = 0
+            for arc in range(out.offsets[row], out.offsets[row + 1]):
+                to = np.int64(out.neighbors[arc])
+                at = (i * count + to // TILE) * SQUARE + inside + to % TILE
+                squares[at] = min(squares[at], out.weights[arc])
+    if not barrier(control, threads):
+        return
+    for k in range(count):
+        pivots = (k * count + k) * SQUARE
+        if thread == 0:
+            close_square(squares, pivots)
+            control[CHUNK] = control[FIRST_FREE] = 0
+        if not barrier(control, threads):
+            return
+        while True:
+            taken = atomic_add(control, CHUNK, 1)
+            if taken >= 2 * count:
+                break
+            other = taken >> 1
+            if other == k:
+                continue
+            beside, above = (other * count + k) * SQUARE, (k * count + other) * SQUARE
+            if taken & 1:
+                lower_square(squares, above, pivots, above)
+            else:
+                lower_square(squares, beside, beside, pivots)
+        if not barrier(control, threads):
+            return
+        while True:
+            taken = atomic_add(control, FIRST_FREE, 1)
+            if taken >= count * count:
+                break
+            i, j = taken // count, taken % count
+            if i != k and j != k:
+                lower_square(
+                    squares, taken * SQUARE, (i * count + k) * SQUARE, (k * count + j) * SQUARE
+                )
+        if not barrier(control, threads):
+            return
+
+
+@kernel
+def take_rows(
+    thread: int,  # noqa: ARG001
+    threads: int,  # noqa: ARG001
+    control: Any,
+    squares: Any,
+    count: int,
+    sources: Any,
+    potential: Any,
+    columns: Any,
+    answer: Any,
+) -> None:
+    """Write distances of sources to ``answer``, by `ooc_graph.kernels.cpu.many.sssp.Columns`.
+
+    Parameters
+    ----------
+    potential
+        (rows,): what the weights were shifted by, which is taken away; or empty.
+    """
+    shifted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
+    while True:
+        place = atomic_add(control, CHUNK, 1)
+        if place >= len(sources):
+            return
+        source = sources[place]
+        mine = potential[source] if shifted else 0
+        first = (source // TILE * count) * SQUARE + source % TILE * TILE
+        row = answer[columns.at[place]]
+        for column in range(len(columns.row)):
+            v, found = columns.row[column], far
+            if v >= 0:
+                distance = np.int64(squares[first + v // TILE * SQUARE + v % TILE])
+                if distance != TOP:
+                    found = distance - mine + potential[v] if shifted else distance
+            row[column] = found if found <= most else far
+
+
+@dataclass(frozen=True)
+class Closed:
+    """Distances of all pairs of a graph.
+
+    Parameters
+    ----------
+    squares
+        int32: as `close_squares` leaves them.
+    count
+        Squares in a row.
+    team
+        Threads that take rows of it.
+    """
+
+    squares: AnyArray
+    count: int
+    team: Team
+
+    def run(
+        self, sources: IntArray, answer: AnyArray, columns: Columns, potential: AnyArray | None
+    ) -> None:
+        """Distances from internal ids go to ``answer``, int64, as ``columns`` say.
+
+        Parameters
+        ----------
+        potential
+            (rows,): what the weights were shifted by, which is taken away; None: nothing.
+        """
+        by = np.empty(0, np.int64) if potential is None else potential
+        given = self.squares, self.count, sources, by, columns, answer
+        self.team.launch(take_rows, new_control(), *given)
+
+
+def close(out: LightRows, team: Team) -> Closed | None:
+    """Distances of all pairs of a graph with integer weights >= 0.
+
+    Returns
+    -------
+    Closed, or None where paths may be too long for 32 bits.
+    """
+    rows, heaviest = len(out.offsets) - 1, int(out.weights.max(initial=0))
+    if heaviest >= TOP:
+        return None
+    count = -(-rows // TILE)
+    squares: AnyArray = np.empty(count * count * SQUARE, np.int32)
+    narrow = LightRows(
+        out.offsets, out.neighbors, out.weights.astype(np.int32, copy=False), np.empty(0, np.int32)
+    )
+    team.launch(close_squares, new_control(), narrow, squares, count)
+    if not holds_all(heaviest, rows) and may_be_longer(squares, heaviest, count * SQUARE):
+        return None
+    return Closed(squares, count, team)
+
+
+def may_be_longer(distances: Any, heaviest: int, part: int) -> bool:
+    """Whether a path may be as long as `TOP`, seen from all distances that are below.
+
+    Along a shortest path distances rise by one weight at a time. So if one is as long as `TOP`,
+    another one is less than ``heaviest`` below that.
+
+    Parameters
+    ----------
+    distances
+        One after another; a NumPy or CuPy array.
+    part
+        How many are looked at together.
+    """
+    for start in range(0, len(distances), part):
+        some = distances[start : start + part]
+        if bool(((some >= TOP - heaviest) & (some < TOP)).any()):
+            return True
+    return False

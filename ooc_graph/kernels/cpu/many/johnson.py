@@ -1,0 +1,275 @@
+"""Johnson's algorithm on a graph in memory: potentials, reweighted rows, many sources (CPU)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.many.bellman_ford import restore, reweighted
+from ooc_graph.kernels.cpu.many.bellman_ford_search import Potentials, potentials
+from ooc_graph.kernels.cpu.many.choice import Chooser
+from ooc_graph.kernels.cpu.many.parents import find_parents
+from ooc_graph.kernels.cpu.many.search import LANES, CpuManySearch, all_columns
+from ooc_graph.kernels.cpu.many.sssp import Columns
+from ooc_graph.kernels.cpu.sssp.push import LightRows
+from ooc_graph.kernels.cpu.sssp.shared import unreached
+from ooc_graph.types import AnyArray, IntArray, Rows
+
+
+class CpuJohnson:
+    """Distances from any number of sources, over weights of any sign.
+
+    Without negative weights there are no potentials, and each row has the bits of a single search.
+    Else rows are copied, with weights that potentials make >= 0. Integers stay exact; of floats a
+    distance is wrong by what rounding made of the reweighted sum and of the two potentials.
+
+    Parameters
+    ----------
+    out, into
+        Light-first rows of out- and in-arcs with weights (the same object when undirected; then a
+        negative weight is a negative cycle).
+    team
+        Threads that search.
+    lanes
+        Sources in a batch, 64 at most.
+    tuples
+        Input tuples at each row; None: never search one by one.
+
+    Raises
+    ------
+    NegativeCycleError
+        There is a cycle of negative weight.
+    InputError
+        The longest path might not fit the distances' dtype.
+    """
+
+    def __init__(
+        self,
+        out: Rows,
+        into: Rows,
+        team: Team,
+        lanes: int = LANES,
+        tuples: AnyArray | None = None,
+    ) -> None:
+        assert out.weights is not None
+        self.potentials: Potentials | None = None
+        longest = None
+        if out.weights.min(initial=0) < 0:
+            found = shifted_rows(out, into)
+            self.potentials, longest = found.potentials, found.longest
+            out, into = found.out, found.into
+        self._lanes = lanes
+        self.search = CpuManySearch(out, into, team, lanes, longest)
+        self.chooser: Chooser | None = None
+        if tuples is not None:
+            self.chooser = Chooser(self.search, out, into, tuples, team.threads)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the distances."""
+        return self.search.dtype
+
+    @property
+    def vertices(self) -> int:
+        """Rows of the graph."""
+        return self.search.vertices
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether all pairs were found at once, by Floyd-Warshall."""
+        return self.chooser is not None and self.chooser.closed is not None
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether sources are searched from one by one, each on a thread."""
+        return self.chooser is not None and self.chooser.side_by_side is not None
+
+    def expect(self, sources: int, closing: int = 0) -> None:
+        """Prepare for so many sources in all runs to come.
+
+        Parameters
+        ----------
+        closing
+            How many of them are searched from here, if a matrix of all pairs may be kept; else 0.
+        """
+        if self.chooser is not None:
+            self.chooser.expect(sources, closing)
+        else:
+            self.search.expect(sources)
+
+    def run(
+        self,
+        sources: IntArray,
+        answer: AnyArray | None = None,
+        *,
+        lanes: int | None = None,
+        told: Told | None = None,
+    ) -> AnyArray:
+        """Search from each of the internal ids ``sources``; see `CpuManySearch.run`."""
+        if answer is None:
+            answer = np.empty((len(sources), self.search.vertices), self.dtype)
+        self._search(sources, answer, lanes=lanes, told=told)
+        return answer
+
+    def run_columns(
+        self,
+        sources: IntArray,
+        targets: IntArray,
+        own: IntArray,  # noqa: ARG002 -- a source's own distance is 0 without
+        most: Any = None,
+        *,
+        answer: AnyArray | None = None,
+        at: IntArray | None = None,
+        lanes: int | None = None,
+        told: Told | None = None,
+    ) -> AnyArray:
+        """As `kernels.cuda.many.johnson.CudaJohnson.run_columns`, in batches of ``lanes``."""
+        if answer is None:
+            answer = np.empty((len(sources), len(targets)), self.dtype)
+        columns = all_columns(len(sources), 0, self.dtype)._replace(row=targets)
+        if at is not None:
+            columns = columns._replace(at=at)
+        if most is not None:
+            columns.ends[1] = most
+        self._search(sources, answer, columns, lanes=lanes, told=told)
+        return answer
+
+    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
+        """Arrays for distances from so many sources, and for their parents."""
+        shape = sources, self.search.vertices
+        return np.empty(shape, self.dtype), np.empty(shape, self.search.rows[0].neighbors.dtype)
+
+    def run_with_parents(
+        self,
+        sources: IntArray,
+        answers: tuple[AnyArray, AnyArray] | None = None,
+        *,
+        lanes: int | None = None,
+        told: Told | None = None,
+    ) -> tuple[AnyArray, AnyArray]:
+        """Distances as `run` gives them, and parents: ids (sources, vertices).
+
+        A source is its own parent; all ones: not reached. Without negative weights parents are
+        those of single searches.
+
+        Parameters
+        ----------
+        answers
+            Arrays as `empty` makes them, to write to.
+        told
+            Hears of sources when their distances and parents are there.
+        """
+        answer, parents = self.empty(len(sources)) if answers is None else answers
+        # Which finds those of the sources that it has searched from.
+        alone, far = Team(1), unreached(answer.dtype)[0]
+
+        def found(begin: int, end: int) -> None:
+            part = slice(begin, end)
+            some = sources[part], answer[part]
+            find_parents(*self.search.rows, alone, *some, parents[part])
+            if self.potentials is not None:
+                restore(some[1], self.potentials.potential, some[0], far)
+            if told is not None:
+                told(begin, end)
+
+        heard = Told(found) if told is None else told.instead(found)
+        self._search(sources, answer, lanes=lanes, told=heard, is_restored=False)
+        return answer, parents
+
+    def _search(
+        self,
+        sources: IntArray,
+        answer: AnyArray,
+        columns: Columns | None = None,
+        *,
+        lanes: int | None,
+        told: Told | None,
+        is_restored: bool = True,
+    ) -> None:
+        """Distances; in the weights that are searched where they are not restored."""
+        potential = None
+        if is_restored and self.potentials is not None:
+            potential = self.potentials.potential
+        if columns is None:
+            columns = all_columns(len(sources), self.vertices, self.dtype)
+        if self.chooser is None:
+            how: dict[str, Any] = {"columns": columns, "lanes": lanes, "potential": potential}
+            self.search.run(sources, answer, told=told, **how)
+        else:
+            self.chooser.run(sources, answer, columns, lanes or self._lanes, potential, told)
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """Rows with weights that potentials make 0 or more.
+
+    Parameters
+    ----------
+    out, into
+        Light-first rows of out- and in-arcs, weights of the distances' dtype.
+    potentials
+        What made them so.
+    longest
+        Bound of a path's integer length; None for floats.
+    """
+
+    out: Rows
+    into: Rows
+    potentials: Potentials
+    longest: int | None
+
+
+def shifted_rows(out: Rows, into: Rows) -> Shifted:
+    """Rows to search instead of rows that have negative weights.
+
+    Raises
+    ------
+    NegativeCycleError, InputError
+        As `CpuJohnson`.
+    """
+    plain = plain_rows(out)
+    found = potentials(plain)
+    by = found.potential
+    longest = longest_reweighted(plain, by)
+    out = as_rows(reweighted(plain, by, into=False))
+    return Shifted(out, as_rows(reweighted(plain_rows(into), by, into=True)), found, longest)
+
+
+def longest_reweighted(plain: LightRows, potential: AnyArray) -> int | None:
+    """As `longest_shifted`, of rows in memory."""
+    weights = plain.weights
+    return longest_shifted((weights.min(initial=0), weights.max(initial=0)), potential)
+
+
+def longest_shifted(ends: tuple[Any, Any], potential: AnyArray) -> int | None:
+    """Bound of a path's integer length in new weights; None for floats.
+
+    Along a path potentials cancel, but for the first and the last: each new weight may be larger
+    by all their span, but not the sum.
+
+    Parameters
+    ----------
+    ends
+        Lightest and heaviest weight, and 0 among them or between.
+    potential
+        (rows,).
+    """
+    if potential.dtype.kind == "f":
+        return None
+    heaviest = max(abs(int(weight)) for weight in ends)
+    return heaviest * len(potential) - int(potential.min(initial=0))
+
+
+def plain_rows(rows: Rows) -> LightRows:
+    """Rows as kernels take them; no weight is kept apart."""
+    assert rows.weights is not None
+    return LightRows(rows.offsets.view(np.int64), rows.neighbors, rows.weights, rows.weights[:0])
+
+
+def as_rows(rows: LightRows) -> Rows:
+    """The way back."""
+    return Rows(rows.offsets.view(np.uint64), rows.neighbors, rows.weights)

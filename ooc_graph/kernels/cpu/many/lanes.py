@@ -1,0 +1,220 @@
+"""Vector instructions over the lanes of a batch: one source a lane.
+
+Written as LLVM vectors, since numba's loops keep neither a row of lanes in registers nor take a
+minimum over lanes by vectors without fast math. A row of lanes is a whole number of `CHUNK_BYTES`.
+Floats: a lane that can never be reached holds NaN, which no comparison finds smaller or larger.
+Integers: it holds twice the ``top`` of what is not reached yet.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from ooc_graph.kernels.common.compiled import instruction
+from ooc_graph.kernels.common.prefetch import TO_WRITE, generate_fetch
+
+CHUNK_BYTES = 128
+"""Bytes of lanes that are held in registers at once."""
+LINE_BYTES = 64
+"""Bytes of a cache line."""
+
+
+def lanes_for(dtype: np.dtype[Any], wanted: int) -> int:
+    """Lanes of whole chunks, at least as many as wanted."""
+    chunk = CHUNK_BYTES // dtype.itemsize
+    return -(-wanted // chunk) * chunk
+
+
+class _Lanes:
+    """Generates loads, stores and comparisons of one chunk of lanes."""
+
+    def __init__(self, context: Any, builder: Any, dtype: Any) -> None:
+        self.builder, self.element = builder, context.get_value_type(dtype)
+        self.is_float = isinstance(dtype, types.Float)
+        self.bytes = context.get_abi_sizeof(self.element)
+        self.count = CHUNK_BYTES // self.bytes
+        self.vector = ir.VectorType(self.element, self.count)
+
+    def load(self, pointer: Any, lane: Any) -> Any:
+        return self.builder.load(self._chunk(pointer, lane), align=self.bytes)
+
+    def store(self, value: Any, pointer: Any, lane: Any) -> None:
+        self.builder.store(value, self._chunk(pointer, lane), align=self.bytes)
+
+    def _chunk(self, pointer: Any, lane: Any) -> Any:
+        place = self.builder.gep(pointer, [lane], inbounds=True)
+        return self.builder.bitcast(place, self.vector.as_pointer())
+
+    def widened(self, value: Any) -> Any:
+        """An integer as wide as the lanes; a float as it is."""
+        if not self.is_float and value.type.width < self.element.width:
+            return self.builder.sext(value, self.element)
+        return value
+
+    def everywhere(self, value: Any) -> Any:
+        one = self.builder.insert_element(
+            ir.Constant(self.vector, ir.Undefined), value, ir.IntType(32)(0)
+        )
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), self.count), [0] * self.count)
+        return self.builder.shuffle_vector(one, ir.Constant(self.vector, ir.Undefined), mask)
+
+    def less(self, a: Any, b: Any) -> Any:
+        compare = self.builder.fcmp_ordered if self.is_float else self.builder.icmp_signed
+        return compare("<", a, b)
+
+    def smaller(self, a: Any, b: Any) -> Any:
+        """``a`` where it is smaller, else ``b``: also where one is no number."""
+        return self.builder.select(self.less(a, b), a, b)
+
+    def add(self, a: Any, b: Any) -> Any:
+        return self.builder.fadd(a, b) if self.is_float else self.builder.add(a, b)
+
+    def subtract(self, a: Any, b: Any) -> Any:
+        return self.builder.fsub(a, b) if self.is_float else self.builder.sub(a, b)
+
+    def fold(self, vector: Any, better: Any) -> Any:
+        """One element by halving."""
+        width = self.count
+        while width > 1:
+            width //= 2
+            places = ir.VectorType(ir.IntType(32), width)
+            undefined = ir.Constant(vector.type, ir.Undefined)
+            halves = [
+                self.builder.shuffle_vector(
+                    vector, undefined, ir.Constant(places, list(range(first, first + width)))
+                )
+                for first in (0, width)
+            ]
+            vector = better(*halves)
+        return self.builder.extract_element(vector, ir.IntType(32)(0))
+
+
+def _length(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
+    return cgutils.unpack_tuple(
+        builder, context.make_array(array_type)(context, builder, array).shape
+    )[-1]
+
+
+def _data(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
+    return context.make_array(array_type)(context, builder, array).data
+
+
+@instruction
+def relax_arcs(
+    typing_context: Any,  # noqa: ARG001
+    best: Any,
+    distance: Any,
+    neighbors: Any,
+    weights: Any,
+    start: Any,  # noqa: ARG001
+    stop: Any,  # noqa: ARG001
+) -> Any:
+    """Lower ``best`` (lanes,) along arcs ``start`` to ``stop``, by ``distance`` (rows, lanes)."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        arrays = list(zip(signature.args[:4], args[:4], strict=True))
+        best_data, data, ids, values = (_data(context, builder, *pair) for pair in arrays)
+        lanes = _length(context, builder, *arrays[0])
+        vector = _Lanes(context, builder, signature.args[0].dtype)
+        held = cgutils.alloca_once(builder, vector.vector)
+        step = ir.Constant(lanes.type, vector.count)
+        with cgutils.for_range_slice(builder, lanes.type(0), lanes, step) as (lane, _):
+            builder.store(vector.load(best_data, lane), held)
+            with cgutils.for_range_slice(builder, args[4], args[5], lanes.type(1)) as (arc, _):
+                near = builder.load(builder.gep(ids, [arc], inbounds=True))
+                if near.type.width < lanes.type.width:
+                    near = builder.zext(near, lanes.type)
+                row = builder.gep(data, [builder.mul(near, lanes)], inbounds=True)
+                weight = builder.load(builder.gep(values, [arc], inbounds=True))
+                added = vector.everywhere(vector.widened(weight))
+                candidate = vector.add(vector.load(row, lane), added)
+                builder.store(vector.smaller(candidate, builder.load(held)), held)
+            vector.store(builder.load(held), best_data, lane)
+        return context.get_dummy_value()
+
+    return types.void(best, distance, neighbors, weights, types.intp, types.intp), generate
+
+
+@instruction
+def push_arc(
+    typing_context: Any,  # noqa: ARG001
+    distance: Any,
+    u: Any,  # noqa: ARG001
+    v: Any,  # noqa: ARG001
+    weight: Any,
+    floor: Any,
+    limits: Any,
+) -> Any:
+    """Lower ``distance`` (rows, lanes) of row ``v`` along an arc from ``u``.
+
+    Returns two differences from ``floor`` (lanes,): the smallest of the improved distances,
+    ``limits[0]`` if none is; and, only if one is, the largest of all distances but
+    ``limits[1]``, those that can never be reached, at least 0.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data, floor_data, limit_data = (
+            _data(context, builder, signature.args[place], args[place]) for place in (0, 4, 5)
+        )
+        lanes = _length(context, builder, signature.args[0], args[0])
+        near, far = (
+            builder.gep(data, [builder.mul(row, lanes)], inbounds=True) for row in args[1:3]
+        )
+        vector = _Lanes(context, builder, distance.dtype)
+        top, never = (
+            builder.load(builder.gep(limit_data, [lanes.type(place)], inbounds=True))
+            for place in (0, 1)
+        )
+        added = vector.everywhere(vector.widened(args[3]))
+        tops, nevers = vector.everywhere(top), vector.everywhere(never)
+        zero = ir.Constant(vector.vector, [0] * vector.count)
+        lowest, highest = (cgutils.alloca_once(builder, vector.vector) for _ in range(2))
+        builder.store(tops, lowest)
+        builder.store(zero, highest)
+        step = ir.Constant(lanes.type, vector.count)
+        with cgutils.for_range_slice(builder, lanes.type(0), lanes, step) as (lane, _):
+            candidate, old = vector.add(vector.load(near, lane), added), vector.load(far, lane)
+            better = vector.less(candidate, old)
+            at = builder.select(better, candidate, old)
+            vector.store(at, far, lane)
+            difference = vector.subtract(at, vector.load(floor_data, lane))
+            low, high = builder.load(lowest), builder.load(highest)
+            improved = builder.select(better, difference, tops)
+            builder.store(vector.smaller(improved, low), lowest)
+            if not vector.is_float:
+                difference = builder.select(vector.less(at, nevers), difference, zero)
+            builder.store(builder.select(vector.less(high, difference), difference, high), highest)
+
+        def larger(a: Any, b: Any) -> Any:
+            return builder.select(vector.less(a, b), b, a)
+
+        low = vector.fold(builder.load(lowest), vector.smaller)
+        most = cgutils.alloca_once_value(builder, vector.element(0))
+        with builder.if_then(vector.less(low, top)):
+            builder.store(vector.fold(builder.load(highest), larger), most)
+        return context.make_tuple(builder, signature.return_type, [low, builder.load(most)])
+
+    returned = types.UniTuple(distance.dtype, 2)
+    return returned(distance, types.intp, types.intp, weight, floor, limits), generate
+
+
+@instruction
+def fetch_lanes(typing_context: Any, distance: Any, row: Any) -> Any:  # noqa: ARG001
+    """Fetch a row of ``distance`` (rows, lanes) into cache, without waiting."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = _data(context, builder, signature.args[0], args[0])
+        lanes = _length(context, builder, signature.args[0], args[0])
+        element = context.get_abi_sizeof(context.get_value_type(distance.dtype))
+        start = builder.gep(data, [builder.mul(args[1], lanes)], inbounds=True)
+        step = ir.Constant(lanes.type, LINE_BYTES // element)
+        with cgutils.for_range_slice(builder, lanes.type(0), lanes, step) as (lane, _):
+            generate_fetch(builder, builder.gep(start, [lane], inbounds=True), TO_WRITE)
+        return context.get_dummy_value()
+
+    return types.void(distance, types.intp), generate

@@ -1,0 +1,88 @@
+"""Many sources one by one, each thread a search of its own (CPU).
+
+In a batch a row is pushed whenever it improves for any of the sources. Where these lie far apart in
+a long thin graph, such as a road network, that is once for each of them, and every push carries the
+lanes of all others. Then single searches are faster, and threads need not share one. The bits are
+the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.device import SsspSearch
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
+from ooc_graph.kernels.cpu.many.sssp import Columns
+from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
+from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
+from ooc_graph.types import AnyArray, IntArray, Rows
+
+
+@kernel
+def put_row(distance: Any, source: int, potential: Any, columns: Any, row: Any) -> None:
+    """Write a source's distances, by internal id, to its ``row`` of the answer, by `Columns`.
+
+    Where there are potentials (rows,), theirs are taken away.
+    """
+    is_shifted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
+    mine = potential[source] if is_shifted else far
+    for column in range(len(columns.row)):
+        v, found = columns.row[column], far
+        if v >= 0 and distance[v] < far:
+            found = distance[v] - mine + potential[v] if is_shifted else distance[v]
+        row[column] = found if found <= most else far
+
+
+class SideBySide:
+    """Single searches of one graph, one on each thread.
+
+    Parameters
+    ----------
+    out, into
+        Light-first rows with weights >= 0.
+    tuples
+        Input tuples at each row.
+    threads
+        How many searches.
+    """
+
+    def __init__(self, out: Rows, into: Rows, tuples: AnyArray, threads: int) -> None:
+        self._searches: list[SsspSearch] = []
+        paired = None
+        for _ in range(threads):
+            if suits_near_far(out, tuples):
+                search = CpuNearFarSearch(out, into, tuples, Team(1), paired)
+                # One copy of the rows is enough for all threads.
+                paired = search.paired
+                self._searches.append(search)
+            else:
+                self._searches.append(CpuSsspSearch(out, into, tuples, Team(1)))
+
+    @property
+    def threads(self) -> int:
+        """Searches at a time."""
+        return len(self._searches)
+
+    def run(
+        self,
+        sources: IntArray,
+        answer: AnyArray,
+        columns: Columns,
+        potential: AnyArray | None,
+        told: Told | None = None,
+    ) -> None:
+        """As `Chooser.run`."""
+        by = np.empty(0, answer.dtype) if potential is None else potential
+
+        def search(thread: int, place: int) -> None:
+            distance = self._searches[thread].run(int(sources[place])).distance
+            put_row(distance, int(sources[place]), by, columns, answer[columns.at[place]])
+            if told is not None:
+                told(place, place + 1)
+
+        side_by_side(self.threads, len(sources), search)

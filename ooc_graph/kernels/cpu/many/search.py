@@ -1,0 +1,315 @@
+"""Many sources at once on a graph in memory: batches, threads, and which arcs are kept (CPU)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import InputError
+from ooc_graph.kernels.common.bitmap import WORD_BITS, words_for
+from ooc_graph.kernels.common.completion import Told, starts
+from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.cpu.many import prune as many_prune
+from ooc_graph.kernels.cpu.many.floors import floors_of, tells_apart
+from ooc_graph.kernels.cpu.many.lanes import lanes_for
+from ooc_graph.kernels.cpu.many.sssp import Batch, Columns, search_batch
+from ooc_graph.kernels.cpu.sssp.push import LightRows
+from ooc_graph.kernels.cpu.sssp.search import distance_dtype, overflow_error, sums_may_overflow
+from ooc_graph.kernels.cpu.sssp.shared import unreached
+from ooc_graph.types import AnyArray, IntArray, Rows
+
+INTEGER_TOP = 1 << 61
+"""Integer distances stay below; what is not reached lies at it, what never will be at twice it."""
+LANES = 64
+"""Sources of a batch; a word has one bit for each."""
+PRUNED_FROM = 4 * LANES
+"""So many sources pay for the search from landmarks that finds arcs nobody needs."""
+
+
+class CpuManySearch:
+    """Distances from any number of sources; rows are read once for a batch of sources.
+
+    Every thread searches batches of its own, so threads never wait for each other. Beside the rows
+    each holds ``lanes`` distances a vertex, and 16 to 24 bytes a vertex more.
+
+    Parameters
+    ----------
+    out, into
+        Light-first rows of out- and in-arcs with weights >= 0 (the same object when undirected).
+    team
+        Threads that search.
+    lanes
+        Most sources in a batch, 64 at most; rounded up to whole vectors.
+    longest
+        Bound of a path's length, where integer weights have one that is lower than vertices times
+        heaviest weight.
+
+    Raises
+    ------
+    InputError
+        The longest path might not fit the distances' dtype: the bound is ``longest``, or vertices
+        times heaviest weight.
+    """
+
+    def __init__(
+        self, out: Rows, into: Rows, team: Team, lanes: int = LANES, longest: int | None = None
+    ) -> None:
+        self._out = _rows(out)
+        self._into = self._out if into is out else _rows(into)
+        self._team = team
+        self.dtype = distance_dtype(self._out.weights)
+        self._lanes = lanes
+        self._pruned: tuple[LightRows, LightRows] | None = None
+        self._floors: AnyArray = np.empty(0, self.dtype)
+        self.counts: IntArray = np.zeros((team.threads, 4), np.int64)
+        heaviest = self._out.weights.max(initial=0)
+        require_room(heaviest, self.vertices, self.dtype, longest)
+        # Distances above floors that lie below 0 must have room, too.
+        bound = float(heaviest) * self.vertices if longest is None else longest
+        self._has_room = 4 * bound < highest(self.dtype)
+
+    @property
+    def vertices(self) -> int:
+        """Rows of the graph."""
+        return len(self._out.offsets) - 1
+
+    @property
+    def team(self) -> Team:
+        """Threads that search."""
+        return self._team
+
+    @property
+    def rows(self) -> tuple[LightRows, LightRows]:
+        """All out- and in-arcs, with the weights that are searched."""
+        return self._out, self._into
+
+    @property
+    def kept_share(self) -> float:
+        """Share of the arcs that searches use; 1 until many sources were asked for."""
+        out = self._out if self._pruned is None else self._pruned[0]
+        return len(out.neighbors) / max(len(self._out.neighbors), 1)
+
+    def expect(self, sources: int) -> None:
+        """Drop arcs that nobody needs if so many sources, in all runs to come, pay for it."""
+        if sources >= PRUNED_FROM and self._pruned is None and self.vertices:
+            counted = self.counts.copy()
+            self._pruned = self._prune()
+            # Of searches that were asked for alone.
+            self.counts = counted
+
+    def run(
+        self,
+        sources: IntArray,
+        answer: AnyArray | None = None,
+        *,
+        columns: Columns | None = None,
+        lanes: int | None = None,
+        potential: AnyArray | None = None,
+        pruning: bool = True,
+        told: Told | None = None,
+    ) -> AnyArray:
+        """Search from each of the internal ids ``sources``.
+
+        Parameters
+        ----------
+        sources
+            int64 (sources,), repetitions allowed.
+        answer
+            Array (sources, vertices) of the distances' dtype to write to; with ``columns`` of as
+            many rows and columns as these name.
+        columns
+            Which distances are wanted, and where they go in ``answer``; None: all of them.
+        lanes
+            Most sources in a batch, by default those of this object.
+        potential
+            (vertices,): what the weights were shifted by; distances are given without it.
+        pruning
+            Whether arcs that nobody needs are dropped first if so many sources pay for it.
+        told
+            Hears of every batch when its rows are in ``answer``.
+
+        Returns
+        -------
+        ndarray
+            ``answer``, or (sources, vertices): each row has the bits of a single search; +inf, or
+            the largest int64, where a source does not reach.
+        """
+        if answer is None:
+            answer = np.empty((len(sources), self.vertices), self.dtype)
+        if columns is None:
+            columns = all_columns(len(sources), self.vertices, self.dtype)
+        if pruning:
+            self.expect(len(sources))
+        out, into = (self._out, self._into) if self._pruned is None else self._pruned
+        given = columns, lanes or self._lanes, self._floors
+        if len(sources):
+            self._search(out, into, sources, answer, *given, potential, told)
+        return answer
+
+    def _search(
+        self,
+        out: LightRows,
+        into: LightRows,
+        sources: IntArray,
+        answer: AnyArray,
+        columns: Columns,
+        most: int,
+        floors: AnyArray,
+        potential: AnyArray | None = None,
+        told: Told | None = None,
+    ) -> None:
+        dtype = answer.dtype
+        lanes = even_lanes(len(sources), most, self._team.threads)
+        threads, lanes = self._team.threads, lanes_for(dtype, min(lanes, WORD_BITS))
+        begins = starts(len(sources), lanes, told, most, threads)
+        states = _states(self.vertices, dtype, int(np.diff(begins).max()), threads)
+        given = (
+            into,
+            out,
+            leaves_of(out, into),
+            floors,
+            states,
+            np.array([step_of(out, dtype)], dtype),
+            np.empty(0, dtype) if potential is None else potential,
+            sources,
+            begins,
+            columns,
+            answer,
+        )
+
+        def batches(thread: int, _: int, control: IntArray) -> None:
+            while (number := search_batch(thread, control, *given)) >= 0:
+                if told is not None:
+                    told(int(begins[number]), int(begins[number + 1]))
+
+        self._team.launch(batches, new_control())
+        self.counts += states.counts
+
+    def _prune(self) -> tuple[LightRows, LightRows]:
+        """Rows without arcs that no shortest path needs: of out-arcs, and of in-arcs."""
+        out, into, same = self._out, self._into, self._into is self._out
+        landmarks = np.arange(min(many_prune.LANDMARKS, self.vertices))
+        dtype = np.dtype(np.float64 if self.dtype.kind == "f" else np.int64)
+        eps = epsilon(self.dtype)
+        top = unreached(dtype)[0]
+        span = many_prune.FIRST_SPAN * float(out.weights.max(initial=0))
+        while True:
+            error = 4 * eps * span
+            longer = many_prune.inflated(out, error)
+            back = longer if same else many_prune.inflated(into, error)
+            away = np.empty((len(landmarks), self.vertices), dtype)
+            given = all_columns(*away.shape, dtype), self._lanes, np.empty(0, dtype)
+            self._search(longer, back, landmarks, away, *given)
+            to = away if same else np.empty_like(away)
+            if not same:
+                self._search(back, longer, landmarks, to, *given)
+            found = many_prune.span_of(to, away, top)
+            if found <= span or eps == 0:
+                break
+            span = 2 * found
+        if self._has_room and tells_apart(out, error):
+            self._floors = floors_of(to, top, out, self.dtype)
+        margin = np.array(error).astype(dtype)[()]
+        pruned = []
+        for rows, near, far in ((out, to, away), (into, away, to)):
+            needed = np.empty(len(rows.neighbors), np.bool_)
+            many_prune.mark_needed(rows, near, far, margin, top, needed)
+            pruned.append(many_prune.kept_rows(rows, needed))
+            if same:
+                return pruned[0], pruned[0]
+        return pruned[0], pruned[1]
+
+
+def _rows(rows: Rows) -> LightRows:
+    assert rows.weights is not None
+    none = rows.weights[:0]
+    return LightRows(rows.offsets.view(np.int64), rows.neighbors, rows.weights, none)
+
+
+def all_columns(sources: int, rows: int, dtype: np.dtype[Any]) -> Columns:
+    """All distances of every source, by internal id, in rows one after the other."""
+    return Columns(np.arange(rows), np.arange(sources), np.repeat(unreached(dtype), 2))
+
+
+def leaves_of(out: LightRows, into: LightRows) -> IntArray:
+    """Rows that no shortest path leads through: one neighbour, the same in and out, or none out."""
+    arcs_out, arcs_in = np.diff(out.offsets), np.diff(into.offsets)
+    ends = np.flatnonzero(arcs_out == 0)
+    single = np.flatnonzero((arcs_out == 1) & (arcs_in == 1))
+    same = out.neighbors[out.offsets[single]] == into.neighbors[into.offsets[single]]
+    return np.sort(np.concatenate([ends, single[same]]))
+
+
+def even_lanes(sources: int, most: int, threads: int) -> int:
+    """Sources in a batch if all threads are to have as many batches, as long as each other."""
+    rounds = max(1, -(-sources // (most * threads)))
+    return max(1, -(-sources // (rounds * threads)))
+
+
+def epsilon(dtype: np.dtype[Any]) -> float:
+    """Distance from 1 to the next number of a float dtype; 0 for integers."""
+    return float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+
+
+def step_of(rows: LightRows, dtype: np.dtype[Any]) -> Any:
+    """How far the bound rises at a time: mean weight by mean degree, as in delta-stepping."""
+    if len(rows.weights) == 0:
+        return dtype.type(0)
+    degree = len(rows.weights) / (len(rows.offsets) - 1)
+    return np.array(float(rows.weights.mean(dtype=np.float64)) / degree).astype(dtype)[()]
+
+
+def _states(rows: int, dtype: np.dtype[Any], lanes: int, threads: int) -> Batch:
+    """State of one batch for each thread."""
+    lanes = lanes_for(dtype, min(lanes, WORD_BITS))
+    limits: list[Any] = [INTEGER_TOP, 2 * INTEGER_TOP, 0]
+    if dtype.kind == "f":
+        limits = [np.inf, np.nan, 8 * epsilon(dtype)]
+    words = words_for(rows)
+    return Batch(
+        np.empty((threads, rows, lanes), dtype),
+        np.empty((threads, rows), dtype),
+        np.empty((threads, rows), dtype),
+        np.empty((threads, lanes), dtype),
+        np.empty((threads, lanes), dtype),
+        np.array([limits] * threads, dtype),
+        np.empty((threads, words), np.uint64),
+        np.empty((threads, rows), np.uint64),
+        np.zeros((threads, 4), np.int64),
+    )
+
+
+def highest(dtype: np.dtype[Any]) -> float:
+    """No distance lies as high: `INTEGER_TOP`, or the largest float."""
+    return float(np.finfo(dtype).max) if dtype.kind == "f" else INTEGER_TOP
+
+
+def require_room(heaviest: Any, vertices: int, dtype: np.dtype[Any], longest: int | None) -> None:
+    """Refuse weights whose sums might not fit.
+
+    Parameters
+    ----------
+    heaviest
+        The largest weight.
+    dtype
+        Of the distances.
+    longest
+        As of `CpuManySearch`.
+
+    Raises
+    ------
+    InputError
+        They might not.
+    """
+    if dtype.kind == "f":
+        if sums_may_overflow(float(heaviest), vertices, dtype):
+            raise overflow_error(dtype)
+        return
+    bound = int(heaviest) * vertices if longest is None else longest
+    if bound >= INTEGER_TOP:
+        raise InputError(
+            f"a path might be as long as {bound}, with {vertices} vertices, above the bound of "
+            f"{INTEGER_TOP} for many sources at once",
+            advice="divide the weights, or give them as floats for rounded sums",
+        )

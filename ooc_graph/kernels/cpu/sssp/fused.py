@@ -1,0 +1,193 @@
+"""A whole SSSP in one call per thread: push from the root, pull for the rest, parents."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ooc_graph.kernels.common import decisions as interface
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.decisions import PULL
+from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, OPERATION, barrier
+from ooc_graph.kernels.cpu.sssp.parents import (
+    EXAMINED,
+    Lane,
+    inner_parents,
+    lost_by_overflow,
+    parents_part,
+)
+from ooc_graph.kernels.cpu.sssp.pull import CHANGED, REACHED, pull_part
+from ooc_graph.kernels.cpu.sssp.push import QUEUED, push_below, push_inner, push_rising
+from ooc_graph.types import AnyArray
+
+PARENTS = 2
+PUSHED, PULLED, FINISHED, INNER = (FIRST_FREE + k * LINE for k in range(6, 10))
+"""Words of the control array: arcs examined by phase, and the number of inner vertices
+(`push_rising`)."""
+
+finish_by_push = kernel(interface.finish_by_push)
+
+
+class Answer(NamedTuple):
+    """Parents, and scratch of the passes that all threads run.
+
+    ``parent`` (rows,) is the wave's queue until parents are looked for. ``limits`` (4,): the
+    distance up to which all is final, a lower bound of what may have changed, the largest
+    distance reached, the distance beyond the inner vertices. ``ranges`` (threads, 2): what each
+    thread found in a pull pass. ``left`` and ``best`` (threads, `CHUNK_ROWS`): each thread's
+    `Lane`.
+    """
+
+    parent: AnyArray
+    limits: AnyArray
+    ranges: AnyArray
+    left: AnyArray
+    best: AnyArray
+
+
+FINAL, FLOOR, HIGH, BEYOND = range(4)
+
+
+@subroutine
+def _reset(thread: int, threads: int, wave: Any) -> None:
+    rows = len(wave.distance)
+    begin, end = rows * thread // threads, rows * (thread + 1) // threads
+    wave.distance[begin:end] = wave.top[0]
+    wave.taken[begin:end] = 0
+
+
+@subroutine
+def _forget_parents(thread: int, threads: int, parent: Any) -> None:
+    rows = len(parent)
+    parent[rows * thread // threads : rows * (thread + 1) // threads] = parent.dtype.type(-1)
+
+
+@subroutine
+def _push(control: Any, out: Any, wave: Any, answer: Any, root: int, may_pull: bool) -> None:
+    bound, floor, inner, examined, settled = push_rising(out, wave, root, may_pull)
+    if not settled:
+        examined += push_inner(out, wave, inner)
+    control[PUSHED], control[INNER] = examined, inner
+    control[OPERATION] = PARENTS if settled else PULL
+    answer.limits[FINAL], answer.limits[FLOOR], answer.limits[BEYOND] = bound, floor, floor
+    answer.ranges[:, 0] = wave.top[0]
+
+
+@subroutine
+def _finish(control: Any, out: Any, wave: Any, answer: Any) -> None:
+    """Push from what the last pull pass changed, to the end."""
+    count = control[CHANGED]
+    wave.taken[:] = 0
+    for index in range(count):
+        wave.taken[np.int64(wave.queue[index])] = QUEUED
+    # If the pass reached no new vertex, none will be: nothing beyond the farthest is of use.
+    bound = answer.limits[HIGH] if control[REACHED] == 0 else wave.top[0]
+    _, _, examined, _ = push_below(out, wave, count, 0, bound, len(wave.first))
+    control[FINISHED] = examined
+    control[OPERATION] = PARENTS
+
+
+@subroutine
+def _arcs_of(out: Any, queue: Any, count: int) -> int:
+    """Arcs of the rows ``queue[:count]``."""
+    arcs = 0
+    for index in range(count):
+        u = np.int64(queue[index])
+        arcs += out.offsets[u + 1] - out.offsets[u]
+    return arcs
+
+
+@subroutine
+def _plan_after_pull(control: Any, out: Any, wave: Any, answer: Any) -> None:
+    """Close a pull pass and say what comes next. Thread 0, while the others wait."""
+    limits, ranges = answer.limits, answer.ranges
+    pulled, changed = control[EXAMINED], control[CHANGED]
+    control[PULLED] += pulled
+    low, high = wave.top[0], limits[FINAL]
+    for thread in range(len(ranges)):
+        low, high = min(low, ranges[thread, 0]), max(high, ranges[thread, 1])
+    limits[HIGH] = high
+    first = control[PULLED] == pulled
+    limits[FINAL] = max(limits[FINAL], low)
+    limits[FLOOR] = low
+    if changed == 0:
+        control[OPERATION] = PARENTS
+    elif not first:
+        arcs = _arcs_of(out, wave.queue, changed)
+        if finish_by_push(arcs, pulled, len(wave.distance)):
+            _finish(control, out, wave, answer)
+    control[CHUNK] = control[CHANGED] = control[EXAMINED] = control[REACHED] = 0
+    ranges[:, 0] = wave.top[0]
+
+
+@kernel
+def overflowed(out: Any, distance: Any, heaviest: Any, top: Any) -> bool:
+    """Tell whether some shortest distance exceeds the distances' dtype."""
+    for row in range(len(distance)):
+        if lost_by_overflow(out, row, distance[row], heaviest, distance, top):
+            return True
+    return False
+
+
+@kernel
+def search(
+    thread: int,
+    threads: int,
+    control: Any,
+    out: Any,
+    into: Any,
+    wave: Any,
+    answer: Any,
+    may_pull: bool,
+    root: int,
+) -> None:
+    """Search from ``root``; the control array ends with the arcs examined by phase.
+
+    Its word `UNRESOLVED` counts the rows on plateaus, which are in ``pending`` and have no parent.
+    """
+    _reset(thread, threads, wave)
+    if not barrier(control, threads):
+        return
+    top, limits = wave.top[0], answer.limits
+    lane = Lane(answer.left[thread], answer.best[thread])
+    if thread == 0:
+        _push(control, out, wave, answer, root, may_pull)
+    while True:
+        if not barrier(control, threads):
+            return
+        if control[OPERATION] == PARENTS:
+            break
+        pull_part(
+            control,
+            into,
+            wave.distance,
+            wave.queue,
+            limits[FINAL],
+            limits[FLOOR],
+            answer.ranges[thread],
+            lane,
+        )
+        if not barrier(control, threads):
+            return
+        if thread == 0:
+            _plan_after_pull(control, out, wave, answer)
+    _forget_parents(thread, threads, answer.parent)
+    if not barrier(control, threads):
+        return
+    if thread == 0:
+        control[CHUNK] = 0
+        control[EXAMINED] = inner_parents(out, wave, answer.parent, control[INNER])
+    if not barrier(control, threads):
+        return
+    parents_part(
+        control,
+        into,
+        wave.distance,
+        answer.parent,
+        wave.pending,
+        root,
+        limits[BEYOND],
+        top,
+        lane,
+    )

@@ -1,0 +1,259 @@
+"""Parents from final distances, by the rule of decision 7, plateaus included.
+
+v's parent is the neighbour u with ``d(u) + w == d(v)`` (in the distances' arithmetic) and
+``d(u) < d(v)`` that has the smallest ``(d(u), id)``. Vertices without one lie on a *plateau*: all
+their shortest ways come over arcs of weight zero, or absorbed by rounding. They take the smallest
+id among the plateau neighbours that are nearest, in hops, to a vertex that has a parent.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import drop, has, put, put_all
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add
+from ooc_graph.kernels.cpu.sssp.push import HEADS, arc_of, path_sum
+from ooc_graph.types import AnyArray
+
+EXAMINED, UNRESOLVED = FIRST_FREE + 4 * LINE, FIRST_FREE + 5 * LINE
+"""Words of the control array: arcs examined, rows left on plateaus."""
+CHUNK_ROWS = 1024
+"""Rows that a thread takes at once."""
+
+
+class Lane(NamedTuple):
+    """Scratch of one thread for the rows of one chunk, (`CHUNK_ROWS`,) each.
+
+    ``left`` lists the places, in the chunk, of rows that are still being looked at; ``best``
+    holds a distance for each row.
+    """
+
+    left: AnyArray
+    best: AnyArray
+
+
+@subroutine
+def parent_of_row(
+    into: Any, distance: Any, row: int, at: Any, floor: Any, top: Any
+) -> tuple[Any, int]:
+    """Parent among neighbours nearer than ``at``, not than ``floor``; -1 if none; arcs examined."""
+    parent, nearest = np.int64(-1), at
+    begin = into.offsets[row]
+    length, index = into.offsets[row + 1] - begin, 0
+    while index < length:
+        u, weight = arc_of(into, row, begin, index)
+        if path_sum(floor, weight, top) > at:
+            break
+        away = distance[u]
+        index += 1
+        if away > nearest or away >= at or path_sum(away, weight, top) != at:
+            continue
+        if away < nearest or u < parent:
+            parent, nearest = u, away
+    return parent, index
+
+
+@subroutine
+def plateau_parent(into: Any, distance: Any, unresolved: Any, row: int, at: Any, top: Any) -> Any:
+    """Smallest neighbour at the same distance that is resolved, -1 if there is none yet."""
+    parent = np.int64(-1)
+    for position in range(into.offsets[row], into.offsets[row + 1]):
+        if path_sum(at, into.weights[position], top) > at:
+            break
+        u = np.int64(into.neighbors[position])
+        if distance[u] == at and not has(unresolved, u) and (parent < 0 or u < parent):
+            parent = u
+    return parent
+
+
+@subroutine
+def inner_parents(out: Any, wave: Any, parent: Any, inner: int) -> int:
+    """Offer ``first[:inner]`` as parents along all of their arcs; arcs examined. One thread.
+
+    They are nearer than all other vertices, so whoever finds a parent here needs no other.
+    """
+    distance, top, examined = wave.distance, wave.top[0], 0
+    none = parent.dtype.type(-1)
+    for index in range(inner):
+        u = np.int64(wave.first[index])
+        at = distance[u]
+        examined += out.offsets[u + 1] - out.offsets[u]
+        for position in range(out.offsets[u], out.offsets[u + 1]):
+            v = np.int64(out.neighbors[position])
+            away = distance[v]
+            if at >= away or away == top or path_sum(at, out.weights[position], top) != away:
+                continue
+            if parent[v] != none:
+                rival = np.int64(parent[v])
+                if distance[rival] < at or (distance[rival] == at and rival < u):
+                    continue
+            parent[v] = u
+    return examined
+
+
+@subroutine
+def _offer(distance: Any, parent: Any, row: int, u: int, weight: Any, near: Any, top: Any) -> Any:
+    """Take neighbour ``u`` as the row's parent if it is a better one; the parent's distance."""
+    at, away, rival = distance[row], distance[u], np.int64(parent[row])
+    nearer = (away < near) | ((away == near) & (u < rival))
+    if nearer & (away < at) & (path_sum(away, weight, top) == at):
+        parent[row] = u
+        return away
+    return near
+
+
+@subroutine
+def _offer_heads(
+    into: Any, distance: Any, parent: Any, base: int, count: int, floor: Any, top: Any, lane: Any
+) -> tuple[int, int]:
+    """Look for parents along the heads, as `sssp.pull` looks for distances."""
+    examined = 0
+    for column in range(HEADS):
+        neighbors, weights = into.head_neighbors[column], into.head_weights[column]
+        following = into.head_weights[min(column + 1, HEADS - 1)]
+        kept = 0
+        for index in range(count):
+            place = np.int64(lane.left[index])
+            row = base + place
+            u = np.int64(neighbors[row])
+            lane.best[place] = _offer(distance, parent, row, u, weights[row], lane.best[place], top)
+            examined += u != row
+            lane.left[kept] = place
+            kept += path_sum(floor, following[row], top) <= distance[row]
+        count = kept
+    return count, examined
+
+
+@subroutine
+def _offer_tails(
+    into: Any, distance: Any, parent: Any, base: int, count: int, floor: Any, top: Any, lane: Any
+) -> int:
+    """Go on along the tails of rows; arcs examined."""
+    examined = 0
+    for index in range(count):
+        place = np.int64(lane.left[index])
+        row = base + place
+        at, near = distance[row], lane.best[place]
+        position, end = into.offsets[row] + HEADS, into.offsets[row + 1]
+        while position < end:
+            weight = into.weights[position]
+            if path_sum(floor, weight, top) > at:
+                break
+            u = np.int64(into.neighbors[position])
+            near = _offer(distance, parent, row, u, weight, near, top)
+            position += 1
+            examined += 1
+    return examined
+
+
+@subroutine
+def parents_part(
+    control: Any,
+    into: Any,
+    distance: Any,
+    parent: Any,
+    lacking: Any,
+    root: int,
+    floor: Any,
+    top: Any,
+    lane: Any,
+) -> None:
+    """Find parents chunk after chunk; all threads call it. Word `CHUNK` must be 0 at the start.
+
+    Rows that have a parent already (not all ones) keep it; ``floor`` is a lower bound of the
+    distances of all that has not been offered as parent. ``lacking`` lists the reached rows on
+    plateaus, as many as the word `UNRESOLVED` says.
+    """
+    rows, examined = len(distance), 0
+    none = parent.dtype.type(-1)
+    lightest = into.head_weights[0]
+    while True:
+        base = atomic_add(control, CHUNK, CHUNK_ROWS)
+        if base >= rows:
+            break
+        end = min(base + CHUNK_ROWS, rows)
+        if base <= root < end:
+            parent[root] = root
+        count = 0
+        for row in range(base, end):
+            at = distance[row]
+            lane.best[row - base] = at
+            lane.left[count] = row - base
+            wanted = (at < top) & (parent[row] == none)
+            count += wanted & (path_sum(floor, lightest[row], top) <= at)
+        count, looked = _offer_heads(into, distance, parent, base, count, floor, top, lane)
+        examined += looked
+        examined += _offer_tails(into, distance, parent, base, count, floor, top, lane)
+        for row in range(base, end):
+            if (parent[row] == none) & (distance[row] < top):
+                lacking[atomic_add(control, UNRESOLVED, 1)] = row
+    atomic_add(control, EXAMINED, examined)
+
+
+@subroutine
+def _next_to(out: Any, wave: Any, unresolved: Any, listed: Any, found: int) -> int:
+    """List unresolved rows beside ``taken[:found]`` in ``pending``, each once."""
+    count, top = 0, wave.top[0]
+    for index in range(found):
+        u = np.int64(wave.taken[index])
+        at = wave.distance[u]
+        for position in range(out.offsets[u], out.offsets[u + 1]):
+            if path_sum(at, out.weights[position], top) > at:
+                break
+            v = np.int64(out.neighbors[position])
+            if wave.distance[v] == at and has(unresolved, v) and not has(listed, v):
+                put(listed, v)
+                wave.pending[count] = v
+                count += 1
+    for index in range(count):
+        drop(listed, np.int64(wave.pending[index]))
+    return count
+
+
+@kernel
+def resolve_plateaus(
+    out: Any, into: Any, wave: Any, parent: Any, count: int, unresolved: Any, listed: Any
+) -> int:
+    """Give the rows on plateaus, ``pending[:count]``, their parents, hop by hop; one thread.
+
+    Returns how many rows found none: above zero only where out- and in-arcs contradict each other.
+
+    Parameters
+    ----------
+    unresolved, listed
+        Scratch bitmaps of zeros. The wave's ``taken`` and ``pending`` are scratch, too.
+    """
+    put_all(unresolved, wave.pending, count)
+    left = count
+    while count > 0:
+        found = 0
+        for index in range(count):
+            v = np.int64(wave.pending[index])
+            at = wave.distance[v]
+            u = plateau_parent(into, wave.distance, unresolved, v, at, wave.top[0])
+            if u >= 0:
+                parent[v] = u
+                wave.taken[found] = v
+                found += 1
+        for index in range(found):
+            drop(unresolved, np.int64(wave.taken[index]))
+        left -= found
+        count = _next_to(out, wave, unresolved, listed, found)
+    return left
+
+
+@subroutine
+def lost_by_overflow(out: Any, row: int, at: Any, heaviest: Any, distance: Any, top: Any) -> bool:
+    """Tell whether a row at distance ``at`` is reached but has an unreached out-neighbor.
+
+    Only a path sum that overflows does that, and only near the largest distance.
+    """
+    if at == top or path_sum(at, heaviest, top) < top:
+        return False
+    for position in range(out.offsets[row], out.offsets[row + 1]):
+        if distance[np.int64(out.neighbors[position])] == top:
+            return True
+    return False

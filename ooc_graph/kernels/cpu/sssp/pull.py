@@ -1,0 +1,158 @@
+"""Pull: a row looks for a shorter way along its lightest arcs, and stops early.
+
+With ``floor`` a lower bound of the distances that may have changed since the row looked last, an
+arc of weight w can only help while ``floor + w < best``: rows ascend by weight, so the first arc
+that fails ends the row [1]_.
+
+References
+----------
+.. [1] V. T. Chakaravarthy et al., "Scalable single source shortest path algorithms for massively
+   parallel systems", IPDPS 2014 (the pull of long edges is a relative).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add
+from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED
+from ooc_graph.kernels.cpu.sssp.push import HEADS, arc_of, path_sum
+
+CHANGED, REACHED = (FIRST_FREE + k * LINE for k in range(2))
+"""Words of the control array: improved rows, and those of them reached for the first time."""
+
+
+@subroutine
+def pull_row(
+    into: Any, distance: Any, row: int, best: Any, floor: Any, top: Any
+) -> tuple[Any, int]:
+    """Best distance of a row that has ``best`` so far, and the arcs examined."""
+    begin = into.offsets[row]
+    length, index = into.offsets[row + 1] - begin, 0
+    while index < length:
+        neighbor, weight = arc_of(into, row, begin, index)
+        if path_sum(floor, weight, top) >= best:
+            break
+        best = min(best, path_sum(distance[neighbor], weight, top))
+        index += 1
+    return best, index
+
+
+@subroutine
+def _look_at_heads(
+    into: Any, distance: Any, base: int, count: int, floor: Any, top: Any, lane: Any
+) -> tuple[int, int]:
+    """Best candidates along the heads of the rows ``base + lane.left[:count]``.
+
+    First arcs of all rows, then second arcs of those that go on, and so on: no look-up waits for
+    another, and no branch depends on one. Returns how many rows go on beyond the heads (first in
+    ``lane.left``) and the arcs examined.
+    """
+    examined = 0
+    for column in range(HEADS):
+        neighbors, weights = into.head_neighbors[column], into.head_weights[column]
+        following = into.head_weights[min(column + 1, HEADS - 1)]
+        kept = 0
+        for index in range(count):
+            place = np.int64(lane.left[index])
+            row = base + place
+            neighbor = np.int64(neighbors[row])
+            candidate = path_sum(distance[neighbor], weights[row], top)
+            best = min(lane.best[place], candidate)
+            lane.best[place] = best
+            examined += neighbor != row
+            lane.left[kept] = place
+            kept += path_sum(floor, following[row], top) < best
+        count = kept
+    return count, examined
+
+
+@subroutine
+def _look_beyond(
+    into: Any, distance: Any, base: int, count: int, floor: Any, top: Any, lane: Any
+) -> int:
+    """Go on along the tails of rows; arcs examined."""
+    examined = 0
+    for index in range(count):
+        place = np.int64(lane.left[index])
+        row = base + place
+        best = lane.best[place]
+        position, end = into.offsets[row] + HEADS, into.offsets[row + 1]
+        while position < end:
+            weight = into.weights[position]
+            if path_sum(floor, weight, top) >= best:
+                break
+            best = min(best, path_sum(distance[np.int64(into.neighbors[position])], weight, top))
+            position += 1
+            examined += 1
+        lane.best[place] = best
+    return examined
+
+
+@subroutine
+def _keep(
+    control: Any, distance: Any, queue: Any, base: int, end: int, lane: Any, top: Any
+) -> tuple[Any, int]:
+    """Write what improved back and list it; smallest of it, and how many were unreached."""
+    low, count, reached = top, 0, 0
+    for row in range(base, end):
+        before, best = distance[row], lane.best[row - base]
+        lane.left[count] = row - base
+        if best < before:
+            distance[row] = best
+            low = min(low, best)
+            count += 1
+            reached += before == top
+    place = atomic_add(control, CHANGED, count)
+    for index in range(count):
+        queue[place + index] = base + lane.left[index]
+    return low, reached
+
+
+@subroutine
+def pull_part(
+    control: Any,
+    into: Any,
+    distance: Any,
+    queue: Any,
+    final: Any,
+    floor: Any,
+    range_: Any,
+    lane: Any,
+) -> None:
+    """Pull chunk after chunk of the rows with a distance above ``final``; all threads call it.
+
+    ``queue`` lists the improved rows, in any order; ``range_`` (2,), this thread's own, becomes
+    the smallest improved distance and the largest of all reached. Threads read distances that
+    others improve meanwhile: the fixed point does not depend on it. Word `CHUNK` must be 0 at the
+    start.
+    """
+    rows, top = len(distance), range_[0]
+    low, high = top, final
+    examined, reached = 0, 0
+    lightest = into.head_weights[0]
+    while True:
+        base = atomic_add(control, CHUNK, CHUNK_ROWS)
+        if base >= rows:
+            break
+        end, count = min(base + CHUNK_ROWS, rows), 0
+        for row in range(base, end):
+            at = distance[row]
+            lane.best[row - base] = at
+            lane.left[count] = row - base
+            count += (at > final) & (path_sum(floor, lightest[row], top) < at)
+        if count > 0:
+            count, looked = _look_at_heads(into, distance, base, count, floor, top, lane)
+            examined += looked
+            examined += _look_beyond(into, distance, base, count, floor, top, lane)
+            least, new = _keep(control, distance, queue, base, end, lane, top)
+            low = min(low, least)
+            reached += new
+        for place in range(end - base):
+            high = max(high, lane.best[place] if lane.best[place] < top else final)
+    range_[0], range_[1] = low, high
+    atomic_add(control, EXAMINED, examined)
+    atomic_add(control, REACHED, reached)

@@ -1,0 +1,295 @@
+"""Label-correcting push below a bound, and how the bound rises.
+
+Rows ascend by weight, so a row's arcs below the bound are its first ones. A row that is left with
+arcs above the bound waits with a cursor on the first of them: no candidate above the bound is ever
+applied, every distance up to the bound is final, and nothing is kept for later but the cursors.
+Raising the bound by `step` makes this near-far / delta-stepping [1]_ without far lists.
+
+References
+----------
+.. [1] U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm",
+   J. Algorithms 49 (2003).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ooc_graph.kernels.common import decisions as interface
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.types import AnyArray
+
+adapt_step = kernel(interface.adapt_step)
+push_is_enough = kernel(interface.push_is_enough)
+
+
+class LightRows(NamedTuple):
+    """Rows whose arcs ascend by weight, ties by id; offsets as int64.
+
+    ``lightest`` (rows,) holds each row's first weight, the largest number of its dtype for a row
+    without arcs: whether a row has anything to push is seen without touching the row.
+    """
+
+    offsets: AnyArray
+    neighbors: AnyArray
+    weights: AnyArray
+    lightest: AnyArray
+
+
+class HeadedRows(NamedTuple):
+    """Rows to pull along: the first `HEADS` arcs of each also stand in arrays (HEADS, rows).
+
+    A pull looks at little else, and reads these one after the other, the first arcs of many rows
+    before any second. Where a row has no such arc stands an arc to itself with the largest
+    weight: nobody gets nearer along it.
+    """
+
+    offsets: AnyArray
+    neighbors: AnyArray
+    weights: AnyArray
+    head_neighbors: AnyArray
+    head_weights: AnyArray
+
+
+HEADS = 4
+
+
+@subroutine
+def arc_of(into: Any, row: int, begin: int, index: int) -> tuple[Any, Any]:
+    """Neighbour and weight of arc ``index`` of a row that begins at ``begin``."""
+    if index < HEADS:
+        return np.int64(into.head_neighbors[index, row]), into.head_weights[index, row]
+    return np.int64(into.neighbors[begin + index]), into.weights[begin + index]
+
+
+class Wave(NamedTuple):
+    """State of a push over (rows,) vertices.
+
+    ``taken`` counts, in all but its two lowest bits, the arcs of a row that were relaxed since
+    its distance improved last. ``queue`` is a ring, every vertex at most once in it (bit `QUEUED`
+    of ``taken``); ``pending`` lists the rows that wait above the bound (bit `WAITING`). ``first``
+    holds the vertices reached first, as far as there is room. ``top`` and ``bound`` are arrays
+    (1,) of the distances' dtype: the distance of what is not reached, and scratch; ``step`` (1,)
+    float64 says how far the bound rises.
+    """
+
+    distance: AnyArray
+    taken: AnyArray
+    queue: AnyArray
+    pending: AnyArray
+    first: AnyArray
+    top: AnyArray
+    bound: AnyArray
+    step: AnyArray
+
+
+QUEUED, WAITING, FLAG_BITS = 1, 2, 2
+
+
+@subroutine
+def path_sum(distance: Any, weight: Any, top: Any) -> Any:
+    """Length of a path one arc longer, in the distances' own arithmetic; ``top`` on overflow."""
+    # Looking at the sum for a wrapped sign would not do: the compiler may assume there is none.
+    if weight > top - distance:
+        return top
+    return distance + weight
+
+
+@subroutine
+def push_below(
+    out: Any, wave: Any, count: int, pending: int, bound: Any, reached: int
+) -> tuple[int, int, int, int]:
+    """Relax from ``queue[:count]`` to the fixed point of all candidates <= ``bound``; one thread.
+
+    Parameters
+    ----------
+    reached
+        Vertices reached so far; the next are noted in ``first[reached:]``.
+
+    Returns
+    -------
+    tuple of int
+        Rows pending now, vertices reached now, arcs examined, and improvements of vertices that
+        had been reached before (work done again).
+    """
+    distance, taken, queue = wave.distance, wave.taken, wave.queue
+    top, room, notes = wave.top[0], len(wave.queue), len(wave.first)
+    head, tail = 0, 0 if count == room else count
+    examined, again = 0, 0
+    while count > 0:
+        u = np.int64(queue[head])
+        head = 0 if head + 1 == room else head + 1
+        count -= 1
+        waiting: Any = np.int64(taken[u]) & WAITING
+        at, begin, end = distance[u], out.offsets[u], out.offsets[u + 1]
+        position = begin + (np.int64(taken[u]) >> FLAG_BITS)
+        examined -= position
+        while position < end:
+            candidate = path_sum(at, out.weights[position], top)
+            if candidate > bound:
+                break
+            v = np.int64(out.neighbors[position])
+            position += 1
+            before = distance[v]
+            if candidate < before:
+                if before == top:
+                    if reached < notes:
+                        wave.first[reached] = v
+                    reached += 1
+                else:
+                    again += 1
+                distance[v] = candidate
+                flags: Any = np.int64(taken[v]) & (QUEUED | WAITING)
+                if path_sum(candidate, out.lightest[v], top) <= bound:
+                    if not flags & QUEUED:
+                        flags |= QUEUED
+                        queue[tail] = v
+                        tail = 0 if tail + 1 == room else tail + 1
+                        count += 1
+                elif flags == 0:
+                    # Its row stays untouched, which would cost more than all of this loop.
+                    flags = WAITING
+                    wave.pending[pending] = v
+                    pending += 1
+                taken[v] = flags
+        examined += position
+        if position < end and not waiting:
+            waiting = WAITING
+            wave.pending[pending] = u
+            pending += 1
+        taken[u] = ((position - begin) << FLAG_BITS) | waiting
+    return pending, reached, examined, again
+
+
+@subroutine
+def _next_candidate(out: Any, wave: Any, u: int) -> tuple[Any, bool]:
+    """Candidate along the first arc of a row that was not taken yet, and whether there is one."""
+    taken, top = np.int64(wave.taken[u]) >> FLAG_BITS, wave.top[0]
+    if taken == 0:
+        candidate = path_sum(wave.distance[u], out.lightest[u], top)
+        if candidate < top:
+            return candidate, out.offsets[u] < out.offsets[u + 1]
+    position = out.offsets[u] + taken
+    if position == out.offsets[u + 1]:
+        return top, False
+    return path_sum(wave.distance[u], out.weights[position], top), True
+
+
+@subroutine
+def smallest_pending(out: Any, wave: Any, pending: int) -> Any:
+    """Smallest candidate not yet taken, ``top`` if there is none."""
+    smallest = wave.top[0]
+    for index in range(pending):
+        candidate, left = _next_candidate(out, wave, np.int64(wave.pending[index]))
+        if left:
+            smallest = min(smallest, candidate)
+    return smallest
+
+
+@subroutine
+def take_pending(out: Any, wave: Any, pending: int, bound: Any) -> tuple[int, int]:
+    """Move rows with a candidate <= ``bound`` to the queue, which is empty.
+
+    Returns how many are queued and how many rows stay pending; exhausted rows are dropped.
+    """
+    count, kept = 0, 0
+    for index in range(pending):
+        u = np.int64(wave.pending[index])
+        candidate, left = _next_candidate(out, wave, u)
+        word = np.int64(wave.taken[u])
+        if not left:
+            wave.taken[u] = word - WAITING
+        elif candidate <= bound:
+            wave.taken[u] = word - WAITING + QUEUED
+            wave.queue[count] = u
+            count += 1
+        else:
+            wave.pending[kept] = u
+            kept += 1
+    return count, kept
+
+
+@kernel
+def raised(scratch: Any, smallest: Any, step: float, top: Any) -> Any:
+    """Bound ``step`` above the smallest candidate, in the distances' dtype, not below it."""
+    total = smallest + step
+    if total >= top:
+        return top
+    scratch[0] = total
+    return max(smallest, scratch[0])
+
+
+@subroutine
+def start_wave(wave: Any, root: int) -> None:
+    """Queue the root at distance 0; everything else is unreached and unmarked."""
+    wave.distance[root], wave.taken[root], wave.queue[0] = 0, QUEUED, root
+    wave.first[0] = root
+
+
+@subroutine
+def _few_arcs(out: Any, wave: Any, inner: int, reached: int, arcs: int) -> tuple[bool, int]:
+    """Tell whether the rows of all that is reached hold few arcs; ``arcs`` is for ``inner``."""
+    if reached > len(wave.first):
+        return False, arcs
+    for index in range(inner, reached):
+        u = np.int64(wave.first[index])
+        arcs += out.offsets[u + 1] - out.offsets[u]
+    return not push_is_enough(arcs, len(out.neighbors)), arcs
+
+
+@subroutine
+def push_inner(out: Any, wave: Any, inner: int) -> int:
+    """Relax the arcs above the bound of ``first[:inner]``, queueing nothing; arcs examined."""
+    examined = 0
+    for index in range(inner):
+        u = np.int64(wave.first[index])
+        at = wave.distance[u]
+        begin = out.offsets[u] + (np.int64(wave.taken[u]) >> FLAG_BITS)
+        for position in range(begin, out.offsets[u + 1]):
+            candidate = path_sum(at, out.weights[position], wave.top[0])
+            v = np.int64(out.neighbors[position])
+            wave.distance[v] = min(wave.distance[v], candidate)
+            examined += 1
+    return examined
+
+
+@subroutine
+def push_rising(
+    out: Any, wave: Any, root: int, stop_for_pull: bool
+) -> tuple[Any, Any, int, int, bool]:
+    """Push from the root under a rising bound; one thread.
+
+    Returns
+    -------
+    bound
+        All distances up to it are final.
+    floor, inner
+        The ``inner`` vertices nearest to the root are ``first[:inner]``; the distance of every
+        other is at least ``floor``. Their rows hold few arcs, so that all of them may be pushed.
+    examined
+        Arcs examined.
+    settled
+        True when nothing is left to do; False when enough has been pushed for pulling to be
+        cheaper (only with ``stop_for_pull``).
+    """
+    start_wave(wave, root)
+    count, pending, total, reached = 1, 0, 0, 1
+    bound, floor = wave.distance[root], wave.distance[root]
+    inner, inner_arcs, growing = 0, 0, True
+    while True:
+        pending, reached, examined, again = push_below(out, wave, count, pending, bound, reached)
+        total += examined
+        wave.step[0] = adapt_step(wave.step[0], examined, again)
+        smallest = smallest_pending(out, wave, pending)
+        if growing:
+            growing, inner_arcs = _few_arcs(out, wave, inner, reached, inner_arcs)
+            if growing:
+                inner, floor = reached, smallest
+        if smallest == wave.top[0]:
+            return bound, floor, inner, total, True
+        if stop_for_pull and push_is_enough(total, len(out.neighbors)):
+            return bound, floor, inner, total, False
+        bound = raised(wave.bound, smallest, wave.step[0], wave.top[0])
+        count, pending = take_pending(out, wave, pending, bound)

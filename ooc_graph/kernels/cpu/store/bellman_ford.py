@@ -1,0 +1,258 @@
+"""Bellman-Ford on rows of which only the heads are in memory: potentials with the same bits (CPU).
+
+Rounded potentials depend on the order in which rows push, and that is the order of the rows. So a
+*stretch* of rows is gathered, each as far as it may have to push, and they push in turn, up to the
+first that falls too far meanwhile, or was not meant to push. There the next stretch begins; after
+one that did not get far it brings all of its rows whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import Words, drop, has, pack_bits
+from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.cpu.many.bellman_ford import fall_along
+from ooc_graph.kernels.cpu.sssp.search import distance_dtype
+from ooc_graph.kernels.cpu.store.rows import TierRows, keep
+from ooc_graph.types import AnyArray, IntArray
+
+MOST_ROOM = 1 << 18
+"""Arcs, and rows, of a stretch, unless a row has more arcs or the graph fewer rows."""
+FEW_ROWS = 1024
+"""A stretch that ends early after fewer rows did not get far."""
+
+
+class Stretch(NamedTuple):
+    """Arcs of the rows from ``base`` on: those of row r begin at ``starts[r - base]``."""
+
+    starts: IntArray
+    neighbors: AnyArray
+    weights: AnyArray
+
+
+@kernel
+def first_changed(changed: Any, row: int, rows: int) -> int:
+    """The first row from ``row`` on that has to push; ``rows`` if there is none."""
+    while row < rows:
+        if changed[row >> 6] >> np.uint64(row & 63) == 0:
+            row = ((row >> 6) + 1) << 6
+        elif has(changed, row):
+            return row
+        else:
+            row += 1
+    return rows
+
+
+@kernel
+def list_stretch(
+    heads: Any,
+    potential: Any,
+    changed: Any,
+    window: Any,
+    starts: Any,
+    room: int,
+    base: int,
+    whole: bool,
+) -> tuple[int, int]:
+    """List the rows from ``base`` on that may push, as many as there is room for, or one.
+
+    Unless they are wanted ``whole``, rows that have not changed are left out, and of the others
+    what follows the head if the arcs there lead no lower than 0 by now.
+
+    Returns
+    -------
+    The row after the stretch, and how many are listed in ``window``.
+    """
+    count, total, row = 0, 0, base
+    rows, most = len(heads.lengths), base + len(starts) - 1
+    while row < min(rows, most) and count < len(window.row):
+        head = np.int64(heads.starts[row + 1]) - np.int64(heads.starts[row])
+        wanted: Any = np.int64(heads.lengths[row])
+        if not whole:
+            if not has(changed, row):
+                wanted = 0
+            elif wanted > head and potential[row] + heads.weights[heads.starts[row + 1] - 1] >= 0:
+                wanted = head
+        if total + wanted > room and row > base:
+            break
+        if wanted > 0:
+            window.row[count], window.cursor[count] = row, 0
+            count += 1
+        total += wanted
+        row += 1
+        starts[row - base] = total
+    return row, count
+
+
+@kernel
+def gather_parts(
+    stretch: Any,
+    base: int,
+    lengths: Any,  # noqa: ARG001
+    window: Any,
+    begin: int,
+    end: int,
+    kept: int,
+    neighbors: Any,
+    weights: Any,
+) -> int:
+    """Copy arcs at hand to the stretch; the rows kept."""
+    for index in range(begin, end):
+        row, cursor = window.row[index], window.cursor[index]
+        there, weighs = window.place[0, index], window.place[1, index]
+        target, stop = stretch.starts[row - base] + cursor, stretch.starts[row - base + 1]
+        count = min(window.asked[index], stop - target)
+        for arc in range(count):
+            stretch.neighbors[target + arc] = neighbors[there + arc]
+            stretch.weights[target + arc] = weights[weighs + arc]
+        if target + count < stop:
+            kept = keep(window, kept, row, cursor + count)
+    return kept
+
+
+@kernel
+def fall_part(
+    stretch: Any,
+    base: int,
+    end: int,
+    lengths: Any,
+    potential: Any,
+    parent: Any,
+    changed: Any,
+    eps: float,
+    depth: Any,
+) -> tuple[int, int]:
+    """Let the rows of a stretch push that have changed when it is their turn.
+
+    Returns the improvements made, and the row to go on with.
+    """
+    improved = 0
+    for u in range(base, end):
+        if not has(changed, u):
+            continue
+        first, stop = stretch.starts[u - base], stretch.starts[u - base + 1]
+        # One that has too few arcs here goes on in the next stretch; what it did stays done.
+        more, all_seen = fall_along(
+            u,
+            first,
+            stop,
+            stretch.neighbors,
+            stretch.weights,
+            potential,
+            parent,
+            changed,
+            eps,
+            depth,
+        )
+        improved += more
+        if not all_seen and stop - first < lengths[u]:
+            return improved, u
+        drop(changed, u)
+    return improved, end
+
+
+class TierFalling:
+    """`ooc_graph.kernels.cpu.many.bellman_ford_search.Falling` of rows on a tier.
+
+    It holds room for a stretch: at most an arc and a row's place for each row of the graph.
+
+    Parameters
+    ----------
+    out
+        Light-first rows of out-arcs.
+    heaviest
+        Largest weight.
+    """
+
+    def __init__(self, out: TierRows, heaviest: Any) -> None:
+        heads = out.heads
+        self._out, self.rows = out, len(heads.lengths)
+        self.dtype = distance_dtype(heads.weights)
+        lightest = heads.first.min() if self.rows else heads.weights.dtype.type(0)
+        self.ends = min(lightest.item(), 0), max(heaviest.item(), 0)
+        room = min(self.rows, MOST_ROOM)
+        longest = int(heads.lengths.max(initial=0))
+        self._stretch = Stretch(
+            np.zeros(room + 1, np.int64),
+            np.empty(max(longest, room), heads.neighbors.dtype),
+            np.empty(max(longest, room), heads.weights.dtype),
+        )
+
+    def negative(self) -> Words:
+        """Bitmap of the rows whose first arc is negative."""
+        return pack_bits(self._out.heads.first < 0)
+
+    def arcs_of(self, row: int) -> tuple[AnyArray, AnyArray]:
+        """Neighbours of one row, and weights."""
+        # This row alone: a cycle is told of row by row, and each would bring all that follow it.
+        self._gather(row, np.zeros(0, self.dtype), np.zeros(0, np.uint64), whole=True, most=1)
+        count = int(self._out.heads.lengths[row])
+        return self._stretch.neighbors[:count].copy(), self._stretch.weights[:count].copy()
+
+    def fall(
+        self,
+        potential: AnyArray,
+        parent: IntArray,
+        changed: Words,
+        eps: float,
+        depth: AnyArray,
+        most: int,
+        most_passes: int,
+    ) -> tuple[int, int]:
+        """As the kernel `ooc_graph.kernels.cpu.many.bellman_ford.fall`."""
+        improved, passes = 0, 0
+        while improved < most and passes < most_passes:
+            row = first_changed(changed, 0, self.rows)
+            if row == self.rows:
+                break
+            passes += 1
+            whole = False
+            while row < self.rows:
+                base = row
+                end = self._gather(row, potential, changed, whole=whole)
+                more, row = fall_part(
+                    self._stretch,
+                    row,
+                    end,
+                    self._out.heads.lengths,
+                    potential,
+                    parent,
+                    changed,
+                    eps,
+                    depth,
+                )
+                improved += int(more)
+                whole = row < end and row - base < FEW_ROWS
+                row = first_changed(changed, row, self.rows)
+        return improved, passes
+
+    def _gather(
+        self,
+        base: int,
+        potential: AnyArray,
+        changed: Words,
+        *,
+        whole: bool,
+        most: int = MOST_ROOM,
+    ) -> int:
+        """Bring a stretch of so many rows at most together; the row after it."""
+        out, stretch = self._out, self._stretch
+        end, waiting = list_stretch(
+            out.heads,
+            potential,
+            changed,
+            out.window,
+            stretch.starts[: most + 1],
+            len(stretch.neighbors),
+            base,
+            whole,
+        )
+
+        def scan(*part: Any) -> int:
+            return int(gather_parts(stretch, base, *part))
+
+        out.scan(out.scan_heads(waiting, scan), scan, out.most_look)
+        return int(end)

@@ -1,0 +1,160 @@
+"""BFS on a whole graph of which only the heads of the rows are in memory (CPU)."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import pack_bits
+from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
+from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, Tree
+from ooc_graph.kernels.cpu.store.bfs import (
+    Course,
+    count_found,
+    list_found,
+    mark_queue,
+    pull_heads,
+    pull_tails,
+    push_levels,
+    push_parts,
+    settle_queue,
+)
+from ooc_graph.kernels.cpu.store.rows import TierRows
+from ooc_graph.types import AnyArray
+
+COURSE_LEVELS = 1 << 12
+"""Levels that are pushed in one call: each takes 16 bytes meanwhile, and what it takes stays."""
+
+
+class TierBfsSearch:
+    """BFS searches of one whole graph, one at a time; buffers are allocated once.
+
+    Beside what is in memory of the rows it holds 12 bytes a vertex (ids of 32 bits) and five
+    bitmaps.
+
+    Parameters
+    ----------
+    out, into
+        Hub-first rows of out- and in-arcs (the same object when undirected).
+    team
+        Threads that search together.
+    """
+
+    def __init__(self, out: TierRows, into: TierRows, team: Team) -> None:
+        heads, ids = into.heads, into.heads.neighbors.dtype
+        rows = len(heads.lengths)
+        self._out, self._into, self._team = out, into, team
+        self._pulled = IntoRows(heads.starts, heads.neighbors, heads.first)
+        never = pack_bits(heads.lengths == 0)
+        if rows % 64:
+            never[-1] |= ~np.uint64(0) << np.uint64(rows % 64)
+        self._never = never
+        self._tree = Tree(
+            np.empty(rows, ids),
+            np.empty(rows, np.int32),
+            np.empty_like(never),
+            np.zeros_like(never),
+        )
+        self._queue, self._frontier = np.empty(rows, ids), np.empty_like(never)
+        self._arcs = int(out.heads.lengths.sum(dtype=np.int64))
+        self._course = Course(np.empty(COURSE_LEVELS, np.int64), np.empty(COURSE_LEVELS, np.int64))
+        self._levels: list[tuple[AnyArray, AnyArray, int]] = []
+
+    def run(self, root: int) -> BfsTree:
+        """Search from internal id ``root``; the arrays stay this search's until the next run.
+
+        Raises
+        ------
+        CorruptStoreError
+            What is fetched is not what was written.
+        """
+        start = perf_counter()
+        self._levels.clear()
+        arcs = self._start(root)
+        unvisited, direction, rows = self._arcs - arcs, PUSH, len(self._queue)
+        begin, end, depth = 0, 1, 0
+        while end > begin:
+            # After a push the frontier is in the queue, after a pull in the bitmap of finds.
+            wanted = choose_direction(direction, end - begin, arcs, unvisited, rows)
+            if wanted == PULL:
+                if direction == PUSH:
+                    mark_queue(self._tree.found, self._queue, begin, end)
+                self._pull(depth + 1, end - begin)
+                depth += 1
+                begin, (end, arcs) = 0, self._count()
+                unvisited -= arcs
+            else:
+                if direction == PULL:
+                    list_found(self._tree.found, self._queue)
+                begin, end, arcs, unvisited, depth = self._push(begin, end, arcs, unvisited, depth)
+            direction = wanted
+        counts = [np.full(len(arcs), way, np.int8) for _, arcs, way in self._levels]
+        return BfsTree(
+            self._tree.parent,
+            self._tree.level,
+            perf_counter() - start,
+            np.concatenate([vertices for vertices, _, _ in self._levels]),
+            np.concatenate([arcs for _, arcs, _ in self._levels]),
+            np.concatenate(counts),
+        )
+
+    def _start(self, root: int) -> int:
+        """Visit the root alone; its arcs."""
+        tree = self._tree
+        tree.parent[:] = np.iinfo(tree.parent.dtype).max
+        tree.level[:] = -1
+        tree.visited[:] = self._never
+        tree.parent[root] = self._queue[0] = root
+        return int(settle_queue(self._out.heads, tree, self._queue, 0, 1, 0))
+
+    def _count(self) -> tuple[int, int]:
+        """Vertices that a pull found, and their out-arcs."""
+        control = new_control()
+        self._team.launch(count_found, control, self._tree, self._out.heads.lengths)
+        return int(control[FOUND]), int(control[FOUND_ARCS])
+
+    def _pull(self, depth: int, vertices: int) -> None:
+        """Find the vertices of a level, from a frontier of so many that is in ``found``."""
+        tree, frontier, control = self._tree, self._frontier, new_control()
+        frontier[:] = tree.found
+        self._team.launch(pull_heads, control, self._pulled, tree, frontier, depth)
+        total = int(control[EXAMINED])
+
+        def scan(*part: Any) -> int:
+            nonlocal total
+            kept, examined = pull_tails(tree, frontier, depth, *part)
+            total += examined
+            return int(kept)
+
+        for waiting in self._into.tails(~tree.visited):
+            self._into.scan(waiting, scan)
+        self._levels.append((np.array([vertices]), np.array([total]), PULL))
+
+    def _push(
+        self, begin: int, end: int, arcs: int, unvisited: int, depth: int
+    ) -> tuple[int, int, int, int, int]:
+        """Push levels from a frontier in the queue; see `push_levels`. What is next, and its level.
+
+        A level of which all rows are in memory costs what its frontier has, and no more.
+        """
+        tree, queue, out, course = self._tree, self._queue, self._out, self._course
+        levels, begin, end, tail, arcs, longer, left = map(
+            int, push_levels(out.heads, tree, queue, course, begin, end, arcs, unvisited, depth)
+        )
+        self._levels.append((course.vertices[:levels].copy(), course.arcs[:levels].copy(), PUSH))
+        depth += levels
+        if not longer:
+            return begin, end, arcs, left, depth
+
+        def scan(*part: Any) -> int:
+            nonlocal tail
+            kept, tail = map(int, push_parts(tree, queue, tail, *part))
+            return kept
+
+        for waiting in out.tails_of(queue[begin:end]):
+            out.scan(waiting, scan, out.most_look)
+        arcs = int(settle_queue(out.heads, tree, queue, end, tail, depth))
+        return end, tail, arcs, left - arcs, depth

@@ -1,0 +1,228 @@
+"""Many sources at once over weights of any sign, with the tails of rows outside memory (CPU).
+
+Passes over the rows that improved, in all sources of a batch: what is fetched of a row serves them
+all, and where no row improved nothing is fetched.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import Words, pack_bits, words_for
+from ooc_graph.kernels.common.cancellation import leave_if_given_up
+from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.cpu.many.bellman_ford_search import Potentials, find_potentials
+from ooc_graph.kernels.cpu.many.johnson import longest_shifted
+from ooc_graph.kernels.cpu.many.lanes import lanes_for
+from ooc_graph.kernels.cpu.many.search import INTEGER_TOP, LANES, all_columns, require_room
+from ooc_graph.kernels.cpu.store.bellman_ford import TierFalling
+from ooc_graph.kernels.cpu.store.lanes import (
+    LaneState,
+    ParentState,
+    find_lacking,
+    next_hop,
+    offer_lanes,
+    publish_lanes,
+    relax_lanes,
+    spread_lanes,
+)
+from ooc_graph.kernels.cpu.store.rows import TierRows
+from ooc_graph.types import AnyArray, IntArray
+
+PARENT_BITS = 3 * 8
+"""Bytes a row of bits while parents are found."""
+
+
+class TierJohnson:
+    """Distances from any number of sources, one batch at a time.
+
+    The bits are those of `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`. Beside what is in memory
+    of the rows it holds `lane_bytes` a row.
+
+    Parameters
+    ----------
+    out
+        Light-first rows of out-arcs, weights of any sign.
+    heaviest
+        Largest weight.
+
+    Raises
+    ------
+    NegativeCycleError, InputError
+        As `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`.
+    CorruptStoreError
+        What is fetched is not what was written.
+    """
+
+    def __init__(self, out: TierRows, heaviest: Any) -> None:
+        self._out = out
+        falling = TierFalling(out, heaviest)
+        self.dtype, self.vertices = falling.dtype, falling.rows
+        self.potentials: Potentials | None = None
+        self._potential, longest = np.zeros(self.vertices, self.dtype), None
+        if falling.ends[0] < 0:
+            self.potentials = find_potentials(falling)
+            self._potential = self.potentials.potential
+            longest = longest_shifted(falling.ends, self._potential)
+        # A weight may be larger by all the span of the potentials.
+        heaviest_shifted = falling.ends[1] - self._potential.min(initial=0).item()
+        require_room(heaviest_shifted, self.vertices, self.dtype, longest)
+        self.relaxed = self.passes = 0
+
+    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
+        """Arrays for distances from so many sources, and for their parents."""
+        shape = sources, self.vertices
+        return np.empty(shape, self.dtype), np.empty(shape, self._out.heads.neighbors.dtype)
+
+    def run(
+        self,
+        sources: IntArray,
+        answer: AnyArray | None = None,
+        *,
+        lanes: int = LANES,
+        told: Told | None = None,
+    ) -> AnyArray:
+        """Search from each of the internal ids ``sources``; as `CpuJohnson.run`."""
+        if answer is None:
+            answer = np.empty((len(sources), self.vertices), self.dtype)
+        self._search(sources, answer, lanes, None, told)
+        return answer
+
+    def run_with_parents(
+        self,
+        sources: IntArray,
+        answers: tuple[AnyArray, AnyArray] | None = None,
+        *,
+        lanes: int = LANES,
+        told: Told | None = None,
+    ) -> tuple[AnyArray, AnyArray]:
+        """As `CpuJohnson.run_with_parents`."""
+        answer, parents = self.empty(len(sources)) if answers is None else answers
+        self._search(sources, answer, lanes, parents, told)
+        return answer, parents
+
+    def _search(
+        self,
+        sources: IntArray,
+        answer: AnyArray,
+        most: int,
+        parents: AnyArray | None,
+        told: Told | None,
+    ) -> None:
+        if not len(sources):
+            return
+        state = self._state(min(most, len(sources)))
+        columns = all_columns(len(sources), self.vertices, self.dtype)
+        for part in stretches(len(sources), most, told):
+            # A batch may take long, and a chunk may have several.
+            leave_if_given_up()
+            batch = sources[part]
+            state = self._settle(state, batch)
+            publish_lanes(state, batch, answer, columns.part(part.start, part.stop))
+            if parents is not None:
+                parents[part] = self._parents(state, batch).T
+            if told is not None:
+                told(part.start, part.stop)
+
+    def _state(self, lanes: int) -> LaneState:
+        rows, dtype, lanes = self.vertices, self.dtype, lanes_for(self.dtype, lanes)
+        limits: list[Any] = [INTEGER_TOP, 2 * INTEGER_TOP]
+        if dtype.kind == "f":
+            limits = [np.inf, np.nan]
+        return LaneState(
+            np.empty((rows, lanes), dtype),
+            np.empty(rows, dtype),
+            np.empty(rows, dtype),
+            np.empty(rows, dtype),
+            np.empty(words_for(rows), np.uint64),
+            self._potential,
+            np.zeros(lanes, dtype),
+            np.array(limits, dtype),
+        )
+
+    def _settle(self, state: LaneState, sources: IntArray) -> LaneState:
+        """Distances of a batch, in the weights that are searched."""
+        top, never = state.limits
+        lanes = np.arange(len(sources))
+        state.distance[:, : len(sources)] = top
+        state.distance[:, len(sources) :] = never
+        state.distance[sources, lanes] = 0
+        state.reach[:] = state.pending[:] = top
+        state.pending[sources] = 0
+        begun = np.zeros(self.vertices, np.bool_)
+        begun[sources] = True
+        state.waiting[:] = pack_bits(begun)
+        pushing = np.empty_like(state.waiting)
+        while state.waiting.any():
+            pushing, waiting = state.waiting, pushing
+            waiting[:] = 0
+            state = state._replace(waiting=waiting, low=state.pending, pending=state.low)
+            state.pending[:] = top
+            self._pass(state, pushing)
+        return state
+
+    def _pass(self, state: LaneState, pushing: Words) -> None:
+        def scan(*part: Any) -> int:
+            kept, relaxed = relax_lanes(state, *part)
+            self.relaxed += relaxed
+            return int(kept)
+
+        self.passes += 1
+        self._each(pushing, scan)
+
+    def _each(self, bits: Words, scan: Any) -> None:
+        """Scan all arcs of the rows of a bitmap."""
+        out = self._out
+        for waiting in out.rows(bits):
+            out.scan(out.scan_heads(waiting, scan), scan, out.most_look)
+
+    def _parents(self, state: LaneState, sources: IntArray) -> AnyArray:
+        """Parents of a batch: ids (rows, sources).
+
+        Raises
+        ------
+        AssertionError
+            The graph's rows contradict the distances.
+        """
+        rows, lanes = self.vertices, np.arange(len(sources))
+        ids = self._out.heads.neighbors.dtype
+        parent = np.full((rows, len(sources)), np.iinfo(ids).max, ids)
+        found, frontier = (np.empty(rows, np.uint64) for _ in range(2))
+        parents = ParentState(parent, found, frontier, np.zeros(rows, np.uint64))
+        bits = pack_bits(np.ones(rows, np.bool_))
+
+        def offer(*part: Any) -> int:
+            return int(offer_lanes(state, parents, len(sources), *part))
+
+        def spread(*part: Any) -> int:
+            return int(spread_lanes(state, parents, *part))
+
+        self._each(bits, offer)
+        parent[sources, lanes] = sources
+        left = find_lacking(state, parents, len(sources))
+        while left:
+            self._each(bits, spread)
+            found_now = next_hop(parents, bits)
+            left -= found_now
+            if not found_now:
+                raise AssertionError(f"{left} reached vertices have no parent")
+        return parent
+
+
+def lane_bytes(dtype: np.dtype[Any], lanes: int, parents: int) -> int:
+    """Bytes a row that a batch takes, bitmaps aside.
+
+    Parameters
+    ----------
+    dtype
+        Of the distances.
+    lanes
+        Sources of a batch.
+    parents
+        Bytes of an id where parents are found, else 0.
+    """
+    # With them the rows' reach, what they push now and next, and potentials.
+    state = (lanes_for(dtype, lanes) + 4) * dtype.itemsize
+    return state + (lanes * parents + PARENT_BITS if parents else 0)

@@ -1,0 +1,209 @@
+"""Many sources at once along arcs at hand, of rows of which only the heads are in memory (CPU).
+
+Distances lie ``[vertex][lane]`` as in `ooc_graph.kernels.cpu.many.sssp`. Weights are made >= 0 by
+potentials arc by arc, as `ooc_graph.kernels.cpu.many.bellman_ford.reweighted` makes those of whole
+rows, so that no copy is needed; distances fall to the same greatest fixed point. Parents are
+offered along out-arcs, by the rule of `ooc_graph.kernels.cpu.many.parents`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import ONE, lowest_bit, put
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.cpu.many import sssp as many_sssp
+from ooc_graph.kernels.cpu.many.lanes import fetch_lanes, push_arc
+from ooc_graph.kernels.cpu.many.sssp import AHEAD
+from ooc_graph.kernels.cpu.store.rows import keep_rest
+from ooc_graph.types import AnyArray
+
+
+class LaneState(NamedTuple):
+    """State of one batch of sources over (rows,) vertices.
+
+    ``distance`` (rows, lanes); ``reach`` (rows,): the largest distance of a row in any lane;
+    ``low`` (rows,): the smallest of those that a row is to push; ``pending`` (rows,): those of the
+    next pass, whose rows the bitmap ``waiting`` has; ``potential`` (rows,); ``floor`` (lanes,)
+    zeros; all of the distances' dtype, as are ``limits`` (2,): the distance of what is not reached
+    yet, and of lanes without a source.
+    """
+
+    distance: AnyArray
+    reach: AnyArray
+    low: AnyArray
+    pending: AnyArray
+    waiting: AnyArray
+    potential: AnyArray
+    floor: AnyArray
+    limits: AnyArray
+
+
+class ParentState(NamedTuple):
+    """Parents of a batch, ids (rows, lanes), all ones where there is none.
+
+    ``found``, ``frontier`` and ``following`` (rows,) uint64 have one bit a lane: who has a parent,
+    who found one in the last hop, and who in this one.
+    """
+
+    parent: AnyArray
+    found: AnyArray
+    frontier: AnyArray
+    following: AnyArray
+
+
+@subroutine
+def _shifted(state: Any, u: int, v: int, weight: Any) -> Any:
+    """Weight of an arc as it is searched: rounded twice, and at least 0."""
+    by = state.potential
+    zero = state.floor[0]
+    return max((weight + by[u]) - by[v], zero)
+
+
+@kernel
+def relax_lanes(
+    state: Any,
+    lengths: Any,
+    window: Any,
+    begin: int,
+    end: int,
+    kept: int,
+    neighbors: Any,
+    weights: Any,
+) -> tuple[int, int]:
+    """Lower the distances along arcs at hand in all lanes; the rows kept, and arcs relaxed."""
+    top, relaxed = state.limits[0], 0
+    for index in range(begin, end):
+        u, count = window.row[index], window.asked[index]
+        there, weighs = window.place[0, index], window.place[1, index]
+        low = state.low[u]
+        for arc in range(min(AHEAD, count)):
+            fetch_lanes(state.distance, neighbors[there + arc])
+        for arc in range(count):
+            if arc + AHEAD < count:
+                fetch_lanes(state.distance, neighbors[there + arc + AHEAD])
+            v = np.int64(neighbors[there + arc])
+            weight = _shifted(state, u, v, weights[weighs + arc])
+            if low + weight >= state.reach[v]:
+                continue
+            relaxed += 1
+            nearest, reach = push_arc(state.distance, u, v, weight, state.floor, state.limits)
+            if nearest < top:
+                state.reach[v] = reach
+                state.pending[v] = min(state.pending[v], nearest)
+                put(state.waiting, v)
+        kept = keep_rest(window, kept, index, lengths)
+    return kept, relaxed
+
+
+@kernel
+def publish_lanes(state: Any, sources: Any, answer: Any, columns: Any) -> None:
+    """Write distances without the potentials to ``answer``, by `many.sssp.Columns`."""
+    many_sssp.publish(state, sources, answer, columns, columns.at, state.potential)
+
+
+@kernel
+def offer_lanes(
+    state: Any,
+    parents: Any,
+    sources: int,
+    lengths: Any,
+    window: Any,
+    begin: int,
+    end: int,
+    kept: int,
+    neighbors: Any,
+    weights: Any,
+) -> int:
+    """Offer rows as parents along arcs at hand to those farther away; the rows kept."""
+    top, distance, parent = state.limits[0], state.distance, parents.parent
+    none = parent.dtype.type(-1)
+    for index in range(begin, end):
+        u, count = window.row[index], window.asked[index]
+        there, weighs = window.place[0, index], window.place[1, index]
+        for arc in range(count):
+            v = np.int64(neighbors[there + arc])
+            weight = _shifted(state, u, v, weights[weighs + arc])
+            for lane in range(sources):
+                at, away = distance[u, lane], distance[v, lane]
+                if at >= away or away >= top or at + weight != away:
+                    continue
+                if parent[v, lane] != none:
+                    rival = np.int64(parent[v, lane])
+                    near = distance[rival, lane]
+                    if near < at or (near == at and rival < u):
+                        continue
+                parent[v, lane] = u
+        kept = keep_rest(window, kept, index, lengths)
+    return kept
+
+
+@kernel
+def find_lacking(state: Any, parents: Any, sources: int) -> int:
+    """Note who has a parent, as found and as the first frontier; how many reached have none."""
+    top, lacking = state.limits[0], 0
+    none = parents.parent.dtype.type(-1)
+    for row in range(len(parents.found)):
+        bits = np.uint64(0)
+        for lane in range(sources):
+            if parents.parent[row, lane] != none:
+                bits |= ONE << np.uint64(lane)
+            elif state.distance[row, lane] < top:
+                lacking += 1
+        parents.found[row] = parents.frontier[row] = bits
+    return lacking
+
+
+@kernel
+def spread_lanes(
+    state: Any,
+    parents: Any,
+    lengths: Any,
+    window: Any,
+    begin: int,
+    end: int,
+    kept: int,
+    neighbors: Any,
+    weights: Any,
+) -> int:
+    """Offer the frontier as parents to those on its plateaus that lack one; the rows kept."""
+    distance, parent = state.distance, parents.parent
+    for index in range(begin, end):
+        u, count = window.row[index], window.asked[index]
+        there, weighs = window.place[0, index], window.place[1, index]
+        bits = parents.frontier[u]
+        for arc in range(count):
+            v = np.int64(neighbors[there + arc])
+            wanted = bits & ~parents.found[v]
+            if wanted == 0:
+                continue
+            weight = _shifted(state, u, v, weights[weighs + arc])
+            while wanted != 0:
+                lane = lowest_bit(wanted)
+                wanted &= wanted - ONE
+                at = distance[u, lane]
+                if distance[v, lane] == at and at + weight == at:
+                    # All ones is the largest id.
+                    parent[v, lane] = min(np.uint64(parent[v, lane]), np.uint64(u))
+                    parents.following[v] |= ONE << np.uint64(lane)
+        kept = keep_rest(window, kept, index, lengths)
+    return kept
+
+
+@kernel
+def next_hop(parents: Any, rows: Any) -> int:
+    """Make those that found a parent in this hop the frontier, its rows ``rows``; how many."""
+    count = 0
+    rows[:] = 0
+    for row in range(len(parents.found)):
+        bits = parents.following[row]
+        parents.frontier[row], parents.following[row] = bits, 0
+        parents.found[row] |= bits
+        if bits != 0:
+            put(rows, row)
+        while bits != 0:
+            bits &= bits - ONE
+            count += 1
+    return count

@@ -1,0 +1,125 @@
+"""Many sources one after the other by a search from one source, on whichever device.
+
+The searches are those whose arcs stay outside memory, and those of CUDA devices.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from ooc_graph.kernels.common.cancellation import leave_if_given_up
+from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
+from ooc_graph.kernels.cpu.many.bellman_ford import restore
+from ooc_graph.kernels.cpu.sssp.shared import unreached
+from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
+
+
+class Single(Protocol):
+    """A search from one source, of BFS or SSSP."""
+
+    def run(self, root: int) -> BfsTree | SsspTree:
+        """Search; the arrays are the search's until the next run."""
+
+
+class TierSingly:
+    """Distances, or levels, from any number of sources; what was fetched is kept for the next.
+
+    Parameters
+    ----------
+    search
+        Searches from one source, with all threads.
+    vertices
+        Rows of the graph.
+    dtype
+        Of the distances; int32 for levels.
+    ids
+        Dtype of parents.
+    potential
+        (vertices,): what the weights that are searched were shifted by; distances are given without
+        it. None: nothing.
+    """
+
+    def __init__(
+        self,
+        search: Single,
+        vertices: int,
+        dtype: np.dtype[Any],
+        ids: np.dtype[Any],
+        potential: AnyArray | None = None,
+    ) -> None:
+        self._search, self.vertices, self.dtype, self._ids = search, vertices, dtype, ids
+        self._potential = potential
+
+    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
+        """Arrays for distances from so many sources, and for their parents."""
+        shape = sources, self.vertices
+        return np.empty(shape, self.dtype), np.empty(shape, self._ids)
+
+    def run(
+        self,
+        sources: IntArray,
+        answer: AnyArray | None = None,
+        *,
+        lanes: int = 1,  # noqa: ARG002
+        told: Told | None = None,
+    ) -> AnyArray:
+        """Search from each of the internal ids ``sources``: (sources, vertices).
+
+        What is not reached has +inf, or the largest integer of the dtype.
+
+        Parameters
+        ----------
+        answer
+            Array to write to.
+        told
+            Hears of every source when its row is there.
+        """
+        if answer is None:
+            answer = np.empty((len(sources), self.vertices), self.dtype)
+        self._run(sources, answer, None, told)
+        return answer
+
+    def run_with_parents(
+        self,
+        sources: IntArray,
+        answers: tuple[AnyArray, AnyArray] | None = None,
+        *,
+        lanes: int = 1,  # noqa: ARG002
+        told: Told | None = None,
+    ) -> tuple[AnyArray, AnyArray]:
+        """Distances as `run` gives them, and parents: ids (sources, vertices).
+
+        A source is its own parent; all ones: not reached. ``answers`` are arrays to write to, as
+        `empty` makes them.
+        """
+        answer, parents = self.empty(len(sources)) if answers is None else answers
+        self._run(sources, answer, parents, told)
+        return answer, parents
+
+    def _run(
+        self, sources: IntArray, answer: AnyArray, parents: AnyArray | None, told: Told | None
+    ) -> None:
+        for place, source in enumerate(sources.tolist()):
+            # A search out of the store may take seconds, and a task has many.
+            leave_if_given_up()
+            if told is not None:
+                told.make_room(1)
+            tree = self._search.run(source)
+            if isinstance(tree, SsspTree):
+                answer[place] = tree.distance
+                self._restore(answer[place : place + 1], sources[place : place + 1])
+            else:
+                answer[place] = tree.level
+                answer[place][tree.level < 0] = INT32_UNREACHED
+            if parents is not None:
+                parents[place] = tree.parent
+            if told is not None:
+                told(place, place + 1)
+
+    def _restore(self, answer: AnyArray, sources: IntArray) -> None:
+        """Turn distances in the weights that are searched into distances."""
+        if self._potential is not None:
+            restore(answer, self._potential, sources, unreached(answer.dtype)[0])

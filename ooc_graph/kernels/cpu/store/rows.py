@@ -1,0 +1,375 @@
+"""Rows whose first arcs, the heads, are in memory, and whose others are fetched where needed.
+
+What is fetched are units of equal size of the columns as they are stored. A *window* is a bounded
+list of rows that want arcs beyond their heads; it is scanned in rounds, each of which fetches a few
+more arcs of the rows that are not content yet, in the order in which they lie on the tier. While a
+batch of a round is scanned, the next one is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, Words, lowest_bit
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.types import AnyArray, IntArray
+
+FIRST_LOOK = 1024
+"""Arcs of a row that are fetched at first; four times as many each time it wants more."""
+LOOK_GROWTH = 4
+WINDOW_ROWS = 1 << 14
+"""Most rows in a window: what a window takes does not grow with the graph."""
+ALIGNED_ARCS = 1 << 16
+"""Positions on the tier begin at multiples of this for each shard: whole units in any column."""
+
+
+class HeadRows(NamedTuple):
+    """The part of some rows that is in memory, and where the others lie.
+
+    ``starts`` (rows + 1,), int32 or int64: row r's head is ``neighbors[starts[r]:starts[r + 1]]``.
+    ``lengths`` (rows,), int32 or int64: arcs of the whole row. ``places`` int64: position, on the
+    tier, of the first arc of every 64 rows, which follow one another there. ``weights`` is empty
+    for rows without; ``first`` (rows,) holds the first neighbour of each row, or with weights the
+    first weight: 0, or the largest number, where there is none.
+    """
+
+    starts: AnyArray
+    lengths: AnyArray
+    places: IntArray
+    neighbors: AnyArray
+    weights: AnyArray
+    first: AnyArray
+
+
+class Units(Protocol):
+    """A tier: gives units of the columns of some rows, checked, in memory of a fixed size."""
+
+    unit_bytes: int
+    """Bytes of a unit, a power of two."""
+    batch_units: int
+    """Most units of the first column in a batch, at least 2."""
+    dtypes: tuple[np.dtype[Any], ...]
+    """Types of the columns: neighbours, and weights where there are any."""
+
+    def stage(
+        self, batches: Iterator[Sequence[IntArray]]
+    ) -> Generator[tuple[AnyArray, ...], None, None]:
+        """Give batch after batch of units; one is valid until the next is asked for.
+
+        Closing the generator ends what is being read ahead.
+
+        Parameters
+        ----------
+        batches
+            Ascending numbers of units, for each column; numbered from position 0 on.
+
+        Yields
+        ------
+        tuple of arrays
+            For each column its units one after the other, in the column's dtype.
+        """
+
+
+class Window(NamedTuple):
+    """Rows that want arcs, the arc of each to go on with, and what is asked for: int64 each.
+
+    ``asked`` arcs from ``cursor`` on are at ``position`` on the tier; once they are staged, they
+    are at ``place`` of the staged columns (columns, rows).
+    """
+
+    row: IntArray
+    cursor: IntArray
+    position: IntArray
+    asked: IntArray
+    place: IntArray
+
+
+def new_window(columns: int, rows: int = WINDOW_ROWS) -> Window:
+    """Room for a window."""
+    row, cursor, position, asked = (np.empty(rows, np.int64) for _ in range(4))
+    return Window(row, cursor, position, asked, np.empty((columns, rows), np.int64))
+
+
+@kernel
+def list_tails(bits: Any, heads: Any, window: Any, first: int) -> tuple[int, int]:
+    """List the rows of a bitmap that go beyond their heads, from word ``first`` on.
+
+    Returns how many there are, and the word to go on with; words are listed whole.
+    """
+    count, index, room = 0, first, len(window.row) - WORD_BITS
+    while index < len(bits) and count <= room:
+        word = bits[index]
+        while word != 0:
+            row = index * WORD_BITS + lowest_bit(word)
+            word &= word - ONE
+            head = np.int64(heads.starts[row + 1]) - np.int64(heads.starts[row])
+            if head < heads.lengths[row]:
+                window.row[count], window.cursor[count] = row, head
+                count += 1
+        index += 1
+    return count, index
+
+
+@kernel
+def list_queue(queue: Any, first: int, end: int, heads: Any, window: Any) -> tuple[int, int]:
+    """As `list_tails`, of the rows ``queue[first:end]``; also the entry to go on with."""
+    count = 0
+    while first < end and count < len(window.row):
+        row = np.int64(queue[first])
+        head = np.int64(heads.starts[row + 1]) - np.int64(heads.starts[row])
+        if head < heads.lengths[row]:
+            window.row[count], window.cursor[count] = row, head
+            count += 1
+        first += 1
+    return count, first
+
+
+@kernel
+def list_rows(bits: Any, heads: Any, window: Any, first: int) -> tuple[int, int]:
+    """As `list_tails`, of all rows of the bitmap that have arcs, each from its first arc on."""
+    count, index, room = 0, first, len(window.row) - WORD_BITS
+    while index < len(bits) and count <= room:
+        word = bits[index]
+        while word != 0:
+            row = index * WORD_BITS + lowest_bit(word)
+            word &= word - ONE
+            if heads.lengths[row] > 0:
+                window.row[count], window.cursor[count] = row, 0
+                count += 1
+        index += 1
+    return count, index
+
+
+@kernel
+def point_at_heads(heads: Any, window: Any, waiting: int) -> None:
+    """Ask for the heads of the window's rows, which are at hand."""
+    for index in range(waiting):
+        row = window.row[index]
+        for column in range(len(window.place)):
+            window.place[column, index] = heads.starts[row]
+        window.asked[index] = heads.starts[row + 1] - heads.starts[row]
+
+
+@kernel
+def ask(heads: Any, limits: Any, window: Any, waiting: int, look: int) -> bool:
+    """Ask for up to ``look`` more arcs of each row; tell whether positions ascend."""
+    ascending, before = True, np.int64(-1)
+    for index in range(waiting):
+        row, cursor = window.row[index], window.cursor[index]
+        position = heads.places[row >> 6] + cursor
+        for other in range(row & ~63, row):
+            position += heads.lengths[other]
+        window.position[index] = position
+        window.asked[index] = min(limits[row] - cursor, look)
+        ascending &= before <= position
+        before = position
+    return ascending
+
+
+@kernel
+def _locate(
+    window: Any, begin: int, end: int, column: int, shift: int, units: Any
+) -> tuple[int, int]:
+    """Note the units that hold requests from ``begin`` on, as far as there is room.
+
+    ``shift`` is log2 of a unit's elements. Returns the first request left out, and the units.
+    """
+    count, last, mask = 0, np.int64(-1), (1 << shift) - 1
+    for index in range(begin, end):
+        position = window.position[index]
+        first, final = position >> shift, (position + window.asked[index] - 1) >> shift
+        slot = count - 1 if first == last else count
+        if slot + final - first >= len(units):
+            return index, count
+        for unit in range(max(first, last + 1), final + 1):
+            units[count] = unit
+            count += 1
+        last = final
+        window.place[column, index] = (slot << shift) + (position & mask)
+    return end, count
+
+
+class TierRows:
+    """Rows of one side of a graph on a tier.
+
+    Parameters
+    ----------
+    heads
+        What is in memory of them.
+    units
+        The tier that has all of them.
+    window
+        Rows that are looked at together, a multiple of 64.
+    look
+        Arcs of a row that are fetched at first.
+    limits
+        Arcs of each row that are ever asked for; None: all.
+    """
+
+    def __init__(
+        self,
+        heads: HeadRows,
+        units: Units,
+        window: int = WINDOW_ROWS,
+        look: int = FIRST_LOOK,
+        limits: AnyArray | None = None,
+    ) -> None:
+        self.heads, self._units, self._look = heads, units, look
+        self.asked = 0
+        """Rows, counted each time, of which arcs were asked for."""
+        self._limits = heads.lengths if limits is None else limits
+        whole = -(-max(1, len(heads.lengths)) // WORD_BITS) * WORD_BITS
+        self.window = new_window(len(units.dtypes), min(window, whole))
+        elements = [units.unit_bytes // dtype.itemsize for dtype in units.dtypes]
+        self._shifts = [count.bit_length() - 1 for count in elements]
+        self.most_look = (units.batch_units - 1) * elements[0]
+        """Arcs that always fit a batch, wherever they begin."""
+        wider = max(1, elements[0] // min(elements))
+        self._room = [
+            [np.empty(units.batch_units * wider, np.int64) for _ in elements] for _ in range(2)
+        ]
+        for room in self._room:
+            room[0] = room[0][: units.batch_units]
+        self.dtypes = units.dtypes
+        self.staged = [len(r) * n for r, n in zip(self._room[0], elements, strict=True)]
+        """Most elements of each column in a batch."""
+
+    def tails(self, bits: Words) -> Iterator[int]:
+        """Window after window of a bitmap's rows that go beyond their heads: how many they are."""
+        word = 0
+        while word < len(bits):
+            waiting, word = list_tails(bits, self.heads, self.window, word)
+            if waiting:
+                yield waiting
+
+    def tails_of(self, queue: AnyArray) -> Iterator[int]:
+        """As `tails`, of listed rows; they are sorted where that makes for fewer reads."""
+        if len(queue) > len(self.window.row):
+            queue.sort()
+        first = 0
+        while first < len(queue):
+            waiting, first = list_queue(queue, first, len(queue), self.heads, self.window)
+            if waiting:
+                yield waiting
+
+    def rows(self, bits: Words) -> Iterator[int]:
+        """Window after window of a bitmap's rows that have arcs, from their first arcs on."""
+        word = 0
+        while word < len(bits):
+            waiting, word = list_rows(bits, self.heads, self.window, word)
+            if waiting:
+                yield waiting
+
+    def scan_heads(self, waiting: int, scan: Callable[..., int]) -> int:
+        """Scan the heads of a window's rows; how many want more. Parameters as for `scan`."""
+        heads = self.heads
+        point_at_heads(heads, self.window, waiting)
+        columns = (heads.neighbors, heads.weights)[: len(self._shifts)]
+        return scan(self._limits, self.window, 0, waiting, 0, *columns)
+
+    def scan(self, waiting: int, scan: Callable[..., int], look: int | None = None) -> None:
+        """Fetch and scan arcs of a window's rows until none of them wants more.
+
+        Parameters
+        ----------
+        waiting
+            Rows in the window.
+        scan
+            ``scan(lengths, window, begin, end, kept, neighbors[, weights])`` looks at the rows
+            ``begin … end - 1``. Rows that want more, with their cursors, it puts to the places from
+            ``kept`` on, in order; it returns the place after them.
+        look
+            Arcs of a row that are fetched at first.
+        """
+        look = min(look or self._look, self.most_look)
+        self.asked += waiting
+        while waiting:
+            if not ask(self.heads, self._limits, self.window, waiting, look):
+                self._sort(waiting)
+            kept, bounds = 0, [0]
+            with closing(self._units.stage(self._batches(waiting, bounds))) as staged:
+                for columns in staged:
+                    begin = bounds.pop(0)
+                    kept = scan(self._limits, self.window, begin, bounds[0], kept, *columns)
+            waiting = kept
+            look = min(look * LOOK_GROWTH, self.most_look)
+
+    def _batches(self, waiting: int, bounds: list[int]) -> Iterator[Sequence[IntArray]]:
+        """Units of batch after batch; ``bounds`` receives the request after each."""
+        begin, turn = 0, 0
+        while begin < waiting:
+            room, units = self._room[turn], []
+            end, count = _locate(self.window, begin, waiting, 0, self._shifts[0], room[0])
+            units.append(room[0][:count])
+            for column in range(1, len(self._shifts)):
+                shift = self._shifts[column]
+                _, count = _locate(self.window, begin, end, column, shift, room[column])
+                units.append(room[column][:count])
+            bounds.append(end)
+            begin, turn = end, 1 - turn
+            yield units
+
+    def _sort(self, waiting: int) -> None:
+        """Order a window as it lies on the tier: rows of several shards do not follow there."""
+        order = np.argsort(self.window.position[:waiting], kind="stable")
+        for column in self.window[:4]:
+            column[:waiting] = column[:waiting][order]
+
+
+@subroutine
+def keep(window: Any, kept: int, row: Any, cursor: Any) -> int:
+    """Have a row go on at ``cursor``; the place after it. The places before ``begin`` are free."""
+    window.row[kept], window.cursor[kept] = row, cursor
+    return kept + 1
+
+
+@subroutine
+def keep_rest(window: Any, kept: int, index: int, lengths: Any) -> int:
+    """As `keep`, for the row at a place: behind the arcs that it was given, if it has more."""
+    row, cursor = window.row[index], window.cursor[index] + window.asked[index]
+    return keep(window, kept, row, cursor) if cursor < lengths[row] else kept
+
+
+@kernel
+def copy_heads(
+    heads: Any,
+    heaviest: Any,
+    limits: Any,
+    window: Any,
+    begin: int,
+    end: int,
+    kept: int,
+    neighbors: Any,
+    weights: Any,
+) -> int:
+    """Copy arcs that are at hand to the heads of their rows; the rows kept.
+
+    ``heaviest`` (1,) becomes the largest of it and of the last weights of rows seen to their end.
+    """
+    weighted = len(heads.weights) > 0
+    for index in range(begin, end):
+        row, cursor, count = window.row[index], window.cursor[index], window.asked[index]
+        target, place = heads.starts[row] + cursor, window.place[0, index]
+        copied = min(count, heads.starts[row + 1] - target)
+        for arc in range(copied):
+            heads.neighbors[target + arc] = neighbors[place + arc]
+        if weighted:
+            place = window.place[1, index]
+            for arc in range(copied):
+                heads.weights[target + arc] = weights[place + arc]
+            if cursor + count == heads.lengths[row]:
+                heaviest[0] = max(heaviest[0], weights[place + count - 1])
+        kept = keep_rest(window, kept, index, limits)
+    return kept
+
+
+@kernel
+def copy_firsts(starts: Any, column: Any, firsts: Any) -> None:
+    """Copy the first element of each row's head; rows without keep what they have."""
+    for row in range(len(firsts)):
+        if starts[row] < starts[row + 1]:
+            firsts[row] = column[starts[row]]

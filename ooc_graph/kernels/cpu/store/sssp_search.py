@@ -1,0 +1,338 @@
+"""SSSP on a whole graph of which only the heads of the rows are in memory (CPU).
+
+Pushing goes along heads alone, and ends as early as in memory. Then rows pull along their heads,
+and the few that are not content along the arcs that follow, until nothing changes or few rows do,
+which push. The distances are the greatest fixed point however it is reached.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.common.decisions import ENOUGH_PUSHED, SsspTree, finish_by_push
+from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS
+from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS, LightRows, Wave
+from ooc_graph.kernels.cpu.sssp.search import (
+    MOST_FIRST,
+    Survey,
+    distance_dtype,
+    may_pull,
+    overflow_error,
+    sums_may_overflow,
+)
+from ooc_graph.kernels.cpu.sssp.shared import unreached
+from ooc_graph.kernels.cpu.store.rows import TierRows
+from ooc_graph.kernels.cpu.store.sssp import (
+    EXAMINED,
+    REACHED,
+    count_arcs,
+    farthest,
+    least_beyond,
+    near_overflow,
+    overflow_parts,
+    pull_heads,
+    pull_tails,
+    relax_parts,
+)
+from ooc_graph.kernels.cpu.store.sssp_parents import (
+    drop_found,
+    list_lacking,
+    offer_parts,
+    parent_heads,
+    parent_tails,
+    plateau_parts,
+    settle_hop,
+    spread_heads,
+    spread_tails,
+)
+from ooc_graph.kernels.cpu.store.sssp_push import push_heads
+from ooc_graph.types import AnyArray
+
+TAIL_ROWS = 4096
+"""A pass looks at so many rows while a unit is read: one row's tail is rarely in another's unit."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of all weights when the heads are loaded.
+
+    Parameters
+    ----------
+    survey
+        What the first rows are like.
+    heaviest
+        Largest weight.
+    """
+
+    survey: Survey
+    heaviest: Any
+
+
+class TierSsspSearch:
+    """SSSP searches of one whole graph, one at a time; buffers are allocated once.
+
+    Beside what is in memory of the rows it holds 16 bytes a vertex (ids and weights of 32 bits) and
+    three bitmaps.
+
+    Parameters
+    ----------
+    out, into
+        Light-first rows of out- and in-arcs (the same object when undirected).
+    known
+        What is known of the weights.
+    team
+        Threads that search together.
+    """
+
+    def __init__(self, out: TierRows, into: TierRows, known: Known, team: Team) -> None:
+        heads, self._team = out.heads, team
+        rows, ids = len(heads.lengths), heads.neighbors.dtype
+        dtype = distance_dtype(heads.weights)
+        self._out, self._into = out, into
+        self._pushed = LightRows(heads.starts, heads.neighbors, heads.weights, heads.first)
+        self._arcs = int(heads.lengths.sum(dtype=np.int64))
+        self._known, self._may_pull = known, may_pull(known.survey)
+        longest = int(heads.lengths.max(initial=0))
+        self._parent = np.empty(rows, ids)
+        first = min(MOST_FIRST, max(1, self._arcs // ENOUGH_PUSHED))
+        top = unreached(dtype)
+        self._wave = Wave(
+            np.empty(rows, dtype),
+            np.empty(rows, np.uint32 if longest >> (32 - FLAG_BITS) == 0 else np.uint64),
+            self._parent,  # the queue; nobody has a parent before all distances are final
+            np.empty(rows, ids),
+            np.empty(first, ids),
+            top,
+            np.zeros(1, dtype),
+            np.zeros(1, np.float64),
+        )
+        self._top: Any = top[0]
+        self._lanes = (
+            np.empty((team.threads, CHUNK_ROWS), np.int32),
+            np.empty((team.threads, CHUNK_ROWS), dtype),
+        )
+        self._lows = np.empty(team.threads, dtype)
+        self._bits, self._more, self._next = (np.zeros(words_for(rows), np.uint64) for _ in "123")
+        self._may_overflow = sums_may_overflow(float(known.heaviest), rows, dtype)
+        self._phase_arcs: dict[str, int] = {}
+
+    def run(self, root: int) -> SsspTree:
+        """Search from internal id ``root``; the arrays stay this search's until the next run.
+
+        Raises
+        ------
+        InputError
+            A shortest distance exceeds the distances' dtype.
+        CorruptStoreError
+            What is fetched is not what was written.
+        AssertionError
+            The graph's out- and in-arcs contradict each other.
+        """
+        start = perf_counter()
+        self._phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}
+        self._wave.distance[:] = self._top
+        self._wave.taken[:] = 0
+        self._wave.step[0] = self._known.survey.step
+        count, final, floor = self._push(root)
+        if final < self._top:
+            self._pull(final, floor)
+        self._find_parents(root, self._wave.first[:count], floor)
+        self._require_no_overflow()
+        elapsed_s = perf_counter() - start
+        return SsspTree(self._parent, self._wave.distance, elapsed_s, self._phase_arcs)
+
+    def _push(self, root: int) -> tuple[int, Any, Any]:
+        """Push along heads, and from the inner vertices along all of their arcs.
+
+        Returns
+        -------
+        count
+            Inner vertices, which were reached first.
+        final
+            Distance up to which all are final; the unreached one's if all there are are.
+        floor
+            Lower bound of the distances of all but the inner vertices.
+        """
+        wave, top, out = self._wave, self._top, self._out
+        bound, floor, count, examined, settled = push_heads(
+            self._pushed, wave, out.heads.lengths, self._arcs, root, self._may_pull
+        )
+        self._phase_arcs["push"] = int(examined)
+        least, least_inner = least_beyond(out.heads, wave.distance, wave.first[:count], top)
+        final = least if settled else min(bound, least)
+        if final == top:
+            return 0, top, self._number(0)
+        self._relax(self._bitmap(wave.first[:count]), top, "push")
+        return count, self._number(final), self._number(min(floor, least_inner))
+
+    def _number(self, value: Any) -> Any:
+        """A number of the distances' type: kernels give back wider ones, whose sums differ."""
+        return self._top.dtype.type(value)
+
+    def _bitmap(self, rows: AnyArray) -> AnyArray:
+        """Bitmap of some rows."""
+        bits, places = np.zeros_like(self._bits), rows.astype(np.uint64)
+        np.bitwise_or.at(bits, places >> np.uint64(6), np.uint64(1) << (places & np.uint64(63)))
+        return bits
+
+    def _relax(self, bits: AnyArray, bound: Any, phase: str) -> AnyArray:
+        """Push the rows of a bitmap up to ``bound``; bitmap of what is nearer now."""
+        improved, distance = self._next, self._wave.distance
+        improved[:] = 0
+
+        def scan(*part: Any) -> int:
+            kept, examined = relax_parts(distance, improved, bound, self._top, *part)
+            self._phase_arcs[phase] += examined
+            return int(kept)
+
+        for waiting in self._out.rows(bits):
+            self._out.scan(self._out.scan_heads(waiting, scan), scan)
+        return improved
+
+    def _pull(self, final: Any, floor: Any) -> None:
+        """Pull until nothing changes, or until pushing what changed is cheaper."""
+        distance, top, bits = self._wave.distance, self._top, self._bits
+        passes = 0
+        while True:
+            before = self._phase_arcs["pull"]
+            low, reached = self._pull_pass(final, floor)
+            count, arcs, longer = count_arcs(bits, self._out.heads)
+            passes += 1
+            if count == 0:
+                return
+            examined = self._phase_arcs["pull"] - before
+            few = longer * TAIL_ROWS <= len(distance)
+            if passes > 1 and few and finish_by_push(arcs, examined, len(distance)):
+                break
+            final, floor = max(final, low), low
+        # If the pass reached no new vertex, none will be: beyond the farthest is nothing of use.
+        bound = top if reached else self._number(farthest(distance, top, final))
+        while bits.any():
+            self._bits, self._next = self._relax(bits, bound, "finish"), bits
+            bits = self._bits
+
+    def _pull_pass(self, final: Any, floor: Any) -> tuple[Any, int]:
+        """One pass over all rows: the smallest new distance, and how many were unreached."""
+        distance, top, into = self._wave.distance, self._top, self._into
+        control, bits = new_control(), self._bits
+        self._lows[:] = top
+        self._team.launch(
+            pull_heads,
+            control,
+            into.heads,
+            distance,
+            final,
+            floor,
+            self._lows,
+            *self._lanes,
+            bits,
+            self._more,
+        )
+        low, reached = self._lows.min(), int(control[REACHED])
+        self._phase_arcs["pull"] += int(control[EXAMINED])
+
+        def scan(*part: Any) -> int:
+            nonlocal low, reached
+            kept, examined, new, least = pull_tails(distance, bits, floor, low, top, *part)
+            low = self._number(least)
+            reached += new
+            self._phase_arcs["pull"] += examined
+            return int(kept)
+
+        for waiting in into.tails(self._more):
+            into.scan(waiting, scan)
+        return low, reached
+
+    def _find_parents(self, root: int, inner: AnyArray, floor: Any) -> None:
+        """Parents of all that is reached, plateaus last."""
+        distance, top, into, parent = self._wave.distance, self._top, self._into, self._parent
+        parent[:] = np.iinfo(parent.dtype).max
+
+        def offer(*part: Any) -> int:
+            kept, examined = offer_parts(distance, parent, top, *part)
+            self._phase_arcs["parents"] += examined
+            return int(kept)
+
+        # Those nearer than all others: whoever finds a parent among them needs no other.
+        for waiting in self._out.rows(self._bitmap(inner[distance[inner] < floor])):
+            self._out.scan(self._out.scan_heads(waiting, offer), offer)
+        parent[root] = root
+        control = new_control()
+        self._team.launch(
+            parent_heads, control, into.heads, distance, parent, floor, top, self._more
+        )
+        self._phase_arcs["parents"] += int(control[EXAMINED])
+
+        def scan(*part: Any) -> int:
+            kept, examined = parent_tails(distance, parent, floor, top, *part)
+            self._phase_arcs["parents"] += examined
+            return int(kept)
+
+        for waiting in into.tails(self._more):
+            into.scan(waiting, scan)
+        self._resolve_plateaus()
+
+    def _resolve_plateaus(self) -> None:
+        """Parents that ways of weight zero lead to, hop by hop.
+
+        After the first hop only those found in the one before can be parents, so they are pushed.
+        """
+        distance, parent, lacking, top = self._wave.distance, self._parent, self._bits, self._top
+        left = list_lacking(distance, parent, top, lacking)
+
+        def scan(*part: Any) -> int:
+            return int(plateau_parts(distance, parent, lacking, top, *part))
+
+        if left == 0:
+            return
+        for waiting in self._into.rows(lacking):
+            self._into.scan(self._into.scan_heads(waiting, scan), scan)
+        found = self._spread(drop_found(parent, lacking, self._wave.pending))
+        if found < left:
+            raise AssertionError(f"{left - found} reached vertices have no parent")
+
+    def _spread(self, end: int) -> int:
+        """Hops after the first, from the ``end`` rows that are pending; rows found in all."""
+        wave, parent, lacking, top = self._wave, self._parent, self._bits, self._top
+        begin, queue, wanting = 0, wave.pending, self._more
+        state = wave.distance, parent, lacking, top, queue
+
+        def scan(*part: Any) -> int:
+            nonlocal end
+            kept, end = spread_tails(*state, end, *part)
+            return int(kept)
+
+        wanting[:] = 0
+        while begin < end:
+            begin, end, more = spread_heads(self._out.heads, *state, begin, end, wanting)
+            if more:
+                for waiting in self._out.tails(wanting):
+                    self._out.scan(waiting, scan)
+                wanting[:] = 0
+                settle_hop(lacking, queue, begin, end)
+        return end
+
+    def _require_no_overflow(self) -> None:
+        """Refuse an answer in which a path's length did not fit."""
+        if not self._may_overflow:
+            return
+        distance, top, lost = self._wave.distance, self._top, False
+        self._bits[:] = 0
+        near_overflow(distance, self._known.heaviest, top, self._bits)
+
+        def scan(*part: Any) -> int:
+            nonlocal lost
+            kept, found = overflow_parts(distance, top, *part)
+            lost |= bool(found)
+            return int(kept)
+
+        for waiting in self._out.rows(self._bits):
+            self._out.scan(self._out.scan_heads(waiting, scan), scan)
+        if lost:
+            raise overflow_error(distance.dtype)

@@ -1,0 +1,1 @@
+"""Kernels of CUDA devices: CUDA C++ beside the Python that launches it."""

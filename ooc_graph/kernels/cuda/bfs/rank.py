@@ -1,0 +1,242 @@
+"""BFS steps on one shard of many, and the state that the ranks of a process share (CUDA).
+
+State stays on the device; what goes to other ranks and comes from them is in host memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.common.decisions import BfsTree
+from ooc_graph.kernels.cpu.bfs.rank import deal_frontiers
+from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
+from ooc_graph.kernels.cuda.runtime.rows import hold, require_rows
+from ooc_graph.kernels.cuda.runtime.steps import (
+    ARCS,
+    EMITTED,
+    EXAMINED,
+    LISTED,
+    Steps,
+    dealt,
+    ids_of,
+    owned_row,
+    pieces,
+    starts_of,
+    threads_for,
+    uploaded,
+    values_at,
+    wait,
+    width,
+)
+from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, Rows
+
+_STEP = "a step of BFS on these rows"
+
+
+class CudaBfsShared:
+    """Frontier and visited vertices of the whole graph, one bit each, on the device.
+
+    Ranks take what a push needs for all vertices in turn, one at a time.
+
+    Parameters
+    ----------
+    vertices, shards
+        Rows of the whole graph, and the number of ranks.
+
+    Raises
+    ------
+    DeviceError
+        There is no usable device.
+    UsageError
+        More than `MOST_VERTICES` vertices.
+    MemoryBudgetError
+        The device's memory is too small; so in `merge`.
+    """
+
+    def __init__(self, vertices: int, shards: int) -> None:
+        ids = ids_of(vertices)
+        group = DEAL_BLOCK * shards
+        self._dealt = np.zeros(words_for(-(-vertices // group) * group), np.uint64)
+        self._shards, self.turn = shards, Lock()
+        with within_memory("what is known of all vertices"):
+            self.frontier, self.visited = (
+                cuda().zeros(2 * len(self._dealt), np.uint32) for _ in range(2)
+            )
+            self._steps = Steps("bfs_rank.cu", width(ids))
+
+    @within_memory(_STEP)
+    def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+        """Deal the ranks' bitmaps into the global one, block by block (decision 2)."""
+        deal_frontiers(self._dealt, self._shards, payloads)
+        self.frontier.set(self._dealt.view(np.uint32))
+        words = len(self.frontier)
+        self._steps.launch("add_visited", words, np.uint64(words), self.frontier, self.visited)
+        wait()
+
+
+class CudaBfsRank:
+    """BFS steps on the rows of one shard; buffers for the own rows are allocated once.
+
+    A step that tells other ranks of vertices takes an id for each vertex of the whole graph while
+    it lasts, and one for each of the vertices it tells of. Ids are of 32 bits, from 2**32
+    vertices on of 64.
+
+    Parameters
+    ----------
+    dealing
+        Which rows these are.
+    out, into
+        Hub-first rows to push and to pull along (the same object when undirected), in host memory
+        (copied) or on the device; ids as `ooc_graph.layout.names.id_dtype` says.
+
+    Raises
+    ------
+    DeviceError
+        There is no usable device.
+    UsageError
+        Ids of the other type, more than `MOST_VERTICES` vertices, or 2**32 - 1 own rows.
+    MemoryBudgetError
+        The device's memory is too small; so in every step.
+    """
+
+    def __init__(self, dealing: Dealing, out: Rows, into: Rows) -> None:
+        cupy, rows = cuda(), dealing.rows
+        self._ids = ids = ids_of(dealing.vertices)
+        require_rows(rows)
+        self.vertices, self.arcs = dealing.vertices, len(out.neighbors)
+        self._dealing, self._depth, self._words = dealing, 0, 2 * words_for(rows)
+        self._count = self._frontier_arcs = 0
+        with within_memory("BFS on these rows"):
+            self._out = hold(out, weighted=False, ids=ids)
+            self._into = self._out if into is out else hold(into, weighted=False, ids=ids)
+            self._steps = Steps("bfs_rank.cu", width(ids))
+            self._parent, self._queue = cupy.empty(rows, ids), cupy.empty(rows, np.uint32)
+            self._level = cupy.empty(rows, np.int32)
+            self._never, self._visited, self._found = (
+                cupy.empty(self._words, np.uint32) for _ in range(3)
+            )
+        sizes = np.uint32(rows), np.uint32(self._words)
+        self._steps.launch(
+            "never_claimed", self._words * 32, *sizes, self._into.offsets, self._never
+        )
+
+    @within_memory(_STEP)
+    def start(self, root: int) -> None:
+        """Forget everything, and claim the root if this rank owns it."""
+        self._parent.fill(np.iinfo(self._ids).max)
+        self._level.fill(-1)
+        self._visited[...] = self._never
+        self._depth, row = -1, owned_row(root, self._dealing)
+        self._steps.clear()
+        if row is not None:
+            at, listed = (np.uint32(row), self._ids.type(root)), (self._queue, self._steps.counts)
+            self._steps.launch("claim_root", 1, *at, self._parent, *listed)
+        self._settle(int(row is not None))
+
+    def _settle(self, most: int) -> None:
+        """Make the rows just listed, ``most`` of them, the frontier."""
+        self._depth += 1
+        self._found.fill(0)
+        self._steps.launch(
+            "settle_rows",
+            most,
+            self._queue,
+            self._out.offsets,
+            np.int32(self._depth),
+            self._visited,
+            self._found,
+            self._level,
+            self._steps.counts,
+        )
+        self._count_found()
+
+    def _count_found(self) -> int:
+        """Take note of the new frontier's size; return arcs examined for it."""
+        counts = self._steps.fetch()
+        self._count, self._frontier_arcs = counts[LISTED], counts[ARCS]
+        return counts[EXAMINED]
+
+    def frontier(self) -> tuple[int, int, AnyArray]:
+        """Vertices found last, their out-arcs, and their bitmap over the own rows (a copy)."""
+        return self._count, self._frontier_arcs, self._found.get().view(np.uint64)
+
+    @within_memory(_STEP)
+    def push(self, shared: CudaBfsShared) -> tuple[AnyArray, AnyArray, int]:
+        """Neighbours of the own frontier not visited yet, their parents; arcs examined.
+
+        In any order.
+        """
+        if not self._frontier_arcs:
+            return np.empty(0, self._ids), np.empty(0, self._ids), 0
+        with shared.turn:
+            return self._push(shared)
+
+    def _push(self, shared: CudaBfsShared) -> tuple[AnyArray, AnyArray, int]:
+        cupy, steps = cuda(), self._steps
+        steps.clear()
+        arcs = cupy.empty(self._count, np.uint64)
+        steps.launch(
+            "list_found",
+            self._words * 32,
+            *(np.uint32(self._words), self._found, self._out.offsets),
+            *(self._queue, arcs, steps.counts),
+        )
+        target = cupy.empty(min(self._frontier_arcs, self.vertices), self._ids)
+        best = cupy.full(self.vertices, np.iinfo(self._ids).max, self._ids)
+        steps.launch(
+            "push_rows",
+            threads_for(self._frontier_arcs),
+            *(np.uint32(self._count), starts_of(arcs), self._queue),
+            *(self._out.offsets, self._out.neighbors, *dealt(self._dealing)),
+            *(shared.visited, best, target, steps.counts),
+        )
+        target = target[: steps.fetch()[EMITTED]]
+        return target.get(), values_at(best, target), self._frontier_arcs
+
+    @within_memory(_STEP)
+    def claim(self, target: AnyArray, parent: AnyArray) -> None:
+        """Make own rows among ``target`` the new frontier; the smallest parent counts."""
+        self._steps.clear()
+        # Pieces as long as the own rows: what the others tell of may be more by far.
+        for piece in pieces(len(target), self._dealing.rows):
+            told = [uploaded([column[piece]], self._ids) for column in (target, parent)]
+            self._steps.launch(
+                "claim_rows",
+                len(told[0]),
+                *(np.uint64(len(told[0])), *told, np.uint32(self._dealing.shards)),
+                *(self._visited, self._parent, self._queue, self._steps.counts),
+            )
+            del told  # before the next piece is uploaded
+        self._settle(min(len(target), self._dealing.rows))
+
+    @within_memory(_STEP)
+    def pull(self, shared: CudaBfsShared) -> int:
+        """Find the unvisited own rows next to the frontier; return arcs examined."""
+        self._depth += 1
+        self._steps.clear()
+        self._steps.launch(
+            "pull_rows",
+            self._words * 32,
+            *(np.uint32(self._dealing.rows), np.uint32(self._words)),
+            *(self._into.offsets, self._into.neighbors, self._out.offsets, shared.frontier),
+            *(np.int32(self._depth), self._visited, self._found, self._parent, self._level),
+            self._steps.counts,
+        )
+        return self._count_found()
+
+    def tree(
+        self, vertices: Sequence[int], arcs: Sequence[int], direction: Sequence[int]
+    ) -> BfsTree:
+        """Answer for the own rows, in local order; copied to host memory."""
+        return BfsTree(
+            self._parent.get(),
+            self._level.get(),
+            0.0,
+            np.array(vertices, np.int64),
+            np.array(arcs, np.int64),
+            np.array(direction, np.int8),
+        )

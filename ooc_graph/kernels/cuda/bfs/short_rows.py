@@ -1,0 +1,71 @@
+"""Arcs of short rows at fixed places, for the narrow levels of `bfs.cu`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ooc_graph.kernels.common.decisions import FIXED_ARCS, FIXED_ID_BITS
+from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
+from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
+
+PLANES = 7
+"""Places that a row may have; longer rows end narrow levels."""
+MOST_MEAN_ARCS = 8
+"""Graphs with more arcs a row get no places."""
+MOST_MEAN_PLACES = 3
+"""Nor do those whose planes would take more places a row."""
+
+
+def may_place(rows: int, arcs: int) -> bool:
+    """Tell whether a graph may get places: its ids leave room, and the memory is bounded."""
+    return rows < 1 << FIXED_ID_BITS and arcs <= MOST_MEAN_ARCS * rows
+
+
+class Places:
+    """Four arcs of each row, and four more of the longer rows in each of some planes behind.
+
+    Parameters
+    ----------
+    out
+        Rows on the device that may get places (`may_place`).
+
+    Attributes
+    ----------
+    arcs
+        uint32 (places, 4): neighbours, in the upper three bits how many more places their rows
+        have; all ones where there is no arc. 16 bytes a row, and 16 more for each row of a plane.
+    planes
+        uint32 (PLANES,): where each plane begins. Planes are prefixes of the rows, which fall by
+        degree.
+    """
+
+    @classmethod
+    def unless_too_many(cls, out: DeviceRows) -> Places | None:
+        """Places of short rows, or None where they would take too much memory."""
+        if not may_place(out.rows, out.arcs):
+            return None
+        if sum(_longer(out)) > MOST_MEAN_PLACES * out.rows:
+            return None
+        return cls(out)
+
+    def __init__(self, out: DeviceRows) -> None:
+        cupy = cuda()
+        longer = _longer(out)
+        starts = np.cumsum([0, *longer])
+        self.arcs = cupy.empty((int(starts[-1]), FIXED_ARCS), np.uint32)
+        self.planes = cupy.asarray(starts[:-1].astype(np.uint32))
+        fill = kernel("heads.cu", "narrow_places")
+        bounds = cupy.asarray(np.array(longer, np.uint32))
+        sizes = np.uint32(out.rows), np.uint32(PLANES)
+        arguments = (*sizes, bounds, self.planes, out.offsets, out.neighbors, self.arcs)
+        fill((blocks_for(out.rows),), (THREADS,), arguments)
+
+
+def _longer(out: DeviceRows) -> list[int]:
+    """Rows of each plane: none behind them has so many arcs."""
+    cupy, longer = cuda(), [out.rows]
+    degrees = cupy.diff(out.offsets)
+    for plane in range(1, PLANES):
+        wide = cupy.flatnonzero(degrees > FIXED_ARCS * plane)
+        longer.append(int(wide[-1]) + 1 if len(wide) else 0)
+    return longer

@@ -1,0 +1,1 @@
+"""Reading, generating and sorting edges into rows, CUDA."""

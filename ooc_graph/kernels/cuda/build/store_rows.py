@@ -1,0 +1,273 @@
+"""Tuples -> rows in store order on a CUDA device, a range of rows at a time.
+
+What a build of a store does on the device: count tuples, number vertices by falling degree, and
+make the rows of a range from the tuples, block by block. Its bytes are those of the CPU's build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import InputError, UsageError
+from ooc_graph.kernels.cuda.build.gather import GRID, DeviceBlock, Gatherer, id_constants, or_null
+from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
+from ooc_graph.kernels.cuda.runtime.rows import on_device
+
+OUT_END, IN_END = 1, 2
+"""Where an edge is an arc from: its source, its target; the sum of both where from either."""
+
+
+MANY_TUPLES = "a vertex has 2^32 edges or more: build on the CPU (--device cpu)"
+
+
+class TupleCount:
+    """Tuples at every vertex of a dense range.
+
+    Parameters
+    ----------
+    vertices
+        Positions are 0 to ``vertices - 1``; 4 bytes of device memory each.
+    """
+
+    def __init__(self, vertices: int) -> None:
+        cupy = cuda()
+        self._degree, self._totals = cupy.zeros(vertices, np.uint32), cupy.zeros(2, np.uint64)
+        self._edges = 0
+
+    def add(self, block: DeviceBlock) -> None:
+        """Count a block; does not wait."""
+        count = kernel("rows.cu", "count_tuples", id_constants(block))
+        edges, vertices = np.uint64(len(block)), np.uint64(len(self._degree))
+        ends = (block.source, block.target)
+        count((GRID,), (THREADS,), (edges, vertices, *ends, self._degree, self._totals))
+        self._edges += len(block)
+
+    def finish(self) -> tuple[Any, int]:
+        """Degrees, uint32 (vertices,), and the number of self-loops.
+
+        Raises
+        ------
+        InputError
+            An end that is no vertex.
+        UsageError
+            2**32 tuples or more at a vertex.
+        """
+        loops, strange = (int(number) for number in self._totals.get())
+        if strange:
+            raise InputError(
+                f"{strange:,} edges have an end that is no vertex",
+                advice=f"{len(self._degree):,} vertices were declared",
+            )
+        if int(self._degree.sum(dtype=np.uint64)) != 2 * (self._edges - loops):
+            raise UsageError(MANY_TUPLES)
+        return self._degree, loops
+
+
+@dataclass
+class Numbering:
+    """Internal ids by falling degree, ties by position; arrays on the device.
+
+    Parameters
+    ----------
+    order
+        uint32 (rows,): position of each internal id.
+    internal_of
+        uint32 (vertices,): internal id of each position, 2**32 - 1 where it has no arc.
+    tuples
+        uint32 (rows,): tuples at each internal id.
+    arcs, longest
+        Tuples of all rows, and of the row that has most.
+    """
+
+    order: Any
+    internal_of: Any
+    tuples: Any
+    arcs: int
+    longest: int
+
+
+def number_vertices(held: list[Any]) -> Numbering:
+    """Number the vertices; takes 24 bytes a vertex of device memory, degrees included.
+
+    Parameters
+    ----------
+    held
+        The degrees, uint32 (vertices,), on the device or the host; taken out of the list.
+    """
+    cupy = cuda()
+    degree = on_device(held.pop())
+    vertices = len(degree)
+    keys = cupy.empty(vertices, np.uint64)
+    _run("degree_keys", vertices, {}, np.uint64(vertices), degree, keys)
+    if vertices:
+        keys.sort()
+    rows = int(cupy.count_nonzero(degree))
+    order, tuples = (cupy.empty(rows, np.uint32) for _ in range(2))
+    internal_of = cupy.full(vertices, 0xFFFFFFFF, np.uint32)
+    _run("number_vertices", rows, {}, np.uint64(rows), keys, degree, order, internal_of, tuples)
+    arcs, longest = int(tuples.sum(dtype=np.uint64)), int(tuples[:1].sum())
+    return Numbering(order, internal_of, tuples, arcs, longest)
+
+
+def _run(name: str, count: int, constants: dict[str, int | str], *arguments: Any) -> None:
+    """One thread for each of ``count``."""
+    kernel("store.cu", name, constants)((blocks_for(count),), (THREADS,), arguments)
+
+
+def ranges_of(numbering: Numbering, starts: Any, most: int) -> list[tuple[int, int, int]]:
+    """Cut rows in store order into ranges of at most ``most`` arcs, of one row at least.
+
+    Parameters
+    ----------
+    numbering
+        Its ``tuples``, at least as many as arcs of one side, are given up.
+    starts
+        uint32 (shards,), on the device: rows of the shards before each. Shards are a power of two.
+
+    Returns
+    -------
+    First row, row after the last, and arcs of each range at most.
+    """
+    cupy, rows = cuda(), len(numbering.tuples)
+    if not rows:
+        return []
+    dealt, shift = cupy.empty(rows, np.uint32), np.uint32(len(starts).bit_length() - 1)
+    arguments = (np.uint64(rows), shift, starts, numbering.tuples, dealt)
+    _run("deal_tuples", rows, {}, *arguments)
+    numbering.tuples = None
+    del arguments
+    ends = cupy.cumsum(dealt, dtype=np.uint64)
+    del dealt
+    found, low, begin, arcs = [], 0, 0, int(ends[-1])
+    while low < rows:
+        high, end = rows, arcs
+        if arcs - begin > most:
+            limit = cupy.asarray([begin + most], np.uint64)
+            high = max(low + 1, int(cupy.searchsorted(ends, limit, "right")[0]))
+            end = int(ends[high - 1])
+        found.append((low, high, end - begin))
+        low, begin = high, end
+    return found
+
+
+@dataclass(frozen=True)
+class StoreRows:
+    """Rows of a range in store order, on the device.
+
+    Parameters
+    ----------
+    offsets
+        uint64 (rows + 1,), from 0 on.
+    hub, light
+        uint32 (arcs,): neighbours by ascending id; by ascending weight, or None.
+    weights
+        (arcs,) beside ``light``, or None.
+    """
+
+    offsets: Any
+    hub: Any
+    light: Any = None
+    weights: Any = None
+
+
+@dataclass(frozen=True)
+class RowMaker(Gatherer):
+    """Makes rows of tuples, or of arcs that were gathered; parameters as of `Gatherer`."""
+
+    def rows(
+        self, blocks: Iterator[DeviceBlock], ends: int, low: int, high: int, arcs: int
+    ) -> StoreRows:
+        """Rows ``low`` to ``high - 1`` from all blocks.
+
+        Parameters
+        ----------
+        ends
+            `OUT_END`, `IN_END`, or the sum of both.
+        arcs
+            Arcs there may be at most.
+
+        Raises
+        ------
+        InputError
+            The blocks hold more, or other vertices, than were counted.
+        """
+        gathered = self.gather(ends, low, high, arcs)
+        gathered.add_all(blocks)
+        return self.made(high - low, gathered.finish())
+
+    def made(self, rows: int, taken: list[Any]) -> StoreRows:
+        """Rows of arcs.
+
+        Parameters
+        ----------
+        rows
+            Their number.
+        taken
+            Keys, in any order, and words, as `ooc_graph.kernels.cuda.build.gather.Gathered.finish`
+            gives them. In a list, so that nobody else holds on to what sorting has used up.
+        """
+        if not len(taken[0]):
+            return self._none(rows)
+        offsets, hub, row_of, lightest = self._lightest(rows, taken)
+        if self.stored is None:
+            return StoreRows(offsets, hub)
+        return StoreRows(offsets, hub, *self._light(hub, row_of, lightest))
+
+    def _none(self, rows: int) -> StoreRows:
+        cupy = cuda()
+        hub = cupy.empty(0, np.uint32)
+        weights = None if self.stored is None else cupy.empty(0, self.stored)
+        return StoreRows(cupy.zeros(rows + 1, np.uint64), hub, hub, weights)
+
+    def _lightest(self, rows: int, taken: list[Any]) -> tuple[Any, Any, Any, Any]:
+        """Offsets, neighbours by row and id, and, where there are weights, row and lightest."""
+        cupy, words, keys = cuda(), taken.pop(), taken.pop()
+        order = row_of = lightest = None
+        count = len(keys)
+        if words is None:
+            keys.sort()
+        else:
+            order = cupy.argsort(keys).view(np.uint64)
+            keys = keys[order]
+        place = _places(keys)
+        kept = int(place[-1])
+        offsets, hub = cupy.empty(rows + 1, np.uint64), cupy.empty(kept, np.uint32)
+        _run("row_begins", rows + 1, {}, np.uint64(count), keys, place, np.uint64(rows), offsets)
+        if words is not None:
+            row_of = cupy.empty(kept, np.uint32)
+            lightest = cupy.full(kept, np.iinfo(words.dtype).max, words.dtype)
+        held = (keys, place, or_null(order), or_null(words))
+        written = (hub, or_null(row_of), or_null(lightest))
+        _run("keep_lightest", count, self.constants, np.uint64(count), *held, *written)
+        return offsets, hub, row_of, lightest
+
+    def _light(self, hub: Any, row_of: Any, lightest: Any) -> tuple[Any, Any]:
+        """Neighbours by row, weight, id, and their weights; ids ascend and the sorts are stable."""
+        assert self.stored is not None
+        cupy, kept = cuda(), len(hub)
+        if self.stored.itemsize == 4:
+            keys = cupy.empty(kept, np.uint64)
+            _run("light_keys", kept, self.constants, np.uint64(kept), row_of, lightest, keys)
+            order = cupy.argsort(keys, kind="stable")
+        else:
+            order = cupy.argsort(lightest, kind="stable")
+            keys = row_of[order]
+            order = order[cupy.argsort(keys, kind="stable")]
+        del keys
+        light, weights = cupy.empty(kept, np.uint32), cupy.empty(kept, lightest.dtype)
+        integral = np.uint32(self.stored.kind == "i")
+        arguments = (np.uint64(kept), order, hub, lightest, integral, light, weights)
+        _run("order_light", kept, self.constants, *arguments)
+        return light, weights.view(self.stored)
+
+
+def _places(keys: Any) -> Any:
+    """Runs of equal keys up to and with each key."""
+    cupy, count = cuda(), len(keys)
+    mark = cupy.empty(count, np.uint8)
+    _run("mark_runs", count, {}, np.uint64(count), keys, mark)
+    return cupy.cumsum(mark, dtype=np.uint32)

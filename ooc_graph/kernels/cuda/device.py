@@ -1,0 +1,172 @@
+"""One CUDA device: whole searches in one launch, and the steps of ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.sides import hub_rows, light_rows, require_whole
+from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared
+from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
+from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
+from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
+from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch
+from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
+from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
+from ooc_graph.kernels.cuda.runtime.modules import cuda
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank
+from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
+from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared
+from ooc_graph.types import AnyArray, Rows, Shard
+
+
+class CudaDevice:
+    """Searches on the device and the stream that are CuPy's current ones.
+
+    Made in the process that uses it, and stays there. Connected components it does not have: the
+    session refuses them before.
+
+    Raises
+    ------
+    DeviceError
+        CuPy is not installed, or there is no usable device.
+    """
+
+    def __init__(self) -> None:
+        cuda()
+
+    def bfs(self, shard: Shard, *, original_of: AnyArray | None = None) -> CudaBfsSearch:
+        """BFS on a whole graph (hub-first rows).
+
+        Parameters
+        ----------
+        original_of
+            Original ids below 2**32 - 1 for parents of answers that stay on the device.
+        """
+        require_whole(shard.dealing)
+        return CudaBfsSearch(*hub_rows(shard), original_of=original_of, count_arcs=False)
+
+    def bfs_rank(self, shard: Shard) -> CudaBfsRank:
+        """BFS steps on one shard (hub-first rows)."""
+        return CudaBfsRank(shard.dealing, *hub_rows(shard))
+
+    def bfs_shared(self, vertices: int, shards: int) -> CudaBfsShared:
+        """Frontier and visited vertices of all ranks, one of it in a process."""
+        return CudaBfsShared(vertices, shards)
+
+    def sssp(self, shard: Shard, *, original_of: AnyArray | None = None) -> CudaSsspSearch:
+        """SSSP on a whole graph (light-first rows); ``original_of`` as of `bfs`."""
+        require_whole(shard.dealing)
+        return CudaSsspSearch(*light_rows(shard), shard.tuples, original_of=original_of)
+
+    def tier_bfs(
+        self,
+        shard: Shard,
+        room: PinnedRoom,
+        held: BfsHold,
+        deep: BfsHold,
+        *,
+        original_of: AnyArray | None = None,
+        count_bus: bool = False,
+    ) -> CudaTierBfsSearch:
+        """BFS on a whole graph whose rows are in pinned host memory.
+
+        Parameters
+        ----------
+        shard
+            Hub-first rows, loaded into ``room``.
+        held, deep
+            What is on the device too: see `CudaTierBfsSearch`.
+        original_of
+            As of `bfs`.
+        count_bus
+            Whether bytes over the bus are counted.
+        """
+        require_whole(shard.dealing)
+        out, into = _seen(hub_rows(shard), room)
+        names: dict[str, Any] = {"original_of": original_of, "count_bus": count_bus}
+        return CudaTierBfsSearch(out, into, held, deep=deep, count_arcs=False, **names)
+
+    def tier_sssp(
+        self,
+        shard: Shard,
+        room: PinnedRoom,
+        least: int,
+        shift: int,
+        *,
+        original_of: AnyArray | None = None,
+        count_bus: bool = False,
+    ) -> CudaTierSsspSearch:
+        """SSSP on a whole graph whose rows are in pinned host memory.
+
+        Parameters
+        ----------
+        shard
+            Light-first rows, loaded into ``room``.
+        least, shift
+            What is on the device too: see `SsspHold`.
+        original_of, count_bus
+            As of `tier_bfs`.
+        """
+        require_whole(shard.dealing)
+        out, into = _seen(light_rows(shard), room)
+        held = SsspHold(least, shift)
+        options: dict[str, Any] = {"original_of": original_of, "count_bus": count_bus}
+        return CudaTierSsspSearch(out, into, shard.tuples, held, **options)
+
+    def tier_near(
+        self, shard: Shard, room: PinnedRoom, *, original_of: AnyArray | None = None
+    ) -> CudaTierNearSearch:
+        """As `tier_sssp` for weights of every type, and where pulling has nothing to gain.
+
+        Parameters
+        ----------
+        shard
+            Light-first rows, loaded into ``room``; nothing of them is on the device too.
+        original_of
+            As of `bfs`.
+        """
+        require_whole(shard.dealing)
+        out, into = _seen(light_rows(shard), room)
+        return CudaTierNearSearch(out, into, shard.tuples, original_of=original_of)
+
+    def sssp_rank(self, shard: Shard) -> CudaSsspRank:
+        """SSSP steps on one shard (light-first rows)."""
+        return CudaSsspRank(shard.dealing, *light_rows(shard), shard.tuples)
+
+    def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> CudaSsspShared:
+        """Everyone's distances, of ``dtype``, one of it in a process and search."""
+        return CudaSsspShared(vertices, dtype)
+
+    def apsp(self, shard: Shard, *, threads: int = 1) -> CudaJohnson:
+        """Distances from many sources on a whole graph (light-first rows, weights of any sign).
+
+        Parameters
+        ----------
+        threads
+            Threads of the CPU that copy answers, and find parents.
+        """
+        require_whole(shard.dealing)
+        return CudaJohnson(*light_rows(shard), threads=threads)
+
+    def multi_source_bfs(self, shard: Shard, *, threads: int = 1) -> CudaManyBfs:
+        """Levels from many sources on a whole graph (hub-first rows).
+
+        Parameters
+        ----------
+        threads
+            Threads of the CPU that copy answers.
+        """
+        require_whole(shard.dealing)
+        return CudaManyBfs(*hub_rows(shard), threads=threads)
+
+    def close(self) -> None:
+        """Nothing to end: what searches hold goes with them."""
+
+
+def _seen(sides: tuple[Rows, Rows], room: PinnedRoom) -> tuple[Rows, Rows]:
+    """Both sides as the device sees them; one and the same object when undirected."""
+    out = room.on_device(sides[0])
+    return out, out if sides[1] is sides[0] else room.on_device(sides[1])

@@ -1,0 +1,192 @@
+"""Batches of BFS from many sources on a CUDA device (`many_bfs.cu`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.cuda.many import bfs_plan as plan
+from ooc_graph.kernels.cuda.many.core import NONE
+from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel, limits
+from ooc_graph.kernels.cuda.runtime.rows import NULL, DeviceRows, on_device, seconds_of
+from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
+
+TOLD = np.dtype([("visits", "u8"), ("found", "u8"), ("depth", "u4"), ("pad", "u4")])
+"""What a batch tells: rows settled, sources found there, and the last level it looked at."""
+_MOST_BLOCKS = 1 << 16
+
+
+@dataclass(frozen=True)
+class LevelColumns:
+    """What is asked of every source, on the device.
+
+    Parameters
+    ----------
+    row
+        uint32 (columns,): rows of the graph, all ones for columns that nobody reaches.
+    most
+        Largest level that counts as reached; less than 0: none does.
+    far
+        Level of what is not reached.
+    """
+
+    row: Any
+    most: int
+    far: int
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return len(self.row)
+
+
+@dataclass(frozen=True)
+class Counting:
+    """What is counted instead of levels.
+
+    Parameters
+    ----------
+    wanted
+        uint32 (words,), on the device: bitmap of the rows that count.
+    bins, width
+        Bins of levels, each so wide.
+    tallies
+        int64 (sources, 3 + bins), on the device, zeros; written.
+    """
+
+    wanted: Any
+    bins: int
+    width: int
+    tallies: Any
+
+
+class BfsBatches:
+    """Batches of one graph, on CuPy's current device and stream; buffers are kept.
+
+    Parameters
+    ----------
+    out, into
+        Rows on the device (the same object when undirected).
+    """
+
+    dtype: np.dtype[Any] = np.dtype(np.int32)
+    lanes = plan.LANES
+
+    def __init__(self, out: DeviceRows, into: DeviceRows) -> None:
+        cupy, rows = cuda(), into.rows
+        self._out, self._into = out, into
+        self._order = plan.ordered_rows(into.offsets, cupy)
+        self._room = plan.queue_room(rows, out.arcs)
+        self._words = cupy.empty(3 * rows * plan.LANES // 64, np.uint64)
+        self._queues = cupy.empty(2 * self._room, np.uint64)
+        self._touched = cupy.empty(-(-rows // 32), np.uint32)
+        self._levels = cupy.empty(3 * plan.LEVEL_BYTES, np.uint8)
+        self._counts = cupy.empty(3 * plan.LANES, np.uint32)
+        self._barrier = cupy.zeros(2, np.uint32)
+        self._told = cupy.zeros(TOLD.itemsize, np.uint8)
+        self._planes: Any = None
+
+    @property
+    def vertices(self) -> int:
+        """Rows of the graph."""
+        return self._into.rows
+
+    def columns(
+        self,
+        places: AnyArray | None = None,
+        most: int | None = None,
+        far: int = INT32_UNREACHED,
+    ) -> LevelColumns:
+        """Columns of these internal ids, -1 for vertices without a row; None: of all rows.
+
+        Parameters
+        ----------
+        most, far
+            As of `LevelColumns`; None: any level counts.
+        """
+        cupy, last = cuda(), INT32_UNREACHED - 1 if most is None else most
+        if places is None:
+            return LevelColumns(cupy.arange(self.vertices, dtype=np.uint32), last, far)
+        row = np.where(places < 0, NONE, places).astype(np.uint32)
+        return LevelColumns(on_device(row), last, far)
+
+    def pitch(self, columns: LevelColumns) -> int:
+        """Levels from one source's answer to the next."""
+        return plan.answer_pitch(columns.count)
+
+    def search_into(
+        self, out: Any, sources: IntArray, columns: LevelColumns, own: AnyArray | None = None
+    ) -> None:
+        """Levels from internal ids as rows of `pitch` levels; does not wait.
+
+        Parameters
+        ----------
+        out
+            int32, on the device, with room for all rows.
+        sources
+            int64 (sources,).
+        own
+            Not needed: a source's own level is 0 wherever it has a column.
+        """
+        del own
+        self._hold_planes()
+        pitch, at = self.pitch(columns), cuda().asarray(sources.astype(np.uint32))
+        write = kernel("many_bfs_answer.cu", "write_levels", plan.constants())
+        for first in range(0, len(sources), self.lanes):
+            some = at[first : first + self.lanes]
+            self._search(some, max(columns.most, 0), self._planes, None)
+            arguments = (
+                *(np.uint32(self.vertices), np.uint32(len(some)), np.uint64(columns.count)),
+                *(columns.row, self._words, self._planes, self._told),
+                *(np.int32(columns.most), np.int32(columns.far), np.uint64(pitch)),
+                out[first * pitch :],
+            )
+            write((blocks_for(columns.count, _MOST_BLOCKS),), (THREADS,), arguments)
+
+    def count(self, sources: IntArray, most: int, counting: Counting) -> None:
+        """Tallies of one batch of sources from internal ids; does not wait.
+
+        Parameters
+        ----------
+        sources
+            int64 (sources,), `lanes` of them at most.
+        most
+            Last level that is wanted.
+        """
+        self._search(cuda().asarray(sources.astype(np.uint32)), most, None, counting)
+
+    def try_out(self, sources: IntArray) -> tuple[float, AnyArray]:
+        """Seconds of one batch that nobody asks anything of, and what it tells: `TOLD`; waits."""
+        at = cuda().asarray(sources.astype(np.uint32))
+        _kernel()  # what is compiled is not timed
+        elapsed_s = seconds_of(lambda: self._search(at, INT32_UNREACHED - 1, None, None))
+        told: AnyArray = self._told.get().view(TOLD)[0]
+        return elapsed_s, told
+
+    def _hold_planes(self) -> None:
+        if self._planes is None:
+            words = plan.noted_bytes(self.vertices) // 8
+            self._planes = cuda().empty(words, np.uint64)
+
+    def _search(self, sources: Any, most: int, planes: Any, counting: Counting | None) -> None:
+        """One launch; ``sources`` are uint32 on the device."""
+        processors, _ = limits(cuda().cuda.Device().id)
+        order, out, into = self._order, self._out, self._into
+        counted: tuple[Any, ...] = NULL, self._counts, np.uint32(1), np.uint32(0), NULL
+        if counting is not None:
+            sizes = np.uint32(counting.width), np.uint32(counting.bins)
+            counted = counting.wanted, self._counts, *sizes, counting.tallies
+        arguments = (
+            *(np.uint32(self.vertices), out.offsets, out.neighbors, into.offsets, into.neighbors),
+            *(order.row, *(np.uint32(n) for n in (order.longer, order.middle, order.shorter))),
+            *(np.uint32(len(sources)), sources, np.uint32(most), self._barrier),
+            *(self._words, self._touched, self._queues, np.uint64(self._room), self._levels),
+            *(NULL if planes is None else planes, *counted, self._told),
+        )
+        _kernel()((processors * plan.BLOCKS_A_PROCESSOR,), (plan.BLOCK,), arguments)
+
+
+def _kernel() -> Any:
+    return kernel("many_bfs.cu", "many_bfs", plan.constants(), cooperative=True)

@@ -1,0 +1,192 @@
+"""What many searches have in common on a CUDA device: rows that paths lead through, in tiles.
+
+A *leaf* has one in-arc, and no out-arc but one to the same neighbour, so no shortest path leads
+through it: its distance is its neighbour's and one weight more. All other rows are the *core*, and
+numbered anew in the same order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import UsageError
+from ooc_graph.kernels.common.compiled import kernel as compiled
+from ooc_graph.kernels.cuda.many.prune import constants
+from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
+from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
+from ooc_graph.types import AnyArray
+
+NONE = np.uint32(0xFFFFFFFF)
+TILE_ARCS = 32
+SHARED_ROW = np.uint32(1 << 31)
+MOST_ARCS = (1 << 31) - 1
+"""Arcs of the core are numbered in 31 bits."""
+
+
+@dataclass(frozen=True)
+class Core:
+    """A graph as batches search it; CuPy arrays.
+
+    Parameters
+    ----------
+    rows
+        Rows of the core.
+    tile
+        uint32 (tiles + 1,): first arcs; `SHARED_ROW` where the row has other tiles, too.
+    neighbor, row
+        uint32 (arcs,): both ends of each in-arc of the core.
+    weight
+        (arcs,), of the distances' type.
+    entry_row, entry_add
+        (all rows,): the distance of a row is that of this row of the core, and so much more.
+    start_row, start_add
+        (all rows,): a search from a row begins at this row of the core, at that distance; `NONE`
+        where it leads nowhere.
+    of
+        int64 (rows of the core,): the row that it is among all.
+    """
+
+    rows: int
+    tile: Any
+    neighbor: Any
+    row: Any
+    weight: Any
+    entry_row: Any
+    entry_add: Any
+    start_row: Any
+    start_add: Any
+    of: Any
+
+    @property
+    def tiles(self) -> int:
+        """Number of tiles."""
+        return len(self.tile) - 1
+
+
+@compiled
+def cut_tiles(counts: Any, tile: Any) -> int:
+    """Cut the arcs of consecutive rows into tiles; how many there are.
+
+    Parameters
+    ----------
+    counts
+        int64 (rows,): arcs of each row.
+    tile
+        uint32, written: first arc of each tile, and the end of the last; room for rows + arcs / 16.
+    """
+    tiles, begin, arc = 0, 0, 0
+    for row in range(len(counts)):
+        end = arc + counts[row]
+        if end - begin > TILE_ARCS and arc > begin:
+            tile[tiles] = begin
+            tiles += 1
+            begin = arc
+        if counts[row] > TILE_ARCS:
+            while begin < end:
+                tile[tiles] = np.uint32(begin) | SHARED_ROW
+                tiles += 1
+                begin += TILE_ARCS
+            begin = end
+        arc = end
+    if arc > begin:
+        tile[tiles] = begin
+        tiles += 1
+    tile[tiles] = arc
+    return tiles
+
+
+def tiles_of(counts: AnyArray) -> AnyArray:
+    """Tiles of rows with so many arcs each: uint32 (tiles + 1,)."""
+    room: AnyArray = np.empty(len(counts) + int(counts.sum()) // (TILE_ARCS // 2) + 2, np.uint32)
+    return room[: cut_tiles(counts, room) + 1]
+
+
+def rows_of_arcs(rows: DeviceRows) -> Any:
+    """The row of each arc: uint32 (arcs,), on the device."""
+    row = cuda().empty(rows.arcs, np.uint32)
+    name = kernel("many_prune.cu", "name_rows", constants(rows.weights.dtype))
+    name((blocks_for(rows.rows * 32, 4096),), (THREADS,), (np.uint32(rows.rows), rows.offsets, row))
+    return row
+
+
+def core_of(into: DeviceRows) -> Core:
+    """The core of a graph given by its in-arcs.
+
+    Raises
+    ------
+    UsageError
+        More than `MOST_ARCS` arcs.
+    """
+    cupy, rows = cuda(), into.rows
+    if into.arcs > MOST_ARCS:
+        raise UsageError(
+            f"many sources on a CUDA device take {MOST_ARCS:,} needed arcs at most, and the graph "
+            f"has {into.arcs:,}: use --device cpu"
+        )
+    row = rows_of_arcs(into)
+    leaf, outward = _leaves(into, row)
+    number = (cupy.cumsum(~leaf, dtype=np.uint32) - np.uint32(1)).astype(np.uint32)
+    first = _first(into)
+    near = number[into.neighbors[first]] if into.arcs else number
+    weight = into.weights[first] if into.arcs else cupy.zeros(rows, into.weights.dtype)
+    zero = weight.dtype.type(0)
+    entry_row = cupy.where(leaf, near, number).astype(np.uint32)
+    entry_add = cupy.where(leaf, weight, zero)
+    start_row = cupy.where(leaf & (outward.arcs == 0), NONE, entry_row).astype(np.uint32)
+    start_add = cupy.where(leaf, outward.weight, zero)
+    inner = ~(leaf[row] | leaf[into.neighbors])
+    kept = number[row[inner]]
+    core_rows = int(rows - leaf.sum())
+    counts = cupy.bincount(kept, minlength=max(core_rows, 1)).get().astype(np.int64)
+    return Core(
+        core_rows,
+        cupy.asarray(tiles_of(counts)),
+        number[into.neighbors[inner]],
+        kept,
+        into.weights[inner],
+        entry_row,
+        entry_add,
+        start_row,
+        start_add,
+        cupy.flatnonzero(~leaf),
+    )
+
+
+@dataclass(frozen=True)
+class _Outward:
+    """Out-arcs of each row: how many, and of single ones where they lead and the weight."""
+
+    arcs: Any
+    neighbor: Any
+    weight: Any
+
+
+def _outward(into: DeviceRows, row: Any) -> _Outward:
+    cupy = cuda()
+    arcs = cupy.bincount(into.neighbors, minlength=into.rows)
+    single = arcs[into.neighbors] == 1
+    from_ = into.neighbors[single]
+    neighbor = cupy.full(into.rows, NONE, np.uint32)
+    weight = cupy.zeros(into.rows, into.weights.dtype)
+    neighbor[from_] = row[single]
+    weight[from_] = into.weights[single]
+    return _Outward(arcs, neighbor, weight)
+
+
+def _first(into: DeviceRows) -> Any:
+    """Places of the rows' first arcs; of rows without arcs any place."""
+    return cuda().minimum(into.offsets[:-1], np.uint64(max(into.arcs - 1, 0))).astype(np.int64)
+
+
+def _leaves(into: DeviceRows, row: Any) -> tuple[Any, _Outward]:
+    """Which rows are leaves; of two that are joined by nothing but each other the second."""
+    cupy, outward = cuda(), _outward(into, row)
+    if not into.arcs:
+        return cupy.zeros(into.rows, np.bool_), outward
+    near = into.neighbors[_first(into)]
+    back = (outward.arcs == 1) & (outward.neighbor == near)
+    leaf = (cupy.diff(into.offsets) == 1) & ((outward.arcs == 0) | back)
+    return leaf & ~(leaf[near] & (cupy.arange(into.rows) < near)), outward

@@ -1,0 +1,179 @@
+"""Answers of many searches, from a CUDA device to host memory, mostly beside the next searches."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.cuda.many.pieces import Pieces, staged_bytes
+from ooc_graph.kernels.cuda.runtime.modules import cuda
+from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
+from ooc_graph.threads import Threads
+from ooc_graph.types import AnyArray, IntArray
+
+PART_BYTES = 64 << 20
+"""Bytes of answers that are searched for at once, about."""
+_HOST = 1  # cudaMemoryTypeHost
+
+
+class ManySearch(Protocol):
+    """Searches from many sources whose answers are rows of columns on the device."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the answers."""
+
+    @property
+    def lanes(self) -> int:
+        """Sources of a batch."""
+
+    def columns(self) -> Any:
+        """Columns of all rows."""
+
+    def pitch(self, columns: Any) -> int:
+        """Elements from one source's answer to the next."""
+
+    def search_into(self, out: Any, sources: IntArray, columns: Any, own: Any = None) -> None:
+        """Search from internal ids into memory with room for rows of `pitch`; does not wait."""
+
+
+class HostAnswers:
+    """Copies answers of one search to host memory, part by part.
+
+    Page-locked memory is written by the device; other memory by threads, from a page-locked buffer
+    that is allocated once (an ordinary one where the system refuses to lock pages).
+
+    Parameters
+    ----------
+    search
+        Whose answers.
+    threads
+        Threads that copy.
+    """
+
+    def __init__(self, search: ManySearch, threads: int) -> None:
+        self._search, self._threads = search, threads
+        self._device: list[Any] = []
+        self._staged: AnyArray = np.empty(0, np.uint8)
+        self._room = 0
+
+    def run(
+        self,
+        sources: IntArray,
+        answer: AnyArray,
+        columns: Any = None,
+        own: AnyArray | None = None,
+        told: Told | None = None,
+        at: IntArray | None = None,
+    ) -> None:
+        """Search from internal ids; distances become rows of ``answer``.
+
+        Parameters
+        ----------
+        sources
+            int64 (sources,).
+        answer
+            (sources, columns) of the search's dtype, C-contiguous.
+        columns
+            What is asked of each source, as the search's ``columns`` gives it; None: all rows.
+        own
+            uint32 (sources,): column of each source, all ones where it has none; None: its row.
+        told
+            Hears of every part when it has arrived in ``answer``; the next one is searched then.
+        at
+            int64 (sources,): row of ``answer`` of each source, which may have others then that
+            stay as they are; None: they are in order.
+        """
+        if not answer.size or not len(sources):
+            return
+        chosen = columns or self._search.columns()
+        pitch, length = self._search.pitch(chosen), self._sources_at_once(chosen, len(sources))
+        if told is not None and told.most:
+            length = min(length, told.most)
+        self._allocate(length * pitch)
+        staged = None if at is None and _is_pinned(answer) else self._stage(answer, len(sources))
+        copying = cuda().cuda.Stream(non_blocking=True)
+        try:
+            with Threads(self._threads) as executor:
+                pieces = Pieces(answer, at, staged, copying, executor)
+                self._bring(sources, length, chosen, own, pieces, copying, told)
+        finally:
+            # Whatever happens, memory is given back only when nothing is copied any more.
+            copying.synchronize()
+
+    def _bring(
+        self,
+        sources: IntArray,
+        length: int,
+        columns: Any,
+        own: AnyArray | None,
+        pieces: Pieces,
+        copying: Any,
+        told: Told | None,
+    ) -> None:
+        """Search from so many sources at once; what the ones before have found is copied then.
+
+        Where somebody hears of them it is copied before: that takes little time beside what is done
+        with it then, which others are not to be searched for without need.
+        """
+        cupy, pitch_bytes = cuda(), self._search.pitch(columns) * self._search.dtype.itemsize
+        stream = cupy.cuda.get_current_stream()
+        copied = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
+
+        def send(part: slice, slot: int, found: Any) -> int:
+            copying.wait_event(found)
+            last = pieces.send(self._device[slot].data.ptr, pitch_bytes, part)
+            copied[slot].record(copying)
+            return last
+
+        before: tuple[slice, int, Any] | None = None
+        for number, part in enumerate(stretches(len(sources), length, told)):
+            slot = number % 2
+            if number > 1:
+                stream.wait_event(copied[slot])
+            mine = None if own is None else own[part]
+            self._search.search_into(self._device[slot], sources[part], columns, mine)
+            found = stream.record()
+            if told is not None:
+                pieces.wait_for(send(part, slot, found))
+                told(part.start, part.stop)
+                continue
+            if before is not None:
+                send(*before)
+            # Copied while the next one is searched.
+            before = part, slot, found
+        if before is not None:
+            pieces.wait_for(send(*before))
+
+    def _sources_at_once(self, columns: Any, sources: int) -> int:
+        """Whole batches of about `PART_BYTES`."""
+        lanes, source_bytes = (
+            self._search.lanes,
+            self._search.pitch(columns) * self._search.dtype.itemsize,
+        )
+        batches = max(1, PART_BYTES // (source_bytes * lanes))
+        return min(batches * lanes, sources)
+
+    def _allocate(self, elements: int) -> None:
+        if self._room < elements:
+            self._device, self._room = [], 0
+            self._device = [cuda().empty(elements, self._search.dtype) for _ in range(2)]
+            self._room = elements
+
+    def _stage(self, answer: AnyArray, sources: int) -> AnyArray:
+        """Page-locked memory that pieces of an answer pass."""
+        needed_bytes = staged_bytes(sources, int(answer.shape[1]), answer.itemsize)
+        # A larger one might be beyond what may be pinned by now.
+        if len(self._staged) != needed_bytes:
+            self._staged = np.empty(0, np.uint8)
+            # Of CuPy's pool, what was there before would stay pinned beside it.
+            self._staged = pinned_buffer(needed_bytes, pooled=False)
+        return self._staged
+
+
+def _is_pinned(array: AnyArray) -> bool:
+    """Whether the device may write to an array by itself."""
+    found = cuda().cuda.runtime.pointerGetAttributes(array.ctypes.data)
+    return bool(found.type == _HOST)

@@ -1,0 +1,240 @@
+"""Johnson's algorithm on a CUDA device that holds a graph whole: twin of `CpuJohnson`.
+
+Potentials are those of the CPU, so that distances have the same bits whatever device gives them;
+finding them takes little time beside the searches. New weights, searches and reductions are the
+device's. Parents follow from the distances, on the CPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.cancellation import leave_if_given_up
+from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.many.bellman_ford import restore, reweighted
+from ooc_graph.kernels.cpu.many.bellman_ford_search import Potentials, potentials
+from ooc_graph.kernels.cpu.many.johnson import longest_reweighted, plain_rows
+from ooc_graph.kernels.cpu.many.parents import find_parents
+from ooc_graph.kernels.cpu.many.search import require_room
+from ooc_graph.kernels.cpu.sssp.push import LightRows
+from ooc_graph.kernels.cpu.sssp.search import distance_dtype
+from ooc_graph.kernels.cpu.sssp.shared import unreached
+from ooc_graph.kernels.cuda.many.core import rows_of_arcs
+from ooc_graph.kernels.cuda.many.host import HostAnswers
+from ooc_graph.kernels.cuda.many.search import CREWS, CudaManySearch
+from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
+from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, hold, on_device
+from ooc_graph.kernels.cuda.sssp.sums import require_weights
+from ooc_graph.types import AnyArray, IntArray, Rows
+
+
+class CudaJohnson:
+    """Distances from any number of sources, over weights of any sign.
+
+    Parameters
+    ----------
+    out, into
+        Light-first rows of out- and in-arcs with weights, in host memory (the same object when
+        undirected).
+    threads
+        Threads of the CPU that copy answers, and find parents.
+
+    Raises
+    ------
+    DeviceError
+        There is no usable device.
+    NegativeCycleError
+        There is a cycle of negative weight.
+    InputError
+        The longest path might not fit the distances' dtype.
+    UsageError
+        There are no weights, or ids of 64 bits.
+    MemoryBudgetError
+        The device's memory is too small.
+    """
+
+    def __init__(self, out: Rows, into: Rows, *, threads: int = 1) -> None:
+        cuda()
+        require_weights(out)
+        assert out.weights is not None
+        self._host, self._threads = (out, into), threads
+        self.potentials: Potentials | None = None
+        longest = None
+        if out.weights.min(initial=0) < 0:
+            plain = plain_rows(out)
+            self.potentials = potentials(plain)
+            longest = longest_reweighted(plain, self.potentials.potential)
+        dtype = distance_dtype(out.weights)
+        with within_memory("many sources on this graph"):
+            held = self._hold(out, dtype, into=False)
+            heaviest = held.weights.max().item() if held.arcs else 0
+            require_room(heaviest, held.rows, dtype, longest)
+            shifted = self.potentials is not None
+            other = held if into is out else self._hold(into, dtype, into=True)
+            by = on_device(self.potentials.potential) if self.potentials else None
+            self.search = CudaManySearch(held, other, is_sorted=not shifted, potential=by)
+        self._answers = HostAnswers(self.search, threads)
+
+    def _hold(self, rows: Rows, dtype: np.dtype[Any], *, into: bool) -> DeviceRows:
+        """Rows on the device; with new weights, of which light ones need not be first."""
+        held = hold(rows, weighted=True)
+        weights = held.weights.astype(dtype, copy=False)
+        if self.potentials is not None:
+            cupy, row = cuda(), rows_of_arcs(replace(held, weights=weights))
+            by = on_device(self.potentials.potential)
+            source, target = (held.neighbors, row) if into else (row, held.neighbors)
+            # In this order in both directions, and as on the CPU.
+            weights = cupy.maximum((weights + by[source]) - by[target], dtype.type(0))
+        return replace(held, weights=weights)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the distances."""
+        return self.search.dtype
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether all pairs were found at once, by Floyd-Warshall."""
+        return self.search.is_closed
+
+    def expect(self, sources: int, closing: int = 0) -> None:
+        """Prepare for so many sources in all runs to come; see `CudaManySearch.expect`."""
+        with within_memory("many sources on this graph"):
+            self.search.expect(sources, closing)
+
+    def run(
+        self,
+        sources: IntArray,
+        answer: AnyArray | None = None,
+        *,
+        lanes: int | None = None,  # noqa: ARG002 (the device has its own)
+    ) -> AnyArray:
+        """Search from each of the internal ids ``sources``, int64 (sources,).
+
+        Returns
+        -------
+        ndarray
+            (sources, vertices), ``answer`` where it is given: each row has the bits of the CPU's.
+        """
+        if answer is None:
+            answer = np.empty((len(sources), self.search.vertices), self.dtype)
+        with within_memory("distances from many sources"):
+            self.expect(len(sources))
+            self._answers.run(sources, answer)
+        return answer
+
+    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
+        """Arrays for distances from so many sources, and for their parents, in host memory."""
+        shape = sources, self.search.vertices
+        return np.empty(shape, self.dtype), np.empty(shape, self._host[0].neighbors.dtype)
+
+    def run_with_parents(
+        self,
+        sources: IntArray,
+        answers: tuple[AnyArray, AnyArray] | None = None,
+        *,
+        lanes: int | None = None,  # noqa: ARG002
+        told: Told | None = None,
+    ) -> tuple[AnyArray, AnyArray]:
+        """As `CpuJohnson.run_with_parents`; the parents are found on the CPU.
+
+        So many batches are searched at a time as keep the device busy, then their parents.
+        """
+        answer, parents = self.empty(len(sources)) if answers is None else answers
+        self.expect(len(sources))
+        if not len(sources):
+            # What no source is asked for gets ready for others.
+            self._find(sources, answer, parents)
+        for part in stretches(len(sources), CREWS * self.search.lanes, told):
+            leave_if_given_up()
+            self._find(sources[part], answer[part], parents[part])
+            if told is not None:
+                told(part.start, part.stop)
+        return answer, parents
+
+    def _find(self, sources: IntArray, answer: AnyArray, parents: AnyArray) -> None:
+        """Distances and parents of some sources."""
+        with within_memory("distances from many sources"):
+            self._answers.run(sources, answer, self.search.columns(restored=False))
+        find_parents(*self._searched, self._team, sources, answer, parents)
+        if self.potentials is not None:
+            restore(answer, self.potentials.potential, sources, unreached(answer.dtype)[0])
+
+    def run_columns(
+        self,
+        sources: IntArray,
+        targets: IntArray,
+        own: IntArray,
+        most: float | None = None,
+        *,
+        answer: AnyArray | None = None,
+        at: IntArray | None = None,
+        told: Told | None = None,
+    ) -> AnyArray:
+        """Distances from internal ids to some vertices, in their order.
+
+        Parameters
+        ----------
+        sources
+            int64 (sources,).
+        targets
+            int64 (columns,): internal ids, -1 for vertices without a row, which nobody reaches.
+        own
+            int64 (sources,): column of each source, whose distance is 0; -1 where it has none.
+        most
+            Largest distance that counts as reached; None: any.
+        answer
+            Array (sources, columns) to write to.
+        at
+            int64 (sources,): row of ``answer`` of each source, where it has more rows; these stay
+            as they are. None: one after another.
+        told
+            Hears of sources when their rows are in ``answer``, before others are searched.
+
+        Returns
+        -------
+        ndarray
+            (sources, columns), ``answer`` where it is given.
+        """
+        if answer is None:
+            answer = np.empty((len(sources), len(targets)), self.dtype)
+        with within_memory("distances from many sources"):
+            self.expect(len(sources))
+            columns = self.search.columns(targets, most)
+            self._answers.run(sources, answer, columns, own.astype(np.uint32), told, at)
+        return answer
+
+    def reduce(
+        self, sources: IntArray, targets: IntArray, own: IntArray, most: float | None = None
+    ) -> AnyArray:
+        """Reductions of the searches, made on the device; parameters as of `run_columns`.
+
+        Returns
+        -------
+        ndarray
+            (sources,) of `many.search.part_dtype`: how many columns are ``reached``, the source's
+            own included, the ``largest`` of their distances, and their ``sum``, of integers
+            ``exact``, modulo 2^64. Sums of floats are rounded in an order of the device's own.
+        """
+        with within_memory("reductions of many sources"):
+            self.expect(len(sources))
+            columns = self.search.columns(targets, most)
+            return self.search.reduce(sources, columns, own.astype(np.uint32))
+
+    @cached_property
+    def _team(self) -> Team:
+        return Team(self._threads)
+
+    @cached_property
+    def _searched(self) -> tuple[LightRows, LightRows]:
+        """The rows in host memory, with the weights that are searched."""
+        out, into = (plain_rows(rows) for rows in self._host)
+        if self.potentials is None:
+            return out, into
+        by = self.potentials.potential
+        return reweighted(out, by, into=False), reweighted(into, by, into=True)

@@ -1,0 +1,1 @@
+"""Searches whose rows are in pinned host memory, CUDA."""

@@ -1,0 +1,195 @@
+"""BFS on a CUDA device of a graph whose rows stand in pinned host memory.
+
+What a search reads most is on the device too: the first neighbours of all rows, in columns, and the
+rows of the hubs. Everything else is read over the bus, where a search comes to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import UsageError
+from ooc_graph.kernels.cuda.bfs.search import INT_LEVELS, STRETCH, CudaBfsSearch, names_of
+from ooc_graph.kernels.cuda.runtime.bus import asked_bytes, counted_at, forget_asked
+from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, free_unused, kernel
+from ooc_graph.kernels.cuda.runtime.rows import NULL, QUAD_ROWS, DeviceRows, Extents
+from ooc_graph.types import AnyArray, Rows
+
+MOST_COLUMNS = 7
+"""Columns of four neighbours that may stand on the device."""
+TIERED: dict[str, int | str] = {"TIERED": 1}
+"""What kernels are compiled with that find rows in host memory."""
+COUNTED: dict[str, int | str] = counted_at(46)
+"""And what ``bfs.cu`` is that counts what it asks of it."""
+PULL_ABOVE = (12, 25, 60)
+"""How small a share of the arcs a frontier may have to pull, with no column, one, and more.
+
+A pull from a small frontier reads many rows to their ends, which is dear where these are in host
+memory. Measured on one H200 at scale 26.
+"""
+FILL_BLOCKS = 2048
+"""Blocks that copy rows to the device, at most; a warp takes a row at a time."""
+_NAMED_AT_ONCE = 1 << 19
+
+
+@dataclass(frozen=True)
+class BfsHold:
+    """What of the rows is on the device too.
+
+    Parameters
+    ----------
+    columns
+        Columns of four neighbours of in-rows, behind the first neighbour; `MOST_COLUMNS` at most.
+    out_rows, in_rows
+        So many rows of each side, the hubs', are there whole.
+    """
+
+    columns: int
+    out_rows: int = 0
+    in_rows: int = 0
+
+
+class CudaTierBfsSearch(CudaBfsSearch):
+    """As `CudaBfsSearch`, of rows that the device reads where they are.
+
+    Parameters
+    ----------
+    out, into
+        Hub-first rows of out- and in-arcs (the same object when undirected); offsets on the device
+        or in host memory (copied), neighbours as the device's view of pinned host memory.
+    held
+        What is copied to the device.
+    deep
+        The same once a search has found more levels than a byte tells: then levels take four bytes
+        a row, and ``held`` is given up for this. None: ``held`` stays.
+    original_of, count_arcs, trace
+        As of `CudaBfsSearch`.
+    count_bus
+        Whether `asked_bytes` is known, which takes a little time.
+
+    Raises
+    ------
+    DeviceError, UsageError, MemoryBudgetError
+        As of `CudaBfsSearch`.
+    """
+
+    def __init__(
+        self,
+        out: Rows,
+        into: Rows,
+        held: BfsHold,
+        *,
+        deep: BfsHold | None = None,
+        original_of: AnyArray | None = None,
+        count_arcs: bool = True,
+        trace: bool = False,
+        count_bus: bool = False,
+    ) -> None:
+        for one in (held, deep or held):
+            if not 0 <= one.columns <= MOST_COLUMNS:
+                raise UsageError(f"{one.columns} columns: choose 0 to {MOST_COLUMNS}")
+        self._held, self._deep, self._count_bus = held, deep or held, count_bus
+        super().__init__(out, into, original_of=original_of, count_arcs=count_arcs, trace=trace)
+
+    @property
+    def asked_bytes(self) -> int | None:
+        """Bytes of rows in host memory that the last search asked for; None: not counted.
+
+        In sectors of 32 bytes; what was asked for twice counts twice.
+        """
+        return asked_bytes(self._state, COUNTED) if self._count_bus else None
+
+    def _run(self, root: int, original_of: Any) -> tuple[int, float]:
+        if self._count_bus:
+            forget_asked(self._state, COUNTED)
+        return super()._run(root, original_of)
+
+    def _hold_heads(self) -> None:
+        self._heads = _Columns(self._into, self._held.columns, self._original_of)
+        self._near_out = _first_rows(self._out, self._held.out_rows)
+        self._near_in = self._near_out
+        if self._into is not self._out or self._held.in_rows != self._held.out_rows:
+            self._near_in = _first_rows(self._into, self._held.in_rows)
+
+    def _use(self, level: str, course: int) -> None:
+        if level == INT_LEVELS and self._held != self._deep:
+            # What is given up must be gone before there are wider levels.
+            self._held = self._deep
+            self._level = self._heads = self._near_out = self._near_in = None
+            # Else parts of it would be taken, and what is left of those be of no use.
+            free_unused()
+        if self._heads is None:  # or the search before was refused them
+            self._hold_heads()
+        super()._use(level, course)
+
+    def _room(self) -> int:
+        # Stretches of rows that are not visited yet stand behind those that are.
+        return self._out.rows + self._into.arcs // STRETCH + 1
+
+    def _constants(self) -> dict[str, int | str]:
+        counted = COUNTED if self._count_bus else {}
+        return {**TIERED, **counted, "PULL_ABOVE": PULL_ABOVE[min(self._held.columns, 2)]}
+
+    def _arguments(self) -> tuple[Any, ...]:
+        held = self._held
+        return (
+            *(self._near_out, self._near_in),
+            *(np.uint32(number) for number in (held.out_rows, held.in_rows, held.columns)),
+            *(self._heads.column, np.uint32(self._room())),
+        )
+
+
+def _first_rows(rows: DeviceRows, count: int) -> Any:
+    """Neighbours of the first rows, on the device."""
+    cupy = cuda()
+    if not 0 <= count <= rows.rows:
+        raise UsageError(f"{count:,} rows of {rows.rows:,} cannot be held")
+    arcs = int(rows.offsets[count].get())
+    if not arcs:
+        return NULL
+    copy, runtime = cupy.empty(arcs, np.uint32), cupy.cuda.runtime
+    stream = cupy.cuda.get_current_stream().ptr
+    ends = copy.data.ptr, rows.neighbors.data.ptr
+    runtime.memcpyAsync(*ends, copy.nbytes, runtime.memcpyDefault, stream)
+    return copy
+
+
+def column_rows(offsets: Any) -> list[int]:
+    """Rows of each column that may be held: none behind them has so many arcs.
+
+    Parameters
+    ----------
+    offsets
+        uint64 (rows + 1,), on the device.
+    """
+    cupy, rows = cuda(), len(offsets) - 1
+    found = cupy.zeros(MOST_COLUMNS, np.uint32)
+    look = kernel("heads.cu", "column_rows")
+    arguments = (np.uint32(rows), np.uint32(MOST_COLUMNS), offsets, found)
+    look((blocks_for(rows, 1024),), (THREADS,), arguments)
+    return [int(number) for number in found.get()]
+
+
+class _Columns:
+    """First neighbours of all rows, and columns of four behind them."""
+
+    def __init__(self, rows: DeviceRows, columns: int, original_of: Any) -> None:
+        cupy, longer = cuda(), column_rows(rows.offsets)
+        taken = longer[:columns]
+        # Python's integers: NumPy refuses those that are too large for a word, and wraps its own.
+        starts = list(accumulate(taken, initial=0))
+        places = np.array([*zip(starts[:-1], taken, strict=True), (0, 0)], np.uint32)
+        self.column = cupy.asarray(places.reshape(-1))
+        # The first two columns are the ones that every search knows.
+        self.extents = Extents(longer[0], 0, longer[1] if columns > 1 else 0, 0)
+        self.head = cupy.full(rows.quads * QUAD_ROWS, 0xFFFFFFFF, np.uint32)
+        self.heads = cupy.empty(4 * starts[-1], np.uint32)
+        fill = kernel("heads.cu", "hub_columns")
+        sizes = (np.uint32(rows.rows), np.uint32(columns))
+        arguments = (*sizes, self.column, rows.offsets, rows.neighbors, self.head, self.heads)
+        fill((min(FILL_BLOCKS, blocks_for(32 * rows.rows)),), (THREADS,), arguments)
+        self.head_original = names_of(self.head, original_of, at_once=_NAMED_AT_ONCE)

@@ -1,0 +1,1 @@
+"""Compilation, memory and launches, CUDA."""

@@ -1,0 +1,148 @@
+"""Pinned host memory: arrays that a device reads over the bus, and buffers that it copies to."""
+
+from __future__ import annotations
+
+import mmap
+import weakref
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.cuda.runtime.modules import cuda
+from ooc_graph.threads import Threads
+from ooc_graph.types import AnyArray, Rows
+
+_MAPPED = 2  # cudaHostRegisterMapped
+_PAGE_BYTES = 4096
+_PIECE_BYTES = 64 << 20
+
+
+def pinned_buffer(size_bytes: int, *, pooled: bool = True) -> AnyArray:
+    """Host memory that the device copies to at full speed, uint8; ordinary where there is none.
+
+    Parameters
+    ----------
+    size_bytes
+        Of the buffer.
+    pooled
+        Whether it is from CuPy's pool, which takes up to twice as much and keeps what is given
+        back; otherwise it is as large as asked for, and gone with the buffer.
+    """
+    cupy = cuda()
+    try:
+        if pooled:
+            memory = cupy.cuda.alloc_pinned_memory(size_bytes)
+        else:
+            memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size_bytes), 0)
+        return np.frombuffer(memory, np.uint8, size_bytes)
+    except (MemoryError, cupy.cuda.runtime.CUDARuntimeError):
+        return np.empty(size_bytes, np.uint8)
+
+
+def free_pinned() -> None:
+    """Give unused pinned memory back to the system."""
+    cuda().get_default_pinned_memory_pool().free_all_blocks()
+
+
+class PinnedArray:
+    """An array of host memory, one-dimensional, that the current device reads too.
+
+    Pages are huge where the system gives such, and are touched by several threads before they are
+    pinned: pinning is quicker then, and so are random reads, which wait for page tables.
+
+    Parameters
+    ----------
+    count, dtype
+        Elements, and their type.
+    threads
+        That touch the pages.
+
+    Attributes
+    ----------
+    host
+        NumPy's view; zeros at first.
+    device
+        CuPy's view, of the same bytes.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The system refuses the memory, or to pin it.
+    """
+
+    def __init__(self, count: int, dtype: Any, *, threads: int = 4) -> None:
+        cupy, dtype = cuda(), np.dtype(dtype)
+        bytes_ = max(count * dtype.itemsize, 1)
+        held = _Pinned(bytes_, threads)
+        self.host: AnyArray = np.frombuffer(held.pages, dtype, count)
+        memory = cupy.cuda.UnownedMemory(held.address, bytes_, held, cupy.cuda.Device().id)
+        pointer = cupy.cuda.MemoryPointer(memory, 0)
+        self.device: Any = cupy.ndarray((count,), dtype, pointer)
+
+
+class PinnedRoom:
+    """Gives pinned arrays to who fills them in host memory, and then the device's views of them.
+
+    Parameters
+    ----------
+    threads
+        As of `PinnedArray`.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._given: dict[int, PinnedArray] = {}
+
+    def __call__(self, count: int, dtype: np.dtype[Any]) -> AnyArray:
+        """An array to fill. Raises as `PinnedArray`."""
+        array = PinnedArray(count, dtype, threads=self._threads)
+        self._given[id(array.host)] = array
+        return array.host
+
+    def on_device(self, rows: Rows) -> Rows:
+        """Rows whose neighbours and weights were given, as the device sees them."""
+        weights = None if rows.weights is None else self._given[id(rows.weights)].device
+        return Rows(rows.offsets, self._given[id(rows.neighbors)].device, weights)
+
+
+class _Pinned:
+    """Pages that are pinned as long as somebody holds this."""
+
+    def __init__(self, bytes_: int, threads: int) -> None:
+        runtime = cuda().cuda.runtime
+        try:
+            self.pages = mmap.mmap(-1, bytes_, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except (OSError, MemoryError) as error:
+            raise _refused(bytes_, error, "free some, or") from error
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            with suppress(OSError):  # where the system has none, small pages do
+                self.pages.madvise(mmap.MADV_HUGEPAGE)
+        view = np.frombuffer(self.pages, np.uint8)
+        try:
+            _touch(view, threads)
+        except MemoryError as error:
+            raise _refused(bytes_, error, "free some, or") from error
+        begin = view.ctypes.data
+        try:
+            runtime.hostRegister(begin, bytes_, _MAPPED)
+        except runtime.CUDARuntimeError as error:
+            advice = "raise the limit of locked memory (ulimit -l), or"
+            raise _refused(bytes_, error, advice) from error
+        weakref.finalize(self, runtime.hostUnregister, begin).atexit = False
+        self.address = int(runtime.pointerGetAttributes(begin).devicePointer)
+
+
+def _touch(view: AnyArray, threads: int) -> None:
+    def piece(begin: int) -> None:
+        view[begin : begin + _PIECE_BYTES : _PAGE_BYTES] = 0
+
+    with Threads(threads) as pool:
+        list(pool.map(piece, range(0, len(view), _PIECE_BYTES)))
+
+
+def _refused(bytes_: int, error: Exception, advice: str) -> MemoryBudgetError:
+    return MemoryBudgetError(
+        f"{bytes_:,} bytes of pinned host memory are refused ({error}): {advice} use --device cpu"
+    )

@@ -1,0 +1,181 @@
+"""Rows in device memory, as the searches want them, and what all launches share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import UsageError
+from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
+from ooc_graph.types import AnyArray, Rows
+
+MOST_ROWS = (1 << 32) - 2
+"""Rows of one search or rank are numbered in 32 bits, and the largest number means none."""
+NARROW = np.dtype(np.uint32)
+"""Type of ids that searches of whole graphs take."""
+QUAD_ROWS = 128
+"""Rows whose bits one thread loads at once; arrays are padded to so many."""
+
+NULL = np.uint64(0)
+"""A pointer to nothing, as a kernel's argument."""
+
+
+@dataclass(frozen=True)
+class DeviceRows:
+    """Rows in the memory of the current device.
+
+    Parameters
+    ----------
+    offsets, neighbors, weights
+        As in `Rows`, CuPy arrays.
+    """
+
+    offsets: Any
+    neighbors: Any
+    weights: Any = None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.offsets) - 1
+
+    @property
+    def arcs(self) -> int:
+        """Number of arcs."""
+        return len(self.neighbors)
+
+    @property
+    def quads(self) -> int:
+        """Number of groups of `QUAD_ROWS` rows."""
+        return -(-self.rows // QUAD_ROWS)
+
+
+def on_device(array: AnyArray) -> Any:
+    """An array on the current device; that which is there stays where it is.
+
+    CuPy's own way from host memory pins as much again, to the next power of two, and keeps it. Of
+    ordinary memory nothing is wanted any more once this returns; page-locked memory must be kept.
+    """
+    cupy = cuda()
+    if not isinstance(array, np.ndarray):
+        return cupy.asarray(array)
+    held = cupy.empty(array.shape, array.dtype)
+    held.set(np.ascontiguousarray(array))
+    return held
+
+
+def hold(rows: Rows, *, weighted: bool, ids: np.dtype[Any] = NARROW) -> DeviceRows:
+    """Rows on the current device; copied if they are in host memory, or begin at an odd address.
+
+    Parameters
+    ----------
+    ids
+        Type that the neighbours must have.
+
+    Raises
+    ------
+    UsageError
+        Neighbours of another type, or more than `MOST_ROWS` rows.
+    """
+    cuda()
+    if rows.neighbors.dtype != ids:
+        raise UsageError(
+            f"this search on a CUDA device takes neighbours of type {ids}, not "
+            f"{rows.neighbors.dtype}"
+        )
+    require_rows(len(rows.offsets) - 1)
+    weights = None if rows.weights is None or not weighted else on_device(rows.weights)
+    offsets = on_device(rows.offsets).view(np.uint64)
+    neighbors = on_device(rows.neighbors)
+    if neighbors.data.ptr % 16:  # kernels load four at a time
+        neighbors = neighbors.copy()
+    return DeviceRows(offsets, neighbors, weights)
+
+
+def require_rows(rows: int) -> None:
+    """Refuse more rows than are told apart.
+
+    Raises
+    ------
+    UsageError
+        More than `MOST_ROWS`.
+    """
+    if rows > MOST_ROWS:
+        raise UsageError(
+            f"{rows:,} rows in one piece; a CUDA device searches {MOST_ROWS:,} at most: use more "
+            "shards"
+        )
+
+
+def hold_originals(original_of: AnyArray | None, rows: int) -> Any:
+    """Original ids on the current device, uint32 (rows,), or None.
+
+    Raises
+    ------
+    UsageError
+        Another number of them, or ids from 2**32 - 1 on, which 32 bits do not tell from none.
+    """
+    if original_of is None:
+        return None
+    held = on_device(original_of)
+    if len(held) != rows:
+        raise UsageError(f"{len(held):,} original ids were given for {rows:,} vertices")
+    if rows and not 0 <= int(held.min()) <= int(held.max()) <= MOST_ROWS:
+        raise UsageError(
+            f"parents on a CUDA device are named by original ids of 0 to {MOST_ROWS:,} only"
+        )
+    return held.astype(np.uint32, copy=False)
+
+
+def require_root(root: int, rows: int) -> None:
+    """Refuse a root that is no row.
+
+    Raises
+    ------
+    UsageError
+        It is none.
+    """
+    if not 0 <= root < rows:
+        raise UsageError(f"internal id {root} is not one of the graph's {rows:,}")
+
+
+@dataclass(frozen=True)
+class Extents:
+    """How far rows of more arcs reach, and how many stretches long rows have.
+
+    Parameters
+    ----------
+    longer1, longer3, longer5
+        No row from there on has more than 1, 3, 5 arcs.
+    stretches
+        Stretches of arcs behind the first few of each row.
+    """
+
+    longer1: int
+    longer3: int
+    longer5: int
+    stretches: int
+
+
+def extents(rows: DeviceRows, lane_arcs: int, stretch: int) -> Extents:
+    """Look at all rows once."""
+    cupy = cuda()
+    found = cupy.zeros(4, np.uint64)
+    look = kernel("heads.cu", "row_extents")
+    arguments = (np.uint32(rows.rows), np.uint32(lane_arcs), np.uint32(stretch))
+    look((blocks_for(rows.rows, 1024),), (THREADS,), (*arguments, rows.offsets, found))
+    return Extents(*(int(number) for number in found.get()))
+
+
+def seconds_of(launch: Callable[[], None]) -> float:
+    """Seconds from here until the current stream is through with a launch, by events; waits."""
+    events = cuda().cuda
+    begin, end = events.Event(), events.Event()
+    begin.record()
+    launch()
+    end.record()
+    end.synchronize()
+    return float(events.get_elapsed_time(begin, end)) / 1e3

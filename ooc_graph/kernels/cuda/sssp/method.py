@@ -1,0 +1,77 @@
+"""What the ways of an SSSP on a CUDA device share: what they are given, and what they tell."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ooc_graph.kernels.cuda.runtime.modules import cuda
+from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
+from ooc_graph.kernels.cuda.sssp.sums import Sums
+
+_STATE_WORDS = 128
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A graph, and how it is searched.
+
+    Parameters
+    ----------
+    out, into
+        Rows on the device (the same object when undirected); weights as bits.
+    tuples
+        Input tuples at each row, on the device. Rows fall by them.
+    sums
+        Types of lengths and weights.
+    step
+        First step of the bound.
+    """
+
+    out: DeviceRows
+    into: DeviceRows
+    tuples: Any
+    sums: Sums
+    step: float
+
+    def rows_above(self, tuples: int) -> int:
+        """Rows with more tuples than this; they are the first."""
+        return int((self.tuples > tuples).sum())
+
+
+class Method(ABC):
+    """A way to search: buffers and one launch.
+
+    Parameters
+    ----------
+    graph
+        What is searched.
+
+    Attributes
+    ----------
+    parent
+        uint32 (rows,): original ids where the last search was given some, else internal ids.
+    length
+        uint32 or uint64 (rows,): bits of the distances.
+    """
+
+    parent: Any
+    length: Any
+    _COUNTS: ClassVar[slice]  # words of the state, 64 bits each: unresolved, then arcs by phase
+
+    def __init__(self, graph: Weighted) -> None:
+        self._out, self._into = graph.out, graph.into
+        self._step = min(graph.step, graph.sums.longest_step)
+        self._state = cuda().zeros(_STATE_WORDS, np.uint32)
+
+    @abstractmethod
+    def launch(self, root: int, original_of: Any) -> Callable[[], None]:
+        """What launches a search, with all arguments ready."""
+
+    def counts(self) -> Any:
+        """Rows without a parent, then arcs examined by phase, of the last search: uint64 (5,)."""
+        return self._state[self._COUNTS].get().view(np.uint64)

@@ -1,0 +1,236 @@
+"""SSSP on a graph that one CUDA device holds whole: which search does it, and its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.decisions import SsspTree
+from ooc_graph.kernels.cpu.sssp.search import (
+    Survey,
+    first_rows,
+    may_pull,
+    overflow_error,
+    sampled_rows,
+    survey_of,
+)
+from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel, within_memory
+from ooc_graph.kernels.cuda.runtime.rows import (
+    DeviceRows,
+    hold,
+    hold_originals,
+    on_device,
+    require_root,
+    seconds_of,
+)
+from ooc_graph.kernels.cuda.sssp.method import Method, Weighted
+from ooc_graph.kernels.cuda.sssp.near_far import NearFar
+from ooc_graph.kernels.cuda.sssp.pull import PushPull
+from ooc_graph.kernels.cuda.sssp.small import OneBlock, suits_one_block
+from ooc_graph.kernels.cuda.sssp.sums import Sums, require_weights, sums_for
+from ooc_graph.types import AnyArray, Rows
+
+_PHASES = ("push", "pull", "finish", "parents")
+
+
+@dataclass(frozen=True)
+class DeviceSsspTree:
+    """Answer of an SSSP in device memory; the arrays change with the search's next run.
+
+    Parameters
+    ----------
+    parent
+        uint32 (rows,), by internal id: original ids where the search was given some, else
+        internal ids; all ones where unreached, the root its own.
+    distance
+        float32, float64 or int64 (rows,), as in `SsspTree`: +inf or `INT64_UNREACHED` where
+        unreached.
+    elapsed_s
+        Seconds on the device, by events, all initialisation included.
+    phase_arcs
+        Arcs examined, as in `SsspTree`.
+    """
+
+    parent: Any
+    distance: Any
+    elapsed_s: float
+    phase_arcs: dict[str, int]
+
+
+class CudaSsspSearch:
+    """SSSP searches of one whole graph, one at a time; buffers are allocated once.
+
+    Takes weights of every type. Lengths of 32 bits are searched by push and pull where that pays,
+    as on the CPU, and all others by near-far, or by one block where that holds the graph. Integers
+    are summed in 32 bits as long as that is enough: the first search that finds a longer distance
+    is repeated with 64 bits, and so are all from then on. Everything happens on the device and the
+    stream that are CuPy's current ones.
+
+    Parameters
+    ----------
+    out, into
+        Light-first rows of out- and in-arcs (the same object when undirected), in host memory
+        (copied) or on the device; weights float32, float64 or integers, not negative.
+    tuples
+        Input tuples at each row, in host memory or on the device.
+    original_of
+        Original id of each row, (rows,), for parents of `run_on_device`; None: internal ids.
+
+    Raises
+    ------
+    DeviceError
+        There is no usable device.
+    UsageError
+        There are no weights, 64-bit ids, or too many vertices for 32 bits.
+    MemoryBudgetError
+        The device's memory is too small.
+    """
+
+    def __init__(
+        self, out: Rows, into: Rows, tuples: AnyArray, *, original_of: AnyArray | None = None
+    ) -> None:
+        cuda()
+        for rows in (out, into):
+            require_weights(rows)
+        with within_memory("SSSP on this graph"):
+            self._tuples = on_device(tuples)
+            self._hold(out, into)
+            self._original_of = hold_originals(original_of, self._out.rows)
+            self._survey = _survey(self._out, self._tuples, self._sums)
+            self._prepare()
+
+    def _hold(self, out: Rows, into: Rows) -> None:
+        held = hold(out, weighted=True)
+        self._heaviest = held.weights.max().item() if held.arcs else 0
+        self._sums = self._sums_of(held.weights)
+        self._out = replace(held, weights=self._sums.bits_of(held.weights))
+        self._into = self._out
+        del held  # weights of both sides at once would be more than was counted
+        if into is not out:
+            held = hold(into, weighted=True)
+            self._into = replace(held, weights=self._sums.bits_of(held.weights))
+
+    def _sums_of(self, weights: Any) -> Sums:
+        """How weights are summed at first, of which the heaviest is known."""
+        return sums_for(weights, self._heaviest, wide=False)
+
+    def _prepare(self) -> None:
+        graph = Weighted(self._out, self._into, self._tuples, self._sums, self._survey.step)
+        pulls = not self._sums.wide and may_pull(self._survey)
+        self._method: Method | None = self._method_for(graph, pulls)
+        self._may_overflow = self._sums.may_overflow(self._heaviest, self._out.rows)
+        self._lost = cuda().empty(1, np.uint32)
+        self._distance = None
+        if self._sums.integers and not self._sums.wide:
+            self._distance = cuda().empty(self._out.rows, np.int64)
+
+    def _method_for(self, graph: Weighted, pulls: bool) -> Method:
+        """What searches a graph, where pulling pays or does not."""
+        if pulls:
+            return PushPull(graph)
+        return OneBlock(graph) if suits_one_block(self._into, self._sums) else NearFar(graph)
+
+    @property
+    def method(self) -> Method:
+        """What searches the graph now."""
+        return self._use()
+
+    @property
+    def heaviest(self) -> float:
+        """Largest weight; 0 without arcs."""
+        return self._heaviest
+
+    @property
+    def wide(self) -> bool:
+        """Whether searches sum in 64 bits now."""
+        return self._sums.wide
+
+    def run(self, root: int) -> SsspTree:
+        """Search from internal id ``root``; the answer in host memory, parents as internal ids.
+
+        Raises
+        ------
+        UsageError
+            ``root`` is no internal id.
+        InputError
+            A shortest distance exceeds the distances' type.
+        MemoryBudgetError
+            The distances need 64 bits, and the device's memory is too small for that.
+        AssertionError
+            The graph's out- and in-arcs contradict each other.
+        """
+        tree = self._run(root, None)
+        return SsspTree(tree.parent.get(), tree.distance.get(), tree.elapsed_s, tree.phase_arcs)
+
+    def run_on_device(self, root: int) -> DeviceSsspTree:
+        """Search from internal id ``root``; the answer stays on the device. Raises as `run`."""
+        return self._run(root, self._original_of)
+
+    def _run(self, root: int, original_of: Any) -> DeviceSsspTree:
+        require_root(root, self._out.rows)
+        method = self._use()
+        elapsed_s = seconds_of(self._launch(method, root, original_of))
+        if self._may_overflow and self._overflowed(method.length):
+            if self._sums.wide or not self._sums.integers:
+                raise overflow_error(self._sums.distance)
+            self._sums = replace(self._sums, wide=True)
+            self._method = self._distance = None
+            del method
+            tree = self._run(root, original_of)
+            return replace(tree, elapsed_s=elapsed_s + tree.elapsed_s)
+        counts = method.counts()
+        if counts[0]:
+            raise AssertionError(f"{counts[0]} reached vertices have no parent")
+        distance = self._distance
+        if distance is None:
+            distance = method.length.view(self._sums.distance)
+        phase_arcs = dict(zip(_PHASES, counts[1:].tolist(), strict=True))
+        return DeviceSsspTree(method.parent, distance, elapsed_s, phase_arcs)
+
+    def _use(self) -> Method:
+        """The search, made anew where the last one was given up."""
+        if self._method is None:
+            with within_memory("SSSP with distances of 64 bits on this graph"):
+                self._prepare()
+        assert self._method is not None
+        return self._method
+
+    def _launch(self, method: Method, root: int, original_of: Any) -> Callable[[], None]:
+        """What launches a search and all that makes its answer."""
+        search, rows, distance = method.launch(root, original_of), self._out.rows, self._distance
+        if distance is None:
+            return search
+        widen = kernel("sssp_answer.cu", "widen", self._sums.constants)
+
+        def both() -> None:
+            search()
+            widen((blocks_for(rows),), (THREADS,), (np.uint32(rows), method.length, distance))
+
+        return both
+
+    def _overflowed(self, length: Any) -> bool:
+        rows = self._out
+        self._lost.fill(0)
+        look = kernel("sssp_answer.cu", "find_overflow", self._sums.constants)
+        heaviest = self._sums.weight_argument(self._heaviest)
+        arguments = (np.uint32(rows.rows), heaviest, rows.offsets, rows.neighbors, length)
+        look((blocks_for(rows.rows, 4096),), (THREADS,), (*arguments, self._lost))
+        return bool(self._lost.get()[0])
+
+
+def _survey(rows: DeviceRows, tuples: Any, sums: Sums) -> Survey:
+    """`survey` of rows on the device, of which only the looked-at weights are fetched."""
+    cupy, weights = cuda(), sums.values_of(rows.weights)
+    sampled = sampled_rows(rows.rows)
+    offsets = rows.offsets[: sampled + 1].get().astype(np.int64)
+    begin, end = offsets[:-1], offsets[1:]
+    begin, end = begin[begin < end], end[begin < end]
+    lightest, typical = (
+        weights[cupy.asarray(at)].get() if len(at) else np.empty(0, np.float32)
+        for at in (begin, (begin + end) // 2)
+    )
+    held = int(tuples[: first_rows(rows.rows)].sum(dtype=np.uint64))
+    return survey_of(held, int(tuples.sum(dtype=np.uint64)), lightest, typical)

@@ -1,0 +1,118 @@
+"""Everyone's distances in one process: what the SSSP ranks there share (CUDA)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.cpu.sssp.shared import SharedBounds
+from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
+from ooc_graph.kernels.cuda.runtime.steps import LISTED, Steps, ids_of, least, uploaded, wait, width
+from ooc_graph.types import AnyArray
+
+C_TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "i64"}
+"""Types of weights, as ``sssp_rank.cu`` calls them."""
+STEP = "a step of SSSP on these rows"
+
+
+def constants(
+    weights: np.dtype[Any], distances: np.dtype[Any], ids: np.dtype[Any]
+) -> dict[str, int | str]:
+    """What ``sssp_rank.cu`` is compiled with for weights, distances and ids of these types."""
+    return {"WEIGHT": C_TYPES[weights.name], "DIST": C_TYPES[distances.name], **width(ids)}
+
+
+def steps_for(weights: np.dtype[Any], distances: np.dtype[Any], ids: np.dtype[Any]) -> Steps:
+    """Kernels for weights, distances and ids of these types."""
+    return Steps("sssp_rank.cu", constants(weights, distances, ids))
+
+
+class CudaSsspShared(SharedBounds):
+    """Replica of all distances and of the set of vertices waiting on plateaus, on the device.
+
+    Beside the distances it holds an id and two bits a vertex. Ranks take what a push needs for all
+    vertices in turn, one at a time.
+
+    Parameters
+    ----------
+    vertices
+        Rows of the whole graph.
+    dtype
+        Of the distances: float32, float64 or int64.
+
+    Raises
+    ------
+    DeviceError
+        There is no usable device.
+    UsageError
+        More than `MOST_VERTICES` vertices.
+    MemoryBudgetError
+        The device's memory is too small; so in `merge`.
+    """
+
+    def __init__(self, vertices: int, dtype: np.dtype[Any]) -> None:
+        super().__init__(dtype)
+        self._ids, self.turn = ids_of(vertices), Lock()
+        words = 2 * words_for(vertices)
+        with within_memory("the distances of all vertices"):
+            cupy = cuda()
+            self.distance = cupy.full(vertices, self.top[0], dtype)
+            self.waiting, self._marks = (cupy.zeros(words, np.uint32) for _ in range(2))
+            self._list = cupy.empty(vertices, self._ids)
+            self._steps = steps_for(dtype, dtype, self._ids)
+        self.improved = self._list[:0]
+
+    @within_memory(STEP)
+    def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+        """Relax (three arrays), or toggle the set of those waiting for a parent (one array)."""
+        if len(payloads[0]) == 1:
+            vertices = uploaded([payload[0] for payload in payloads], self._ids)
+            count = len(vertices)
+            self._steps.launch("toggle", count, np.uint64(count), vertices, self.waiting)
+            wait()
+            return
+        self._smallest = min(smallest[0] for _, _, smallest in payloads)
+        self._low, listed = self.top[0], 0
+        if any(len(payload[0]) for payload in payloads):
+            listed = self._relax(payloads)
+        self.improved = self._list[:listed]
+
+    def _relax(self, payloads: Sequence[tuple[AnyArray, ...]]) -> int:
+        """Take the smaller distances and list what improved; how many."""
+        steps, count = self._steps, 0
+        steps.clear()
+        for group in grouped(payloads, len(self._list)):
+            count += self._relax_group(group)
+        marked = self._list, self.distance, self._marks
+        steps.launch("unmark", count, *marked, self.top[0], steps.counts)
+        counts = steps.fetch()
+        self._low = least(counts, self.top[0])
+        return counts[LISTED]
+
+    def _relax_group(self, group: Sequence[tuple[AnyArray, ...]]) -> int:
+        """Relax some payloads; their entries. What was uploaded is free again behind it."""
+        vertices = uploaded([payload[0] for payload in group], self._ids)
+        candidates = uploaded([payload[1] for payload in group], self.top.dtype)
+        relaxed = vertices, candidates, self.distance, self._marks
+        number = np.uint64(len(vertices))
+        self._steps.launch("relax", len(vertices), number, *relaxed, self._list, self._steps.counts)
+        return len(vertices)
+
+
+def grouped(
+    payloads: Sequence[tuple[AnyArray, ...]], most: int
+) -> Iterator[list[tuple[AnyArray, ...]]]:
+    """Payloads in their order, in groups of at most so many entries, or of one that has more."""
+    group: list[tuple[AnyArray, ...]] = []
+    room = most
+    for payload in payloads:
+        if group and len(payload[0]) > room:
+            yield group
+            group, room = [], most
+        group.append(payload)
+        room -= len(payload[0])
+    yield group

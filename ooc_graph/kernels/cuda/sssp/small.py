@@ -1,0 +1,71 @@
+"""SSSP on a CUDA device of graphs that one block holds (`sssp_small.cu`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.decisions import FIXED_ARCS, fixed_rows_pay
+from ooc_graph.kernels.cuda.runtime.modules import cuda, kernel
+from ooc_graph.kernels.cuda.runtime.rows import NULL, DeviceRows
+from ooc_graph.kernels.cuda.sssp.method import Method, Weighted
+from ooc_graph.kernels.cuda.sssp.sums import Sums
+
+# Constants of sssp_small.cu; twice as many rows of wide weights do not fit a thread's registers.
+_BLOCK = 512
+_EACH, _EACH_WIDE = 8, 4
+_ROUNDS = 5  # word of the state, 64 bits each
+
+LONGEST_ROW = 64
+"""Most in-arcs of a row, which one thread looks at one by one, in every round."""
+
+
+def constants(sums: Sums) -> dict[str, int | str]:
+    """What ``sssp_small.cu`` is compiled with."""
+    each = _EACH_WIDE if sums.weight.itemsize == 8 else _EACH
+    return {"BLOCK": _BLOCK, "EACH": each, **sums.constants}
+
+
+def suits_one_block(into: DeviceRows, sums: Sums) -> bool:
+    """Tell whether one block holds all rows, and most of them are short."""
+    if not into.rows <= _BLOCK * int(constants(sums)["EACH"]):
+        return False
+    arcs = cuda().diff(into.offsets)
+    longer = int((arcs > FIXED_ARCS).sum())
+    return fixed_rows_pay(into.rows, into.arcs, longer) and int(arcs.max()) <= LONGEST_ROW
+
+
+class OneBlock(Method):
+    """Searches by rounds over all arcs, by one block, for sums of all kinds."""
+
+    _COUNTS = slice(0, 10)
+
+    def __init__(self, graph: Weighted) -> None:
+        super().__init__(graph)
+        rows, sums = self._into.rows, graph.sums
+        self.parent, self.length = (cuda().empty(rows, t) for t in (np.uint32, sums.length))
+        self._kernel = kernel("sssp_small.cu", "sssp_small", constants(sums))
+        self._shared_bytes = 2 * -(-rows // _BLOCK) * _BLOCK * sums.length.itemsize
+        # All that any caller takes: they share the kernel.
+        most = 2 * _BLOCK * int(constants(sums)["EACH"]) * sums.length.itemsize
+        self._kernel.max_dynamic_shared_size_bytes = most
+
+    def launch(self, root: int, original_of: Any) -> Callable[[], None]:
+        """What launches a search, with all arguments ready."""
+        into = self._into
+        arguments = (
+            *(np.uint32(into.rows), into.offsets, into.neighbors, into.weights),
+            NULL if original_of is None else original_of,
+            *(self.parent, self.length, self._state, np.uint32(root)),
+        )
+
+        def search() -> None:
+            self._kernel((1,), (_BLOCK,), arguments, shared_mem=self._shared_bytes)
+
+        return search
+
+    def rounds(self) -> dict[str, int]:
+        """Rounds of the last search."""
+        return {"one_block": int(self._state.view(np.uint64)[_ROUNDS].get())}

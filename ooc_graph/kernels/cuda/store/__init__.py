@@ -1,0 +1,1 @@
+"""Searches whose rows are in a store, CUDA."""

@@ -1,0 +1,198 @@
+"""Heads of rows within a CUDA device's reach: on the device, and behind that in pinned memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, whole_set, words_for
+from ooc_graph.kernels.cpu.store.requests import heaviest_ends, list_behind
+from ooc_graph.kernels.cpu.store.rows import TierRows
+from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
+from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
+from ooc_graph.kernels.cuda.runtime.rows import NULL, require_rows
+from ooc_graph.kernels.cuda.runtime.steps import Steps
+from ooc_graph.kernels.cuda.store.staged import Staged
+from ooc_graph.types import AnyArray
+
+HEAD_SOURCE, TAIL_SOURCE = "disk_sssp.cu", "disk_tails.cu"
+_MOST_LEAST = 0xFFFFFFFF
+
+
+def bitmap_words(rows: int) -> int:
+    """Words of 32 bits in a set of rows: as many as there are in whole ones of 64."""
+    return 2 * words_for(rows)
+
+
+class DiskBuffers:
+    """What is written on the device by loading, and then by searches; allocated once.
+
+    Parameters
+    ----------
+    *sides
+        Rows that are fetched.
+    pins
+        Whether host memory may be pinned for what is copied.
+
+    Attributes
+    ----------
+    distance, parent
+        uint32 (rows,) and (rows + 1,), on the device.
+    staged
+        Room for a batch of units.
+    """
+
+    def __init__(self, *sides: TierRows, pins: bool) -> None:
+        rows = len(sides[0].heads.lengths)
+        self.distance, self.parent = (cuda().empty(count, np.uint32) for count in (rows, rows + 1))
+        self.staged = Staged(*sides, pins=pins)
+
+
+class DeviceHeads:
+    """The first arcs of every row, neighbours and weights: room for them, and then they.
+
+    The first rows' heads are on the device, as many as are asked for, and those of the other rows
+    in pinned host memory, which the device reads over the bus. On the device are also 4 bytes and
+    a bit a row.
+
+    Parameters
+    ----------
+    lengths
+        uint32 (rows,), in host memory: arcs of each row.
+    hold
+        How many arcs of each row; ``least`` is 1 or more.
+    device_arcs
+        Most arcs that stand on the device; None: all.
+    buffers
+        What is used meanwhile; None: 8 bytes a row, which are free again.
+    pinned
+        Makes an array of so many elements, of a type, in pinned memory.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The device's memory is too small, the system does not pin as much, or there are 2**32 arcs
+        and more.
+    UsageError
+        There are more rows than a device tells apart.
+    """
+
+    def __init__(
+        self,
+        lengths: AnyArray,
+        hold: SsspHold,
+        device_arcs: int | None = None,
+        *,
+        buffers: DiskBuffers | None = None,
+        pinned: Callable[[int, Any], PinnedArray] = PinnedArray,
+    ) -> None:
+        require_rows(len(lengths))
+        self.hold = SsspHold(min(hold.least, _MOST_LEAST), min(hold.shift, WORD_BITS - 1))
+        with within_memory("the first arcs of every row"):
+            self._measure(lengths, buffers)
+            self._make_room(self.arcs if device_arcs is None else device_arcs, pinned)
+
+    def _measure(self, lengths: AnyArray, buffers: DiskBuffers | None) -> None:
+        cupy, rows = cuda(), len(lengths)
+        words = bitmap_words(rows)
+        self.longer = cupy.zeros(words, np.uint32)
+        if buffers is None:
+            counts, there = (cupy.empty(count, np.uint32) for count in (rows + 1, rows))
+        else:
+            counts, there = buffers.parent, buffers.distance
+        counts[:1].fill(0)
+        there.set(lengths)  # `asarray` would pin as much host memory
+        rule = np.uint32(self.hold.least), np.uint32(self.hold.shift)
+        sizes = np.uint32(rows), np.uint32(words)
+        steps = Steps(HEAD_SOURCE)
+        steps.launch("measure_heads", 32 * words, *sizes, *rule, there, counts[1:], self.longer)
+        del there
+        self.arcs = int(counts.sum(dtype=np.uint64))
+        if self.arcs >= 1 << 32:
+            raise MemoryBudgetError("2^32 arcs and more are held of all rows at most")
+        self._starts = cupy.cumsum(counts, dtype=np.uint32)
+
+    def _make_room(self, device_arcs: int, pinned: Callable[[int, Any], PinnedArray]) -> None:
+        cupy, self.device_arcs = cuda(), self.arcs
+        if device_arcs < self.arcs:
+            # No row is cut in two.
+            most = cupy.asarray(np.array([device_arcs], np.uint32))
+            row = int(cupy.searchsorted(self._starts, most, side="right")[0]) - 1
+            self.device_arcs = int(self._starts[row])
+        self._near = [cupy.empty(self.device_arcs, kind) for kind in (np.uint32, np.float32)]
+        rest = self.arcs - self.device_arcs
+        self._far = [pinned(rest, kind) for kind in (np.uint32, np.float32) if rest]
+        near = [array.data.ptr for array in self._near]
+        far = [array.device.data.ptr for array in self._far] or [int(NULL)] * 2
+        places = [self._starts.data.ptr, self.longer.data.ptr, *near, *far, self.device_arcs]
+        self.places = cupy.asarray(np.array(places, np.uint64))
+        """What kernels are given: `Heads` in ``disk_arcs.cuh``."""
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes in pinned host memory."""
+        return sum(array.host.nbytes for array in self._far)
+
+    def fill(
+        self, rows: TierRows, *, pins: bool = True, buffers: DiskBuffers | None = None
+    ) -> np.float32:
+        """Bring all heads here, in the order of the tier; the largest weight of rows seen whole.
+
+        Parameters
+        ----------
+        rows
+            Of the same side, with limits: what is fetched of each row, its head or more.
+        pins
+            Whether host memory may be pinned for what is copied.
+        buffers
+            What units are staged in; None: as much memory, which is free again.
+
+        Raises
+        ------
+        CorruptStoreError
+            What is fetched is not what was written.
+        """
+        with within_memory("room for what is fetched of the store"):
+            staged = Staged(rows, pins=pins) if buffers is None else buffers.staged
+            steps = Steps(TAIL_SOURCE)
+        heaviest = np.zeros(1, np.float32)
+
+        def launch(count: int, fetched: tuple[Any, ...]) -> None:
+            steps.launch("hold_arcs", 32 * count, *fetched, self.places)
+
+        def note(window: Any, begin: int, end: int, columns: tuple[AnyArray, ...]) -> None:
+            heaviest_ends(rows.heads.lengths, window, begin, end, columns[1], heaviest)
+
+        for waiting in rows.rows(whole_set(len(rows.heads.lengths))):
+            staged.scan(rows, waiting, launch, note=note, look=rows.most_look)
+        return np.float32(heaviest[0])
+
+
+@dataclass(frozen=True)
+class DiskSide:
+    """Rows of one side: their heads, and how the others are fetched.
+
+    Parameters
+    ----------
+    rows
+        Of what is in host memory, lengths and places are wanted alone.
+    heads
+        Filled.
+    """
+
+    rows: TierRows
+    heads: DeviceHeads
+
+    def behind(self, bits: Words) -> Iterator[int]:
+        """Window after window of a bitmap's rows that go beyond their heads: how many they are."""
+        rows, hold, word = self.rows, self.heads.hold, 0
+        lengths = rows.heads.lengths
+        while word < len(bits):
+            waiting, word = list_behind(bits, lengths, hold.least, hold.shift, rows.window, word)
+            if waiting:
+                yield waiting

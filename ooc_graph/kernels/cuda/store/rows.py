@@ -1,0 +1,177 @@
+"""What a CUDA device has of rows in a store: first arcs in columns, and units on their way.
+
+Nothing here knows of a search. The first arc of each row stands apart; behind it come columns of
+four, the k-th as long as there are rows of more than 1 + 4 k arcs. The first few columns are in
+device memory, the others in pinned host memory, which kernels read where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.cpu.store.rows import Window
+from ooc_graph.kernels.cuda.runtime.modules import cuda
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
+from ooc_graph.kernels.cuda.runtime.rows import QUAD_ROWS
+from ooc_graph.kernels.cuda.runtime.steps import Steps, wait
+from ooc_graph.types import AnyArray
+
+SOURCE = "bfs_disk.cu"
+NO_VERTEX = 0xFFFFFFFF
+"""What stands where a row has no more arcs."""
+REQUEST_BYTES = 4 * 8 + 1
+"""Device memory of a request: row, place, arcs, arcs before it, and whether it was a hit."""
+
+
+def padded(rows: int) -> int:
+    """Rows with those that arrays on the device are padded to."""
+    return -(-max(rows, 1) // QUAD_ROWS) * QUAD_ROWS
+
+
+class HeldColumns:
+    """First arcs of the in-rows, where the current device reads them; none are there at first.
+
+    Parameters
+    ----------
+    rows
+        Of the graph.
+    near
+        Rows of each column in device memory, which is allocated here.
+    far
+        The columns behind them, uint32 (4 * rows of the column,): the device's views of pinned
+        memory, filled with `NO_VERTEX`.
+
+    Attributes
+    ----------
+    head
+        uint32 (padded rows,), on the device.
+    column
+        uint64 (columns,), on the device: addresses.
+    columns, at_hand
+        Columns, and the arcs of a row that head and columns have room for.
+    """
+
+    def __init__(self, rows: int, near: Sequence[int], far: Sequence[Any]) -> None:
+        cupy = cuda()
+        self.head = cupy.full(padded(rows), NO_VERTEX, np.uint32)
+        made = [cupy.full(4 * max(count, 1), NO_VERTEX, np.uint32) for count in near]
+        self._kept = [*made, *far]
+        addresses = [column.data.ptr for column in self._kept]
+        self.column = cupy.asarray(np.array(addresses or [0], np.uint64))
+        self.columns = len(addresses)
+        self.at_hand = 1 + 4 * self.columns
+
+
+class WholeRows:
+    """Some rows that are held whole, one after the other, where the current device reads them.
+
+    Parameters
+    ----------
+    first
+        The first of them.
+    lengths
+        int32 (rows,), in host memory: arcs of each.
+    pinned
+        uint32, of all their arcs, in pinned host memory; None: device memory, which is allocated
+        here.
+
+    Attributes
+    ----------
+    starts, arcs
+        On the device: uint64 (rows + 1,) and uint32.
+    """
+
+    def __init__(self, first: int, lengths: AnyArray, pinned: PinnedArray | None) -> None:
+        cupy = cuda()
+        self.first, self.rows = first, len(lengths)
+        self._starts = np.zeros(self.rows + 1, np.uint64)
+        np.cumsum(lengths, dtype=np.uint64, out=self._starts[1:])
+        self.starts = cupy.empty(self.rows + 1, np.uint64)
+        self.starts.set(self._starts)  # `asarray` would pin as much host memory, and keep that
+        self._pinned = pinned
+        count = int(self._starts[-1])
+        self.arcs = cupy.empty(count, np.uint32) if pinned is None else pinned.device
+
+    def take(self, window: Window, begin: int, end: int, units: AnyArray) -> None:
+        """Take what was asked for of these rows; others are left out. Waits."""
+        for index in range(begin, end):
+            row = int(window.row[index]) - self.first
+            if not 0 <= row < self.rows:
+                continue
+            place = window.place[0, index]
+            target = int(self._starts[row]) + int(window.cursor[index])
+            arcs = units[place : place + window.asked[index]]
+            if self._pinned is None:
+                _send(self.arcs[target:], arcs)
+            else:
+                self._pinned.host[target : target + len(arcs)] = arcs
+        wait()
+
+
+class Requests:
+    """Room on the current device for a batch of units, and for what was asked for in it.
+
+    Parameters
+    ----------
+    rows
+        Most requests: rows of a window.
+    arcs
+        Most arcs in a batch of units.
+    """
+
+    def __init__(self, rows: int, arcs: int) -> None:
+        cupy = cuda()
+        self.row, self.place, self.asked = (cupy.empty(rows, np.int64) for _ in range(3))
+        self.starts = cupy.empty(rows + 1, np.uint64)
+        self._sent_starts: AnyArray | None = None
+        self.hit = cupy.empty(rows, np.uint8)
+        self.units = cupy.empty(arcs, np.uint32)
+
+    def send(self, window: Window, begin: int, end: int, units: AnyArray) -> np.uint32:
+        """Have requests ``begin … end - 1`` and their units brought here; how many there are.
+
+        ``units`` must stay as they are until the current stream was waited for.
+        """
+        _send(self.units, units)
+        _send(self.row, window.row[begin:end])
+        _send(self.place, window.place[0, begin:end])
+        _send(self.asked, window.asked[begin:end])
+        return np.uint32(end - begin)
+
+    def send_starts(self, window: Window, begin: int, end: int) -> int:
+        """As `send`, how many arcs are asked for before each request; those of all."""
+        starts = np.zeros(end - begin + 1, np.uint64)
+        np.cumsum(window.asked[begin:end], dtype=np.uint64, out=starts[1:])
+        _send(self.starts, starts)
+        self._sent_starts = starts  # until the next ones: then the stream has been waited for
+        return int(starts[-1])
+
+
+def _send(target: Any, source: AnyArray) -> None:
+    """Copy to the beginning of an array on the device; the source stays until it was waited for."""
+    if source.nbytes > target.nbytes or not source.flags.c_contiguous:
+        raise ValueError(f"{source.nbytes} bytes do not go to {target.nbytes} as they are")
+    runtime, stream = cuda().cuda.runtime, cuda().cuda.get_current_stream().ptr
+    ends = target.data.ptr, source.ctypes.data
+    runtime.memcpyAsync(*ends, source.nbytes, runtime.memcpyHostToDevice, stream)
+
+
+def hold_units(
+    steps: Steps,
+    requests: Requests,
+    held: HeldColumns,
+    window: Window,
+    begin: int,
+    end: int,
+    units: AnyArray,
+) -> None:
+    """Bring what was asked for, rows from their first arcs on, to its places; waits."""
+    count = requests.send(window, begin, end, units)
+    asked = requests.row, requests.place, requests.asked, requests.units
+    threads = int(count) * (held.columns + 1)
+    where = np.uint32(held.columns), held.head, held.column
+    steps.launch("hold_units", threads, count, *asked, *where)
+    wait()

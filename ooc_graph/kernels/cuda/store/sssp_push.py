@@ -1,0 +1,148 @@
+"""Push from the root along heads alone, under a rising bound, on a CUDA device.
+
+As `ooc_graph.kernels.cpu.store.sssp_push`, a frontier at a time: what lies beyond the heads of the
+rows reached comes later, and until then no distance from the smallest of it on is final.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.decisions import ENOUGH_PUSHED, adapt_step, push_is_enough
+from ooc_graph.kernels.cpu.sssp.search import MOST_FIRST
+from ooc_graph.kernels.cpu.sssp.shared import bound_above
+from ooc_graph.kernels.cuda.runtime.rows import NULL
+from ooc_graph.kernels.cuda.runtime.steps import AGAIN, EMITTED, EXAMINED, least
+from ooc_graph.kernels.cuda.store.sssp_state import TOP, DiskState, bits_of
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """How far pushing went.
+
+    Parameters
+    ----------
+    bound
+        All distances up to it are final in the graph of heads.
+    floor
+        The rows that the state keeps are the nearest to the root; the distance along heads of every
+        other is at least ``floor``. They hold few arcs, beyond their heads too.
+    examined
+        Arcs examined.
+    settled
+        Whether nothing is left to do along heads.
+    """
+
+    bound: np.float32
+    floor: np.float32
+    examined: int
+    settled: bool
+
+
+@dataclass
+class _Inner:
+    """The rows reached first, as long as they hold few arcs."""
+
+    state: DiskState
+    arcs: int
+    floor: np.float32
+    growing: bool = True
+
+    def grow(self, reached: int, smallest: np.float32) -> None:
+        """Take all that are reached, if they are few; all others are ``smallest`` away at least."""
+        room = min(MOST_FIRST, max(1, self.arcs // ENOUGH_PUSHED))
+        self.growing = self.growing and reached <= room
+        if not self.growing:
+            return
+        rows = self.state.reached()
+        held = int(self.state.out.rows.heads.lengths[rows].sum(dtype=np.int64))
+        self.growing = not push_is_enough(held, self.arcs)
+        if self.growing:
+            self.state.keep_few(rows)
+            self.floor = smallest
+
+
+def push_rising(
+    state: DiskState, root: int, step: float, arcs: int, *, stop_for_pull: bool
+) -> Pushed:
+    """Push from the root along the heads of out-arcs.
+
+    Parameters
+    ----------
+    state
+        Begun here.
+    step
+        How far the bound rises at first.
+    arcs
+        Of all rows.
+    stop_for_pull
+        Whether to end once enough is pushed for pulling to be cheaper.
+    """
+    state.begin(root)
+    bound = np.float32(0)
+    inner = _Inner(state, arcs, bound)
+    total, reached, below = 0, 1, None
+    while True:
+        examined, again, fresh = _push_below(state, below, bound)
+        total, reached = total + examined, reached + fresh
+        step = adapt_step(step, examined, again)
+        smallest = _smallest_waiting(state, bound)
+        inner.grow(reached, smallest)
+        settled = bool(smallest == TOP)
+        if settled or (stop_for_pull and push_is_enough(total, arcs)):
+            return Pushed(bound, inner.floor, total, settled)
+        below, bound = bound, np.float32(bound_above(smallest, step, TOP))
+
+
+def _push_below(
+    state: DiskState, below: np.float32 | None, bound: np.float32
+) -> tuple[int, int, int]:
+    """Push to the fixed point of all candidates <= ``bound``.
+
+    Parameters
+    ----------
+    below
+        The bound before, to whose fixed point all rows were pushed; None: there was none.
+
+    Returns
+    -------
+    Arcs examined, vertices improved that had been reached before, and those reached now.
+    """
+    totals = np.zeros(3, np.int64)
+    begin = np.uint32(0)
+    if below is not None:
+        begin = bits_of(below) + np.uint32(1)
+    while True:
+        state.clear()
+        if begin:
+            state.list_waiting()
+        else:
+            state.list_nearer()
+        state.over_listed("push_rows", *given_to_push(state, begin, bound, NULL))
+        found = state.counts()
+        totals += (found[EXAMINED], found[AGAIN], found[EMITTED])
+        if not found[AGAIN] + found[EMITTED]:
+            return int(totals[0]), int(totals[1]), int(totals[2])
+        begin = np.uint32(0)
+
+
+def given_to_push(state: DiskState, begin: np.uint32, bound: np.float32, more: Any) -> Any:
+    """Arguments of ``push_rows``: candidates from ``begin`` on, as bits, up to a bound."""
+    return state.out.heads.places, begin, bits_of(bound), state.distance, state.nearer, more
+
+
+def _smallest_waiting(state: DiskState, bound: np.float32) -> np.float32:
+    """Smallest candidate above the bound along heads; rows without one wait no more."""
+    state.clear()
+    state.over_words(
+        "least_waiting",
+        state.waiting,
+        state.out.heads.places,
+        state.distance,
+        bits_of(bound),
+        lanes=32,
+    )
+    return np.float32(least(state.counts(), TOP))

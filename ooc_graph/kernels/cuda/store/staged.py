@@ -1,0 +1,100 @@
+"""Units of a tier that a CUDA device scans: a batch and its requests go there, flags come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.cpu.store.requests import keep_flagged, pack_requests, request_words
+from ooc_graph.kernels.cpu.store.rows import TierRows
+from ooc_graph.kernels.cuda.runtime.modules import cuda
+from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
+from ooc_graph.types import AnyArray
+
+Launch = Callable[[int, tuple[Any, ...]], None]
+"""Called with the number of requests and what their kernel is given first: that number, requests
+(uint32, as `pack_requests` has them), the columns, and flags (uint8, to be set)."""
+
+
+class Staged:
+    """Room on the device for a batch of units, and for what is asked of it; allocated once.
+
+    All happens on CuPy's current stream. What goes and comes passes through host memory that is
+    pinned if the system pins it, 21 bytes a row of a window at most.
+
+    Parameters
+    ----------
+    *sides
+        Rows that are scanned, one side at a time.
+    pins
+        Whether memory may be pinned.
+    """
+
+    def __init__(self, *sides: TierRows, pins: bool = True) -> None:
+        cupy = cuda()
+        dtypes = sides[0].dtypes
+        window = max(len(side.window.row) for side in sides)
+        words = request_words(len(dtypes)) * window
+        self._columns = [
+            cupy.empty(max(side.staged[column] for side in sides), dtype)
+            for column, dtype in enumerate(dtypes)
+        ]
+        self._requests = cupy.empty(words, np.uint32)
+        self._flags = cupy.empty(window, np.uint8)
+        self._packed = host_buffer(4 * words, pins=pins).view(np.uint32)
+        self._returned = host_buffer(window, pins=pins)
+
+    def scan(
+        self,
+        rows: TierRows,
+        waiting: int,
+        launch: Launch,
+        *,
+        note: Callable[[Any, int, int, tuple[AnyArray, ...]], None] | None = None,
+        look: int | None = None,
+    ) -> None:
+        """Fetch and scan arcs of a window's rows, as `TierRows.scan`, by a kernel.
+
+        Parameters
+        ----------
+        rows, waiting
+            The side, and how many rows are in its window.
+        launch
+            Launches the kernel. A flag tells that the row wants more.
+        note
+            Called with window, begin, end and columns in host memory, before these are gone.
+        look
+            As of `TierRows.scan`.
+        """
+
+        def scan(
+            limits: AnyArray, window: Any, begin: int, end: int, kept: int, *columns: AnyArray
+        ) -> int:
+            count = end - begin
+            launch(count, self._upload(window, begin, end, columns))
+            if note is not None:
+                note(window, begin, end, columns)
+            # Waits for the device: then the staged units may be written over.
+            self._flags[:count].get(out=self._returned[:count])
+            return int(keep_flagged(limits, window, begin, end, kept, self._returned))
+
+        rows.scan(waiting, scan, look)
+
+    def _upload(
+        self, window: Any, begin: int, end: int, columns: tuple[AnyArray, ...]
+    ) -> tuple[Any, ...]:
+        count = end - begin
+        words = request_words(len(columns)) * count
+        pack_requests(window, begin, end, self._packed)
+        self._requests[:words].set(self._packed[:words])
+        for there, column in zip(self._columns, columns, strict=True):
+            there[: len(column)].set(column)
+        return np.uint32(count), self._requests, *self._columns, self._flags
+
+
+def host_buffer(size_bytes: int, *, pins: bool) -> AnyArray:
+    """Host memory, uint8, pinned where that is wanted and the system does it."""
+    # Not from the pool: a plan counts what is asked for.
+    return pinned_buffer(size_bytes, pooled=False) if pins else np.empty(size_bytes, np.uint8)
