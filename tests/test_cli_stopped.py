@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -53,7 +55,7 @@ def test_stopped_while_workers_start(
     write(tmp_path / "e.txt", GOOD)
     before = listing(tmp_path)
     words = ["-m", "ooc_graph", "build", tmp_path / "e.txt", tmp_path / "g.zarr", "--device", "cpu"]
-    with running([*words, "--workers", 2]) as process:
+    with as_under_a_terminal(), running([*words, "--workers", 2]) as process:
         parent, workers = psutil.Process(process.pid), []
         while not workers:
             assert process.poll() is None
@@ -71,6 +73,16 @@ def test_stopped_while_workers_start(
     assert set(err.splitlines()) - {""} == {f"ooc-graph: {said}"}
     assert left == []
     assert listing(tmp_path) == before
+
+
+@contextmanager
+def as_under_a_terminal() -> Iterator[None]:
+    """Context whose processes do not inherit that SIGHUP is ignored, as under ``nohup`` it is."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def _is_worker(process: psutil.Process) -> bool:
