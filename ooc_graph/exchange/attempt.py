@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 import queue
 import threading
@@ -174,14 +173,9 @@ class Attempt:
             self._forget(future)
 
     def _fetched(self, future: Future[Any]) -> tuple[concurrent.futures.Future[Any], float]:
-        """The outcome of a task on its way here, and since when it is.
-
-        Not waited for in one go: its worker may be frozen.
-        """
+        """The outcome of a task on its way here, and since when it is."""
         if future not in self._fetches:
-            loop = self._client.loop.asyncio_loop
-            fetch = asyncio.run_coroutine_threadsafe(future._result(), loop)
-            self._fetches[future] = fetch, time.monotonic()
+            self._fetches[future] = self._cluster.fetch(future), time.monotonic()
         return self._fetches[future]
 
     def _forget(self, future: Future[Any]) -> None:

@@ -421,6 +421,15 @@ class Cluster:
         with suppress(TimeoutError, CancelledError):
             self.sync(_first_done, futures, timeout_s=timeout_s)
 
+    def fetch(self, future: Any) -> Future[Any]:
+        """The value of one of the client's futures on its way here, to be waited for in turns.
+
+        Not `distributed.Future.result`: its worker may freeze, and a look at the workers tells.
+        """
+        with self.talking():
+            loop = self.client.loop.asyncio_loop
+            return asyncio.run_coroutine_threadsafe(future._result(), loop)
+
     def cancel(self, futures: Sequence[Any]) -> None:
         """Cancel tasks of the client; a closed client has none."""
         if futures and not self.is_closed:

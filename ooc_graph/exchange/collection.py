@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from concurrent.futures import wait
 from time import monotonic
 from typing import Any
 
 from ooc_graph.errors import ClusterLostError
-from ooc_graph.exchange.cluster import Cluster, answer_timeout_s, describe, patience_s
+from ooc_graph.exchange.cluster import Cluster, describe, patience_s
 from ooc_graph.exchange.tasks import CHECK_S
 
 
@@ -24,12 +24,15 @@ def compute(client: Any, collection: Any) -> Any:
     states = cluster.look()
     working = [address for address, state in states.items() if state.can_work]
     future = client.compute(collection, workers=working if len(working) < len(states) else None)
+    fetch = cluster.fetch(future)
     stalled_s: float | None = None
     while True:
-        cluster.wait([future], CHECK_S)
-        if future.done():
-            with suppress(TimeoutError):
-                return future.result(timeout=answer_timeout_s())
+        wait([fetch], CHECK_S)
+        if fetch.cancelled() and not future.cancelled():
+            # A request for several values was stopped, and this was one of them.
+            fetch = cluster.fetch(future)
+        elif fetch.done():
+            return fetch.result()
         states = cluster.look()
         hindered = [address for address, state in states.items() if not state.can_work]
         if not hindered or not (future.done() or _has_work(cluster, hindered)):
@@ -37,6 +40,7 @@ def compute(client: Any, collection: Any) -> Any:
             continue
         stalled_s = stalled_s or monotonic()
         if monotonic() - stalled_s > patience_s():
+            fetch.cancel()
             # Not cancelled: it may be somebody else's, who keeps the collection.
             future.release()
             named = describe(states[address] for address in hindered)
