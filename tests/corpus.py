@@ -134,7 +134,7 @@ class Corpus:
         return _of_files(out)
 
 
-# The options beside the device, and what `Corpus.answer` adds.
+# Options other than the device; `Corpus.answer` adds some.
 WAYS: dict[str, dict[str, Any]] = {
     "memory": {},
     "held": {},

@@ -165,11 +165,13 @@ def _refuse_empty(paths: Sequence[str | os.PathLike[str]]) -> None:
 
 def _parts(path: str) -> list[str]:
     """The files of a folder in the order of their names, or the path itself."""
-    if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
-        raise InputError(
-            "is a pipe or a device", path=path, advice="edges are read more than once: give a file"
-        )
     if not Path(path).is_dir():
+        if Path(path).exists() and not Path(path).is_file():
+            raise InputError(
+                "is a pipe or a device",
+                path=path,
+                advice="edges are read more than once: give a file",
+            )
         return [path]
     if (Path(path) / "zarr.json").exists():
         raise InputError(

@@ -196,7 +196,7 @@ class Attempt:
         paused = [address for address, state in hindered.items() if state.is_paused]
         begun = self._cluster.ask(executing, of=paused) if paused else {}
         for future, address in list(self._pending.items()):
-            # A worker that is paused goes on with what has begun, and sends what is done.
+            # A paused worker ends the tasks that it has begun, and sends their results.
             goes_on = future in self._fetches or str(future.key) in begun.get(address, ())
             if address in hindered and not (goes_on and address in paused):
                 lost[address] = str(hindered[address])

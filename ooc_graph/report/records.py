@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.errors import InputError, OutputBusyError
+from ooc_graph.layout.file_lock import locked_in_time
 from ooc_graph.layout.whole_file import disk_full_reported
 from ooc_graph.report.host import git_state, host_facts, package_versions
 
@@ -106,28 +105,16 @@ def _circumstances() -> dict[str, object]:
 def _append_line(path: Path, line: str) -> None:
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        _lock(handle, path)
+        if not locked_in_time(handle, LONGEST_LOCK_S):
+            raise OutputBusyError(
+                f"{path}: another process has had it locked for {LONGEST_LOCK_S:.0f} s; run the "
+                "same again once that has ended"
+            )
         # A line that a killed run could not finish must not swallow this one.
         start = "\n" if _is_cut_short(handle) else ""
         _write_whole(handle, f"{start}{line}\n".encode())
     finally:
         os.close(handle)
-
-
-def _lock(handle: int, path: Path) -> None:
-    deadline_s = monotonic() + LONGEST_LOCK_S
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            if monotonic() > deadline_s:
-                raise OutputBusyError(
-                    f"{path}: another process has had it locked for {LONGEST_LOCK_S:.0f} s; run "
-                    "the same again once that has ended"
-                ) from error
-            sleep(0.05)
-        else:
-            return
 
 
 def _write_whole(handle: int, data: bytes) -> None:

@@ -9,7 +9,6 @@ written, each process compiles for itself.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import sys
@@ -18,15 +17,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
-from time import monotonic, sleep
 
 import numba
 from numba.core.registry import cpu_target
 
 from ooc_graph import kernel_cache
 from ooc_graph.forked import closed_in_child
+from ooc_graph.layout.file_lock import locked_in_time
 
-POLL_S = 0.05
 PATIENCE_S = 120.0
 """A process that holds a part for longer than this is waited for no more: it may be stopped."""
 
@@ -127,18 +125,10 @@ def _open_lock(part: Part) -> int | None:
 
 def _take(descriptor: int, patience_s: float) -> bool:
     """Whether the lock was free in time, or cannot be had on this file system."""
-    begun = monotonic()
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if monotonic() - begun >= patience_s:
-                return False
-            sleep(POLL_S)
-        except OSError:
-            return True
-        else:
-            return True
+    try:
+        return locked_in_time(descriptor, patience_s)
+    except OSError:
+        return True
 
 
 def _mark(part: Part) -> None:

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.layout import file_lock
 from ooc_graph.session import compile_ahead as ahead
 from ooc_graph.session import first_use
 from ooc_graph.session.compile_parts import parts_of_graph500
@@ -89,7 +90,7 @@ def test_who_comes_second_waits() -> None:
     with turn(PART):
         thread = threading.Thread(target=second)
         thread.start()
-        time.sleep(4 * first_use.POLL_S)
+        time.sleep(4 * file_lock.POLL_S)
         order.append("first")
     thread.join(WITHIN_S)
     assert order == ["first", "second"]

@@ -1,1 +1,1 @@
-"""Kernels of CUDA devices: CUDA C++ beside the Python that launches it."""
+"""Kernels of CUDA devices: CUDA C++ and the Python that launches it."""
