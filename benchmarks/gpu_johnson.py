@@ -47,10 +47,11 @@ import numpy as np
 
 import ooc_graph as og
 from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.common.many.bellman_ford_search import potentials
 from ooc_graph.kernels.common.sides import light_rows
+from ooc_graph.kernels.common.sssp.rows import plain_rows
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.many.bellman_ford_search import potentials
-from ooc_graph.kernels.cpu.many.johnson import CpuJohnson, plain_rows
+from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.kernels.cuda.many.host import HostAnswers
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
 from ooc_graph.kernels.cuda.many.search import CudaManySearch

@@ -36,8 +36,8 @@ import numpy as np
 import ooc_graph as og
 from ooc_graph.kernels.common.bitmap import lowest_bit
 from ooc_graph.kernels.common.compiled import kernel as compiled
+from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.sssp.search import first_rows
 from ooc_graph.layout.names import HUB, LIGHT, SIDECAR_BYTES, rows_path
 from ooc_graph.layout.packed_loops import pack, unpack
 from ooc_graph.memory.plan import HeadRule, Plan

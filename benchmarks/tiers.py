@@ -33,8 +33,8 @@ from tiers_limit import limits_of, within_limits
 
 import ooc_graph as og
 from ooc_graph.kernels.common.compiled import kernel as compiled
+from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.sssp.search import first_rows
 from ooc_graph.layout.names import rows_path
 from ooc_graph.memory.plan import Plan, describe, rules
 from ooc_graph.report.records import append_record

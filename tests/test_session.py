@@ -24,8 +24,8 @@ from ooc_graph.errors import (
 )
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.tasks import Tasks
+from ooc_graph.kernels.common.sssp.survey import first_rows, survey
 from ooc_graph.kernels.cpu.sssp.near_far_search import suits_near_far
-from ooc_graph.kernels.cpu.sssp.search import first_rows, survey
 from ooc_graph.session import choice, search_memory, search_ranks
 from ooc_graph.session import place as places
 from ooc_graph.session.cluster import local_cluster

@@ -10,7 +10,7 @@ import numpy as np
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.decisions import hubs_hold_much, pull_pays
 from ooc_graph.kernels.common.sides import hub_rows
-from ooc_graph.kernels.cpu.sssp.search import first_rows
+from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cuda.pinned.bfs import BfsHold
 from ooc_graph.kernels.cuda.runtime.bus import link_rate
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS

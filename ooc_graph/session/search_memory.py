@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
+from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.sssp.near_far_search import may_pair_rows, paired_bytes
-from ooc_graph.kernels.cpu.sssp.search import first_rows
 from ooc_graph.session.orders import ORDER_OF
 from ooc_graph.session.place import Place
 from ooc_graph.shards.load import Graph

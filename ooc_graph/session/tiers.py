@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.sssp.search import first_rows
 from ooc_graph.memory.disk_probe import Probe, probe_disk
 from ooc_graph.memory.moved import Moved
 from ooc_graph.memory.plan import Facts, Plan, least_bytes, plan_disk

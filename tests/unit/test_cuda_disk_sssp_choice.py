@@ -14,8 +14,8 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.cpu.sssp.search import MOST_FIRST
-from ooc_graph.kernels.cpu.store.requests import request_words
+from ooc_graph.kernels.common.sssp.survey import MOST_FIRST
+from ooc_graph.kernels.common.store.requests import request_words
 from ooc_graph.layout.names import SIDECAR_BYTES
 from ooc_graph.memory import device_disk_sssp_plan
 from ooc_graph.memory.device_disk import DiskFacts, describe_disk

@@ -10,7 +10,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.decisions import hubs_hold_much
-from ooc_graph.kernels.cpu.sssp.search import first_rows, may_pull, sampled_rows, survey
+from ooc_graph.kernels.common.sssp.survey import first_rows, may_pull, sampled_rows, survey
 from ooc_graph.memory.device_plan import least_plan
 from ooc_graph.session import (
     choice,

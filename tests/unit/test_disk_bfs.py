@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from ooc_graph.kernels.common.bitmap import pack_bits
 from ooc_graph.kernels.common.decisions import PULL, PUSH
+from ooc_graph.kernels.common.store.device_rows import beyond, keep_missed
+from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.store.device_rows import beyond, keep_missed
-from ooc_graph.kernels.cpu.store.rows import TierRows
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
 from ooc_graph.memory.plan import HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows

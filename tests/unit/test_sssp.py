@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.exchange import local
 from ooc_graph.kernels.common.decisions import SsspTree
+from ooc_graph.kernels.common.sssp.distances import sums_may_overflow
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.sssp.search import sums_may_overflow
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import INT64_UNREACHED, Rows, Shard
 from tests import oracles

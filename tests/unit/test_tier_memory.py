@@ -14,10 +14,10 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers import scatter
+from ooc_graph.kernels.common.store import rows as tier_rows
 from ooc_graph.kernels.cpu.bfs import search as bfs_search
 from ooc_graph.kernels.cpu.sssp import search as sssp_search
 from ooc_graph.kernels.cpu.store import bfs_search as tier_bfs_search
-from ooc_graph.kernels.cpu.store import rows as tier_rows
 from ooc_graph.kernels.cpu.store import sssp_search as tier_sssp_search
 from ooc_graph.memory import disk, plan
 from ooc_graph.session import graph500_batches, resident, search_memory

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ooc_graph.kernels.common.bitmap import pack_bits, whole_set
-from ooc_graph.kernels.cpu.store.requests import (
+from ooc_graph.kernels.common.store.requests import (
     arcs_beyond,
     heaviest_ends,
     keep_flagged,
@@ -16,7 +16,7 @@ from ooc_graph.kernels.cpu.store.requests import (
     pack_requests,
     request_words,
 )
-from ooc_graph.kernels.cpu.store.rows import Window, new_window
+from ooc_graph.kernels.common.store.rows import Window, new_window
 from ooc_graph.memory.plan import HeadRule
 
 ALL = 1 << 32

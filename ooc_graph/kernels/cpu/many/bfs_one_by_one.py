@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch
 from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
-from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
+from ooc_graph.types import AnyArray, IntArray, Rows
 
 
 class BfsSideBySide:
@@ -41,19 +39,3 @@ class BfsSideBySide:
             take(place, self._searches[thread].run(int(sources[place])).level)
 
         side_by_side(len(self._searches), len(sources), search)
-
-
-def write_levels(level: AnyArray, most: int, row: AnyArray) -> None:
-    """Write levels up to ``most`` to a row of an answer; the largest int32 for all others."""
-    row[:] = level
-    row[(level < 0) | (level > most)] = INT32_UNREACHED
-
-
-def tally_levels(level: AnyArray, most: int, wanted: AnyArray, width: int, row: IntArray) -> None:
-    """Write the tally of levels up to ``most`` of rows that are ``wanted``: int64 (3 + bins,)."""
-    counts = np.bincount(level[wanted & (level >= 0) & (level <= most)])
-    at = np.arange(len(counts))
-    row[:3] = counts.sum(), (counts * at).sum(), max(len(counts) - 1, 0)
-    bins = len(row) - 3
-    if bins:
-        np.add.at(row[3:], np.minimum(at // width, bins - 1), counts)

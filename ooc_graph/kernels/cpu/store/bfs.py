@@ -23,11 +23,11 @@ from ooc_graph.kernels.common.bitmap import (
 )
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.decisions import PUSH
+from ooc_graph.kernels.common.store.rows import keep_rest
 from ooc_graph.kernels.common.team import CHUNK, atomic_add
 from ooc_graph.kernels.cpu.bfs.pull import CHUNK_WORDS, FOUND, FOUND_ARCS, pull_part
 from ooc_graph.kernels.cpu.bfs.push import claim
 from ooc_graph.kernels.cpu.bfs.thin_levels import choose_direction
-from ooc_graph.kernels.cpu.store.rows import keep_rest
 from ooc_graph.types import IntArray
 
 

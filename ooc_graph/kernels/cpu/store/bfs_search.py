@@ -9,6 +9,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import pack_bits
 from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
+from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, Tree
 from ooc_graph.kernels.cpu.store.bfs import (
@@ -22,7 +23,6 @@ from ooc_graph.kernels.cpu.store.bfs import (
     push_parts,
     settle_queue,
 )
-from ooc_graph.kernels.cpu.store.rows import TierRows
 from ooc_graph.types import AnyArray
 
 COURSE_LEVELS = 1 << 12

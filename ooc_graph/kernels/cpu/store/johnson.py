@@ -13,10 +13,12 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import Words, pack_bits, words_for
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told, stretches
-from ooc_graph.kernels.cpu.many.bellman_ford_search import Potentials, find_potentials
-from ooc_graph.kernels.cpu.many.johnson import longest_shifted
+from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, find_potentials
+from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, longest_shifted, require_room
+from ooc_graph.kernels.common.many.tuning import LANES
+from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.cpu.many.lanes import lanes_for
-from ooc_graph.kernels.cpu.many.search import INTEGER_TOP, LANES, all_columns, require_room
+from ooc_graph.kernels.cpu.many.search import all_columns
 from ooc_graph.kernels.cpu.store.bellman_ford import TierFalling
 from ooc_graph.kernels.cpu.store.lanes import (
     LaneState,
@@ -28,7 +30,6 @@ from ooc_graph.kernels.cpu.store.lanes import (
     relax_lanes,
     spread_lanes,
 )
-from ooc_graph.kernels.cpu.store.rows import TierRows
 from ooc_graph.types import AnyArray, IntArray
 
 PARENT_BITS = 3 * 8

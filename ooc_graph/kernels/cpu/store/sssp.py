@@ -12,10 +12,10 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, count_bits, lowest_bit, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.sssp.distances import path_sum
+from ooc_graph.kernels.common.store.rows import keep_rest
 from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
-from ooc_graph.kernels.cpu.sssp.push import path_sum
-from ooc_graph.kernels.cpu.store.rows import keep_rest
 
 EXAMINED, REACHED = FIRST_FREE, FIRST_FREE + LINE
 """Words of the control array: arcs looked at, rows reached for the first time."""

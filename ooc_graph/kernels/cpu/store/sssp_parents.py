@@ -11,10 +11,10 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, has, lowest_bit, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.sssp.distances import path_sum
+from ooc_graph.kernels.common.store.rows import keep_rest
 from ooc_graph.kernels.common.team import CHUNK, atomic_add
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS
-from ooc_graph.kernels.cpu.sssp.push import path_sum
-from ooc_graph.kernels.cpu.store.rows import keep_rest
 from ooc_graph.kernels.cpu.store.sssp import EXAMINED, beyond_head
 
 

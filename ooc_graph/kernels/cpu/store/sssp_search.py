@@ -7,7 +7,6 @@ which push. The distances are the greatest fixed point however it is reached.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -15,19 +14,18 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.decisions import ENOUGH_PUSHED, SsspTree, finish_by_push
-from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS
-from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS, LightRows, Wave
-from ooc_graph.kernels.cpu.sssp.search import (
-    MOST_FIRST,
-    Survey,
+from ooc_graph.kernels.common.sssp.distances import (
     distance_dtype,
-    may_pull,
     overflow_error,
     sums_may_overflow,
+    unreached,
 )
-from ooc_graph.kernels.cpu.sssp.shared import unreached
-from ooc_graph.kernels.cpu.store.rows import TierRows
+from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
+from ooc_graph.kernels.common.sssp.survey import MOST_FIRST, Known, may_pull
+from ooc_graph.kernels.common.store.rows import TAIL_ROWS, TierRows
+from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS
+from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS
 from ooc_graph.kernels.cpu.store.sssp import (
     EXAMINED,
     REACHED,
@@ -53,25 +51,6 @@ from ooc_graph.kernels.cpu.store.sssp_parents import (
 )
 from ooc_graph.kernels.cpu.store.sssp_push import push_heads
 from ooc_graph.types import AnyArray
-
-TAIL_ROWS = 4096
-"""A pass looks at so many rows while a unit is read: one row's tail is rarely in another's unit."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known of all weights when the heads are loaded.
-
-    Parameters
-    ----------
-    survey
-        What the first rows are like.
-    heaviest
-        Largest weight.
-    """
-
-    survey: Survey
-    heaviest: Any
 
 
 class TierSsspSearch:

@@ -14,8 +14,8 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import Words
 from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
-from ooc_graph.kernels.cpu.store.device_rows import beyond, compile_lists, keep_all, keep_missed
-from ooc_graph.kernels.cpu.store.rows import TierRows, Window
+from ooc_graph.kernels.common.store.device_rows import beyond, compile_lists, keep_all, keep_missed
+from ooc_graph.kernels.common.store.rows import TierRows, Window
 from ooc_graph.types import AnyArray
 
 

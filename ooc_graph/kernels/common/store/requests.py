@@ -11,7 +11,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.cpu.store.rows import keep_rest
+from ooc_graph.kernels.common.store.rows import keep_rest
 
 REQUEST_WORDS = 3
 """Words of a request beside the places of its arcs, one in each column: row, cursor, asked."""
@@ -39,7 +39,7 @@ def list_behind(
     least, shift
         What is in a row's head; at most 2**32, and 0 to 63.
     window
-        See `ooc_graph.kernels.cpu.store.rows.Window`.
+        See `ooc_graph.kernels.common.store.rows.Window`.
 
     Returns
     -------

@@ -14,10 +14,10 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.sssp.distances import path_sum, unreached
+from ooc_graph.kernels.common.sssp.plateaus import resolve_plateaus
+from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
 from ooc_graph.kernels.common.team import ABORT, CHUNK, Team, atomic_add, atomic_load, new_control
-from ooc_graph.kernels.cpu.sssp.parents import resolve_plateaus
-from ooc_graph.kernels.cpu.sssp.push import LightRows, Wave, path_sum
-from ooc_graph.kernels.cpu.sssp.shared import unreached
 from ooc_graph.types import AnyArray, IntArray
 
 

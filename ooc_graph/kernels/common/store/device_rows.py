@@ -1,7 +1,7 @@
 """Rows that a CUDA device asks for beyond what is at hand: listed, and kept, on the host.
 
 The same number of arcs of every row is at hand, so that a row goes on at a place that is known: no
-cursors stand beside the rows. See `ooc_graph.kernels.cpu.store.rows` for windows.
+cursors stand beside the rows. See `ooc_graph.kernels.common.store.rows` for windows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, Words, lowest_bit
 from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.cpu.store.rows import TierRows, keep_rest
+from ooc_graph.kernels.common.store.rows import TierRows, keep_rest
 from ooc_graph.types import AnyArray
 
 
@@ -46,7 +46,8 @@ def keep_missed(hit: Any, lengths: Any, window: Any, begin: int, end: int, kept:
     hit
         uint8, of each of these requests whether its row is done.
     kept
-        Places of the window that are taken; see `ooc_graph.kernels.cpu.store.rows.TierRows.scan`.
+        Places of the window that are taken; see
+        `ooc_graph.kernels.common.store.rows.TierRows.scan`.
     """
     for index in range(begin, end):
         if hit[index - begin] == 0:
