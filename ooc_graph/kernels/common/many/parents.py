@@ -27,7 +27,6 @@ class Scratch(NamedTuple):
     ``left`` (threads,) counts reached rows that found no parent.
     """
 
-    taken: AnyArray
     pending: AnyArray
     unresolved: AnyArray
     listed: AnyArray
@@ -99,7 +98,7 @@ def parents_of_sources(
         if count > 0:
             mine = Wave(
                 distance,
-                scratch.taken[thread],
+                wave.taken,
                 wave.queue,
                 pending,
                 wave.first,
@@ -143,7 +142,6 @@ def find_parents(
         parents = np.empty(answer.shape, ids)
     shape, words = (team.threads, rows), (team.threads, words_for(rows))
     scratch = Scratch(
-        np.empty(shape, ids),
         np.empty(shape, ids),
         np.zeros(words, np.uint64),
         np.zeros(words, np.uint64),

@@ -28,11 +28,11 @@ def plateau_parent(into: Any, distance: Any, unresolved: Any, row: int, at: Any,
 
 
 @subroutine
-def _next_to(out: Any, wave: Any, unresolved: Any, listed: Any, found: int) -> int:
-    """List unresolved rows beside ``taken[:found]`` in ``pending``, each once."""
-    count, top = 0, wave.top[0]
-    for index in range(found):
-        u = np.int64(wave.taken[index])
+def _next_to(out: Any, wave: Any, unresolved: Any, listed: Any, begin: int, end: int) -> int:
+    """List the unresolved rows beside ``pending[begin:end]`` behind these, each once; their end."""
+    last, top = end, wave.top[0]
+    for index in range(begin, end):
+        u = np.int64(wave.pending[index])
         at = wave.distance[u]
         for position in range(out.offsets[u], out.offsets[u + 1]):
             if path_sum(at, out.weights[position], top) > at:
@@ -40,11 +40,11 @@ def _next_to(out: Any, wave: Any, unresolved: Any, listed: Any, found: int) -> i
             v = np.int64(out.neighbors[position])
             if wave.distance[v] == at and has(unresolved, v) and not has(listed, v):
                 put(listed, v)
-                wave.pending[count] = v
-                count += 1
-    for index in range(count):
+                wave.pending[last] = v
+                last += 1
+    for index in range(end, last):
         drop(listed, np.int64(wave.pending[index]))
-    return count
+    return last
 
 
 @kernel
@@ -58,22 +58,22 @@ def resolve_plateaus(
     Parameters
     ----------
     unresolved, listed
-        Scratch bitmaps of zeros. The wave's ``taken`` and ``pending`` are scratch, too.
+        Scratch bitmaps of zeros. The wave's ``pending`` is scratch, too: the rows that found a
+        parent stand in it hop after hop, and behind them those that look for one in the next hop.
     """
     put_all(unresolved, wave.pending, count)
-    left = count
-    while count > 0:
-        found = 0
-        for index in range(count):
+    begin, end = 0, count
+    while begin < end:
+        found = begin
+        for index in range(begin, end):
             v = np.int64(wave.pending[index])
             at = wave.distance[v]
             u = plateau_parent(into, wave.distance, unresolved, v, at, wave.top[0])
             if u >= 0:
                 parent[v] = u
-                wave.taken[found] = v
+                wave.pending[found] = v
                 found += 1
-        for index in range(found):
-            drop(unresolved, np.int64(wave.taken[index]))
-        left -= found
-        count = _next_to(out, wave, unresolved, listed, found)
-    return left
+        for index in range(begin, found):
+            drop(unresolved, np.int64(wave.pending[index]))
+        begin, end = found, _next_to(out, wave, unresolved, listed, begin, found)
+    return count - begin
