@@ -31,6 +31,15 @@ def beyond_head(heads: Any, row: int, at: Any, top: Any) -> Any:
 
 
 @kernel
+def has_empty_head(heads: Any) -> bool:
+    """Tell whether a row has arcs, and none of them in its head: `beyond_head` wants the last."""
+    for row in range(len(heads.lengths)):
+        if heads.lengths[row] > 0 and heads.starts[row] == heads.starts[row + 1]:
+            return True
+    return False
+
+
+@kernel
 def least_beyond(heads: Any, distance: Any, listed: Any, top: Any) -> tuple[Any, Any]:
     """Smallest distance that arcs beyond heads may offer: those of all rows, and of listed ones."""
     least, least_listed = top, top

@@ -31,6 +31,7 @@ from ooc_graph.kernels.cpu.store.sssp import (
     REACHED,
     count_arcs,
     farthest,
+    has_empty_head,
     least_beyond,
     near_overflow,
     overflow_parts,
@@ -67,10 +68,17 @@ class TierSsspSearch:
         What is known of the weights.
     team
         Threads that search together.
+
+    Raises
+    ------
+    ValueError
+        A row's head lacks its first arc.
     """
 
     def __init__(self, out: TierRows, into: TierRows, known: Known, team: Team) -> None:
         heads, self._team = out.heads, team
+        if has_empty_head(out.heads) or has_empty_head(into.heads):
+            raise ValueError("SSSP needs the first arc of every row in memory")
         rows, ids = len(heads.lengths), heads.neighbors.dtype
         dtype = distance_dtype(heads.weights)
         self._out, self._into = out, into

@@ -31,10 +31,20 @@ COUNTED: dict[str, int | str] = counted_at(88)
 
 @dataclass(frozen=True)
 class SsspHold:
-    """What of each row is on the device too: ``least`` arcs, and one in ``2**shift`` of its."""
+    """What of each row is on the device too: ``least`` arcs, and one in ``2**shift`` of its.
+
+    Raises
+    ------
+    UsageError
+        ``least`` is below 1: the last arc held of a row bounds the others from below.
+    """
 
     least: int
     shift: int
+
+    def __post_init__(self) -> None:
+        if self.least < 1:
+            raise UsageError("one arc of each row is held at least")
 
 
 class CudaTierSsspSearch(CudaSsspSearch):

@@ -65,7 +65,7 @@ class DeviceHeads:
     lengths
         uint32 (rows,), in host memory: arcs of each row.
     hold
-        How many arcs of each row; ``least`` is 1 or more.
+        How many arcs of each row.
     device_arcs
         Most arcs that stand on the device; None: all.
     buffers
