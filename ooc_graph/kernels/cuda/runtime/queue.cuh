@@ -3,10 +3,17 @@
 #pragma once
 #include "grid.cuh"
 
-// More arcs than a device can hold; of rows in host memory a plan refuses as many of a side. One
-// level's queue has fewer than 2**28 entries.
+// More arcs than a device can hold; of rows in host memory a plan refuses as many of a side.
 #define ARC_BITS 36
 #define ARC_MASK ((1ull << ARC_BITS) - 1)
+// Entries that may stand behind one `tail`: the bits that arcs leave.
+#ifndef MOST_ENTRIES
+#define MOST_ENTRIES ((1u << (64 - ARC_BITS)) - 1)
+#endif
+// Arcs that may be shared out: with all warps' rounding the numbers of arcs still fit 32 bits.
+#ifndef MOST_SHARED_ARCS
+#define MOST_SHARED_ARCS (0u - (1u << 20))
+#endif
 
 __device__ __forceinline__ u32 bit_of(u32 vertex) { return 1u << (vertex & 31); }
 
