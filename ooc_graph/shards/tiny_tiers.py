@@ -11,8 +11,8 @@ from ooc_graph.kernels.cpu.sssp.search import survey
 from ooc_graph.kernels.cpu.store.rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
 from ooc_graph.kernels.cpu.store.sssp_search import Known
 from ooc_graph.layout.names import APSP
-from ooc_graph.memory.plan import HeadRule
-from ooc_graph.memory.ram import RamUnits
+from ooc_graph.memory.cpu.plan import HeadRule
+from ooc_graph.memory.cpu.ram import RamUnits
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 _UNIT_BYTES = 16
