@@ -24,9 +24,9 @@ from typing import Any
 from ooc_graph import Kronecker
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.report.records import append_record
-from ooc_graph.session.api import build_with_report
-from ooc_graph.session.cluster import local_cluster
-from ooc_graph.session.machine import default_limit_bytes, parse_bytes
+from ooc_graph.runtime.building import build_with_report
+from ooc_graph.runtime.cluster import local_cluster
+from ooc_graph.runtime.machine import default_limit_bytes, parse_bytes
 from ooc_graph.shards.build_options import BuildOptions
 
 RECORDS = Path(__file__).parent / "records" / "build.jsonl"

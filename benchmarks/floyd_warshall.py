@@ -28,7 +28,7 @@ from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.report.records import append_record
-from ooc_graph.session.machine import cores
+from ooc_graph.runtime.machine import cores
 from ooc_graph.types import AnyArray, Rows
 
 RECORDS = Path(__file__).parent / "records" / "floyd_warshall.jsonl"

@@ -44,8 +44,8 @@ from ooc_graph import Kronecker
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.report.records import append_record
-from ooc_graph.session.machine import cores, parse_bytes
-from ooc_graph.session.place import Here
+from ooc_graph.runtime.machine import cores, parse_bytes
+from ooc_graph.runtime.workplace import Here
 from ooc_graph.shards.build import build
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_on_device

@@ -23,7 +23,7 @@ import numpy as np
 from ooc_graph import Kronecker
 from ooc_graph.layout.blocks import BlockWriter, byte_view
 from ooc_graph.layout.names import CHUNK_BYTES
-from ooc_graph.session.machine import cores
+from ooc_graph.runtime.machine import cores
 from ooc_graph.shards import cuda_sides
 from ooc_graph.shards.cuda_plan import runs_pay
 from ooc_graph.shards.staged import StagedSource, stage_unit

@@ -34,8 +34,8 @@ from gpu_disk import disk_bytes_per_s, drop_page_cache
 import ooc_graph as og
 from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
 from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
-from ooc_graph.memory.device_disk import READERS
-from ooc_graph.memory.disk import DiskUnits
+from ooc_graph.memory.cpu.disk import DiskUnits
+from ooc_graph.memory.cuda.disk import READERS
 from ooc_graph.report.records import append_record
 from ooc_graph.shards.tiers import read_lengths
 

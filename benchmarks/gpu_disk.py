@@ -34,15 +34,15 @@ import gpu_graphs
 import numpy as np
 
 import ooc_graph as og
-from ooc_graph.memory.device_disk import READERS, describe_disk
+from ooc_graph.memory.cuda.disk import READERS, describe_disk
 from ooc_graph.memory.moved import Moved
+from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.report.records import append_record
 from ooc_graph.report.statistics import teps_statistics
-from ooc_graph.session import cuda_disk
-from ooc_graph.session.machine import cores
-from ooc_graph.session.orders import ORDER_OF
+from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.device_tiers import DeviceTierSearch
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.types import AnyArray
 
 RECORDS = Path(__file__).parent / "records" / "gpu_disk.jsonl"

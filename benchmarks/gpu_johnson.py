@@ -57,7 +57,7 @@ from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
 from ooc_graph.kernels.cuda.many.search import CudaManySearch
 from ooc_graph.kernels.cuda.runtime.rows import hold
 from ooc_graph.report.records import append_record
-from ooc_graph.session.machine import cores
+from ooc_graph.runtime.machine import cores
 from ooc_graph.types import AnyArray, Rows
 
 RECORDS = Path(__file__).parent / "records" / "gpu_johnson.jsonl"

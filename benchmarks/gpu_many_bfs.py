@@ -36,7 +36,7 @@ from ooc_graph.kernels.cpu.many.bfs import LANES
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.report.records import append_record
-from ooc_graph.session.machine import cores
+from ooc_graph.runtime.machine import cores
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 RECORDS = Path(__file__).parent / "records" / "gpu_many_bfs.jsonl"

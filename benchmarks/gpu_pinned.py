@@ -27,7 +27,7 @@ from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.report.records import append_record
-from ooc_graph.session.machine import cores
+from ooc_graph.runtime.machine import cores
 from ooc_graph.types import Rows, Shard
 
 RECORDS = Path(__file__).parent / "records" / "gpu_pinned.jsonl"

@@ -27,7 +27,7 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.report.records import append_record
-from ooc_graph.session.machine import cores
+from ooc_graph.runtime.machine import cores
 from ooc_graph.types import AnyArray, Shard
 
 RECORDS = Path(__file__).parent / "records" / "gpu_roads.jsonl"

@@ -37,7 +37,8 @@ from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch, column
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.kernels.cuda.runtime.bus import link_rate
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, extents
-from ooc_graph.memory.device_plan import (
+from ooc_graph.memory.cpu.plan import Lengths
+from ooc_graph.memory.cuda.pinned_plan import (
     COLUMNS,
     BfsPlan,
     DeviceFacts,
@@ -47,7 +48,6 @@ from ooc_graph.memory.device_plan import (
     plan_bfs,
     rows_within,
 )
-from ooc_graph.memory.plan import Lengths
 from ooc_graph.report.records import append_record
 from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.types import Rows

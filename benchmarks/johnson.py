@@ -54,8 +54,8 @@ from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.layout.names import APSP
 from ooc_graph.report.records import append_record
-from ooc_graph.session import source_tiers
-from ooc_graph.session.machine import cores
+from ooc_graph.runtime.machine import cores
+from ooc_graph.strategies.many import tiers as many_tiers
 from ooc_graph.types import AnyArray, Rows
 
 RECORDS = Path(__file__).parent / "records" / "johnson.jsonl"
@@ -273,19 +273,19 @@ def single_bfs(options: argparse.Namespace) -> None:
 def beyond_memory(options: argparse.Namespace) -> None:
     with TemporaryDirectory() as folder:
         graph = stored_graph(options, Path(folder) / "g.zarr")
-        method = source_tiers.methods_of(graph, APSP)[0]
+        method = many_tiers.methods_of(graph, APSP)[0]
         device = CpuDevice(options.threads)
         whole = device.apsp(graph.load("light", signed=True))
         random = np.random.default_rng(RANDOM_STATE)
         sources = random.choice(graph.rows, options.sources or 64, replace=False)
         wanted = whole.run(sources)
-        facts = source_tiers.known_facts(graph, APSP, method)
-        least = source_tiers.least_within(graph, APSP, method)
+        facts = many_tiers.known_facts(graph, APSP, method)
+        least = many_tiers.least_within(graph, APSP, method)
         pass_bytes = facts.sides[0].arcs * facts.arc_bytes
         plain = pass_bytes * plain_passes(graph, method, sources, options.lanes, device)
         for share in options.shares:
             budget = least + int(share * facts.arcs * facts.arc_bytes)
-            held = source_tiers.load_within(graph, APSP, method, budget, device)
+            held = many_tiers.load_within(graph, APSP, method, budget, device)
             answers: dict[str, AnyArray] = {}
             calls: dict[str, Callable[[], Any]] = {
                 "ooc-graph": partial(held.search.run, sources, lanes=options.lanes),
@@ -356,11 +356,11 @@ def stored_graph(options: argparse.Namespace, path: Path) -> Any:
 
 def plain_passes(graph: Any, method: str, sources: AnyArray, lanes: int, device: CpuDevice) -> int:
     """Passes until nothing improves, over all batches or sources; some of these, scaled up."""
-    budget = source_tiers.least_within(graph, APSP, source_tiers.BATCHES)
+    budget = many_tiers.least_within(graph, APSP, many_tiers.BATCHES)
     everything = budget + 2 * graph.resident_bytes("light")
-    within = source_tiers.BATCHES, everything, device
-    held = source_tiers.load_within(graph, APSP, *within)
-    each = lanes if method == source_tiers.BATCHES else 1
+    within = many_tiers.BATCHES, everything, device
+    held = many_tiers.load_within(graph, APSP, *within)
+    each = lanes if method == many_tiers.BATCHES else 1
     parts = [sources[begin : begin + each] for begin in range(0, len(sources), each)]
     for part in parts[:4]:
         held.search.run(part, lanes=each)

@@ -25,7 +25,7 @@ import ooc_graph as og
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.report.records import append_record
-from ooc_graph.session.machine import cores
+from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.edge_list import load_edges
 from ooc_graph.types import AnyArray
 

@@ -23,7 +23,7 @@ from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
 from ooc_graph.report.records import append_record
-from ooc_graph.session.machine import cores
+from ooc_graph.runtime.machine import cores
 from ooc_graph.types import AnyArray, Shard
 
 RECORDS = Path(__file__).parent / "records" / "near_far.jsonl"

@@ -40,9 +40,9 @@ from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import HUB, LIGHT, SIDECAR_BYTES, rows_path
 from ooc_graph.layout.packed_loops import pack, unpack
-from ooc_graph.memory.plan import HeadRule, Plan
+from ooc_graph.memory.cpu.plan import HeadRule, Plan
 from ooc_graph.report.records import append_record
-from ooc_graph.session.machine import cores
+from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.tiers import facts_of, load_tiers
 from ooc_graph.types import AnyArray
 

@@ -39,7 +39,7 @@ from rich.table import Table
 
 import ooc_graph as og
 from ooc_graph.report.records import append_record
-from ooc_graph.session.edges_method import EDGES, ROWS
+from ooc_graph.strategies.edge_list import EDGES, ROWS
 
 FOLDER = Path(__file__).resolve().parent / "records"
 MEMORY_SEARCHES = 2

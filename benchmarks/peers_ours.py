@@ -12,11 +12,12 @@ from peers_graphs import Edges
 import ooc_graph as og
 from ooc_graph.answers.scatter import columns_of
 from ooc_graph.layout.names import DISTANCE, LEVEL
-from ooc_graph.session import here, loading, resident
-from ooc_graph.session.edges_method import EDGES, ROWS, load_search
-from ooc_graph.session.search_whole import run_search
-from ooc_graph.session.warmup import warm
+from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime.warmup import warm
+from ooc_graph.search.whole import run_search
 from ooc_graph.shards.edge_list import edge_list_bytes
+from ooc_graph.strategies import loading
+from ooc_graph.strategies.edge_list import EDGES, ROWS, load_search
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
 OUR_NAMES = {ROWS: "ooc-graph", EDGES: "ooc-graph edges"}
@@ -69,11 +70,11 @@ class Ours:
 
     def load(self, kernel: str) -> None:
         """Bring the graph into memory for a kernel and bind a search to it, compiled."""
-        device = here.device()
+        device = process.device()
         if self._method == EDGES:
             search, tuples = load_search(self._graph, kernel, device), self._graph.tuples()
         else:
-            shard = self._graph.load(resident.ORDER_OF[kernel])
+            shard = self._graph.load(engine_cache.ORDER_OF[kernel])
             search, tuples = getattr(device, kernel)(shard), shard.tuples
             warm(kernel, self._graph, device, variant=loading.variant_of(search))
         ids = loading.load_ids(self._graph)
@@ -90,7 +91,7 @@ class Ours:
         if self._method == EDGES:
             lists = edge_list_bytes(graph, weighted=kernel == "sssp")
         else:
-            lists = graph.resident_bytes(resident.ORDER_OF[kernel])
+            lists = graph.resident_bytes(engine_cache.ORDER_OF[kernel])
         return lists + sum(table.nbytes for table in tables)
 
     def layout_bytes(self, kernel: str) -> int:

@@ -26,15 +26,17 @@ import numpy as np
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.memory.disk_probe import probe_disk
+from ooc_graph.memory.cpu.disk_probe import probe_disk
+from ooc_graph.memory.cpu.plan import describe, plan_disk
 from ooc_graph.memory.moved import Moved
-from ooc_graph.memory.plan import describe, plan_disk
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.report.records import append_record
-from ooc_graph.session import here, loading, resident, tiers, warmup
-from ooc_graph.session.machine import cores
-from ooc_graph.session.resident import ORDER_OF
+from ooc_graph.runtime import engine_cache, process, warmup
+from ooc_graph.runtime.engine_cache import ORDER_OF
+from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.tiers import facts_of
+from ooc_graph.strategies import loading
+from ooc_graph.strategies.cpu import on_disk as cpu_disk
 
 KERNELS = ("bfs", "sssp")
 REPEATS = 3
@@ -90,7 +92,7 @@ def within_limits(
         probe = probe_disk(graph.path)
         for part in ("moved", "load"):
             rate = figures[part].get("bytes read a second of reading")
-            figures[f"disk beside {part}"] = tiers.describe_probe(probe, rate)
+            figures[f"disk beside {part}"] = cpu_disk.describe_probe(probe, rate)
         record = {"benchmark": "tiers-limit", "parameters": parameters, "figures": figures}
         append_record(records, record)
         show(f"{kernel:4} limit {name} ({limit / 1e6:,.0f} MB)", figures)
@@ -154,8 +156,8 @@ def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int
     tiny = og.build(og.Kronecker(8), scratch / "small.zarr")
     search = getattr(og, kernel)
     search(tiny, int(tiny.original_of()[0]), device="cpu", out=out)
-    warmup.warm(kernel, graph, here.device(), variant=warmup.TIERS)
-    resident.release()
+    warmup.warm(kernel, graph, process.device(), variant=warmup.TIERS)
+    engine_cache.release()
     gc.collect()
     loads = time_loading()
 
@@ -176,14 +178,14 @@ def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int
     total = Moved()
     for one in cold:
         total = total.plus(one["moved"])
-        one["moved"] = tiers.describe_moved(one["moved"])
-    (held,) = resident._held.values()
+        one["moved"] = cpu_disk.describe_moved(one["moved"])
+    (held,) = engine_cache._held.values()
     figures = {
         "searches": cold,
         "warm_s": warm_s,
         "load_s": sum(seconds for seconds, _ in loads),
-        "load": tiers.describe_moved(loads[0][1] or Moved()),
-        "moved": tiers.describe_moved(total),
+        "load": cpu_disk.describe_moved(loads[0][1] or Moved()),
+        "moved": cpu_disk.describe_moved(total),
         "idle": watch.baseline_bytes,
         "peak": watch.peak_bytes,
         "planned": held.search.plan.bytes if held.moved is not None else None,
@@ -193,7 +195,7 @@ def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int
 
 def moved_so_far() -> Any:
     """What the search that is held has read, loading included; None where none is held."""
-    held = next(iter(resident._held.values()), None)
+    held = next(iter(engine_cache._held.values()), None)
     return None if held is None else held.moved or Moved()
 
 

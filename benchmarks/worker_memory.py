@@ -24,8 +24,8 @@ from distributed import Client, LocalCluster
 
 import ooc_graph as og
 from ooc_graph.report.records import append_record
-from ooc_graph.session import resident
-from ooc_graph.session.machine import give_back_freed_memory
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.machine import give_back_freed_memory
 
 RECORDS = Path(__file__).parent / "records" / "worker_memory.jsonl"
 LIMITS = ["350MB", "430MB", "460MB", "500MB", "600MB", "800MB", "1GB", "2GB"]
@@ -82,12 +82,12 @@ def searched(graph: og.Graph, root: int, limit: str) -> dict[str, Any]:
 
 def bare() -> None:
     """Import what searches need."""
-    from ooc_graph.session import search_whole  # noqa: F401, PLC0415
+    from ooc_graph.search import whole as search_whole  # noqa: F401, PLC0415
 
 
 def release(dask_worker: Any) -> None:
     """Forget what searches keep."""
-    resident.release_idle(dask_worker)
+    engine_cache.release_idle(dask_worker)
     give_back_freed_memory()
 
 

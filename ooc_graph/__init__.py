@@ -52,17 +52,18 @@ if TYPE_CHECKING:
         Result,
         SsspResult,
     )
+    from ooc_graph.api.graphs import build
+    from ooc_graph.api.graphs import open_graph as open  # noqa: A004 - og.open reads as it should
+    from ooc_graph.api.in_memory import from_edges
+    from ooc_graph.api.many import johnson, multi_source_bfs, shortest_paths
+    from ooc_graph.api.plan import plan
+    from ooc_graph.api.single import bfs, components, sssp
+    from ooc_graph.api.validate import validate
     from ooc_graph.edges.interface import EdgeSource
     from ooc_graph.edges.kronecker import Kronecker
     from ooc_graph.edges.opening import FORMATS, open_source
-    from ooc_graph.session.api import bfs, build, components, sssp
-    from ooc_graph.session.api import open_graph as open  # noqa: A004 - og.open reads as it should
-    from ooc_graph.session.api_pairs import johnson, multi_source_bfs, shortest_paths
-    from ooc_graph.session.api_plan import plan
-    from ooc_graph.session.api_validate import validate
-    from ooc_graph.session.cluster import joined_cluster, local_cluster, tls_security
-    from ooc_graph.session.in_memory import from_edges
-    from ooc_graph.session.stopping import exit_on_sigterm
+    from ooc_graph.runtime.cluster import joined_cluster, local_cluster, tls_security
+    from ooc_graph.runtime.signals import exit_on_sigterm
     from ooc_graph.shards.load import Graph
 
 __version__ = "0.1.0"
@@ -113,13 +114,14 @@ _MODULES = {
     "edges.interface": ("EdgeSource",),
     "edges.kronecker": ("Kronecker",),
     "edges.opening": ("FORMATS", "open_source"),
-    "session.api": ("bfs", "build", "components", "open", "sssp"),
-    "session.api_pairs": ("johnson", "multi_source_bfs", "shortest_paths"),
-    "session.api_plan": ("plan",),
-    "session.api_validate": ("validate",),
-    "session.cluster": ("joined_cluster", "local_cluster", "tls_security"),
-    "session.in_memory": ("from_edges",),
-    "session.stopping": ("exit_on_sigterm",),
+    "api.graphs": ("build", "open"),
+    "api.in_memory": ("from_edges",),
+    "api.many": ("johnson", "multi_source_bfs", "shortest_paths"),
+    "api.plan": ("plan",),
+    "api.single": ("bfs", "components", "sssp"),
+    "api.validate": ("validate",),
+    "runtime.cluster": ("joined_cluster", "local_cluster", "tls_security"),
+    "runtime.signals": ("exit_on_sigterm",),
     "shards.load": ("Graph",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

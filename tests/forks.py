@@ -50,10 +50,10 @@ def tree(graph: og.Graph | str, kernel: str, key: int, **how: Any) -> str:
 
 def in_store(store: str, kernel: str) -> str:
     """Searches that leave arcs on the disk, which a small graph's do only if they have to."""
-    from ooc_graph.session import resident
+    from ooc_graph.runtime import engine_cache
 
     identity = og.open(store).identity
-    with resident.searcher(store, identity, kernel, budget_bytes=BUDGET_BYTES) as found:
+    with engine_cache.searcher(store, identity, kernel, budget_bytes=BUDGET_BYTES) as found:
         if kernel == "apsp":
             return digest(found.search.run(np.arange(2)))
         return digest(found.search.run(0).parent)
@@ -218,7 +218,8 @@ def in_pools_of_a_fork_server(folder: Path) -> None:
 
 def rows_are_shared(folder: Path) -> None:
     """A child that is forked between searches reads nothing again."""
-    from ooc_graph.session import loading, resident
+    from ooc_graph.runtime import engine_cache
+    from ooc_graph.strategies import loading
 
     store = str(folder / "graph.zarr")
     right = tree(store, "bfs", KEYS[0])
@@ -232,8 +233,8 @@ def rows_are_shared(folder: Path) -> None:
 
     forked(child)
     # What another thread searches with is half done.
-    with resident._lock:
-        forked(lambda: held_nothing(resident._held))
+    with engine_cache._lock:
+        forked(lambda: held_nothing(engine_cache._held))
 
 
 def held_nothing(found: dict[Any, Any]) -> None:
@@ -299,7 +300,7 @@ def while_importing(_: Path) -> None:
 
 def in_a_task() -> bool:
     """A task of a worker forks, and its child searches."""
-    from ooc_graph.session.here import dask_worker
+    from ooc_graph.runtime.process import dask_worker
 
     assert dask_worker() is not None
     right = tree(held(), "bfs", KEYS[0])
@@ -335,7 +336,7 @@ def cuda_of_the_parent(_: Path) -> None:
     from types import SimpleNamespace
 
     from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-    from ooc_graph.session import devices, here, resident
+    from ooc_graph.runtime import devices, engine_cache, process
 
     class OnDevice:
         def __del__(self) -> None:
@@ -348,8 +349,8 @@ def cuda_of_the_parent(_: Path) -> None:
     cupy = SimpleNamespace(cuda=cuda)
     cuda_modules.cuda = lambda: cupy
     assert devices.choose_here("auto").name == "cuda"
-    here._devices["cuda"] = OnDevice()
-    resident._held["graph", "", "bfs", "rows", "cuda", "0", ()] = OnDevice()  # type: ignore[assignment]
+    process._devices["cuda"] = OnDevice()
+    engine_cache._held["graph", "", "bfs", "rows", "cuda", "0", ()] = OnDevice()  # type: ignore[assignment]
 
     def child() -> None:
         chosen = devices.choose_here("auto")
@@ -358,12 +359,12 @@ def cuda_of_the_parent(_: Path) -> None:
         with pytest.raises(og.errors.DeviceError, match="spawn"):
             og.bfs(held(), KEYS[0], device="cuda")
         tree(held(), "bfs", KEYS[0])
-        assert not here._devices.get("cuda")
+        assert not process._devices.get("cuda")
         os._exit(0)
 
     forked(child)
-    assert resident._held
-    assert here._devices["cuda"]
+    assert engine_cache._held
+    assert process._devices["cuda"]
     os._exit(0)
 
 

@@ -17,9 +17,13 @@ from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.many.search import part_dtype
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.memory.device_plan import least_plan
-from ooc_graph.session import cuda_disk, cuda_tiers, devices, here, loading, pairs_plan, resident
-from ooc_graph.session.devices import CUDA
+from ooc_graph.memory.cuda.pinned_plan import least_plan
+from ooc_graph.runtime import devices, engine_cache, process
+from ooc_graph.runtime.devices import CUDA
+from ooc_graph.strategies import loading
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.many import dividing
 from ooc_graph.types import INT32_UNREACHED
 
 GIB = 1 << 30
@@ -197,7 +201,7 @@ class MadeUp:
 
     def load(self, kind: str) -> None:
         # Nothing of the way before is held any more.
-        self.graph_held.append(len(resident._held))
+        self.graph_held.append(len(engine_cache._held))
         self.used.append(kind)
         self._count = 0
         if error := self.refuses(kind, True, 0):
@@ -225,7 +229,7 @@ class MadeUp:
         self, graph: og.Graph, kernel: str, budget_bytes: int, _: Any, shard: Any, *__: Any
     ) -> tuple[Single, Any]:
         self.load(PINNED)
-        plan = least_plan(kernel, cuda_tiers.known_facts(graph, kernel))
+        plan = least_plan(kernel, cuda_pinned.known_facts(graph, kernel))
         assert plan.bytes <= budget_bytes
         return Single(self, getattr(CPU, kernel)(shard), PINNED), plan
 
@@ -238,13 +242,13 @@ def put_in_place(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
 
     No arcs can stay in the store for it; where they can: `tests.unit.test_pairs_in_store`.
     """
-    made_up, plain = MadeUp(), here.device
+    made_up, plain = MadeUp(), process.device
     monkeypatch.setattr(devices, "cuda_memory_here", lambda: GIB)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (GIB, GIB))
-    monkeypatch.setattr(here, "device", lambda n="cpu": made_up if n == CUDA else plain(n))
-    monkeypatch.setattr(here, "number_of", lambda _: "0")
+    monkeypatch.setattr(process, "device", lambda n="cpu": made_up if n == CUDA else plain(n))
+    monkeypatch.setattr(process, "number_of", lambda _: "0")
     monkeypatch.setattr(loading, "PinnedRoom", lambda _: np.empty)
-    monkeypatch.setattr(cuda_tiers, "search_within", made_up.search_within)
+    monkeypatch.setattr(cuda_pinned, "search_within", made_up.search_within)
     monkeypatch.setattr(cuda_disk, "may_stay", lambda *_: False)
     return made_up
 
@@ -252,9 +256,9 @@ def put_in_place(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[MadeUp]:
     made_up = put_in_place(monkeypatch)
-    resident.release()
+    engine_cache.release()
     yield made_up
-    resident.release()
+    engine_cache.release()
 
 
 def refusing(*kinds: str, loaded: bool, error: type[Exception] = MemoryBudgetError) -> Any:
@@ -272,7 +276,7 @@ def columns(result: Any) -> dict[str, bytes]:
     return {name: np.asarray(result.read(name)).tobytes() for name in result.names}
 
 
-def fewer(monkeypatch: pytest.MonkeyPatch, module: Any = pairs_plan) -> None:
+def fewer(monkeypatch: pytest.MonkeyPatch, module: Any = dividing) -> None:
     """Tasks of a few sources."""
     monkeypatch.setattr(module, "CUDA_SOURCES", (4, 2, 1))
 

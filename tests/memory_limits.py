@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.session import resident
+from ooc_graph.runtime import engine_cache
 
 
 def least_limit(search: Callable[..., Any], memory_limit: int) -> int:
@@ -40,8 +40,8 @@ def held_within_least(
     again = partial(search, memory_limit=limit)
     # Compiled before, so that only the search's own memory counts.
     again()
-    peak = traced_peak(again, limit - held_bytes, before=resident.release)
-    resident.release()
+    peak = traced_peak(again, limit - held_bytes, before=engine_cache.release)
+    engine_cache.release()
     return limit, held_bytes + peak
 
 

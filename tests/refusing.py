@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import ooc_graph as og
-from ooc_graph.session import cluster
+from ooc_graph.runtime import cluster
 from tests.command_line import Ended, call
 
 Call = Callable[..., Ended]

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from ooc_graph.memory import disk
+from ooc_graph.memory.cpu import disk
 from ooc_graph.memory.moved import Meter
 from tests.said import Said
 

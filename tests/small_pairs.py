@@ -15,7 +15,8 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.layout import metadata
-from ooc_graph.session import pair_tasks, pairs_plan
+from ooc_graph.search import many_tasks
+from ooc_graph.strategies.many import dividing
 from ooc_graph.types import INT64_UNREACHED
 from tests.command_line import Ended, call
 
@@ -80,8 +81,8 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
         return max(1, min(elements, 3 * width * 8 // itemsize))
 
     monkeypatch.setattr(metadata, "chunk_length", length)
-    monkeypatch.setattr(pairs_plan, "LANES", (1,))
-    monkeypatch.setattr(pairs_plan, "BATCHES", 1)
+    monkeypatch.setattr(dividing, "LANES", (1,))
+    monkeypatch.setattr(dividing, "BATCHES", 1)
     return 2
 
 
@@ -89,7 +90,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
 def stopped_after(most: int) -> Iterator[list[int]]:
     """Let so many units be finished, then fail; those finished."""
     done: list[int] = []
-    real, counting = pair_tasks.finish_unit, Lock()
+    real, counting = many_tasks.finish_unit, Lock()
 
     def finish(folder: Path, attempt: Path, number: int, *rest: Any) -> Any:
         with counting:
@@ -99,7 +100,7 @@ def stopped_after(most: int) -> Iterator[list[int]]:
         return real(folder, attempt, number, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pair_tasks, "finish_unit", finish)
+        patch.setattr(many_tasks, "finish_unit", finish)
         yield done
 
 
@@ -117,5 +118,5 @@ def called(
 ) -> Call:
     """The command, in this process, in a folder of its own, without workers of its own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ooc_graph.session.cluster.local_cluster", _no_cluster)
+    monkeypatch.setattr("ooc_graph.runtime.cluster.local_cluster", _no_cluster)
     return partial(call, monkeypatch, capsys)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.session import cluster
+from ooc_graph.runtime import cluster
 from tests import refusing
 from tests.command_line import call, listing
 from tests.refusing import GOOD, Call, made, refused, write

@@ -17,9 +17,9 @@ from ooc_graph.errors import (
 )
 from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
 from ooc_graph.layout import names
-from ooc_graph.session import edges_method
 from ooc_graph.shards import weave
 from ooc_graph.shards.edge_list import edge_list_bytes, grouping_bytes, load_edges
+from ooc_graph.strategies import edge_list
 from tests.command_line import call
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process
@@ -96,7 +96,7 @@ def test_many_ranks_are_refused(graph: og.Graph, exchange: str) -> None:
 def test_too_little_memory_is_refused_and_rows_need_more(graph: og.Graph) -> None:
     (key,) = og.Kronecker(SCALE).search_keys(1).tolist()
     for kernel in ("bfs", "sssp"):
-        needed = edges_method.resident_bytes(graph, kernel)
+        needed = edge_list.resident_bytes(graph, kernel)
         search = getattr(og, kernel)
         with pytest.raises(MemoryBudgetError, match="by the method 'edges' needs"):
             search(graph, key, method="edges", memory_limit=needed - 1)

@@ -16,16 +16,16 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import DiskFullError
+from ooc_graph.graph500 import report
+from ooc_graph.graph500.job import graph500
+from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.layout.whole_file import disk_full_reported, whole_file
 from ooc_graph.report.data import ReportData, write_report_data
 from ooc_graph.report.page import write_page
 from ooc_graph.report.records import append_record
-from ooc_graph.session import graph500_report
-from ooc_graph.session.api import write_run_facts
-from ooc_graph.session.cluster import local_cluster
-from ooc_graph.session.graph500 import graph500
-from ooc_graph.session.graph500_run import Graph500Options
-from ooc_graph.session.scratch import scratch_folder
+from ooc_graph.runtime.building import write_run_facts
+from ooc_graph.runtime.cluster import local_cluster
+from ooc_graph.runtime.scratch import scratch_folder
 from ooc_graph.types import NoProgress
 from tests import small_disks
 from tests.command_line import call
@@ -108,7 +108,7 @@ def test_many_sources_go_on_later(store: Path, small_disk: Path) -> None:
     with pytest.raises(DiskFullError, match=r"r\.zarr: needs .* bytes more"):
         search()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ooc_graph.session.pairs_written._require_space", lambda *_: None)
+        patch.setattr("ooc_graph.sinks.in_store._require_space", lambda *_: None)
         with pytest.raises(DiskFullError) as caught:
             search()
     assert str(caught.value).startswith(f"{small_disk}: the disk is full; the same command goes on")
@@ -145,14 +145,14 @@ def test_graph500_from_the_beginning(small_disk: Path) -> None:
 @pytest.mark.parametrize("name", ["write_report_data", "append_record"])
 def test_graph500_at_its_end(name: str, small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was written by then stays; what was not is not there by half."""
-    real = getattr(graph500_report, name)
+    real = getattr(report, name)
 
     def full(path: Path, what: Any) -> None:
         fill(small_disk)
         refused(lambda: real(path, what), small_disk, small_disk / "run")
         real(path, what)
 
-    monkeypatch.setattr(graph500_report, name, full)
+    monkeypatch.setattr(report, name, full)
     with pytest.raises(DiskFullError, match=f"^{small_disk}/run: the disk is full"):
         run_graph500(small_disk / "run")
     names = {path.name for path in (small_disk / "run").iterdir()}

@@ -22,7 +22,7 @@ from ooc_graph.errors import (
 )
 from ooc_graph.layout import metadata
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import pairs_plan
+from ooc_graph.strategies.many import dividing
 from tests import small_pairs
 from tests.memory_limits import held_within_least
 from tests.own_process import in_own_process
@@ -61,8 +61,8 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch, store: Path) -> int:
 
     monkeypatch.setattr(metadata, "chunk_length", length)
     monkeypatch.setitem(TOGETHER, True, 5)
-    monkeypatch.setattr(pairs_plan, "LANES", (1,))
-    monkeypatch.setattr(pairs_plan, "BATCHES", 1)
+    monkeypatch.setattr(dividing, "LANES", (1,))
+    monkeypatch.setattr(dividing, "BATCHES", 1)
     return 5
 
 
@@ -206,7 +206,7 @@ def test_refusals_of_the_command(
     def none_here() -> int:
         raise DeviceError("there is no device")
 
-    monkeypatch.setattr("ooc_graph.session.devices.cuda_memory_here", none_here)
+    monkeypatch.setattr("ooc_graph.runtime.devices.cuda_memory_here", none_here)
     ended = called("bfs", store, "--out", tmp_path / "d.zarr", *words)
     assert ended.code == 2
     assert message in ended.err
@@ -227,7 +227,7 @@ def held_within_the_least_limit(options: dict[str, Any]) -> tuple[int, int]:
     each = 16 + 48 * 64 if options else graph.vertices * 4
     search = partial(og.multi_source_bfs, graph, sources, **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ooc_graph.session.place.cores", lambda: 1)
+        patch.setattr("ooc_graph.runtime.workplace.cores", lambda: 1)
         return held_within_least(search, len(sources) * each, graph.resident_bytes("hub"))
 
 

@@ -15,7 +15,8 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import DiskFullError, InputError, NegativeCycleError, UsageError
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import pairs_written, resident
+from ooc_graph.runtime import engine_cache
+from ooc_graph.sinks import in_store
 from ooc_graph.types import INT64_UNREACHED
 from tests import small_pairs
 from tests.command_line import call
@@ -30,7 +31,7 @@ ROOM = pytest.mark.parametrize("room", [nullcontext, no_room], ids=["in memory",
 @pytest.fixture(autouse=True)
 def _released() -> Iterator[None]:
     yield
-    resident.release()
+    engine_cache.release()
 
 
 @ROOM
@@ -125,7 +126,7 @@ def test_output_that_does_not_fit_the_disk_is_refused_first(
     path = tmp_path / "g.zarr"
     og.build(arrays([1, 2], [2, 3], [4, 5]), path, directed=True)
     usage = shutil.disk_usage(tmp_path)._replace(free=100)
-    monkeypatch.setattr(pairs_written.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(in_store.shutil, "disk_usage", lambda _: usage)
     words = [command, path, "--sources", "all", "--out", tmp_path / "d.zarr", "--quiet"]
     words += ["--device", "cpu"]
     ended = called(*words)

@@ -17,7 +17,8 @@ from ooc_graph.errors import (
     UnknownVertexError,
     UsageError,
 )
-from ooc_graph.session import pairs, pairs_written
+from ooc_graph.search import many
+from ooc_graph.sinks import in_store
 from ooc_graph.types import INT64_UNREACHED
 from tests import small_pairs
 from tests.small_pairs import VERTICES, Call, edges, exact, listed
@@ -169,12 +170,12 @@ def test_refusals_of_the_api(
     with pytest.raises(InputError, match="bound"):
         og.johnson(og.from_edges([0, 1], [1, 2], [-(2**60), 2**60], directed=True))
     # What follows is refused before anything is searched.
-    monkeypatch.setattr(pairs, "prepare", None)
+    monkeypatch.setattr(many, "prepare", None)
     (tmp_path / "there.zarr").mkdir()
     with pytest.raises(OutputExistsError):
         og.johnson(graph, out=tmp_path / "there.zarr")
     usage = shutil.disk_usage(tmp_path)._replace(free=1000)
-    monkeypatch.setattr(pairs_written.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(in_store.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(DiskFullError, match=r"needs \d\d,\d\d\d bytes more"):
         og.johnson(graph, out=tmp_path / "d.zarr")
     assert not list(tmp_path.glob("d.zarr*"))

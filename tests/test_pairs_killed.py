@@ -28,7 +28,9 @@ from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.kernels.cpu.store.johnson import TierJohnson
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import here, pair_tasks, pairs, pairs_plan, pairs_stored, place, resident
+from ooc_graph.runtime import engine_cache, process, workplace
+from ooc_graph.search import many, many_tasks
+from ooc_graph.strategies.many import dividing, stored
 from tests.command_line import LIMIT_S, REPOSITORY, running
 from tests.test_pairs_stored import edges, no_room
 
@@ -72,7 +74,7 @@ def search(
     def specs(*given: Any) -> Any:
         return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
 
-    solve, finish, finished = pair_tasks._search, pair_tasks.finish_unit, 0
+    solve, finish, finished = many_tasks._search, many_tasks.finish_unit, 0
     find, _, options = KINDS[what]
     counting, rows = threading.Lock(), og.open(store).rows
 
@@ -121,9 +123,9 @@ def search(
     # What is compiled is tried, which is no batch of the run.
     find(store, og.open(store).original_ids()[:1], device="cpu")
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
-        patch.setattr(pairs, "pairs_specs", specs)
-        patch.setattr(pairs_plan, "LANES", (LANES,))
-        patch.setattr(pairs_plan, "BATCHES", BATCHES)
+        patch.setattr(many, "pairs_specs", specs)
+        patch.setattr(dividing, "LANES", (LANES,))
+        patch.setattr(dividing, "BATCHES", BATCHES)
         # Nothing but batches of the task.
         patch.setattr(many_choice.Chooser, "_try", lambda *_: 0)
         patch.setattr(many_search, "PRUNED_FROM", 1 << 30)
@@ -139,20 +141,20 @@ def search(
             patch.setattr(CpuManyBfs, "_batches", lambda _, left, *__: np.ones(len(left), np.bool_))
         # Whether they pay or not.
         patch.setattr(many_bfs_search, "WORTH", 0)
-        patch.setattr(pairs_plan, "BFS_LANES", 1)
-        patch.setattr(place, "cores", lambda: THREADS)
-        patch.setattr(here, "cores", lambda: THREADS)
-        patch.setattr(here, "_devices", {})
-        patch.setattr(pairs_stored, "LANES_STORED", (LANES,))
+        patch.setattr(dividing, "BFS_LANES", 1)
+        patch.setattr(workplace, "cores", lambda: THREADS)
+        patch.setattr(process, "cores", lambda: THREADS)
+        patch.setattr(process, "_devices", {})
+        patch.setattr(stored, "LANES_STORED", (LANES,))
         for hops in (False, True):
             patch.setitem(TOGETHER, hops, LANES)
-        patch.setattr(pair_tasks, "_search", searching)
-        patch.setattr(pair_tasks, "finish_unit", finishing)
+        patch.setattr(many_tasks, "_search", searching)
+        patch.setattr(many_tasks, "finish_unit", finishing)
         if where == "in the store":
             stack.enter_context(no_room())
-        resident.release()
+        engine_cache.release()
         find(store, out=out, device="cpu", **options)
-        resident.release()
+        engine_cache.release()
 
 
 def graph_of(what: str, path: Path) -> og.Graph:

@@ -13,7 +13,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.many import choice as many_choice
-from ooc_graph.session import resident
+from ooc_graph.runtime import engine_cache
 from tests.memory_limits import held_within_least, least_limit
 from tests.own_process import in_own_process
 from tests.said import Said
@@ -22,7 +22,7 @@ from tests.said import Said
 @pytest.fixture(autouse=True)
 def _released() -> Iterator[None]:
     yield
-    resident.release()
+    engine_cache.release()
 
 
 @pytest.mark.slow
@@ -53,12 +53,12 @@ def test_what_is_held_does_not_count_against_the_next_call(
     find: Any = og.multi_source_bfs if hops else og.johnson
     search = partial(find, graph, graph.original_ids()[:20], reduce="sum", device="cpu")
     free = least_limit(search, 10_000)
-    monkeypatch.setattr("ooc_graph.session.place.default_limit_bytes", lambda: free)
+    monkeypatch.setattr("ooc_graph.runtime.workplace.default_limit_bytes", lambda: free)
     wanted = search().read("sum").tolist()
     # Rows of a graph in memory are not free in any call; here they are taken for a store's.
     free -= graph.resident_bytes("hub" if hops else "light")
     assert search().read("sum").tolist() == wanted
-    resident.release()
+    engine_cache.release()
     with pytest.raises(MemoryBudgetError, match="in one worker"):
         search()
 

@@ -25,7 +25,9 @@ from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.kernels.cpu.many import search as many_search
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import here, pair_tasks, pairs, pairs_plan, place, resident
+from ooc_graph.runtime import engine_cache, process, workplace
+from ooc_graph.search import many, many_tasks
+from ooc_graph.strategies.many import dividing
 from ooc_graph.types import NoProgress, Rows
 from tests.test_pairs_stored import edges
 
@@ -40,20 +42,20 @@ def _batches_are_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def specs(*given: Any) -> Any:
         return tuple(replace(spec, chunk_rows=BATCH) for spec in pairs_specs(*given))
 
-    resident.release()
-    monkeypatch.setattr(pairs, "pairs_specs", specs)
-    monkeypatch.setattr(pairs_plan, "LANES", (BATCH, BATCH // 2))
-    monkeypatch.setattr(pairs_plan, "BFS_LANES", 1)
-    monkeypatch.setattr(pairs_plan, "BATCHES", BATCHES)
+    engine_cache.release()
+    monkeypatch.setattr(many, "pairs_specs", specs)
+    monkeypatch.setattr(dividing, "LANES", (BATCH, BATCH // 2))
+    monkeypatch.setattr(dividing, "BFS_LANES", 1)
+    monkeypatch.setattr(dividing, "BATCHES", BATCHES)
     # Nothing but batches of the task, whether they pay or not.
     monkeypatch.setattr(many_choice.Chooser, "_try", lambda *_: 0)
     monkeypatch.setattr(many_search, "PRUNED_FROM", 1 << 30)
     monkeypatch.setattr(many_bfs_search, "WORTH", 0)
-    monkeypatch.setattr(place, "cores", lambda: THREADS)
-    monkeypatch.setattr(here, "cores", lambda: THREADS)
-    monkeypatch.setattr(here, "_devices", {})
+    monkeypatch.setattr(workplace, "cores", lambda: THREADS)
+    monkeypatch.setattr(process, "cores", lambda: THREADS)
+    monkeypatch.setattr(process, "_devices", {})
     yield
-    resident.release()
+    engine_cache.release()
 
 
 @pytest.fixture(scope="module")
@@ -99,9 +101,9 @@ class Finished:
         self, patch: pytest.MonkeyPatch, before: Callable[[int], None] = lambda _: None
     ) -> None:
         self.numbers: list[int] = []
-        self._calls, self._before, self._real = 0, before, pair_tasks.finish_unit
+        self._calls, self._before, self._real = 0, before, many_tasks.finish_unit
         self.changed = threading.Condition()
-        patch.setattr(pair_tasks, "finish_unit", self)
+        patch.setattr(many_tasks, "finish_unit", self)
 
     def __call__(self, folder: Path, attempt: Path, number: int, *rest: Any) -> Any:
         with self.changed:
@@ -175,7 +177,7 @@ def test_memory_refused_in_the_middle_of_a_task_costs_no_batch_that_was_searched
 ) -> None:
     search = searcher(stores, kind)
     search(out=tmp_path / "whole.zarr")
-    resident.release()
+    engine_cache.release()
     before: list[int] = []
 
     class Noting(NoProgress):
@@ -205,7 +207,7 @@ def test_an_interrupted_run_goes_on_after_its_last_batch(
 ) -> None:
     search = searcher(stores, kind)
     search(out=tmp_path / "whole.zarr")
-    resident.release()
+    engine_cache.release()
 
     is_interrupted = threading.Event()
 

@@ -30,17 +30,12 @@ from ooc_graph.kernels.cpu.store import bellman_ford as tier_falling
 from ooc_graph.kernels.cpu.store import johnson as tier_johnson
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory import disk, plan
-from ooc_graph.session import (
-    pair_device,
-    pair_searches,
-    pair_tasks,
-    pairs,
-    pairs_held,
-    pairs_plan,
-    resident,
-)
+from ooc_graph.memory.cpu import disk, plan
+from ooc_graph.runtime import engine_cache
+from ooc_graph.search import many, many_tasks
 from ooc_graph.shards import load, tiers
+from ooc_graph.sinks import in_memory
+from ooc_graph.strategies.many import dividing, on_device, searches
 from tests import small_pairs
 from tests.said import Said
 from tests.small_pairs import Call
@@ -48,7 +43,7 @@ from tests.test_pairs_stored import no_room
 from tests.unit.test_tier_memory import Scarce
 
 called = small_pairs.called
-SOME = (answers_pairs, pair_device, pair_searches, pair_tasks, many_johnson, many_search)
+SOME = (answers_pairs, on_device, searches, many_tasks, many_johnson, many_search)
 ALLOCATING = (
     *(*SOME, scatter, disk, load, tiers, many_bfs_search, many_parents),
     *(bellman_ford, bellman_ford_search, tier_falling, tier_johnson, tier_rows, tier_singly),
@@ -61,7 +56,7 @@ def _released(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # It is more than all that small graphs take.
     monkeypatch.setattr(plan, "RESERVE_BYTES", 0)
     yield
-    resident.release()
+    engine_cache.release()
 
 
 def edges(vertices: int, count: int) -> tuple[np.ndarray, ...]:
@@ -95,9 +90,9 @@ def chunks_of_ten(store: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     def specs(*given: Any) -> Any:
         return tuple(replace(spec, chunk_rows=10) for spec in pairs_specs(*given))
 
-    monkeypatch.setattr(pairs, "pairs_specs", specs)
-    monkeypatch.setattr(pairs_plan, "LANES", (4, 1))
-    monkeypatch.setattr(pairs_plan, "BATCHES", 1)
+    monkeypatch.setattr(many, "pairs_specs", specs)
+    monkeypatch.setattr(dividing, "LANES", (4, 1))
+    monkeypatch.setattr(dividing, "BATCHES", 1)
     return -(-og.open(store).vertices // 10)
 
 
@@ -161,7 +156,7 @@ def test_memory_refused_at_any_allocation_is_done_without(
         monkeypatch.setattr(module, "np", scarce)
     with no_room() if in_store else nullcontext():
         while True:
-            resident.release()
+            engine_cache.release()
             scarce.has_refused, said.notes = False, []
             assert found(out) == wanted
             if not scarce.has_refused:
@@ -206,14 +201,14 @@ def test_chunks_that_are_written_stay(
 ) -> None:
     og.johnson(store, out=tmp_path / "whole.zarr")
     finished = []
-    finish = pair_tasks.finish_unit
+    finish = many_tasks.finish_unit
 
     def finishing(folder: Path, attempt: Path, number: int, *rest: Any) -> Any:
         unit = finish(folder, attempt, number, *rest)
         finished.append(number)
         return unit
 
-    real, said, refused = pair_tasks._search, Said(), [0, 0]
+    real, said, refused = many_tasks._search, Said(), [0, 0]
     counting = threading.Lock()
 
     def search(*given: Any) -> Any:
@@ -226,8 +221,8 @@ def test_chunks_that_are_written_stay(
                     raise MemoryError("no room")
         return real(*given)
 
-    monkeypatch.setattr(pair_tasks, "finish_unit", finishing)
-    monkeypatch.setattr(pair_tasks, "_search", search)
+    monkeypatch.setattr(many_tasks, "finish_unit", finishing)
+    monkeypatch.setattr(many_tasks, "_search", search)
     og.johnson(store, out=tmp_path / "d.zarr", progress=said)
     assert sorted(finished) == list(range(chunks_of_ten))
     notes = [re.match(REFUSED, note) for note in said.notes if "refused" in note]
@@ -245,14 +240,14 @@ def test_answers_that_are_found_stay(
 ) -> None:
     wanted = og.johnson(store, reduce=reduce)
     sources: list[int] = []
-    search = Refusing(pair_tasks._search, {10, 20})
+    search = Refusing(many_tasks._search, {10, 20})
 
     def searching(task: Any, places: Any, *rest: Any) -> Any:
         found = search(task, places, *rest)
         sources.extend(places.tolist())
         return found
 
-    monkeypatch.setattr(pair_tasks, "_search", searching)
+    monkeypatch.setattr(many_tasks, "_search", searching)
     found = og.johnson(store, reduce=reduce)
     assert sources == list(range(og.open(store).vertices))
     for name in wanted.names:
@@ -263,7 +258,7 @@ def test_answers_that_are_found_stay(
 def test_the_least_that_is_refused_is_one_clear_error(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: bool
 ) -> None:
-    monkeypatch.setattr(pair_tasks, "_search", Refusing(None, ALWAYS))
+    monkeypatch.setattr(many_tasks, "_search", Refusing(None, ALWAYS))
     said, out = Said(), tmp_path / "d.zarr" if written else None
     with pytest.raises(MemoryBudgetError, match="and the system refuses them") as caught:
         og.johnson(store, out=out, progress=said)
@@ -281,7 +276,7 @@ def test_the_least_that_is_refused_is_one_clear_error(
 def test_the_command_ends_as_searches_do(
     larger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, called: Call
 ) -> None:
-    monkeypatch.setattr(pair_tasks, "_search", Refusing(None, ALWAYS))
+    monkeypatch.setattr(many_tasks, "_search", Refusing(None, ALWAYS))
     words = ["bfs", larger, "--sources", 5, "--out", tmp_path / "d.zarr", "--device", "cpu"]
     ended = called(*words)
     assert ended.code == 2, ended
@@ -293,7 +288,7 @@ def test_the_command_ends_as_searches_do(
 
 def test_a_graph_in_memory_has_no_store_to_leave_arcs_in(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = og.from_edges(*edges(600, 60_000), directed=True)
-    monkeypatch.setattr(pair_tasks, "_search", Refusing(None, ALWAYS))
+    monkeypatch.setattr(many_tasks, "_search", Refusing(None, ALWAYS))
     said = Said()
     with pytest.raises(MemoryBudgetError, match="and the system refuses them"):
         og.johnson(graph, progress=said)
@@ -311,7 +306,7 @@ def test_an_answer_that_is_refused_can_be_written(
         def __getattr__(self, name: str) -> Any:
             return getattr(np, name)
 
-    monkeypatch.setattr(pairs_held, "np", NoRoom())
+    monkeypatch.setattr(in_memory, "np", NoRoom())
     with pytest.raises(MemoryBudgetError, match="memory of the answer; give out= to write it"):
         og.johnson(store)
     og.johnson(store, out=tmp_path / "d.zarr")
@@ -319,12 +314,14 @@ def test_an_answer_that_is_refused_can_be_written(
 
 def test_another_graph_is_given_up_first(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     og.bfs(store, int(og.open(store).original_ids()[0]))
-    assert resident._held
-    monkeypatch.setattr(pairs_held, "ids_of", Refusing(pairs_held.ids_of, {1}))
+    assert engine_cache._held
+    monkeypatch.setattr(in_memory, "ids_of", Refusing(in_memory.ids_of, {1}))
     held = []
-    prepare = pair_tasks._search
+    prepare = many_tasks._search
     monkeypatch.setattr(
-        pair_tasks, "_search", lambda *given: held.append(len(resident._held)) or prepare(*given)
+        many_tasks,
+        "_search",
+        lambda *given: held.append(len(engine_cache._held)) or prepare(*given),
     )
     said = Said()
     og.johnson(store, device="cpu", progress=said)
@@ -344,7 +341,7 @@ def test_an_error_does_not_keep_what_was_held() -> None:
         raise MemoryError("no room")
 
     with pytest.raises(MemoryError, match="no room") as caught:
-        pair_tasks._lightly(fail)
+        many_tasks._lightly(fail)
     assert seen[0]() is None
     assert caught.value.__context__ is None
 
@@ -354,7 +351,7 @@ def test_memory_refused_to_a_worker_is_done_without(store: Path, tmp_path: Path)
     wanted = og.johnson(store)
 
     def scarce() -> None:
-        from ooc_graph.session import pair_tasks as tasks
+        from ooc_graph.search import many_tasks as tasks
 
         search = tasks._search
 

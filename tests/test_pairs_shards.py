@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.session import pairs_plan, resident
+from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.many import dividing
 from tests.memory_limits import least_limit
 from tests.said import Said
 
@@ -21,7 +22,7 @@ SHARDS, ROWS, EDGES = 4, 5_000, 40_000
 @pytest.fixture(autouse=True)
 def _released() -> Iterator[None]:
     yield
-    resident.release()
+    engine_cache.release()
 
 
 def edges(*, signed: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -73,7 +74,7 @@ def test_bytes_are_those_of_one_shard(
     assert right.keys() >= ({"distance", "parent"} if kernel == "apsp" else {"level"})
     assert columns(find(several, sources, **options)) == right
     # On a graph of this size what is in memory takes less.
-    monkeypatch.setattr(pairs_plan, "process_bytes", lambda *_: 1 << 60)
+    monkeypatch.setattr(dividing, "process_bytes", lambda *_: 1 << 60)
     for graph in (several, one):
         said = Said()
         search = partial(find, graph, sources, out=tmp_path / graph.path.name, **options)

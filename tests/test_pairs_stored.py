@@ -18,9 +18,11 @@ from ooc_graph.answers.pairs import Asked, pairs_specs
 from ooc_graph.errors import CorruptStoreError, NegativeCycleError, UnexpectedError
 from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.plan import plan_disk
-from ooc_graph.session import pairs_plan, pairs_stored, resident, source_tiers
-from ooc_graph.session.place import place_for
+from ooc_graph.memory.cpu.plan import plan_disk
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.workplace import place_for
+from ooc_graph.strategies.many import dividing, stored
+from ooc_graph.strategies.many import tiers as many_tiers
 from tests import small_pairs
 from tests.memory_limits import held_within_least, least_limit
 from tests.own_process import in_own_process
@@ -34,14 +36,14 @@ LARGE = 1 << 62
 @pytest.fixture(autouse=True)
 def _released() -> Iterator[None]:
     yield
-    resident.release()
+    engine_cache.release()
 
 
 @contextmanager
 def no_room() -> Iterator[None]:
     """Small graphs always fit; as if they did not."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairs_plan, "process_bytes", lambda *_: LARGE)
+        patch.setattr(dividing, "process_bytes", lambda *_: LARGE)
         yield
 
 
@@ -129,11 +131,11 @@ def test_long_thin_graphs_are_searched_one_by_one_where_all_arcs_have_room(
         monkeypatch.setattr(many_choice, "CACHED_BYTES", cached)
         with no_room():
             place = place_for(None, 1 << 30, "cpu")
-            plan = pairs_plan.plan_of(graph, specs, asked, place, "cpu", in_memory=True)
+            plan = dividing.plan_of(graph, specs, asked, place, "cpu", in_memory=True)
         assert plan.method == method
-    facts = source_tiers.known_facts(graph, "apsp", source_tiers.ONE_BY_ONE)
+    facts = many_tiers.known_facts(graph, "apsp", many_tiers.ONE_BY_ONE)
     # What it takes to hold all arcs but one is not enough.
-    takes = partial(source_tiers.takes_one_by_one, graph, "apsp", lanes)
+    takes = partial(many_tiers.takes_one_by_one, graph, "apsp", lanes)
     all_ = bisect_left(range(10**7), True, key=takes)
     assert plan_disk(facts, all_).head_arcs == facts.arcs > plan_disk(facts, all_ - 1).head_arcs
 
@@ -178,9 +180,9 @@ def test_what_was_begun_in_memory_goes_on_in_the_store(
         "ooc_graph.layout.metadata.chunk_length",
         lambda elements, itemsize: max(1, min(elements, 8 * width * 8 // itemsize)),
     )
-    monkeypatch.setattr(pairs_plan, "LANES", (8,))
-    monkeypatch.setattr(pairs_plan, "BATCHES", 1)
-    monkeypatch.setattr(pairs_stored, "LANES_STORED", (16,))
+    monkeypatch.setattr(dividing, "LANES", (8,))
+    monkeypatch.setattr(dividing, "BATCHES", 1)
+    monkeypatch.setattr(stored, "LANES_STORED", (16,))
     og.johnson(store, out=tmp_path / "whole.zarr")
     out = tmp_path / "d.zarr"
     with stopped_after(7) as first, pytest.raises(UnexpectedError, match="stopped"):
@@ -282,7 +284,7 @@ def held_within_the_least_limit(
     find = og.multi_source_bfs if kind == "bfs" else og.johnson
     search = partial(find, graph, sources, device="cpu", **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ooc_graph.session.place.cores", lambda: 1)
+        patch.setattr("ooc_graph.runtime.workplace.cores", lambda: 1)
         wanted = search()
         if written:
             search = partial(search, out=folder / "d.zarr", overwrite=True)

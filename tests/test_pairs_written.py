@@ -21,7 +21,8 @@ from ooc_graph.answers.pairs import pairs_specs
 from ooc_graph.errors import DiskFullError, NegativeCycleError, UnexpectedError, UsageError
 from ooc_graph.layout import commit, names
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import pairs, pairs_written
+from ooc_graph.search import many
+from ooc_graph.sinks import in_store
 from tests import small_pairs
 from tests.command_line import LIMIT_S, running
 from tests.small_pairs import arrays, edges, stopped_after
@@ -101,9 +102,7 @@ def test_space_is_wanted_for_all_files_of_numbers(
     files = [path for path in (tmp_path / "whole.zarr").rglob("*") if path.is_file()]
     needed = sum(path.stat().st_size for path in files if path.suffix != ".json")
     free = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(
-        pairs_written.shutil, "disk_usage", lambda _: free._replace(free=needed - 1)
-    )
+    monkeypatch.setattr(in_store.shutil, "disk_usage", lambda _: free._replace(free=needed - 1))
     with pytest.raises(DiskFullError, match=f"needs {needed:,} bytes more"):
         og.johnson(store, out=tmp_path / "d.zarr")
 
@@ -128,7 +127,7 @@ def test_chunks_of_other_sizes_are_not_taken_up(
     def larger(*given: Any) -> Any:
         return tuple(replace(spec, chunk_rows=2 * spec.chunk) for spec in pairs_specs(*given))
 
-    monkeypatch.setattr(pairs, "pairs_specs", larger)
+    monkeypatch.setattr(many, "pairs_specs", larger)
     found = og.johnson(store, out=tmp_path / "d.zarr")
     assert found.distance.tobytes() == og.johnson(store).distance.tobytes()
 

@@ -19,8 +19,10 @@ from ooc_graph.answers.result import Result
 from ooc_graph.errors import StoreReplacedError
 from ooc_graph.layout import commit, names
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory import plan
-from ooc_graph.session import choice, resident, tiers
+from ooc_graph.memory.cpu import plan
+from ooc_graph.runtime import engine_cache
+from ooc_graph.search import choice
+from ooc_graph.strategies.cpu import on_disk as cpu_disk
 
 CONTENTS = (0, 1)
 VERTICES = 3000
@@ -148,20 +150,21 @@ def test_readers_of_a_store_that_is_rebuilt(can_exchange: bool, tmp_path: Path) 
             write(tmp_path / f"{content}", content)
             graph = og.open(tmp_path / f"{content}/g.zarr")
             within = {
-                kernel: tiers.least_within(graph, kernel) + (1 << 16) for kernel in ("bfs", "sssp")
+                kernel: cpu_disk.least_within(graph, kernel) + (1 << 16)
+                for kernel in ("bfs", "sssp")
             }
             for kernel, limit in within.items():
                 assert limit < choice.resident_bytes(graph, kernel, copies=False)
             for name, read in readers(tmp_path / f"{content}", within).items():
                 right.setdefault(name, []).append(read())
-                resident.release()
+                engine_cache.release()
         (tmp_path / "now").mkdir()
         outcomes: Counter[tuple[str, str]] = Counter()
         with rebuilt(tmp_path, can_exchange):
             for _ in range(ROUNDS):
                 for name, read in readers(tmp_path / "now", within).items():
                     outcomes[name, outcome(read, right[name])] += 1
-                    resident.release()
+                    engine_cache.release()
     assert {end for _, end in outcomes} <= {"right", "replaced"}, outcomes
     assert {name for name, end in outcomes if end == "right"} >= {"open"}, outcomes
 

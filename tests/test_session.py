@@ -26,11 +26,13 @@ from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.tasks import Tasks
 from ooc_graph.kernels.common.sssp.survey import first_rows, survey
 from ooc_graph.kernels.cpu.sssp.near_far_search import suits_near_far
-from ooc_graph.session import choice, search_memory, search_ranks
-from ooc_graph.session import place as places
-from ooc_graph.session.cluster import local_cluster
-from ooc_graph.session.ways import SearchTask
+from ooc_graph.runtime import workplace as places
+from ooc_graph.runtime.cluster import local_cluster
+from ooc_graph.search import choice
+from ooc_graph.search import ranks as search_ranks
+from ooc_graph.search.ways import SearchTask
 from ooc_graph.shards import plan
+from ooc_graph.strategies.cpu import in_memory
 from tests.own_process import in_own_process
 
 PATIENCE_S = 120.0
@@ -210,14 +212,13 @@ def test_gapped_ids_keep_to_the_budget(tmp_path: Path, monkeypatch: pytest.Monke
 def test_graph500_on_ranks_where_no_worker_holds_the_graph(
     tmp_path: Path, cluster: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ooc_graph.session import graph500 as job
-    from ooc_graph.session import graph500_searches
-    from ooc_graph.session.graph500_run import Graph500Options
+    from ooc_graph.graph500 import job, searches
+    from ooc_graph.graph500.run import Graph500Options
     from ooc_graph.types import NoProgress
 
     whole, ranks = "the whole graph was loaded", choice.Way("cpu", "scheduler")
-    monkeypatch.setattr(graph500_searches, "choose", lambda *_, **__: ranks)
-    monkeypatch.setattr(graph500_searches, "warm_up", lambda *_: pytest.fail(whole))
+    monkeypatch.setattr(searches, "choose", lambda *_, **__: ranks)
+    monkeypatch.setattr(searches, "warm_up", lambda *_: pytest.fail(whole))
     options = Graph500Options(scale=11, searches=2, shards=4)
     outcome = job.graph500(
         options,
@@ -265,6 +266,6 @@ def test_rows_that_near_far_has_twice_are_counted_if_it_searches(
         assert (
             graph.head_share(first_rows(graph.rows)) == survey(shard.out_light, tuples).head_share
         )
-        copied = search_memory._copied_bytes(graph, "sssp")
+        copied = in_memory._copied_bytes(graph, "sssp")
         assert (copied > 0) == suits_near_far(shard.out_light, tuples)
         assert (copied > 0) != hubs

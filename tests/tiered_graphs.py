@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.session import (
-    cuda_disk,
-)
-from ooc_graph.session.devices import CudaLimits
-from ooc_graph.session.place import PlannedCuda
+from ooc_graph.runtime.devices import CudaLimits
+from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
 
 HOST = 1 << 40
 

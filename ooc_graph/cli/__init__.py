@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ooc_graph.cli.entry import run
     from ooc_graph.cli.group import command
-    from ooc_graph.session.stopping import EXIT_TERMINATED
+    from ooc_graph.runtime.signals import EXIT_TERMINATED
 
 __all__ = ["EXIT_TERMINATED", "command", "main", "run"]
 
 _INTERRUPTED = "ooc-graph: interrupted\n"
 _EXIT_INTERRUPTED = 130
 _MODULE_OF = {
-    "EXIT_TERMINATED": "ooc_graph.session.stopping",
+    "EXIT_TERMINATED": "ooc_graph.runtime.signals",
     "command": "ooc_graph.cli.group",
     "run": "ooc_graph.cli.entry",
 }

@@ -11,7 +11,7 @@ import click
 from ooc_graph.boundary import own_errors
 from ooc_graph.cli.group import command
 from ooc_graph.errors import DiskFullError, OocGraphError, UnexpectedError
-from ooc_graph.session.stopping import EXIT_TERMINATED, Terminated, exit_on_sigterm
+from ooc_graph.runtime.signals import EXIT_TERMINATED, Terminated, exit_on_sigterm
 
 
 def _show_usage(error: click.ClickException) -> None:

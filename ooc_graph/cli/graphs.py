@@ -29,7 +29,7 @@ from ooc_graph.edges.interface import most_rows
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import OutputExistsError, UsageError, ValidationFailedError
 from ooc_graph.layout.commit import refuse_existing, refuse_long_name
-from ooc_graph.session.devices import CudaLimits
+from ooc_graph.runtime.devices import CudaLimits
 
 
 @click.command()
@@ -63,9 +63,9 @@ def graph500(
     **common: Any,
 ) -> None:
     """Run Graph500: generate, build, search, validate, report."""
-    from ooc_graph.session.graph500 import graph500 as run  # noqa: PLC0415
-    from ooc_graph.session.graph500_run import Graph500Options  # noqa: PLC0415
-    from ooc_graph.session.graph500_searches import refuse_few_keys  # noqa: PLC0415
+    from ooc_graph.graph500.job import graph500 as run  # noqa: PLC0415
+    from ooc_graph.graph500.run import Graph500Options  # noqa: PLC0415
+    from ooc_graph.graph500.searches import refuse_few_keys  # noqa: PLC0415
 
     options = Graph500Options(
         scale=scale,
@@ -132,7 +132,7 @@ def build(
     **common: Any,
 ) -> None:
     """Build a graph store from edge files; the last argument is the store."""
-    from ooc_graph.session.api import build_with_report  # noqa: PLC0415
+    from ooc_graph.runtime.building import build_with_report  # noqa: PLC0415
     from ooc_graph.shards.build_options import BuildOptions  # noqa: PLC0415
 
     if "" in sources:

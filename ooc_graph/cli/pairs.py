@@ -86,7 +86,7 @@ def given_sources(graph: Graph, sources: str) -> IntArray | None:
     UsageError, InputError
         There are not so many, or a file cannot be read.
     """
-    from ooc_graph.session.sources import drawn, ids_in  # noqa: PLC0415
+    from ooc_graph.api.sources import drawn, ids_in  # noqa: PLC0415
 
     if sources == "all":
         return None
@@ -123,11 +123,11 @@ def search_pairs(
 
     from ooc_graph.answers.pairs import Asked  # noqa: PLC0415
     from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins  # noqa: PLC0415
+    from ooc_graph.api.sources import ids_in, places_of  # noqa: PLC0415
     from ooc_graph.layout.names import HUB, LIGHT  # noqa: PLC0415
-    from ooc_graph.session.devices import CUDA  # noqa: PLC0415
-    from ooc_graph.session.pairs import pairs, require_answerable  # noqa: PLC0415
-    from ooc_graph.session.place import place_for  # noqa: PLC0415
-    from ooc_graph.session.sources import ids_in, places_of  # noqa: PLC0415
+    from ooc_graph.runtime.devices import CUDA  # noqa: PLC0415
+    from ooc_graph.runtime.workplace import place_for  # noqa: PLC0415
+    from ooc_graph.search.many import pairs, require_answerable  # noqa: PLC0415
 
     if given["reduce"] != HISTOGRAM and (given["bins"], given["bin_width"]) != (None, None):
         raise UsageError("--bins and --bin-width are for --reduce histogram")

@@ -23,7 +23,7 @@ from ooc_graph.shards.load import Graph
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def info(path: Path, as_json: bool) -> None:
     """Say what a store holds."""
-    from ooc_graph.session.inspect import describe_store  # noqa: PLC0415
+    from ooc_graph.api.inspect import describe_store  # noqa: PLC0415
 
     _show(describe_store(Stored.open(path)), as_json)
 
@@ -60,9 +60,9 @@ def plan(
 ) -> None:
     """Say what a search by one worker holds in memory, and what stays elsewhere."""
     from ooc_graph.answers.reductions import BINS, HISTOGRAM  # noqa: PLC0415
-    from ooc_graph.session.api_plan import plan as plan_of  # noqa: PLC0415
-    from ooc_graph.session.source_tiers import KERNELS as MANY  # noqa: PLC0415
-    from ooc_graph.session.sources import ids_in  # noqa: PLC0415
+    from ooc_graph.api.plan import plan as plan_of  # noqa: PLC0415
+    from ooc_graph.api.sources import ids_in  # noqa: PLC0415
+    from ooc_graph.strategies.many.tiers import KERNELS as MANY  # noqa: PLC0415
 
     if bins is not None and given["reduce"] != HISTOGRAM:
         raise UsageError("--bins is for --reduce histogram")
@@ -77,7 +77,7 @@ def plan(
 
 
 def _show(facts: dict[str, Any], as_json: bool) -> None:
-    from ooc_graph.session.inspect import print_table  # noqa: PLC0415
+    from ooc_graph.api.inspect import print_table  # noqa: PLC0415
 
     if as_json:
         import json  # noqa: PLC0415

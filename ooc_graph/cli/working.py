@@ -10,8 +10,8 @@ from typing import Any
 from ooc_graph.errors import ClusterLostError, OutputExistsError, UsageError
 from ooc_graph.layout.commit import refuse_existing, refuse_inside_store, refuse_long_name
 from ooc_graph.report.progress import Progress
-from ooc_graph.session.devices import CPU, CUDA, CudaLimits, choose_here
-from ooc_graph.session.machine import default_limit_bytes, parse_bytes
+from ooc_graph.runtime.devices import CPU, CUDA, CudaLimits, choose_here
+from ooc_graph.runtime.machine import default_limit_bytes, parse_bytes
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def working(common: dict[str, Any], *, for_cuda: bool = True) -> Iterator[tuple[
     for_cuda
         Whether CUDA devices can do the work.
     """
-    from ooc_graph.session.cluster import joined_cluster  # noqa: PLC0415
+    from ooc_graph.runtime.cluster import joined_cluster  # noqa: PLC0415
 
     if common["scheduler"] == "":
         raise UsageError("--scheduler: an empty word is no address; give tcp://HOST:PORT")
@@ -46,7 +46,7 @@ def working(common: dict[str, Any], *, for_cuda: bool = True) -> Iterator[tuple[
 
 def _started(stack: ExitStack, device: str, workers: int | None, progress: Progress) -> Any:
     """Cluster on this machine: of CUDA workers where they are asked for, or there for ``auto``."""
-    from ooc_graph.session.cluster import local_cluster, local_cuda_cluster  # noqa: PLC0415
+    from ooc_graph.runtime.cluster import local_cluster, local_cuda_cluster  # noqa: PLC0415
 
     if choose_here(device).name == CUDA:
         try:

@@ -18,9 +18,9 @@ from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.store.heads import DeviceHeads, DiskBuffers, DiskSide
 from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch, require_columns
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.disk import READERS, DiskUnits
+from ooc_graph.memory.cpu.disk import READERS, DiskUnits
+from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.memory.moved import Moved
-from ooc_graph.memory.plan import HeadRule
 from ooc_graph.shards.device_sides import bare_side
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import (
@@ -126,7 +126,7 @@ def load_disk_sssp(
     pinned
         Makes an array of so many elements, of a type, in pinned memory, for heads.
     room
-        As of `ooc_graph.memory.disk.DiskUnits`.
+        As of `ooc_graph.memory.cpu.disk.DiskUnits`.
     window, look
         See `ooc_graph.kernels.common.store.rows.TierRows`.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.store.rows import HeadRows
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.disk import DiskUnits
+from ooc_graph.memory.cpu.disk import DiskUnits
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import arrays_of, columns_of, read_lengths
 from ooc_graph.types import AnyArray
@@ -39,7 +39,7 @@ def bare_side(
     length
         Type of a length.
     batch_units, kept_bytes, readers, room
-        As of `ooc_graph.memory.disk.DiskUnits`, whose threads are the caller's to end.
+        As of `ooc_graph.memory.cpu.disk.DiskUnits`, whose threads are the caller's to end.
 
     Raises
     ------

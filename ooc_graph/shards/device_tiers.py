@@ -17,8 +17,8 @@ from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.store.bfs import CudaDiskBfsSteps, DiskHold
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
 from ooc_graph.kernels.cuda.store.rows import NO_VERTEX
-from ooc_graph.memory.device_disk import READERS, WINDOW_ROWS
-from ooc_graph.memory.device_disk_plan import MOST_HUBS, DiskDevicePlan
+from ooc_graph.memory.cuda.disk import READERS, WINDOW_ROWS
+from ooc_graph.memory.cuda.disk_bfs_plan import MOST_HUBS, DiskDevicePlan
 from ooc_graph.shards.device_sides import bare_side
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import Tiered, TierSearch, require_stored, side_names

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.common.store.rows import FIRST_LOOK
 from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
-from ooc_graph.memory.device_disk import READERS, WINDOW_ROWS
-from ooc_graph.memory.device_disk_sssp_plan import DiskSsspPlan
+from ooc_graph.memory.cuda.disk import READERS, WINDOW_ROWS
+from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
 from ooc_graph.shards.cuda_disk_sssp import DiskHold, load_disk_sssp
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom
 from ooc_graph.shards.load import Graph

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ooc_graph.memory.device_plan import last_longer
-from ooc_graph.memory.plan import Lengths
+from ooc_graph.memory.cpu.plan import Lengths
+from ooc_graph.memory.cuda.pinned_plan import last_longer
 from ooc_graph.shards.arrays import Arrays
 from ooc_graph.types import DEAL_BLOCK, Dealing, IntArray
 

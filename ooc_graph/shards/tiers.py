@@ -33,9 +33,9 @@ from ooc_graph.layout.names import (
     rows_path,
 )
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.disk import DiskUnits
+from ooc_graph.memory.cpu.disk import DiskUnits
+from ooc_graph.memory.cpu.plan import Facts, Plan
 from ooc_graph.memory.moved import Moved
-from ooc_graph.memory.plan import Facts, Plan
 from ooc_graph.shards.lengths import count_lengths, stretches
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray, Dealing, IntArray
@@ -295,7 +295,7 @@ class TierSearch:
     sides
         Its rows.
     plan
-        What is where: `ooc_graph.memory.plan.Plan`, or a device's.
+        What is where: `ooc_graph.memory.cpu.plan.Plan`, or a device's.
     """
 
     search: Any

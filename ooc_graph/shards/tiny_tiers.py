@@ -10,8 +10,8 @@ from ooc_graph.kernels.common.sssp.survey import Known, survey
 from ooc_graph.kernels.common.store.rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import APSP
-from ooc_graph.memory.plan import HeadRule
-from ooc_graph.memory.ram import RamUnits
+from ooc_graph.memory.cpu.plan import HeadRule
+from ooc_graph.memory.cpu.ram import RamUnits
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 _UNIT_BYTES = 16

@@ -9,8 +9,8 @@ import pytest
 from distributed import Client
 
 import ooc_graph as og
-from ooc_graph.session import resident
-from ooc_graph.session.cluster import local_cluster, local_cuda_cluster
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.cluster import local_cluster, local_cuda_cluster
 from tests.gpu import stores
 from tests.gpu.cases import GAP, Case, make
 
@@ -18,9 +18,9 @@ from tests.gpu.cases import GAP, Case, make
 @pytest.fixture
 def released() -> Iterator[None]:
     """Nothing is held for the next search, before the test and after it."""
-    resident.release()
+    engine_cache.release()
     yield
-    resident.release()
+    engine_cache.release()
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from ooc_graph.report.memory_watch import MemoryWatch
-from ooc_graph.session.machine import give_back_freed_memory
+from ooc_graph.runtime.machine import give_back_freed_memory
 from tests.gpu import stores
 
 # What no plan counts, since it does not grow with the graph: what the driver notes of memory that

@@ -29,8 +29,8 @@ HASHED = (
     "ooc_graph/**/*.cu*",
     "ooc_graph/kernels/cuda/**/*.py",
     "ooc_graph/*/cuda_*.py",
-    "ooc_graph/session/device_answer.py",
-    "ooc_graph/session/graph500_cuda.py",
+    "ooc_graph/sinks/device_columns.py",
+    "ooc_graph/graph500/on_device.py",
     "tests/gpu/*.py",
 )
 

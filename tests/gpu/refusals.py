@@ -10,7 +10,9 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.session import cuda_disk, cuda_tiers, resident
+from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.memory import Refusing
 from tests.gpu.searching import hub, search
 from tests.said import Said
@@ -25,10 +27,10 @@ def wanted(
     """Options of a search that begins in one of the tiers, with something to give up there."""
     options: dict[str, Any] = {"device": "cuda", "arrays": arrays}
     if begun == "pinned":
-        options["device_memory"] = resident.cuda_bytes(graph, kernel) - 1
+        options["device_memory"] = engine_cache.cuda_bytes(graph, kernel) - 1
     elif begun == "in the store":
         # So that the graph is too large for pinned memory, as small as it is.
-        patch.setattr(cuda_tiers, "may_pin", lambda *_: False)
+        patch.setattr(cuda_pinned, "may_pin", lambda *_: False)
         least = cuda_disk.least_plan(cuda_disk.known_facts(graph, kernel))
         answer = cuda_disk.answer_device_bytes(graph) if arrays == "cupy" else 0
         options["device_memory"] = least.device_bytes + 64 * graph.rows + answer
@@ -59,13 +61,13 @@ def refuse_in_turn(
     allocator = Refusing(pool)
 
     def used() -> int:
-        resident.release()
+        engine_cache.release()
         gc.collect()
         return int(pool.used_bytes())
 
     def notes_without(refused: int) -> tuple[list[str], int]:
         # What the search before keeps would need no allocation.
-        resident.release()
+        engine_cache.release()
         said = Said()
         allocator.made, allocator.refused = 0, refused
         found = search(kernel)(graph, root, progress=said, **options)

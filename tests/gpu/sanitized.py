@@ -49,10 +49,9 @@ from ooc_graph.kernels.cuda.sssp.sums import IN_PLACE
 from ooc_graph.kernels.cuda.store import sssp as cuda_disk_sssp
 from ooc_graph.kernels.cuda.store import sssp_push as cuda_disk_push
 from ooc_graph.layout import names
-from ooc_graph.memory.device_disk_plan import DiskDevicePlan
-from ooc_graph.memory.device_disk_sssp_plan import DiskSsspPlan
-from ooc_graph.memory.plan import HeadRule
-from ooc_graph.session import cuda_disk
+from ooc_graph.memory.cpu.plan import HeadRule
+from ooc_graph.memory.cuda.disk_bfs_plan import DiskDevicePlan
+from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
 from ooc_graph.shards import cuda_sides
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.shards.cuda_build import build_on_device
@@ -60,6 +59,7 @@ from ooc_graph.shards.device_tiers import load_device_bfs
 from ooc_graph.shards.device_tiers_sssp import load_device_sssp
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.types import NoProgress, Rows
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 from tests.gpu.disked import disk_search

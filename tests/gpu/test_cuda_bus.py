@@ -11,7 +11,8 @@ from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
 from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.kernels.cuda.runtime.bus import COPIES, COPY_BYTES, SECTOR_BYTES, link_rate
-from ooc_graph.session import cuda_tiers, resident
+from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import Shard
 from tests.gpu.asked import bounds, pulled, root_pushed
 from tests.gpu.comparison import CPU, graph, hub_sides, same_sssp
@@ -153,12 +154,12 @@ def test_the_link_is_measured_once() -> None:
 def test_a_search_says_what_went_over_the_bus(
     kernel: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda_tiers, "COUNT_BUS", True)
+    monkeypatch.setattr(cuda_pinned, "COUNT_BUS", True)
     path = tmp_path_factory.mktemp("graphs") / "kronecker.zarr"
     graph = og.build(og.Kronecker(16), path, rows="both")
-    budget = resident.cuda_bytes(graph, kernel) - 1
+    budget = engine_cache.cuda_bytes(graph, kernel) - 1
     said = Said()
-    resident.release()
+    engine_cache.release()
     root = int(graph.original_of()[0])
     search = getattr(og, kernel)
     found = search(graph, root, device="cuda", device_memory=budget, progress=said)
@@ -168,4 +169,4 @@ def test_a_search_says_what_went_over_the_bus(
     (line,) = [text for text in said.notes if "pinned host memory" in text]
     assert "bytes over the bus, " in line
     assert line.endswith("% of the link's peak")
-    resident.release()
+    engine_cache.release()

@@ -12,16 +12,17 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import CorruptStoreError
 from ooc_graph.layout import chunks, names
-from ooc_graph.memory.device_disk import DiskFacts
-from ooc_graph.memory.device_disk_plan import (
+from ooc_graph.memory.cuda.disk import DiskFacts
+from ooc_graph.memory.cuda.disk_bfs_plan import (
     REQUEST_BYTES,
     DiskDevicePlan,
     least_disk_plan,
     plan_disk_device,
 )
-from ooc_graph.session import cuda_tiers, resident
+from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError, load_device_bfs
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.comparison import CPU
 from tests.gpu.comparison import same_bfs as same
 from tests.gpu.memory import refuse_each_allocation
@@ -35,7 +36,7 @@ UNIT = 256
 @pytest.fixture(autouse=True)
 def _released():
     yield
-    resident.release()
+    engine_cache.release()
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 
 
 def facts_of(graph: Graph) -> DiskFacts:
-    return DiskFacts("bfs", cuda_tiers.facts_of(graph, "bfs"), graph.shards)
+    return DiskFacts("bfs", cuda_pinned.facts_of(graph, "bfs"), graph.shards)
 
 
 def loaded(
@@ -148,7 +149,7 @@ def test_memory_stays_within_the_plan(
     import cupy
 
     # Less than any part of the plan, so that none can be forgotten.
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
     ends = (60_000 * np.random.default_rng(1).random((2, 600_000)) ** 2).astype(np.int64)
     graph = og.build(
         (ends[0], ends[1]), tmp_path / "g.zarr", rows="hub", directed=directed, device="cpu"

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import ooc_graph as og
-from ooc_graph.session import cuda_disk, cuda_tiers, resident
-from ooc_graph.session.machine import cores
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.grown import SLACK_BYTES, grown_by, measured, small_and_large, tell
 
 KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -77,7 +79,7 @@ def written(graph: Graph, kernel: str, share: float) -> PLAN:
     with tempfile.TemporaryDirectory() as folder:
         source, out = int(graph.original_of()[0]), Path(folder) / "r.zarr"
         getattr(og, kernel)(graph, source, out=out, **within)
-    (held,) = resident._held.values()
+    (held,) = engine_cache._held.values()
     plan, beside = held.search.plan, cuda_disk.beside_bytes(graph)
     return plan.pinned_bytes, {**plan.host_parts, "beside the plan": beside}
 
@@ -87,10 +89,10 @@ def measure() -> None:
     way, kernel, small, large, share = sys.argv[1:]
     search = {"loaded": loaded, "written": written}[way]
     # So that graphs of this size are too large for pinned memory.
-    pytest.MonkeyPatch().setattr(cuda_tiers, "may_pin", lambda *_: False)
+    pytest.MonkeyPatch().setattr(cuda_pinned, "may_pin", lambda *_: False)
     for _ in range(2):
         search(og.open(small), kernel, float(share))
-        resident.release()
+        engine_cache.release()
     graph = og.open(large)
     cuda_disk.known_facts(graph, kernel)
     grown, (pinned, parts) = grown_by(lambda: search(graph, kernel, float(share)))

@@ -9,16 +9,16 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.layout import names
-from ooc_graph.memory.device_disk import DiskFacts
-from ooc_graph.memory.device_disk_sssp_plan import (
+from ooc_graph.memory.cuda.disk import DiskFacts
+from ooc_graph.memory.cuda.disk_sssp_plan import (
     REQUEST_BYTES,
     DiskSsspPlan,
     least_disk_sssp,
     plan_disk_sssp,
 )
-from ooc_graph.session import cuda_tiers
 from ooc_graph.shards.device_tiers_sssp import load_device_sssp
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.comparison import CPU, same_sssp
 from tests.gpu.test_cuda_tiers import LITTLE
 
@@ -29,7 +29,7 @@ def planned_store(path: Path, directed: bool, share: float) -> tuple[Graph, Disk
     ends = (60_000 * random.random((2, 600_000)) ** 2).astype(np.int64)
     given = ends[0], ends[1], random.random(600_000).astype(np.float32)
     graph = og.build(given, path, rows="light", directed=directed, device="cpu")
-    facts = DiskFacts("sssp", cuda_tiers.facts_of(graph, "sssp"), graph.shards)
+    facts = DiskFacts("sssp", cuda_pinned.facts_of(graph, "sssp"), graph.shards)
     least, more = least_disk_sssp(facts), int(share * 4 * graph.arcs)
     return graph, plan_disk_sssp(facts, least.device_bytes + more, least.host_bytes + more)
 
@@ -42,7 +42,7 @@ def test_memory_stays_within_the_plan(
     import cupy
 
     # Less than any part of the plan, so that none can be forgotten.
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
     opened, plan = planned_store(tmp_path / "g.zarr", directed, share)
     assert (plan.arcs_in_host > 0) == (share == 0.3)
     pool = cupy.cuda.MemoryPool()

@@ -13,7 +13,9 @@ import ooc_graph as og
 from ooc_graph.answers.result import TreeResult
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
-from ooc_graph.session import cuda_disk, cuda_tiers, resident
+from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.command_line import command
 from tests.gpu import stores
 from tests.gpu.searching import hub, search
@@ -56,7 +58,7 @@ def test_arcs_stay_in_the_store(
     kernel: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So that the graph is too large for it, as small as it is.
-    monkeypatch.setattr(cuda_tiers, "may_pin", lambda *_: False)
+    monkeypatch.setattr(cuda_pinned, "may_pin", lambda *_: False)
     for host, pins in ((0, False), (host_bytes(graph, kernel), True)):
         said = Said()
         for root in (hub(graph), int(graph.original_of()[-1])):
@@ -66,7 +68,7 @@ def test_arcs_stay_in_the_store(
         for note in said.notes:
             assert "bytes of the store for" in note
             assert ("and 0 bytes of pinned memory" in note) == (not pins)
-        resident.release()
+        engine_cache.release()
 
 
 @KERNELS
@@ -80,7 +82,7 @@ def test_the_search_is_held_for_the_next(
         return load(*arguments)
 
     monkeypatch.setattr(cuda_disk, "load_within", noted)
-    monkeypatch.setattr(cuda_tiers, "may_pin", lambda *_: False)
+    monkeypatch.setattr(cuda_pinned, "may_pin", lambda *_: False)
     wanted = {"device": "cuda", "device_memory": limits(graph, kernel)["device_memory"]}
     for _ in range(3):
         found = searched(graph, kernel, hub(graph), **wanted)
@@ -113,12 +115,12 @@ def test_refused_pinning_leaves_arcs_in_the_store(
     refuse_pinning(monkeypatch)
     said, root = Said(), hub(graph)
     # Rows that were to be pinned, and then columns that were.
-    small = resident.cuda_bytes(graph, kernel) - 1
+    small = engine_cache.cuda_bytes(graph, kernel) - 1
     found = searched(graph, kernel, root, device="cuda", device_memory=small, progress=said)
     same(graph, kernel, found, root)
     assert "leaves arcs in the store" in said.notes[0]
     said.notes.clear()
-    monkeypatch.setattr(cuda_tiers, "may_pin", lambda *_: False)
+    monkeypatch.setattr(cuda_pinned, "may_pin", lambda *_: False)
     found = searched(
         graph, kernel, root, progress=said, **limits(graph, kernel, host_bytes(graph, kernel))
     )
@@ -131,8 +133,8 @@ def test_refused_device_memory_goes_on_with_less(
     kernel: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cupy = cuda_modules.cuda()
-    monkeypatch.setattr(cuda_tiers, "may_pin", lambda *_: False)
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", 256 << 10)
+    monkeypatch.setattr(cuda_pinned, "may_pin", lambda *_: False)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", 256 << 10)
     least, root = cuda_disk.least_device_bytes(graph, kernel), hub(graph)
     # So much more that what is used of it is more than the least, which is what there is.
     more = {"bfs": 64, "sssp": 16}[kernel] * graph.rows
@@ -145,7 +147,7 @@ def test_refused_device_memory_goes_on_with_less(
     try:
         found = searched(graph, kernel, root, device="cuda", **wanted)
         assert pool.total_bytes() <= before + least
-        (held,) = resident._held.values()
+        (held,) = engine_cache._held.values()
         # A plan is what is used at most: one above the least may do.
         assert least <= held.search.plan.device_bytes < wanted["device_memory"]
     finally:

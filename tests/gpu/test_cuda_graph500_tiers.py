@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.graph500 import energy, on_device
+from ooc_graph.graph500.job import graph500
+from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.report.energy import EnergyMeter
-from ooc_graph.session import cuda_tiers, graph500_cuda, graph500_energy
-from ooc_graph.session.graph500 import graph500
-from ooc_graph.session.graph500_run import Graph500Options
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.test_cuda_disk import refuse_pinning
 from tests.said import Said
 
@@ -127,7 +128,7 @@ def test_a_validation_without_room_on_the_device_goes_to_the_cpu(
     def refused(*_: object, **__: object) -> int:
         raise MemoryBudgetError("validation wants more bytes on the device")
 
-    monkeypatch.setattr(graph500_cuda, "largest_batch", refused)
+    monkeypatch.setattr(on_device, "largest_batch", refused)
     said = Said()
     report = run(tmp_path, said, kernel, **limits("device", kernel))
     assert found_by(report) == right[kernel]
@@ -148,7 +149,7 @@ def test_energy_is_measured_where_rows_are_elsewhere(
             turns.append(1)
         return meter.energy, 1
 
-    monkeypatch.setattr(graph500_energy, "over_repeats", once)
+    monkeypatch.setattr(energy, "over_repeats", once)
     report = run(tmp_path, Said(), kernel, energy=True, **limits(tier, kernel))
     assert len(turns) == 1
     assert [one["searches"] for one in report["energy"]] == [SEARCHES]
@@ -168,7 +169,7 @@ def test_what_is_asked_over_the_bus_may_go_uncounted(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cuda_tiers, "COUNT_BUS", False)
+    monkeypatch.setattr(cuda_pinned, "COUNT_BUS", False)
     report = run(tmp_path, Said(), kernel, **limits("pinned", kernel))
     assert found_by(report) == right[kernel]
     assert report["tiers"][kernel]["tier"] == "pinned"

@@ -22,7 +22,9 @@ from ooc_graph.kernels.cuda.many import johnson as cuda_johnson
 from ooc_graph.kernels.cuda.many.bfs_batch import BfsBatches
 from ooc_graph.kernels.cuda.many.search import BATCH_BYTES, CudaManySearch
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import here, pair_device, pair_tasks, pairs, pairs_plan, place, resident
+from ooc_graph.runtime import engine_cache, process, workplace
+from ooc_graph.search import many, many_tasks
+from ooc_graph.strategies.many import dividing, on_device
 from tests.command_line import LIMIT_S, REPOSITORY, running
 from tests.gpu.test_cuda_many_singly import PINNED, RESIDENT, without
 from tests.test_pairs_killed import logged
@@ -71,7 +73,7 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
         return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
 
     find, refused, options = KINDS[kind]
-    solve, finish = pair_tasks._search, pair_tasks.finish_unit
+    solve, finish = many_tasks._search, many_tasks.finish_unit
     finished, counting = 0, threading.Lock()
 
     def searching(task: Any, places: Any, *rest: Any) -> Any:
@@ -106,29 +108,29 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
 
     graph = og.open(store)
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
-        patch.setattr(pairs, "pairs_specs", specs)
+        patch.setattr(many, "pairs_specs", specs)
         # One batch at a time.
-        for module in (cuda_johnson, pair_device, pair_tasks):
+        for module in (cuda_johnson, on_device, many_tasks):
             patch.setattr(module, "CREWS", 1)
         for hops in (False, True):
             patch.setitem(TOGETHER, hops, LANES // 2)
-        patch.setattr(place, "cores", lambda: THREADS)
-        patch.setattr(here, "cores", lambda: THREADS)
-        patch.setattr(here, "_devices", {})
+        patch.setattr(workplace, "cores", lambda: THREADS)
+        patch.setattr(process, "cores", lambda: THREADS)
+        patch.setattr(process, "_devices", {})
         for batches in (CudaManySearch, BfsBatches):
             patch.setattr(batches, "_search", launching(batches._search))
         # Batches of levels have no more sources than there are chunks enough for, and no trial.
         patch.setattr(BfsBatches, "lanes", LANES // 2)
-        patch.setattr(pairs_plan, "CUDA_BFS_LANES", LANES // 2)
+        patch.setattr(dividing, "CUDA_BFS_LANES", LANES // 2)
         patch.setattr(cuda_many_bfs, "TRIED_FROM", SOURCES)
         patch.setattr(tier_singly, "leave_if_given_up", beginning)
-        patch.setattr(pair_tasks, "_search", searching)
-        patch.setattr(pair_tasks, "finish_unit", finishing)
+        patch.setattr(many_tasks, "_search", searching)
+        patch.setattr(many_tasks, "finish_unit", finishing)
         if refused:
             stack.enter_context(without(*refused))
-        resident.release()
+        engine_cache.release()
         find(graph, graph.original_ids()[:SOURCES], out=out, device="cuda", **options)
-        resident.release()
+        engine_cache.release()
 
 
 @pytest.mark.parametrize("kind", KINDS)

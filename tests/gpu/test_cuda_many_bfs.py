@@ -19,7 +19,8 @@ from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many import host as cuda_many_host
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.kernels.cuda.runtime.modules import cuda
-from ooc_graph.session import loading, resident
+from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies import loading
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides
 from tests.gpu.graphs import GRAPHS, kronecker, path
@@ -236,7 +237,7 @@ def test_as_users_ask_for_it(
         found = og.multi_source_bfs(store, ids[::9], device=device, progress=said, **given)
         assert columns(found) == expected
         assert not said.notes
-        assert any(key[4] == "cuda" for key in resident._held)
+        assert any(key[4] == "cuda" for key in engine_cache._held)
     kept = og.multi_source_bfs(store, ids[::9], device="cuda", out=tmp_path / "d.zarr", **given)
     assert columns(kept) == expected
 
@@ -275,9 +276,9 @@ def test_batches_stay_within_their_plan(
     given["device"] = "cuda"
     found = og.multi_source_bfs(store, ids, device_memory=least, **given)
     assert columns(found) == expected
-    (pool,) = [held.pool for held in resident._held.values() if held.pool is not None]
+    (pool,) = [held.pool for held in engine_cache._held.values() if held.pool is not None]
     assert 0.5 * least < pool.most_bytes <= least
-    resident.release()
+    engine_cache.release()
     said = Said()
     found = og.multi_source_bfs(store, ids, device_memory=least - 1, progress=said, **given)
     assert columns(found) == expected
@@ -288,11 +289,11 @@ def test_batches_stay_within_their_plan(
 def test_batches_that_are_refused_memory(store: og.Graph, share: float) -> None:
     pool, ids = cuda().get_default_memory_pool(), store.original_ids()[::9]
     expected = columns(og.multi_source_bfs(store, ids, device="cpu"))
-    resident.release()
+    engine_cache.release()
     before = used_bytes()
     og.multi_source_bfs(store, ids, device="cuda")
     whole = pool.total_bytes()
-    resident.release()
+    engine_cache.release()
     pool.free_all_blocks()
     said = Said()
     try:
@@ -302,7 +303,7 @@ def test_batches_that_are_refused_memory(store: og.Graph, share: float) -> None:
         pool.set_limit(size=0)
     assert columns(found) == expected
     assert "does not fit the device" in said.notes[0]
-    resident.release()
+    engine_cache.release()
     assert used_bytes() == before
 
 

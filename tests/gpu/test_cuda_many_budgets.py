@@ -12,7 +12,8 @@ import pytest
 import ooc_graph as og
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.pool import WholePieces, allocating, pool_within
-from ooc_graph.session import cuda_tiers, resident
+from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.memory import used_bytes
 from tests.gpu.searching import column_bytes as columns
 from tests.said import Said
@@ -22,7 +23,7 @@ ROWS, EDGES = 200_000, 800_000
 
 
 def pools() -> list[WholePieces]:
-    return [held.pool for held in resident._held.values() if held.pool is not None]
+    return [held.pool for held in engine_cache._held.values() if held.pool is not None]
 
 
 @pytest.mark.parametrize("kernel", ["apsp", "bfs"])
@@ -31,14 +32,14 @@ def test_a_small_budget_takes_the_next_way(light: og.Graph, kernel: str, tmp_pat
     single, sources = "sssp" if kernel == "apsp" else "bfs", light.original_ids()[::50]
     right = columns(find(light, sources, device="cpu"))
     many = "apsp" if kernel == "apsp" else "multi_source_bfs"
-    batches, whole = (resident.cuda_bytes(light, name) for name in (many, single))
+    batches, whole = (engine_cache.cuda_bytes(light, name) for name in (many, single))
     if kernel == "bfs":
-        batches += resident.cuda_levels_bytes(light, light.vertices)
+        batches += engine_cache.cuda_levels_bytes(light, light.vertices)
     for budget, words in (
         (batches, ""),
         (batches - 1, "searched one by one on the CUDA device"),
         (whole - 1, "bytes of rows in pinned host memory"),
-        (cuda_tiers.least_device_bytes(light, single), "bytes of rows in pinned host memory"),
+        (cuda_pinned.least_device_bytes(light, single), "bytes of rows in pinned host memory"),
     ):
         for out in (None, tmp_path / f"{budget}.zarr"):
             said = Said()
@@ -47,7 +48,7 @@ def test_a_small_budget_takes_the_next_way(light: og.Graph, kernel: str, tmp_pat
             assert any(words in note for note in said.notes) or not words
             assert bool(pools()) == (not words)
             assert all(pool.most_bytes <= budget for pool in pools())
-            resident.release()
+            engine_cache.release()
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_batches_stay_within_the_least_budget(wide: og.Graph, reduce: str | None
     """Where there is room for all of them eight are searched at once, and take more."""
     sources = wide.original_ids()[: 8 * (128 if wide.weight_dtype == np.float32 else 64)]
     targets = wide.original_ids()[::999]
-    least = resident.cuda_bytes(wide, "apsp")
+    least = engine_cache.cuda_bytes(wide, "apsp")
     given = {"device": "cuda", "targets": targets, "reduce": reduce}
     found, most = [], []
     for budget in (least, 16 << 30):
@@ -88,7 +89,7 @@ def test_batches_stay_within_the_least_budget(wide: og.Graph, reduce: str | None
         (pool,) = pools()
         assert 0 < pool.most_bytes <= budget
         most.append(pool.most_bytes)
-        resident.release()
+        engine_cache.release()
     assert most[0] <= least < most[1]
     assert found[0] == found[1] == columns(og.johnson(wide, sources, **given))
 
@@ -97,14 +98,14 @@ def test_memory_goes_back_when_searches_are_given_up(light: og.Graph) -> None:
     given = {"device": "cuda", "device_memory": "2GiB"}
     # What stays in this process is there after the first call.
     og.johnson(light, light.original_ids()[::50], **given)
-    resident.release()
+    engine_cache.release()
     before = used_bytes()
     og.johnson(light, light.original_ids()[::50], **given)
     pool = pools()[0]
     assert pool.free_within(1 << 40) < 2 << 30
     # All of it is from there.
     assert used_bytes() == before
-    resident.release()
+    engine_cache.release()
     gc.collect()
     assert pool.free_within(1 << 40) == 2 << 30
 

@@ -18,8 +18,11 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
 from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import cuda_disk, cuda_tiers, pairs_ways, resident
-from ooc_graph.session.cluster import local_cluster
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.cluster import local_cluster
+from ooc_graph.search import many_ways
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.command_line import command
 from tests.gpu.memory import Refusing, used_bytes
 from tests.gpu.searching import column_bytes as columns
@@ -59,23 +62,23 @@ def hubs(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 
 @pytest.fixture(autouse=True)
 def _released() -> Iterator[None]:
-    resident.release()
+    engine_cache.release()
     yield
-    resident.release()
+    engine_cache.release()
 
 
 def limits(graph: og.Graph, kernel: str, *, pins: bool = False) -> dict[str, Any]:
     """Budgets into which neither all rows go nor the rows that would be pinned."""
     least = cuda_disk.least_plan(cuda_disk.known_facts(graph, SINGLE[kernel]))
     device_memory = least.device_bytes + 64 * graph.rows
-    assert device_memory < resident.cuda_bytes(graph, SINGLE[kernel])
+    assert device_memory < engine_cache.cuda_bytes(graph, SINGLE[kernel])
     host_memory = least.host_bytes + 48 * graph.rows if pins else 0
     return {"device": "cuda", "device_memory": device_memory, "host_memory": host_memory}
 
 
 def never_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the rows were too many for pinned memory that has room for some arcs."""
-    monkeypatch.setattr(cuda_tiers, "may_pin", lambda *_: False)
+    monkeypatch.setattr(cuda_pinned, "may_pin", lambda *_: False)
 
 
 def some(graph: og.Graph) -> Any:
@@ -107,7 +110,7 @@ def test_the_bytes_are_the_cpus(
     assert f"searched one by one on the CUDA device: {SINGLE[kernel]} had" in said.notes[-1]
     assert "bytes of the store for" in said.notes[-1]
     assert ("and 0 bytes of pinned memory" in said.notes[-1]) == (not pins)
-    (held,) = resident._held.values()
+    (held,) = engine_cache._held.values()
     assert held.search.plan.device_bytes <= budgets["device_memory"]
     assert held.moved is not None
     assert held.moved.bytes > 0
@@ -137,7 +140,7 @@ def test_pinning_that_is_refused_leaves_arcs_in_the_store(
 ) -> None:
     right, said = columns(FIND[kernel](hubs, some(hubs), device="cpu")), Said()
     refuse_pinning(monkeypatch)
-    small = resident.cuda_bytes(hubs, SINGLE[kernel]) - 1
+    small = engine_cache.cuda_bytes(hubs, SINGLE[kernel]) - 1
     found = FIND[kernel](hubs, some(hubs), device="cuda", device_memory=small, progress=said)
     assert columns(found) == right
     assert any("arcs in the store: " in note and "refused" in note for note in said.notes)
@@ -155,7 +158,7 @@ def test_any_allocation_that_is_refused_is_done_without(
     allocator = Refusing(cupy.get_default_memory_pool())
 
     def notes_without(refused: int) -> list[str]:
-        resident.release()
+        engine_cache.release()
         said, allocator.made, allocator.refused = Said(), 0, refused
         found = FIND[kernel](hubs, some(hubs), progress=said, **budgets)
         allocator.refused = 0
@@ -167,12 +170,12 @@ def test_any_allocation_that_is_refused_is_done_without(
             assert "memory was refused" not in " ".join(notes_without(0))
         count = allocator.made
         assert count >= 15
-        resident.release()
+        engine_cache.release()
         before = used_bytes()
         for refused in range(1, count + 1, 3):
             notes = notes_without(refused)
             assert "memory was refused" in notes[-1], (refused, count, notes)
-            resident.release()
+            engine_cache.release()
             assert used_bytes() == before, refused
 
 
@@ -216,7 +219,7 @@ def test_host_memory_that_is_refused_holds_no_arcs(
     def refuse_all(_: int) -> None:
         raise MemoryError("no room")
 
-    resident.release()
+    engine_cache.release()
     before = used_bytes()
     refused_all = pytest.raises(MemoryBudgetError, match="and the system refuses them")
     with before_each(kernel, refuse_all), refused_all:
@@ -231,7 +234,7 @@ def test_auto_takes_the_cpu_at_last(
 ) -> None:
     """Where it has no room for batches, arcs stay in the store for the device; else for the CPU."""
     right = columns(FIND[kernel](hubs, some(hubs), device="cpu"))
-    monkeypatch.setattr(pairs_ways, "fits_in_batches", lambda *_, **__: False)
+    monkeypatch.setattr(many_ways, "fits_in_batches", lambda *_, **__: False)
     budgets, said = {**limits(hubs, kernel), "device": "auto"}, Said()
     assert columns(FIND[kernel](hubs, some(hubs), progress=said, **budgets)) == right
     assert "bytes of the store for" in said.notes[-1]
@@ -252,7 +255,7 @@ def chunks_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     def specs(*given: Any) -> Any:
         return tuple(replace(spec, chunk_rows=2) for spec in pairs_specs(*given))
 
-    monkeypatch.setattr("ooc_graph.session.pairs.pairs_specs", specs)
+    monkeypatch.setattr("ooc_graph.search.many.pairs_specs", specs)
 
 
 @pytest.mark.parametrize("options", [{}, {"parents": True}, {"reduce": "sum"}], ids=str)

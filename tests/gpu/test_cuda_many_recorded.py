@@ -21,7 +21,9 @@ from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
 from ooc_graph.kernels.cuda.many.search import CudaManySearch
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import pair_device, pair_tasks, pairs, resident
+from ooc_graph.runtime import engine_cache
+from ooc_graph.search import many, many_tasks
+from ooc_graph.strategies.many import on_device
 from ooc_graph.types import IntArray
 from tests.gpu.many import MANY, negative_sides, right, sides, some
 from tests.said import Said
@@ -37,13 +39,13 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def specs(*given: Any) -> Any:
         return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
 
-    resident.release()
-    monkeypatch.setattr(pairs, "pairs_specs", specs)
+    engine_cache.release()
+    monkeypatch.setattr(many, "pairs_specs", specs)
     monkeypatch.setattr(cuda_many_host, "PART_BYTES", 1)
-    for module in (cuda_johnson, pair_device, pair_tasks):
+    for module in (cuda_johnson, on_device, many_tasks):
         monkeypatch.setattr(module, "CREWS", 1)
     yield
-    resident.release()
+    engine_cache.release()
 
 
 def places(told: list[tuple[int, int]]) -> list[int]:

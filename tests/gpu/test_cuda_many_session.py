@@ -12,7 +12,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import UnexpectedError
 from ooc_graph.layout import metadata
-from ooc_graph.session import here, resident
+from ooc_graph.runtime import engine_cache, process
 from tests.gpu.searching import column_bytes as columns
 from tests.small_pairs import stopped_after
 
@@ -41,11 +41,11 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Devices that searches ask for."""
     found: list[str] = []
-    plain = here.device
-    monkeypatch.setattr(here, "device", lambda name="cpu": found.append(name) or plain(name))
-    resident.release()
+    plain = process.device
+    monkeypatch.setattr(process, "device", lambda name="cpu": found.append(name) or plain(name))
+    engine_cache.release()
     yield found
-    resident.release()
+    engine_cache.release()
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,10 @@ import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.session import cuda_tiers, pairs_ways, resident
-from ooc_graph.session.devices import CUDA
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.devices import CUDA
+from ooc_graph.search import many_ways
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu import stores
 from tests.gpu.memory import Refusing, used_bytes
 from tests.gpu.searching import column_bytes as columns
@@ -36,18 +38,18 @@ def without(*ways: str) -> Iterator[None]:
     """As if the device were too small for batches, or for all rows: then it has the least."""
 
     def least(graph: og.Graph, specs: Any, asked: Any, place: Any, *, in_memory: bool) -> int:
-        found = cuda_tiers.least_device_bytes(graph, "bfs" if asked.hops else "sssp")
+        found = cuda_pinned.least_device_bytes(graph, "bfs" if asked.hops else "sssp")
         assert budget(graph, specs, asked, place, in_memory=in_memory) > found
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        plain, budget = resident.cuda_bytes, pairs_ways.pinned_budget
+        plain, budget = engine_cache.cuda_bytes, many_ways.pinned_budget
         patch.setattr(
-            resident,
+            engine_cache,
             "cuda_bytes",
             lambda graph, kernel: LARGE if kernel in ways else plain(graph, kernel),
         )
-        patch.setattr(pairs_ways, "pinned_budget", least)
+        patch.setattr(many_ways, "pinned_budget", least)
         yield
 
 
@@ -97,7 +99,7 @@ def test_rows_in_pinned_memory(
     with without(*PINNED):
         found = find(light, ids[::50], device="cuda", progress=said, **given)
         kept = find(light, ids[::50], device="cuda", out=tmp_path / "d.zarr", **given)
-        assert any(held.pinned for held in resident._held.values())
+        assert any(held.pinned for held in engine_cache._held.values())
     assert columns(found) == right
     assert columns(kept) == right
     assert "bytes of rows in pinned host memory" in said.notes[-1]
@@ -123,11 +125,11 @@ def test_batches_that_are_refused_memory(light: og.Graph, wanted: str, share: fl
     """The device refuses it at some point; what is done instead leaves nothing there."""
     pool, sources = cuda_modules.cuda().get_default_memory_pool(), light.original_ids()[::10]
     right = columns(og.johnson(light, sources, device="cpu"))
-    resident.release()
+    engine_cache.release()
     before = used_bytes()
     og.johnson(light, sources, device="cuda")
     whole = pool.total_bytes()
-    resident.release()
+    engine_cache.release()
     assert used_bytes() == before
     pool.free_all_blocks()
     said, refused = Said(), ""
@@ -145,7 +147,7 @@ def test_batches_that_are_refused_memory(light: og.Graph, wanted: str, share: fl
         assert wanted == "cuda"
         assert share < 0.5
         assert len(said.notes) == 3
-    resident.release()
+    engine_cache.release()
     assert used_bytes() == before
 
 
@@ -154,12 +156,12 @@ def test_any_allocation_that_is_refused_is_done_without(light: og.Graph, find: A
     cupy, sources = cuda_modules.cuda(), light.original_ids()[::20]
     pool = cupy.get_default_memory_pool()
     right = columns(find(light, sources, device="cpu"))
-    resident.release()
+    engine_cache.release()
     for _ in range(2):  # some is allocated once in a process
         plain = Refusing(pool)
         with cupy.cuda.using_allocator(plain):
             find(light, sources, device="cuda")
-        resident.release()
+        engine_cache.release()
     count, before, tried, told = plain.made, used_bytes(), 0, 0
     assert count > 10
     for refused in range(1, count + 1, 5):
@@ -171,7 +173,7 @@ def test_any_allocation_that_is_refused_is_done_without(light: og.Graph, find: A
             break  # there were fewer this time, and none was refused
         tried += 1
         told += any("fit the device" in n or "was refused" in n for n in said.notes)
-        resident.release()
+        engine_cache.release()
         assert used_bytes() == before, refused
     # CuPy does without some by itself.
     assert told, tried
@@ -186,7 +188,7 @@ def test_a_store_is_gone_on_with_one_by_one(
     monkeypatch.setattr(
         metadata, "chunk_length", lambda elements, size: max(1, min(elements, (1 << 18) // size))
     )
-    monkeypatch.setattr("ooc_graph.session.pairs_plan.CUDA_SOURCES", (32,))
+    monkeypatch.setattr("ooc_graph.strategies.many.dividing.CUDA_SOURCES", (32,))
     sources = light.original_ids()[::5]
     right = columns(og.johnson(light, sources, device="cpu"))
     plain, searched = CudaJohnson.run_columns, []
@@ -210,10 +212,10 @@ def test_a_device_that_others_use(light: og.Graph, monkeypatch: pytest.MonkeyPat
         find: columns(find(light, sources, device="cpu"))
         for find in (og.johnson, og.multi_source_bfs)
     }
-    whole = resident.cuda_bytes(light, "bfs")
-    assert cuda_tiers.least_device_bytes(light, "bfs") < whole
+    whole = engine_cache.cuda_bytes(light, "bfs")
+    assert cuda_pinned.least_device_bytes(light, "bfs") < whole
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole - 1, LARGE))
-    resident.release()
+    engine_cache.release()
     with pytest.raises(DeviceBusyError, match="others use the rest"):
         og.johnson(light, sources, device="cuda")
     said = Said()
@@ -221,9 +223,9 @@ def test_a_device_that_others_use(light: og.Graph, monkeypatch: pytest.MonkeyPat
     assert "apsp on the CPU" in said.notes[0]
     with pytest.raises(DeviceBusyError, match="others use the rest"):
         og.multi_source_bfs(light, sources, device="cuda")
-    plain = resident.cuda_bytes
+    plain = engine_cache.cuda_bytes
     monkeypatch.setattr(
-        resident, "cuda_bytes", lambda g, k: LARGE if k == "multi_source_bfs" else plain(g, k)
+        engine_cache, "cuda_bytes", lambda g, k: LARGE if k == "multi_source_bfs" else plain(g, k)
     )
     found = og.multi_source_bfs(light, sources, device="cuda", progress=said)
     assert columns(found) == right[og.multi_source_bfs]
@@ -308,7 +310,7 @@ def test_auto_leaves_levels_without_room_for_batches_to_the_cpu(
     sources = light.original_ids()[::50]
     with without(*RESIDENT):
         right = columns(og.multi_source_bfs(light, sources))
-        assert not any(CUDA in key for key in resident._held)
-        monkeypatch.setattr(pairs_ways, "fits_in_batches", lambda *_, **__: False)
+        assert not any(CUDA in key for key in engine_cache._held)
+        monkeypatch.setattr(many_ways, "fits_in_batches", lambda *_, **__: False)
         assert columns(og.multi_source_bfs(light, sources)) == right
-        assert any(CUDA in key for key in resident._held)
+        assert any(CUDA in key for key in engine_cache._held)

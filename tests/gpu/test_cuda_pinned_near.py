@@ -18,8 +18,9 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import NULL
 from ooc_graph.kernels.cuda.sssp.near_far import NearFar
 from ooc_graph.kernels.cuda.sssp.sums import IN_PLACE
-from ooc_graph.memory.device_plan import NearPlan
-from ooc_graph.session import cuda_tiers, resident
+from ooc_graph.memory.cuda.pinned_plan import NearPlan
+from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import Rows, Shard
 from tests.gpu import comparison
 from tests.gpu.comparison import CPU, graph, same_sssp
@@ -73,7 +74,7 @@ def test_memory_stays_within_the_plan(
     """Sums of 64 bits, which int32 comes to need in the middle, have room in the same plan."""
     import cupy
 
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
     shard = heavy(name) if weights == "long int32" else graph(name, weights)
     out, into, _ = comparison.light_sides(shard)
     assert out.weights is not None
@@ -185,10 +186,10 @@ def test_a_device_that_is_too_small_is_enough(
 ) -> None:
     """The device has an eighth of the rows' bytes, and what the plan reserves is made small."""
     cupy = cuda_modules.cuda()
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
     built = build(tmp_path / "g.zarr", dtype, directed=directed)
     assert built.weight_dtype in IN_PLACE
-    budget = cuda_tiers.pinned_bytes(built, "sssp") // 8
+    budget = cuda_pinned.pinned_bytes(built, "sssp") // 8
     root, other = (int(built.original_of()[k]) for k in (0, 700))
     pool = cupy.cuda.MemoryPool()
     pool.set_limit(size=budget)
@@ -204,7 +205,7 @@ def test_a_device_that_is_too_small_is_enough(
                 column = np.asarray(found.read(name))
                 assert column.tobytes() == expected.read(name).tobytes(), name
         assert 0 < pool.total_bytes() <= budget
-        resident.release()
+        engine_cache.release()
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint64", "float64"])
@@ -212,13 +213,13 @@ def test_an_answer_on_the_device_stays_within_the_budget(
     dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cupy = cuda_modules.cuda()
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
     side = grid(150, "float32")
     weight = weigh(dtype, len(side.source))
     edges = side.source, side.target, weight
     built = og.build(edges, tmp_path / "g.zarr", directed=True, device="cpu")
-    budget = cuda_tiers.least_device_bytes(built, "sssp", named=True)
-    budget += cuda_tiers.answer_device_bytes(built)
+    budget = cuda_pinned.least_device_bytes(built, "sssp", named=True)
+    budget += cuda_pinned.answer_device_bytes(built)
     root, pool = int(built.original_of()[0]), cupy.cuda.MemoryPool()
     pool.set_limit(size=budget)
     given: dict[str, Any] = {"device": "cuda", "arrays": "cupy", "device_memory": budget}
@@ -228,7 +229,7 @@ def test_an_answer_on_the_device_stays_within_the_budget(
         assert "in pinned host memory" in said.notes[-1]
         on_host = {name: found.on_host(name) for name in found.names}
         del found
-        resident.release()
+        engine_cache.release()
     right = og.sssp(built, root, device="cpu")
     for name in right.names:
         assert on_host[name].tobytes() == right.read(name).tobytes(), name
@@ -238,8 +239,8 @@ def test_an_answer_on_the_device_stays_within_the_budget(
 def test_many_sources_one_by_one(dtype: str, tmp_path: Path) -> None:
     built = build(tmp_path / "g.zarr", dtype, directed=False)
     sources, said = built.original_ids()[:5], Said()
-    least = cuda_tiers.least_device_bytes(built, "sssp")
-    assert least < resident.cuda_bytes(built, "sssp")
+    least = cuda_pinned.least_device_bytes(built, "sssp")
+    assert least < engine_cache.cuda_bytes(built, "sssp")
     found = og.johnson(built, sources, device="cuda", device_memory=least, progress=said)
     right = og.johnson(built, sources, device="cpu")
     for name in right.names:
@@ -252,16 +253,16 @@ def test_refused_device_memory_pins_the_rows(
 ) -> None:
     """A search of all rows on the device that the allocator refuses goes on, and says so."""
     cupy = cuda_modules.cuda()
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
     built = build(tmp_path / "g.zarr", "int32", directed=False)
     root, pool = int(built.original_of()[3]), cupy.cuda.MemoryPool()
-    pool.set_limit(size=cuda_tiers.pinned_bytes(built, "sssp") // 2)
+    pool.set_limit(size=cuda_pinned.pinned_bytes(built, "sssp") // 2)
     said = Said()
     with cupy.cuda.using_allocator(pool.malloc):
         found = og.sssp(built, root, device="cuda", progress=said)
         right = og.sssp(built, root, device="cpu")
         for name in right.names:
             assert found.read(name).tobytes() == right.read(name).tobytes(), name
-        resident.release()
+        engine_cache.release()
     assert said.notes[0].startswith("device memory was refused: sssp keeps its rows in host memory")
     assert "in pinned host memory" in said.notes[1]

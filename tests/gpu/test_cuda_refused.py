@@ -12,7 +12,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.session import resident
+from ooc_graph.runtime import engine_cache
 from tests.gpu.refusals import BEGUN, columns, refuse_in_turn, wanted
 from tests.gpu.searching import hub, search
 
@@ -45,7 +45,7 @@ def test_every_allocation_of_a_search_in_the_store_is_made_before_it(
     with cupy.cuda.using_allocator(refuse):
         for root, expected in zip(roots, right, strict=True):
             assert columns(search(kernel)(small_store, root, **options), "numpy") == expected
-        resident.release()
+        engine_cache.release()
         # Loading does ask for memory, and is refused it.
         with pytest.raises(og.errors.UnexpectedError, match="are asked for"):
             search(kernel)(small_store, roots[0], **options)

@@ -18,8 +18,8 @@ from ooc_graph.kernels.cuda.store import rows as cuda_disk_rows
 from ooc_graph.kernels.cuda.store import sssp as cuda_disk_sssp_search
 from ooc_graph.kernels.cuda.store import sssp_parents as cuda_disk_parents
 from ooc_graph.kernels.cuda.store import sssp_state as cuda_disk_state
-from ooc_graph.memory import disk
-from ooc_graph.session import resident
+from ooc_graph.memory.cpu import disk
+from ooc_graph.runtime import engine_cache
 from ooc_graph.shards import cuda_disk_sssp, device_sides, device_tiers, load, row_loader
 from ooc_graph.shards import tiers as shard_tiers
 from tests.gpu.refusals import BEGUN, columns, has_begun, wanted
@@ -55,7 +55,7 @@ def test_host_memory_refused_at_any_allocation_is_done_without(
     for module in ALLOCATE:
         monkeypatch.setattr(module, "np", scarce)
     while True:
-        resident.release()
+        engine_cache.release()
         scarce.has_refused, said = False, Said()
         found = search(kernel)(small_store, root, progress=said, **options)
         assert columns(found, "numpy") == right

@@ -11,8 +11,8 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.session import here, resident
-from ooc_graph.session.cluster import local_cuda_cluster
+from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime.cluster import local_cuda_cluster
 from tests.gpu.cases import Case
 from tests.gpu.searching import columns, search
 
@@ -36,9 +36,9 @@ def test_same_bytes_as_the_cpu(case: Case, kernel: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_auto_takes_the_device(case: Case, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    plain = here.device
-    monkeypatch.setattr(here, "device", lambda name="cpu": asked.append(name) or plain(name))
-    resident.release()
+    plain = process.device
+    monkeypatch.setattr(process, "device", lambda name="cpu": asked.append(name) or plain(name))
+    engine_cache.release()
     search(kernel)(case.graph, case.roots[0])
     assert "cuda" in asked
 
@@ -134,11 +134,11 @@ def test_the_estimate_of_device_memory_is_an_upper_bound(tmp_path: Path) -> None
         weight = random.integers(1, 99, ends.shape[1]).astype(dtype)
         graph = og.from_edges(*ends, weight, directed=directed)
         for kernel in ("bfs", "sssp"):
-            resident.release()
+            engine_cache.release()
             assert pool.used_bytes() == 0
             search(kernel)(graph, int(ends[0][0]), device="cuda")
-            assert pool.used_bytes() <= resident.cuda_bytes(graph, kernel), (dtype, kernel)
-        resident.release()
+            assert pool.used_bytes() <= engine_cache.cuda_bytes(graph, kernel), (dtype, kernel)
+        engine_cache.release()
         assert pool.used_bytes() == 0
 
 

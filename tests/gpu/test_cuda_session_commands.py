@@ -48,8 +48,8 @@ def test_the_command_refuses_in_one_line(plain: Case, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("clustered", [False, True])
 def test_graph500(tmp_path: Path, clustered: bool, request: pytest.FixtureRequest) -> None:
-    from ooc_graph.session.graph500 import graph500
-    from ooc_graph.session.graph500_run import Graph500Options
+    from ooc_graph.graph500.job import graph500
+    from ooc_graph.graph500.run import Graph500Options
 
     client = request.getfixturevalue("cuda_workers") if clustered else None
     graphs = {}
@@ -80,9 +80,9 @@ def test_graph500_notices_a_wrong_answer(
     tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A level that is off by one must not pass."""
+    from ooc_graph.graph500.job import graph500
+    from ooc_graph.graph500.run import Graph500Options
     from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
-    from ooc_graph.session.graph500 import graph500
-    from ooc_graph.session.graph500_run import Graph500Options
 
     if device == "cuda":
         plain = CudaBfsSearch.run_on_device
@@ -106,8 +106,8 @@ def test_graph500_notices_a_wrong_answer(
 
 
 def test_energy_is_measured(tmp_path: Path) -> None:
-    from ooc_graph.session.graph500 import graph500
-    from ooc_graph.session.graph500_run import Graph500Options
+    from ooc_graph.graph500.job import graph500
+    from ooc_graph.graph500.run import Graph500Options
 
     outcome = graph500(
         Graph500Options(scale=14, searches=4, kernels=("bfs",)),

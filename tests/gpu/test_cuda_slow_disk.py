@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.session import cuda_disk, disk_notes, resident
+from ooc_graph.runtime import engine_cache, io_progress
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from tests.gpu import stores
 from tests.gpu.searching import columns, search
 from tests.said import Said
@@ -33,12 +34,12 @@ def test_progress_says_that_the_disk_is_slow(
     within = {"device": "cuda", "device_memory": budget, "host_memory": 0}
     # Kernels are compiled before reads wait for the search.
     search(kernel)(graph, source, **within)
-    resident.release()
+    engine_cache.release()
     clock = slow_down(monkeypatch, seconds)
     found = search(kernel)(graph, source, progress=said, **within)
     assert columns(found) == right
     assert "bytes of the store for" in said.notes[-1]
-    assert disk_notes._heard == []
+    assert io_progress._heard == []
     if seconds < 1:
         assert of_reading(said) == []
         return

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 import ooc_graph as og
-from ooc_graph.session import choice_cuda, cuda_tiers, resident
-from ooc_graph.session.orders import ORDER_OF
-from ooc_graph.session.search_answer import answer_bytes
+from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.runtime import engine_cache
+from ooc_graph.search import choice_cuda
 from ooc_graph.shards.load import Graph
+from ooc_graph.sinks.trees import answer_bytes
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.grown import SLACK_BYTES, grown_by, measured, small_and_large, tell
 
 # An array's last page may be a huge one; each side has one of neighbours, and one of weights.
@@ -41,21 +43,21 @@ def searched(graph: Graph, tier: str, kernel: str) -> None:
     """Search from some roots with rows in a tier; answers are dropped."""
     limits: dict[str, Any] = {"device": "cuda"}
     if tier == "pinned":
-        limits["device_memory"] = resident.cuda_bytes(graph, kernel) - 1
+        limits["device_memory"] = engine_cache.cuda_bytes(graph, kernel) - 1
     originals = graph.original_of()
     roots = [int(originals[row]) for row in (0, 100, graph.rows // 2)]
     del originals
     for root in roots:
         getattr(og, kernel)(graph, root, **limits)
-    (held,) = resident._held.values()
+    (held,) = engine_cache._held.values()
     assert (held.pinned is not None) == (tier == "pinned")
 
 
 def planned_bytes(graph: Graph, tier: str, kernel: str) -> tuple[int, int]:
     """Bytes of the rows, and of all that is reckoned with."""
     if tier == "pinned":
-        rows = cuda_tiers.pinned_bytes(graph, kernel)
-        beside = cuda_tiers._host_bytes(graph) + answer_bytes(graph, kernel, "numpy")
+        rows = cuda_pinned.pinned_bytes(graph, kernel)
+        beside = cuda_pinned._host_bytes(graph) + answer_bytes(graph, kernel, "numpy")
         return rows, rows + beside
     device: Any = SimpleNamespace(memory_bytes=0)
     place: Any = SimpleNamespace(process_limit_bytes=0, device=device)
@@ -68,10 +70,10 @@ def measure() -> None:
     tier, kernel, small, large = sys.argv[1:]
     for _ in range(2):
         searched(og.open(small), tier, kernel)
-        resident.release()
+        engine_cache.release()
     graph = og.open(large)
-    assert cuda_tiers.may_pin(graph, kernel)
-    cuda_tiers.known_facts(graph, kernel)
+    assert cuda_pinned.may_pin(graph, kernel)
+    cuda_pinned.known_facts(graph, kernel)
     grown, _ = grown_by(lambda: searched(graph, tier, kernel))
     rows, planned = planned_bytes(graph, tier, kernel)
     tell(grown=grown, planned=planned, rows=rows)

@@ -12,7 +12,8 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.session import cuda_disk, resident
+from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from tests.command_line import listing
 from tests.gpu import stores
 from tests.gpu.searching import search
@@ -41,7 +42,7 @@ def nearly_complete(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 def limits(graph: og.Graph, kernel: str, tier: str) -> dict[str, int]:
     """Budgets with which a tier is taken."""
     if tier == PINNED:
-        return {"device_memory": resident.cuda_bytes(graph, kernel) - 1}
+        return {"device_memory": engine_cache.cuda_bytes(graph, kernel) - 1}
     least = cuda_disk.least_device_bytes(graph, kernel)
     return {"device_memory": least + 8 * graph.rows, "host_memory": 0}
 
@@ -73,7 +74,7 @@ def test_nothing_is_written_to_the_graph(
         graph = og.open(kronecker)
         within = limits(graph, kernel, tier)
         search(kernel)(graph, source, out=outs[1], device="cuda", progress=said, **within)
-        resident.release()
+        engine_cache.release()
         assert state(kronecker) == before
         assert listing(kronecker) == content
     assert os.access(kronecker, os.W_OK)
@@ -109,7 +110,7 @@ def test_a_tenth_of_the_graph_is_enough(
     is less than the reserve is, and of a graph for which it is not would take minutes to build.
     """
     cupy, graph = cuda_modules.cuda(), nearly_complete
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
     rows_bytes = graph.arcs * ARC_BYTES[kernel]
     budget = rows_bytes // 10
     wanted: dict[str, Any] = {"device": "cuda", "device_memory": budget}
@@ -118,14 +119,14 @@ def test_a_tenth_of_the_graph_is_enough(
     # What the first one compiles and measures the others need not.
     search(kernel)(graph, int(graph.original_of()[0]), **wanted)
     for place in (7, graph.rows - 1):
-        resident.release()
+        engine_cache.release()
         source, said, pool = int(graph.original_of()[place]), Said(), cupy.cuda.MemoryPool()
         pool.set_limit(size=budget)
         right = search(kernel)(graph, source, device="cpu")
         with cupy.cuda.using_allocator(pool.malloc):
             found = search(kernel)(graph, source, progress=said, **wanted)
             assert 0 < pool.total_bytes() <= budget
-            resident.release()
+            engine_cache.release()
         for name in right.names:
             column = np.asarray(found.read(name))
             assert column.tobytes() == right.read(name).tobytes(), name

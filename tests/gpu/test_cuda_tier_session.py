@@ -11,7 +11,9 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.session import cuda_disk, cuda_tiers, resident
+from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu import stores
 from tests.gpu.searching import hub, search
 from tests.gpu.test_cuda_tiers import LITTLE
@@ -29,18 +31,18 @@ def test_an_answer_on_the_device_stays_within_the_budget(
 ) -> None:
     cupy = cuda_modules.cuda()
     # Less than what is of vertices, so that none of it can be forgotten.
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", LITTLE)
-    monkeypatch.setattr("ooc_graph.memory.device_plan._COURSE_BYTES", {1: 10_240, 4: 10_240})
-    least = cuda_tiers.least_device_bytes(graph, kernel, named=True)
-    budget = least + cuda_tiers.answer_device_bytes(graph)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._COURSE_BYTES", {1: 10_240, 4: 10_240})
+    least = cuda_pinned.least_device_bytes(graph, kernel, named=True)
+    budget = least + cuda_pinned.answer_device_bytes(graph)
     root, pool = hub(graph), cupy.cuda.MemoryPool()
     pool.set_limit(size=budget)
-    resident.release()
+    engine_cache.release()
     with cupy.cuda.using_allocator(pool.malloc):
         found = search(kernel)(graph, root, device="cuda", arrays="cupy", device_memory=budget)
         on_host = {name: found.on_host(name) for name in found.names}
         del found
-        resident.release()
+        engine_cache.release()
     right = search(kernel)(graph, root, device="cpu")
     for name in right.names:
         assert on_host[name].tobytes() == right.read(name).tobytes(), name
@@ -62,12 +64,12 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
 
     monkeypatch.setattr(runtime, "hostRegister", noted)
     monkeypatch.setattr(runtime, "hostUnregister", forgotten)
-    resident.release()
+    engine_cache.release()
     return held
 
 
 def limits(graph: og.Graph, kernel: str) -> dict[str, Any]:
-    return {"device": "cuda", "device_memory": resident.cuda_bytes(graph, kernel) - 1}
+    return {"device": "cuda", "device_memory": engine_cache.cuda_bytes(graph, kernel) - 1}
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -77,9 +79,9 @@ def test_released_rows_are_pinned_no_longer(
     said = Said()
     for arrays in ("numpy", "cupy"):
         search(kernel)(graph, hub(graph), arrays=arrays, progress=said, **limits(graph, kernel))
-        assert sum(pinned.values()) == cuda_tiers.pinned_bytes(graph, kernel)
+        assert sum(pinned.values()) == cuda_pinned.pinned_bytes(graph, kernel)
     assert all("in pinned host memory" in note for note in said.notes)
-    resident.release()
+    engine_cache.release()
     gc.collect()
     assert not pinned
 
@@ -117,7 +119,7 @@ def test_an_error_in_a_search_leaves_nothing_pinned(
         assert pinned
         raise LookupError
 
-    monkeypatch.setattr(cuda_tiers, "_made", fail)
+    monkeypatch.setattr(cuda_pinned, "_made", fail)
     for _ in range(2):
         with suppress(UnexpectedError):
             og.bfs(graph, hub(graph), **limits(graph, "bfs"))

@@ -22,7 +22,8 @@ from ooc_graph.kernels.cuda.pinned.bfs import (
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
-from ooc_graph.memory.device_plan import (
+from ooc_graph.memory.cpu.plan import HeadRule, Lengths
+from ooc_graph.memory.cuda.pinned_plan import (
     COLUMNS,
     BfsPlan,
     DeviceFacts,
@@ -33,7 +34,6 @@ from ooc_graph.memory.device_plan import (
     plan_device,
     rows_within,
 )
-from ooc_graph.memory.plan import HeadRule, Lengths
 from ooc_graph.types import Rows, Shard
 from tests.gpu import comparison
 from tests.gpu.comparison import CPU, graph, hub_sides, same_sssp
@@ -166,7 +166,7 @@ def test_levels_of_more_than_a_byte_stay_within_the_plan(
 ) -> None:
     import cupy
 
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
     arcs, chain = kronecker(16), np.arange(400)
     source = np.concatenate([arcs.source, arcs.vertices - 1 + chain])
     target = np.concatenate([arcs.target, arcs.vertices + chain])
@@ -245,7 +245,7 @@ def test_memory_stays_within_the_plan(
     import cupy
 
     # Less than any part of the plan, so that none can be forgotten.
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
     shard = graph(name)
     both = hub_sides(shard)
     facts = facts_of(both)
@@ -331,7 +331,7 @@ def test_memory_of_sssp_stays_within_the_plan(
 ) -> None:
     import cupy
 
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
     monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: True)
     shard = graph(name)
     out, into, _ = comparison.light_sides(shard)

@@ -23,8 +23,9 @@ from ooc_graph.kernels.cuda.device import CudaDevice
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime import steps as cuda_steps
 from ooc_graph.layout import names
-from ooc_graph.session import here, rank_memory, resident
-from ooc_graph.session.search_ranks import MakeRanks
+from ooc_graph.model import rank_memory
+from ooc_graph.runtime import engine_cache, process
+from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.shards import cuda_plan
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
@@ -195,8 +196,8 @@ def test_searches_of_a_store(
     right = [columns(search(narrow, root, device="cpu")) for root in roots]
     monkeypatch.setattr(names, "WIDE_VERTICES", 0)
     asked = []
-    plain = here.device
-    monkeypatch.setattr(here, "device", lambda name="cpu": asked.append(name) or plain(name))
+    plain = process.device
+    monkeypatch.setattr(process, "device", lambda name="cpu": asked.append(name) or plain(name))
     for root, expected in zip(roots, right, strict=True):
         assert columns(search(graph, root)) == expected
         assert columns(search(graph, root, device="cuda", exchange="local")) == expected
@@ -232,8 +233,8 @@ def test_the_memory_said_is_enough(
     edges = found.source, found.target, found.weight
     graph = og.build(edges, tmp_path / "g.zarr", directed=True, shards=4, device="cpu")
     expected = columns(getattr(og, kernel)(graph, 0, device="cpu"))
-    limit = rank_memory.ranks_bytes(graph, kernel, range(4)) - resident.CUDA_FIXED_BYTES
-    resident.release()
+    limit = rank_memory.ranks_bytes(graph, kernel, range(4)) - engine_cache.CUDA_FIXED_BYTES
+    engine_cache.release()
     pool = cupy.get_default_memory_pool()
     pool.free_all_blocks()
     before = pool.get_limit()
@@ -263,8 +264,8 @@ def test_too_little_device_memory(
 @pytest.mark.usefixtures("wide")
 def test_graph500(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Built and validated on the CPU, which ``auto`` says; searched by ranks on the device."""
-    from ooc_graph.session.graph500 import graph500
-    from ooc_graph.session.graph500_run import Graph500Options
+    from ooc_graph.graph500.job import graph500
+    from ooc_graph.graph500.run import Graph500Options
 
     monkeypatch.setattr(cuda_plan, "MOST_ROWS", 0)
     said, options = Said(), Graph500Options(scale=9, searches=2, shards=2, energy=False)

@@ -161,9 +161,9 @@ def test_kept_rows_are_released_when_others_need_the_memory(
 
 
 def keeps(dask_worker: Any) -> bool:
-    from ooc_graph.session import resident
+    from ooc_graph.runtime import engine_cache
 
-    return resident.keeps_something(dask_worker)
+    return engine_cache.keeps_something(dask_worker)
 
 
 def test_a_limit_that_leaves_nothing_is_named_with_the_least(graph: og.Graph) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import ooc_graph as og
 from ooc_graph.report.memory_watch import MemoryWatch
-from ooc_graph.session.cluster import local_cluster
+from ooc_graph.runtime.cluster import local_cluster
 
 scale, workers, limit, rows, gapped, folder = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
 kronecker = og.Kronecker(scale)

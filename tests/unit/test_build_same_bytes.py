@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import ooc_graph as og
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session.cluster import local_cluster
+from ooc_graph.runtime.cluster import local_cluster
 from tests.unit.test_build_oracle import (
     SIZES,
     UNHURRIED,

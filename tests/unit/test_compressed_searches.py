@@ -17,8 +17,8 @@ from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.packing import Packing
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.disk import DiskUnits
-from ooc_graph.memory.plan import (
+from ooc_graph.memory.cpu.disk import DiskUnits
+from ooc_graph.memory.cpu.plan import (
     ALL,
     RESERVE_BYTES,
     UNPACKING_BYTES,
@@ -28,7 +28,7 @@ from ooc_graph.memory.plan import (
     least_bytes,
     plan_disk,
 )
-from ooc_graph.session import resident
+from ooc_graph.runtime import engine_cache
 from ooc_graph.shards import tiers
 from ooc_graph.shards.load import Graph
 from tests.command_line import call
@@ -45,7 +45,7 @@ Stores = dict[tuple[bool, int, bool], Path]
 @pytest.fixture(autouse=True)
 def _released():
     yield
-    resident.release()
+    engine_cache.release()
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_searches_in_memory_and_out_of_the_store(
     kernel: str, directed: bool, shards: int, stores: Stores
 ) -> None:
     plain, packed = (Graph.open(stores[directed, shards, form]) for form in (False, True))
-    order = resident.ORDER_OF[kernel]
+    order = engine_cache.ORDER_OF[kernel]
     columns = ["neighbors"] if kernel == "bfs" else ["neighbors", "weights"]
     for name in ("offsets", *columns):
         for shard in range(shards):
@@ -132,7 +132,7 @@ def test_searches_in_memory_and_out_of_the_store(
 )
 def test_a_harmed_chunk_stops_searches_by_name(kernel: str, harm: str, stores: Stores) -> None:
     graph = Graph.open(stores[False, 1, True])
-    order = resident.ORDER_OF[kernel]
+    order = engine_cache.ORDER_OF[kernel]
     search = loaded(graph, kernel, HeadRule(1))
     wanted = answer(search.run(1))
     column = "neighbors" if kernel == "bfs" else "weights"
@@ -250,7 +250,7 @@ def test_within_the_least_memory(kernel: str, pair: tuple[Path, Path]) -> None:
         0,
     )
     wanted = answer(getattr(og, kernel)(plain, 3, device="cpu"))
-    resident.release()
+    engine_cache.release()
     # The answer that is held takes 24 bytes a vertex.
     limit = least_bytes(facts) + 24 * packed.vertices
     found = getattr(og, kernel)(packed, 3, device="cpu", memory_limit=limit)

@@ -12,7 +12,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import ClusterLostError
-from ooc_graph.session import cluster, devices
+from ooc_graph.runtime import cluster, devices
 from tests.command_line import call
 from tests.unit.test_devices import fake_cupy
 

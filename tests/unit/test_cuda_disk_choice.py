@@ -16,29 +16,24 @@ from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.store.rows import REQUEST_BYTES, padded
 from ooc_graph.layout.names import SIDECAR_BYTES
-from ooc_graph.memory import device_disk_plan
-from ooc_graph.memory.device_disk import DiskFacts, describe_disk
-from ooc_graph.memory.device_disk_plan import DiskDevicePlan, least_disk_plan, plan_disk_device
-from ooc_graph.memory.device_plan import COLUMNS, DeviceFacts
+from ooc_graph.memory.cpu.plan import Lengths
+from ooc_graph.memory.cuda import disk_bfs_plan as device_disk_plan
+from ooc_graph.memory.cuda.disk import DiskFacts, describe_disk
+from ooc_graph.memory.cuda.disk_bfs_plan import DiskDevicePlan, least_disk_plan, plan_disk_device
+from ooc_graph.memory.cuda.pinned_plan import COLUMNS, DeviceFacts
 from ooc_graph.memory.moved import Moved
-from ooc_graph.memory.plan import Lengths
-from ooc_graph.session import (
-    choice,
-    cuda_disk,
-    cuda_tiers,
-    here,
-    loading,
-    rank_memory,
-    refused,
-    resident,
-    search,
-    search_whole,
-)
-from ooc_graph.session.devices import CudaLimits
-from ooc_graph.session.machine import parse_bytes
-from ooc_graph.session.place import PlannedCuda
-from ooc_graph.session.ways import Course, SearchTask, Written
+from ooc_graph.model import rank_memory
+from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime.devices import CudaLimits
+from ooc_graph.runtime.machine import parse_bytes
+from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.search import choice, refused, single
+from ooc_graph.search import whole as search_whole
+from ooc_graph.search.ways import Course, SearchTask, Written
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
+from ooc_graph.strategies import loading
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import NoProgress
 from tests.command_line import call
 from tests.quiet_client import QuietClient
@@ -55,7 +50,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 @pytest.fixture(autouse=True)
 def _little_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on large graphs, where what is small beside the vertices does not matter."""
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", 0)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", 0)
 
 
 def place(
@@ -151,7 +146,7 @@ def in_store(graph: og.Graph, there: Any, **options: Any) -> choice.Way:
 
 
 def test_arcs_stay_in_the_store_where_pinned_memory_is_too_small(graph: og.Graph) -> None:
-    small, needed = resident.cuda_bytes(graph, "bfs") - 1, 4 * graph.arcs
+    small, needed = engine_cache.cuda_bytes(graph, "bfs") - 1, 4 * graph.arcs
     assert choice.choose(graph, "bfs", place(small, needed), pinned=True).host_bytes is None
     for limit in (needed - 1, 1, 0):
         way = in_store(graph, place(small, limit))
@@ -163,7 +158,7 @@ def test_arcs_stay_in_the_store_where_pinned_memory_is_too_small(graph: og.Graph
 
 def test_arcs_stay_in_the_store_where_the_device_has_no_room_for_offsets(graph: og.Graph) -> None:
     least = cuda_disk.least_device_bytes(graph, "bfs")
-    assert least < cuda_tiers.least_device_bytes(graph, "bfs")
+    assert least < cuda_pinned.least_device_bytes(graph, "bfs")
     assert in_store(graph, place(least)).budget_bytes == least
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
         choice.choose(graph, "bfs", place(least - 1), pinned=True)
@@ -175,13 +170,13 @@ def test_arcs_stay_in_the_store_where_the_device_has_no_room_for_offsets(graph: 
 
 
 def test_an_answer_on_the_device_is_beside_the_budget(graph: og.Graph) -> None:
-    small = resident.cuda_bytes(graph, "bfs") - 1
+    small = engine_cache.cuda_bytes(graph, "bfs") - 1
     way = in_store(graph, place(small, 0), on_device=True)
     assert way.budget_bytes == small - cuda_disk.answer_device_bytes(graph)
 
 
 def test_host_memory_holds_what_a_search_must_have(graph: og.Graph) -> None:
-    small = resident.cuda_bytes(graph, "bfs") - 1
+    small = engine_cache.cuda_bytes(graph, "bfs") - 1
     needed = least_disk_plan(cuda_disk.known_facts(graph, "bfs")).host_bytes
     answer = 20 * graph.vertices
     needed += cuda_disk.beside_bytes(graph) + answer
@@ -234,22 +229,22 @@ def test_only_without_ranks_a_refused_search_goes_to_the_store(
         tried.append(task)
         return Written(Course(0.0, ()), columns={})
 
-    monkeypatch.setattr(search, "_carry_out", carry_out)
+    monkeypatch.setattr(single, "_carry_out", carry_out)
     workers = TwoWorkers(HOST, CudaLimits(needed - (not ranks_fit)))
     root = int(graph.original_of()[0])
-    search.search(graph, "bfs", root, place=workers, progress=NoProgress())
+    single.search(graph, "bfs", root, place=workers, progress=NoProgress())
     (task,) = tried
     assert task.budget_bytes
     assert (task.host_bytes, task.may_stay) == (None, not ranks_fit)
 
 
 def test_the_search_before_is_taken_again(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = resident.cuda_bytes(graph, "bfs") - 1
-    monkeypatch.setattr(here, "number_of", lambda _: "0")
+    small = engine_cache.cuda_bytes(graph, "bfs") - 1
+    monkeypatch.setattr(process, "number_of", lambda _: "0")
     whom = str(graph.path), graph.identity, "bfs", "rows", "cuda", "0"
-    monkeypatch.setattr(resident, "_held", {(*whom, (small, True, False, 5000)): None})
-    assert resident.held_in_store(graph, "bfs") == (small, 5000)
-    assert resident.held_within(graph, "bfs", "cuda") is None
+    monkeypatch.setattr(engine_cache, "_held", {(*whom, (small, True, False, 5000)): None})
+    assert engine_cache.held_in_store(graph, "bfs") == (small, 5000)
+    assert engine_cache.held_within(graph, "bfs", "cuda") is None
     # Hardly anything is free, for it is held.
     for pinned, taken in ((None, True), (5000, True), (4999, False)):
         tight = place(small, pinned, 1)
@@ -262,7 +257,7 @@ def test_the_search_before_is_taken_again(graph: og.Graph, monkeypatch: pytest.M
 
 
 def test_refused_memory_goes_to_the_store(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, least = resident.cuda_bytes(graph, "bfs"), cuda_disk.least_device_bytes(graph, "bfs")
+    whole, least = engine_cache.cuda_bytes(graph, "bfs"), cuda_disk.least_device_bytes(graph, "bfs")
     least_sssp = cuda_disk.least_device_bytes(graph, "sssp")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (9 * whole, 9 * whole))
     tried: list[tuple[int, int | None]] = []
@@ -348,7 +343,7 @@ def test_memory_that_others_have_makes_the_budget_smaller(
         budgets.append((device_bytes, host_bytes))
 
     monkeypatch.setattr(cuda_disk, "load_within", load)
-    monkeypatch.setattr(here, "device", lambda _: None)
+    monkeypatch.setattr(process, "device", lambda _: None)
     for named in (False, True):
         beside = cuda_disk.answer_device_bytes(graph) if named else 0
         for free in (least - 1, least, 3 * least):

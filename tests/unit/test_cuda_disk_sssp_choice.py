@@ -17,20 +17,24 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.sssp.survey import MOST_FIRST
 from ooc_graph.kernels.common.store.requests import request_words
 from ooc_graph.layout.names import SIDECAR_BYTES
-from ooc_graph.memory import device_disk_sssp_plan
-from ooc_graph.memory.device_disk import DiskFacts, describe_disk
-from ooc_graph.memory.device_disk_sssp_plan import (
+from ooc_graph.memory.cpu.plan import ALL, HeadRule, Lengths
+from ooc_graph.memory.cuda import disk_sssp_plan as device_disk_sssp_plan
+from ooc_graph.memory.cuda.disk import DiskFacts, describe_disk
+from ooc_graph.memory.cuda.disk_sssp_plan import (
     DiskSsspPlan,
     least_disk_sssp,
     plan_disk_sssp,
 )
-from ooc_graph.memory.device_plan import COLUMNS, DeviceFacts
+from ooc_graph.memory.cuda.pinned_plan import COLUMNS, DeviceFacts
 from ooc_graph.memory.moved import Moved
-from ooc_graph.memory.plan import ALL, HeadRule, Lengths
-from ooc_graph.session import choice, cuda_disk, cuda_tiers, rank_memory, resident
-from ooc_graph.session.devices import CudaLimits
-from ooc_graph.session.place import PlannedCuda
+from ooc_graph.model import rank_memory
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.devices import CudaLimits
+from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.search import choice
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.command_line import call
 
 HOST = 1 << 40
@@ -45,7 +49,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 @pytest.fixture(autouse=True)
 def _little_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on large graphs, where what is small beside the vertices does not matter."""
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", 0)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", 0)
 
 
 def place(device_bytes: int, pinned_bytes: int | None = None) -> PlannedCuda:
@@ -158,8 +162,8 @@ def test_the_numbers_of_the_device_are_the_plans() -> None:
 
 
 def test_arcs_stay_in_the_store_where_nothing_else_will_do(graph: og.Graph) -> None:
-    small, needed = resident.cuda_bytes(graph, "sssp") - 1, 8 * graph.arcs
-    assert cuda_tiers.may_pin(graph, "sssp")
+    small, needed = engine_cache.cuda_bytes(graph, "sssp") - 1, 8 * graph.arcs
+    assert cuda_pinned.may_pin(graph, "sssp")
     way = choice.choose(graph, "sssp", place(small, needed), pinned=True)
     assert (way.device, way.host_bytes) == ("cuda", None)
     for limit in (needed - 1, 0):
@@ -182,7 +186,7 @@ def test_what_cannot_stay_in_the_store(
         path = tmp_path / f"{np.dtype(dtype)}.zarr"
         other = og.build((source, target, (100 * weight).astype(dtype)), path)
         assert not cuda_disk.may_stay(other, "sssp")
-        needed = place(resident.cuda_bytes(other, "sssp") - 1, 0)
+        needed = place(engine_cache.cuda_bytes(other, "sssp") - 1, 0)
         with pytest.raises(MemoryBudgetError, match="of pinned host memory, and 0 may be used"):
             choice.choose(other, "sssp", needed, pinned=True)
         needed.wanted = "auto"
@@ -197,14 +201,14 @@ def test_where_pulling_does_not_pay_it_must_be_asked_for(tmp_path: Path) -> None
     at = np.arange(4000)
     flat = og.build((at, at + 1, np.ones(4000, np.float32)), tmp_path / "path.zarr")
     assert cuda_disk.may_stay(flat, "sssp")
-    assert not cuda_tiers.reads_little(flat, "sssp")
-    small = resident.cuda_bytes(flat, "sssp") - 1
+    assert not cuda_pinned.reads_little(flat, "sssp")
+    small = engine_cache.cuda_bytes(flat, "sssp") - 1
     # Rows that may be pinned are, whoever asks.
     for wanted in ("cuda", "auto"):
         there = place(small)
         there.wanted = wanted
         way = choice.choose(flat, "sssp", there, pinned=True, tiers=True)
-        assert way == choice.Way("cuda", "one", budget_bytes=cuda_tiers.budget_of(there))
+        assert way == choice.Way("cuda", "one", budget_bytes=cuda_pinned.budget_of(there))
     there = place(small, 0)
     assert choice.choose(flat, "sssp", there, pinned=True).host_bytes == 0
     there.wanted = "auto"

@@ -20,10 +20,10 @@ from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.kernels.cuda.many.bfs_batch import TOLD
 from ooc_graph.layout.names import HUB
-from ooc_graph.session import resident
-from ooc_graph.session.devices import CUDA
-from ooc_graph.session.pairs_memory import batches_device_bytes, locked_bytes, process_bytes
-from ooc_graph.session.pairs_plan import plan_of
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.devices import CUDA
+from ooc_graph.strategies.many.dividing import plan_of
+from ooc_graph.strategies.many.memory import batches_device_bytes, locked_bytes, process_bytes
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides
 from tests.strategies import skewed
@@ -71,7 +71,7 @@ def test_memory_of_batches() -> None:
 
 
 def test_counts_of_a_histogram_are_in_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resident, "cuda_bytes", lambda *_: 1000)
+    monkeypatch.setattr(engine_cache, "cuda_bytes", lambda *_: 1000)
     held: Any = SimpleNamespace(path="g")
     for sources, bins in ((10, 64), (300, 64), (300, 1 << 20)):
         asked = Asked(reduce="histogram", bins=Bins(bins), hops=True)

@@ -19,10 +19,11 @@ from ooc_graph.kernels.cuda.many import search as cuda_many
 from ooc_graph.kernels.cuda.many.core import SHARED_ROW, TILE_ARCS, tiles_of
 from ooc_graph.kernels.cuda.many.prune import fit_floats
 from ooc_graph.kernels.cuda.many.search import part_dtype
-from ooc_graph.session import pair_device, pairs
-from ooc_graph.session.devices import CUDA, Device
-from ooc_graph.session.pair_tasks import PairsTask
-from ooc_graph.session.pairs_plan import plan_of
+from ooc_graph.runtime.devices import CUDA, Device
+from ooc_graph.search import many
+from ooc_graph.search.many_tasks import PairsTask
+from ooc_graph.strategies.many import on_device
+from ooc_graph.strategies.many.dividing import plan_of
 from ooc_graph.types import INT64_UNREACHED
 
 
@@ -213,7 +214,7 @@ def test_sums_that_float64_does_not_hold_are_made_of_distances(
     reduce: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some sources' sums on the device are beyond float64, and one is of no number."""
-    monkeypatch.setattr(pair_device, "BEYOND", 2)
+    monkeypatch.setattr(on_device, "BEYOND", 2)
     internal_of = np.array([3, 0, -1, 1, 2])
     ids: Any = SimpleNamespace(internal_of=internal_of, original_at=lambda place: place)
     places, most = np.array([4, 2, 0, 1, 3]), np.finfo(np.float64).max
@@ -229,7 +230,7 @@ def test_sums_that_float64_does_not_hold_are_made_of_distances(
         answer[0], answer[1] = [most, most, 0.0, most / 2], [most, most, most / 2, 0.0]
     asked = Asked(reduce=reduce)
     expected = SourceRows(answer, places, ids, asked).reduced(reduce)
-    found = pair_device.on_device(_task(asked), _Search(answer, internal_of[places]), ids, places)
+    found = on_device.on_device(_task(asked), _Search(answer, internal_of[places]), ids, places)
     assert isinstance(found, SourceParts)
     assert found.reduced(reduce) == expected
     assert found.part(1, 4).reduced(reduce) == expected[1:4]
@@ -247,7 +248,7 @@ def test_distances_go_where_the_answer_has_room(aimed: bool) -> None:
     asked = Asked(np.array([3, 2, 0, 4]) if aimed else None)
     expected = np.array([row.copy() for row in SourceRows(answer, places, ids, asked)])
     search, room = _Search(answer, internal_of[places]), np.full(expected.shape, np.nan)
-    rows = pair_device.on_device(_task(asked), search, ids, places, room=room)
+    rows = on_device.on_device(_task(asked), search, ids, places, room=room)
     assert isinstance(rows, SourceColumns)
     assert rows.whole is room
     assert room.tolist() == expected.tolist()
@@ -376,7 +377,7 @@ def test_what_has_the_same_bytes_is_gone_on_with_on_either_device(
     specs = pairs_specs(asked, len(sources), 10, np.dtype(dtype))
     graph: Any = SimpleNamespace(content_sha256="")
     keys = {
-        pairs._key(graph, PairsTask("", "", asked, 10, 16, specs, device=device), sources)
+        many._key(graph, PairsTask("", "", asked, 10, 16, specs, device=device), sources)
         for device in ("cpu", CUDA)
     }
     is_rounded = dtype != "int64" and reduce in ("closeness", "sum")

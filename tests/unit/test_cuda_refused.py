@@ -18,25 +18,21 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.store import bfs_search as disk_bfs_search
 from ooc_graph.layout import stored
-from ooc_graph.memory import disk
-from ooc_graph.session import (
-    cuda_disk,
-    cuda_tiers,
-    here,
-    loading,
-    rank_memory,
-    refused,
-    resident,
-    search,
-    search_whole,
-    tiers,
-)
-from ooc_graph.session.devices import CudaLimits
-from ooc_graph.session.place import PlannedCuda
-from ooc_graph.session.ways import Course, SearchTask, Written
+from ooc_graph.memory.cpu import disk
+from ooc_graph.model import rank_memory
+from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime.devices import CudaLimits
+from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.search import refused, single
+from ooc_graph.search import whole as search_whole
+from ooc_graph.search.ways import Course, SearchTask, Written
 from ooc_graph.shards import device_sides, device_tiers, load, row_loader
 from ooc_graph.shards import tiers as shard_tiers
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom
+from ooc_graph.strategies import loading
+from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import NoProgress
 from tests.disk_steps import PlainSteps
 from tests.unit.test_cuda_disk_choice import TwoWorkers
@@ -56,13 +52,13 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 def _a_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Of which nothing is asked but its number, and how much memory is free."""
     # As on large graphs, where what is small beside the vertices does not matter.
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", 0)
-    monkeypatch.setattr("ooc_graph.memory.device_plan._SSSP_STRETCHES", 0)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", 0)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._SSSP_STRETCHES", 0)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (FREE, FREE))
-    monkeypatch.setattr(here, "number_of", lambda _: "0")
-    resident.release()
+    monkeypatch.setattr(process, "number_of", lambda _: "0")
+    engine_cache.release()
     yield
-    resident.release()
+    engine_cache.release()
 
 
 def task_of(graph: og.Graph, kernel: str, **given: Any) -> SearchTask:
@@ -91,7 +87,7 @@ def refuse_in_turn(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> Tried
 def test_refused_host_memory_leaves_arcs_in_the_store(
     kernel: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = resident.cuda_bytes(graph, kernel)
+    whole = engine_cache.cuda_bytes(graph, kernel)
     pinned, device = whole // 8 * 7, MemoryBudgetError("the device's")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole, whole))
     plain = task_of(graph, kernel)
@@ -138,19 +134,19 @@ def test_refused_host_memory_goes_to_ranks_where_there_are_some(
             raise MemoryError
         return Written(Course(0.0, ()), columns={})
 
-    monkeypatch.setattr(search, "_carry_out", carry_out)
+    monkeypatch.setattr(single, "_carry_out", carry_out)
     noted: list[str] = []
     progress = NoProgress()
     monkeypatch.setattr(progress, "note", noted.append)
-    root, whole = int(graph.original_of()[0]), resident.cuda_bytes(graph, "bfs")
+    root, whole = int(graph.original_of()[0]), engine_cache.cuda_bytes(graph, "bfs")
     assert rank_memory.ranks_bytes(graph, "bfs", range(2)) < whole
     workers = TwoWorkers(FREE, CudaLimits(whole))
-    search.search(graph, "bfs", root, place=workers, progress=progress)
+    single.search(graph, "bfs", root, place=workers, progress=progress)
     assert tried == ["one", "scheduler"]
     assert noted == ["bfs by ranks, exchange scheduler: host memory was refused"]
     alone = PlannedCuda(FREE, CudaLimits(whole))
     with pytest.raises(MemoryBudgetError, match="host memory was refused; use --device cpu"):
-        search.search(graph, "bfs", root, place=alone, progress=progress)
+        single.search(graph, "bfs", root, place=alone, progress=progress)
 
 
 @KERNELS
@@ -166,9 +162,9 @@ def test_what_is_refused_to_a_loaded_search_in_the_store_is_done_within_less(
 
     def held(task: SearchTask) -> Written:
         tried.append(task.budget_bytes)
-        key = resident._key(*search_whole._searched(task))
+        key = engine_cache._key(*search_whole._searched(task))
         if is_loaded:
-            resident._held[key] = SimpleNamespace(search=None)  # type: ignore[assignment]
+            engine_cache._held[key] = SimpleNamespace(search=None)  # type: ignore[assignment]
         raise MemoryBudgetError("the answer does not fit")
 
     monkeypatch.setattr(search_whole, "_search_held", held)
@@ -179,7 +175,7 @@ def test_what_is_refused_to_a_loaded_search_in_the_store_is_done_within_less(
         assert tried[0] == 2 * least
         assert tried == sorted(set(tried), reverse=True)
         assert (len(tried) > 1) == is_loaded
-        resident.release()
+        engine_cache.release()
     # Nothing is left that could be given up.
     assert cuda_disk.plan_within(facts, max(tried[-1], least), 0).device_bytes == least
     less, note = refused.less_in_store(task)
@@ -243,16 +239,16 @@ class Pinned:
 
 def load_sssp(graph: og.Graph, plan: Any, *, threads: int) -> DeviceTierSearch:
     """The CPU's search with arcs in the store, in the place of a device's."""
-    found = tiers.load_within(graph, "sssp", 1 << 30, CPU)
+    found = cpu_disk.load_within(graph, "sssp", 1 << 30, CPU)
     return DeviceTierSearch(found.search, found.sides, plan, HostRoom(False, threads))
 
 
 @pytest.fixture
 def scarce(monkeypatch: pytest.MonkeyPatch) -> Scarce:
     """Where the host's part of searches on a device allocates."""
-    monkeypatch.setitem(here._devices, "cuda", OnCpu())
+    monkeypatch.setitem(process._devices, "cuda", OnCpu())
     monkeypatch.setattr(cuda_modules, "free_unused", lambda: None)
-    monkeypatch.setattr(cuda_tiers, "link_rate", lambda: None)
+    monkeypatch.setattr(cuda_pinned, "link_rate", lambda: None)
     monkeypatch.setattr(device_tiers, "CudaDiskBfsSteps", Steps)
     monkeypatch.setattr(device_tiers, "PinnedArray", Pinned)
     monkeypatch.setitem(cuda_disk.LOADERS, "sssp", load_sssp)
@@ -276,7 +272,7 @@ def test_host_memory_refused_at_any_allocation_is_done_without(
     wanted = getattr(og, kernel)(graph, task.root, device="cpu").parent.tobytes()
     least = cuda_disk.least_plan(cuda_disk.known_facts(graph, kernel))
     if begun == "pinned":
-        task = replace(task, budget_bytes=resident.cuda_bytes(graph, kernel))
+        task = replace(task, budget_bytes=engine_cache.cuda_bytes(graph, kernel))
     elif begun == "in the store":
         budgets = least.device_bytes + 64 * graph.rows, least.host_bytes + 48 * graph.rows
         task = replace(task, budget_bytes=budgets[0], host_bytes=budgets[1])
@@ -288,7 +284,7 @@ def test_host_memory_refused_at_any_allocation_is_done_without(
         monkeypatch.setattr(module, "np", scarce)
     said: set[str] = set()
     while True:
-        resident.release()
+        engine_cache.release()
         scarce.has_refused = False
         written = search_whole.search_whole(task)
         assert written.columns is not None

@@ -11,21 +11,15 @@ import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.names import CHUNK_BYTES
-from ooc_graph.memory.device_plan import DevicePlan
-from ooc_graph.session import (
-    choice,
-    cuda_tiers,
-    here,
-    loading,
-    refused,
-    resident,
-    search,
-    search_whole,
-    step_down,
-)
-from ooc_graph.session.devices import CudaLimits
-from ooc_graph.session.place import PlannedCuda
-from ooc_graph.session.ways import Course, SearchTask, Written
+from ooc_graph.memory.cuda.pinned_plan import DevicePlan
+from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime.devices import CudaLimits
+from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.search import choice, refused, single, step_down
+from ooc_graph.search import whole as search_whole
+from ooc_graph.search.ways import Course, SearchTask, Written
+from ooc_graph.strategies import loading
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import NoProgress
 from tests import tiered_graphs
 from tests.tiered_graphs import HOST, place
@@ -39,13 +33,13 @@ graph, directed, nothing_stays = (
 
 def test_a_device_without_a_limit_keeps_some_memory() -> None:
     found = place(1 << 30)
-    assert cuda_tiers.budget_of(found) == 1 << 30
+    assert cuda_pinned.budget_of(found) == 1 << 30
     found.cuda_limits = CudaLimits()
-    assert cuda_tiers.budget_of(found) == 15 << 26
+    assert cuda_pinned.budget_of(found) == 15 << 26
 
 
 def test_a_refusal_says_what_would_help(graph: og.Graph) -> None:
-    whole, needed = resident.cuda_bytes(graph, "bfs"), 4 * graph.arcs
+    whole, needed = engine_cache.cuda_bytes(graph, "bfs"), 4 * graph.arcs
 
     def said(device_bytes: int, limit: int, pinned: int | None, *, limited: bool = True) -> str:
         there = PlannedCuda(limit, CudaLimits(device_bytes, pinned))
@@ -69,8 +63,8 @@ def test_what_goes_on_has_the_least_at_least(
 ) -> None:
     task = SearchTask(str(graph.path), graph.identity, kernel, 0, None, device="cuda")
     least, whole = (
-        cuda_tiers.least_device_bytes(graph, kernel),
-        resident.cuda_bytes(graph, kernel),
+        cuda_pinned.least_device_bytes(graph, kernel),
+        engine_cache.cuda_bytes(graph, kernel),
     )
     for free, budget in ((least, least), (least // 2, least), (9 * whole, whole // 8 * 7)):
         monkeypatch.setattr(cuda_modules, "device_bytes", lambda n=free: (n, 9 * whole))
@@ -80,7 +74,7 @@ def test_what_goes_on_has_the_least_at_least(
 
 
 def test_host_memory_holds_tables_and_an_answer_too(graph: og.Graph) -> None:
-    small = resident.cuda_bytes(graph, "bfs") - 1
+    small = engine_cache.cuda_bytes(graph, "bfs") - 1
     rows = 4 * graph.arcs
     # Where the answer goes to a store, and where it stays in host memory.
     assert rows < CHUNK_BYTES
@@ -99,13 +93,13 @@ def test_host_memory_holds_tables_and_an_answer_too(graph: og.Graph) -> None:
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_an_answer_on_the_device_is_planned_for(graph: og.Graph, kernel: str) -> None:
-    answer = cuda_tiers.answer_device_bytes(graph)
+    answer = cuda_pinned.answer_device_bytes(graph)
     assert answer >= 29 * graph.vertices
-    small = resident.cuda_bytes(graph, kernel) - 1
+    small = engine_cache.cuda_bytes(graph, kernel) - 1
     # There the parents have names, which take memory of their own.
-    least = cuda_tiers.least_device_bytes(graph, kernel)
+    least = cuda_pinned.least_device_bytes(graph, kernel)
     names = (8 if kernel == "bfs" else 4) * graph.rows
-    named = cuda_tiers.least_device_bytes(graph, kernel, named=True)
+    named = cuda_pinned.least_device_bytes(graph, kernel, named=True)
     assert names <= named - least <= names + 4 * 128
     here, there = (
         choice.choose(graph, kernel, place(small), pinned=True, on_device=on_device)
@@ -129,9 +123,9 @@ def test_names_are_held_only_for_answers_on_the_device(
         held.append(arguments[-1])
         raise LookupError
 
-    monkeypatch.setattr(cuda_tiers, "search_within", search_within)
-    monkeypatch.setattr(here, "device", lambda _: None)
-    monkeypatch.setattr(here, "number_of", lambda _: "0")
+    monkeypatch.setattr(cuda_pinned, "search_within", search_within)
+    monkeypatch.setattr(process, "device", lambda _: None)
+    monkeypatch.setattr(process, "number_of", lambda _: "0")
     monkeypatch.setattr(loading, "PinnedRoom", lambda _: np.empty)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
     whom = str(graph.path), graph.identity, kernel, 0, None
@@ -151,8 +145,8 @@ def test_names_are_held_only_for_answers_on_the_device(
 def test_memory_that_others_have_makes_the_budget_smaller(
     graph: og.Graph, kernel: str, named: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    least = cuda_tiers.least_device_bytes(graph, kernel, named=named)
-    beside = cuda_tiers.answer_device_bytes(graph) if named else 0
+    least = cuda_pinned.least_device_bytes(graph, kernel, named=named)
+    beside = cuda_pinned.answer_device_bytes(graph) if named else 0
     budgets: list[int] = []
 
     def search_within(
@@ -161,8 +155,8 @@ def test_memory_that_others_have_makes_the_budget_smaller(
         budgets.append(budget_bytes)
         return None, None
 
-    monkeypatch.setattr(cuda_tiers, "search_within", search_within)
-    monkeypatch.setattr(here, "device", lambda _: None)
+    monkeypatch.setattr(cuda_pinned, "search_within", search_within)
+    monkeypatch.setattr(process, "device", lambda _: None)
     monkeypatch.setattr(loading, "PinnedRoom", lambda _: np.empty)
     for free in (least - 1, least, 3 * least):
         there = free + beside
@@ -186,13 +180,13 @@ def test_refused_plans_are_followed_by_smaller_ones(
         tried.append(plan)
         raise MemoryBudgetError("refused")
 
-    monkeypatch.setattr(cuda_tiers, "_made", refuse)
-    monkeypatch.setattr(cuda_tiers, "link_rate", lambda: 1.0)
+    monkeypatch.setattr(cuda_pinned, "_made", refuse)
+    monkeypatch.setattr(cuda_pinned, "link_rate", lambda: 1.0)
     with pytest.raises(MemoryBudgetError, match="refused"):
-        cuda_tiers.search_within(graph, kernel, 1 << 40, None, None, None, None)  # type: ignore[arg-type]
+        cuda_pinned.search_within(graph, kernel, 1 << 40, None, None, None, None)  # type: ignore[arg-type]
     sizes = [plan.bytes for plan in tried]
     assert sizes == sorted(set(sizes), reverse=True)
-    assert sizes[-1] <= cuda_tiers.least_device_bytes(graph, kernel)
+    assert sizes[-1] <= cuda_pinned.least_device_bytes(graph, kernel)
     assert len(sizes) > 1
     # Nothing is left that could be given up.
     last = tried[-1]
@@ -246,7 +240,7 @@ def test_a_device_that_others_use_in_part_has_rows_pinned(
             raise error
         return Written(Course(0.0, ()))
 
-    monkeypatch.setattr(here, "number_of", lambda _: "0")
+    monkeypatch.setattr(process, "number_of", lambda _: "0")
     monkeypatch.setattr(search_whole, "_search_held", search_held)
     monkeypatch.setattr(step_down, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
     task = SearchTask(str(graph.path), graph.identity, kernel, 0, None, device="cuda")
@@ -280,9 +274,9 @@ def test_who_asks_for_a_device_has_rows_pinned(
         tasks.append(task)
         return Written(Course(0.0, ()), columns={})
 
-    monkeypatch.setattr(search, "_carry_out", carry_out)
+    monkeypatch.setattr(single, "_carry_out", carry_out)
     there = place(1 << 40)
     there.wanted = wanted
     root = int(graph.original_of()[0])
-    search.search(graph, "bfs", root, place=there, progress=NoProgress())
+    single.search(graph, "bfs", root, place=there, progress=NoProgress())
     assert [(task.device, task.pins_if_busy) for task in tasks] == [("cuda", wanted == "cuda")]

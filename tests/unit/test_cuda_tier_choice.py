@@ -11,19 +11,15 @@ import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.decisions import hubs_hold_much
 from ooc_graph.kernels.common.sssp.survey import first_rows, may_pull, sampled_rows, survey
-from ooc_graph.memory.device_plan import least_plan
-from ooc_graph.session import (
-    choice,
-    cuda_tiers,
-    here,
-    rank_memory,
-    resident,
-    search,
-)
-from ooc_graph.session.devices import CudaLimits
-from ooc_graph.session.place import PlannedCuda
-from ooc_graph.session.ways import Course, SearchTask, Written
+from ooc_graph.memory.cuda.pinned_plan import least_plan
+from ooc_graph.model import rank_memory
+from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime.devices import CudaLimits
+from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.search import choice, single
+from ooc_graph.search.ways import Course, SearchTask, Written
 from ooc_graph.shards.survey import spread_share
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import NoProgress
 from tests import tiered_graphs
 from tests.quiet_client import QuietClient
@@ -41,16 +37,16 @@ def test_rows_are_pinned_where_the_device_is_too_small(
     graph: og.Graph, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As on large graphs, where what is small beside the vertices does not matter.
-    monkeypatch.setattr("ooc_graph.memory.device_plan.FIXED_BYTES", 0)
-    monkeypatch.setattr("ooc_graph.memory.device_plan._SSSP_STRETCHES", 0)
-    whole = resident.cuda_bytes(graph, kernel)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", 0)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._SSSP_STRETCHES", 0)
+    whole = engine_cache.cuda_bytes(graph, kernel)
     assert choice.choose(graph, kernel, place(whole), pinned=True) == choice.Way("cuda", "one")
     small = whole - 1
     way = choice.choose(graph, kernel, place(small), pinned=True)
     assert way == choice.Way("cuda", "one", budget_bytes=small)
     with pytest.raises(MemoryBudgetError, match=f"needs {whole:,} bytes of device memory"):
         choice.choose(graph, kernel, place(small))
-    facts = cuda_tiers.known_facts(graph, kernel)
+    facts = cuda_pinned.known_facts(graph, kernel)
     least = least_plan(kernel, facts).bytes
     assert choice.choose(graph, kernel, place(least), pinned=True).budget_bytes == least
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
@@ -59,7 +55,7 @@ def test_rows_are_pinned_where_the_device_is_too_small(
 
 def test_pinned_memory_has_a_limit_too(graph: og.Graph) -> None:
     needed = 4 * graph.arcs
-    small = resident.cuda_bytes(graph, "bfs") - 1
+    small = engine_cache.cuda_bytes(graph, "bfs") - 1
     assert choice.choose(graph, "bfs", place(small, needed), pinned=True).budget_bytes
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of pinned host memory"):
         choice.choose(graph, "bfs", place(small, needed - 1), pinned=True)
@@ -69,7 +65,7 @@ def test_pinned_memory_has_a_limit_too(graph: og.Graph) -> None:
 def test_rows_that_are_pinned_already_need_no_free_memory(
     graph: og.Graph, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = resident.cuda_bytes(graph, kernel) - 1
+    small = engine_cache.cuda_bytes(graph, kernel) - 1
     pinned = graph.arcs * (4 if kernel == "bfs" else 8)
 
     def chosen(
@@ -85,19 +81,19 @@ def test_rows_that_are_pinned_already_need_no_free_memory(
         tight.is_limited = limited
         return choice.choose(graph, kernel, tight, pinned=may_pin, on_device=on_device)
 
-    monkeypatch.setattr(here, "number_of", lambda _: "0")
+    monkeypatch.setattr(process, "number_of", lambda _: "0")
     key = (str(graph.path), graph.identity, kernel, "rows", "cuda", "1", (small, True, False, None))
-    monkeypatch.setattr(resident, "_held", {key: None})
+    monkeypatch.setattr(engine_cache, "_held", {key: None})
     with pytest.raises(MemoryBudgetError, match="may be used"):
         chosen()
     key = (str(graph.path), graph.identity, kernel, "rows", "cuda", "0", (small, True, False, None))
-    monkeypatch.setattr(resident, "_held", {key: None})
+    monkeypatch.setattr(engine_cache, "_held", {key: None})
     way = choice.Way("cuda", "one", budget_bytes=small)
     assert chosen() == way
     assert chosen(pinned_bytes=pinned) == way
     # Within another budget they are pinned anew, in the place of those that go.
     assert chosen(small - 1) == choice.Way("cuda", "one", budget_bytes=small - 1)
-    answer = cuda_tiers.answer_device_bytes(graph)
+    answer = cuda_pinned.answer_device_bytes(graph)
     assert chosen(on_device=True).budget_bytes == small - answer
     # What somebody limits holds for rows that are held too.
     for limits in (
@@ -111,12 +107,12 @@ def test_rows_that_are_pinned_already_need_no_free_memory(
 
 
 def test_what_wants_all_rows_on_the_device_is_refused(directed: og.Graph) -> None:
-    assert cuda_tiers.may_pin(directed, "bfs")
-    assert cuda_tiers.may_pin(directed, "sssp")
+    assert cuda_pinned.may_pin(directed, "bfs")
+    assert cuda_pinned.may_pin(directed, "sssp")
     for kernel in ("components", "apsp", "multi_source_bfs"):
-        assert not cuda_tiers.may_pin(directed, kernel)
+        assert not cuda_pinned.may_pin(directed, kernel)
     # Where it is not known which answer stands beside the rows.
-    small = resident.cuda_bytes(directed, "sssp") - 1
+    small = engine_cache.cuda_bytes(directed, "sssp") - 1
     with pytest.raises(MemoryBudgetError, match="bytes of device memory in one worker"):
         choice.choose(directed, "sssp", place(small))
 
@@ -148,11 +144,11 @@ def test_weights_that_do_not_spread_are_pinned_or_left_to_ranks(kind: str, tmp_p
     shard = found.load("light")
     assert shard.out_light is not None
     assert not may_pull(survey(shard.out_light, shard.tuples))
-    assert not cuda_tiers.reads_little(found, "sssp")
-    assert cuda_tiers.reads_little(found, "bfs")
+    assert not cuda_pinned.reads_little(found, "sssp")
+    assert cuda_pinned.reads_little(found, "bfs")
     needed = rank_memory.ranks_bytes(found, "sssp", range(1))
-    assert needed < resident.cuda_bytes(found, "sssp")
-    pinned = cuda_tiers.pinned_bytes(found, "sssp")
+    assert needed < engine_cache.cuda_bytes(found, "sssp")
+    pinned = cuda_pinned.pinned_bytes(found, "sssp")
     for limit, expected in (
         (pinned, choice.Way("cuda", "one", budget_bytes=needed)),
         (pinned - 1, choice.Way("cuda", "scheduler")),
@@ -166,7 +162,11 @@ def test_refused_pinning_goes_on_to_ranks(
     graph: og.Graph, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needed = rank_memory.ranks_bytes(graph, "bfs", range(2))
-    assert cuda_tiers.least_device_bytes(graph, "bfs") < needed < resident.cuda_bytes(graph, "bfs")
+    assert (
+        cuda_pinned.least_device_bytes(graph, "bfs")
+        < needed
+        < engine_cache.cuda_bytes(graph, "bfs")
+    )
     tried: list[tuple[str, str, bool]] = []
 
     def carry_out(_: object, task: SearchTask, exchange: str, __: object) -> Written:
@@ -175,14 +175,14 @@ def test_refused_pinning_goes_on_to_ranks(
             raise MemoryBudgetError("8 bytes of pinned host memory are refused")
         return Written(Course(0.0, ()), columns={})
 
-    monkeypatch.setattr(search, "_carry_out", carry_out)
+    monkeypatch.setattr(single, "_carry_out", carry_out)
     noted: list[str] = []
     progress = NoProgress()
     monkeypatch.setattr(progress, "note", noted.append)
     root = int(graph.original_of()[0])
     workers = TwoWorkers(HOST, CudaLimits(needed))
     workers.wanted = wanted
-    search.search(graph, "bfs", root, place=workers, progress=progress)
+    single.search(graph, "bfs", root, place=workers, progress=progress)
     assert tried == [("cuda", "one", True), ("cuda", "scheduler", False)]
     assert noted == ["bfs by ranks, exchange scheduler: 8 bytes of pinned host memory are refused"]
     # Without workers, or on workers too small for the ranks, there is nothing to go on to.
@@ -191,7 +191,7 @@ def test_refused_pinning_goes_on_to_ranks(
     for other in (alone, small):
         tried.clear()
         with pytest.raises(MemoryBudgetError, match="are refused"):
-            search.search(graph, "bfs", root, place=other, progress=progress)
+            single.search(graph, "bfs", root, place=other, progress=progress)
         assert tried == [("cuda", "one", True)]
 
 
@@ -209,4 +209,4 @@ def test_of_weights_that_spread_little_is_read(shards: int, tmp_path: Path) -> N
     assert may_pull(whole)
     expected = whole.spread_rows / whole.sampled_rows
     assert spread_share(found) == pytest.approx(expected, abs=0.25)
-    assert cuda_tiers.reads_little(found, "sssp")
+    assert cuda_pinned.reads_little(found, "sssp")

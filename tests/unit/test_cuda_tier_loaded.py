@@ -13,22 +13,17 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import DeviceError, MemoryBudgetError, UsageError
-from ooc_graph.memory.device_plan import COLUMNS, BfsPlan
-from ooc_graph.session import (
-    choice,
-    cuda_tiers,
-    devices,
-    here,
-    loading,
-    rank_memory,
-    resident,
-    search_whole,
-    step_down,
-)
-from ooc_graph.session.devices import CudaLimits
-from ooc_graph.session.graph500_run import BatchTask
-from ooc_graph.session.place import PlannedCuda
-from ooc_graph.session.ways import Course, SearchTask, Written
+from ooc_graph.graph500.run import BatchTask
+from ooc_graph.memory.cuda.pinned_plan import COLUMNS, BfsPlan
+from ooc_graph.model import rank_memory
+from ooc_graph.runtime import devices, engine_cache, process
+from ooc_graph.runtime.devices import CudaLimits
+from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.search import choice, step_down
+from ooc_graph.search import whole as search_whole
+from ooc_graph.search.ways import Course, SearchTask, Written
+from ooc_graph.strategies import loading
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests import tiered_graphs
 from tests.command_line import call
 
@@ -53,18 +48,18 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
         return SimpleNamespace(pinned=None, moved=None, search=None, ids=None)
 
     monkeypatch.setattr(loading, "load", load)
-    monkeypatch.setattr(here, "number_of", lambda _: "0")
+    monkeypatch.setattr(process, "number_of", lambda _: "0")
     monkeypatch.setattr(search_whole, "run_search", lambda *_: (None, Course(0.0, ())))
     monkeypatch.setattr(search_whole, "written_of", lambda *_: Written(Course(0.0, ())))
     monkeypatch.setattr(step_down, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
-    resident.release()
+    engine_cache.release()
     whom = str(graph.path), graph.identity, "bfs"
     task = SearchTask(*whom, 0, None, device="cuda")
     assert search_whole.search_whole(task).notes == ("less",)
     assert search_whole.search_whole(task).notes == ()
     assert loaded == [0, 1000]
     # It is held as what was asked for, where that fits the device, whatever is free in the host.
-    whole = resident.cuda_bytes(graph, "bfs")
+    whole = engine_cache.cuda_bytes(graph, "bfs")
     tight = PlannedCuda(1, CudaLimits(whole))
     tight.is_limited = False
     assert choice.choose(graph, "bfs", tight, pinned=True) == choice.Way("cuda", "one")
@@ -75,12 +70,12 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
     ):
         with pytest.raises(MemoryBudgetError, match="refused"):
             other()
-        resident.release()
+        engine_cache.release()
         search_whole.search_whole(task)
-    resident.release()
+    engine_cache.release()
     search_whole.search_whole(task)
     assert loaded == [0, 1000] + [0, 0, 1000] * 2 + [0, 1000]
-    resident.release()
+    engine_cache.release()
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -92,7 +87,7 @@ def test_the_plan_is_shown(
 ) -> None:
     table = og.plan(graph, kernel, device="cuda", device_memory="1GiB")
     assert (table["tier"], table["device budget"]) == ("device memory", 1 << 30)
-    assert table["device bytes: in all"] == resident.cuda_bytes(graph, kernel)
+    assert table["device bytes: in all"] == engine_cache.cuda_bytes(graph, kernel)
     arguments = ["plan", str(graph.path), "--kernel", kernel, "--device", "cuda", "--json"]
     limits = ["--device-memory", "28MB", "--host-memory", "1GB"]
     done = call(monkeypatch, capsys, *arguments, *limits)
@@ -108,7 +103,7 @@ def test_the_plan_is_shown(
     table = og.plan(graph, kernel, device="cuda", device_memory="1GiB")
     assert table["tier"] == "device memory, by ranks"
     ranks = rank_memory.ranks_bytes(graph, kernel, range(graph.shards))
-    assert table["device bytes: in all"] == ranks != resident.cuda_bytes(graph, kernel)
+    assert table["device bytes: in all"] == ranks != engine_cache.cuda_bytes(graph, kernel)
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -206,7 +201,7 @@ def test_rows_are_loaded_into_a_room(name: str, order: str, request: pytest.Fixt
 
 
 def test_facts_of_a_graph(directed: og.Graph) -> None:
-    facts = cuda_tiers.facts_of(directed, "bfs")
+    facts = cuda_pinned.facts_of(directed, "bfs")
     shard = directed.load("hub")
     assert [side.arcs for side in facts.sides] == [
         len(r.neighbors) for r in (shard.out_hub, shard.into_hub)
@@ -216,7 +211,7 @@ def test_facts_of_a_graph(directed: og.Graph) -> None:
     assert (facts.longer, facts.longer3) == (tuple(expected), np.flatnonzero(lengths > 3)[-1] + 1)
     assert facts.rows == directed.rows
     held = BfsPlan(facts, 0, 2, 10)
-    note = cuda_tiers.note_of(held)
+    note = cuda_pinned.note_of(held)
     assert note.startswith(
         f"bfs had {4 * directed.arcs:,} bytes of rows in pinned host memory, and"
     )
@@ -225,15 +220,15 @@ def test_facts_of_a_graph(directed: og.Graph) -> None:
 
 
 def test_what_went_over_the_bus_is_said(directed: og.Graph) -> None:
-    plan = BfsPlan(cuda_tiers.facts_of(directed, "bfs"), 0, 2, 10)
-    plain = cuda_tiers.note_of(plan)
-    assert cuda_tiers.over_bus(SimpleNamespace(asked_bytes=None), 1.0) is None
-    unknown = cuda_tiers.OverBus(320_000, 0.5, None)
+    plan = BfsPlan(cuda_pinned.facts_of(directed, "bfs"), 0, 2, 10)
+    plain = cuda_pinned.note_of(plan)
+    assert cuda_pinned.over_bus(SimpleNamespace(asked_bytes=None), 1.0) is None
+    unknown = cuda_pinned.OverBus(320_000, 0.5, None)
     assert unknown.share is None
     asked = f"{plain}; it asked for 320,000 bytes over the bus"
-    assert cuda_tiers.note_of(plan, unknown) == asked
-    known = cuda_tiers.OverBus(320_000, 0.5, 1_000_000.0)
+    assert cuda_pinned.note_of(plan, unknown) == asked
+    known = cuda_pinned.OverBus(320_000, 0.5, 1_000_000.0)
     assert known.share == 0.64
-    assert cuda_tiers.note_of(plan, known) == f"{asked}, 64 % of the link's peak"
+    assert cuda_pinned.note_of(plan, known) == f"{asked}, 64 % of the link's peak"
     # Of a root without arcs nothing was searched.
-    assert cuda_tiers.OverBus(0, 0.0, 1_000_000.0).share is None
+    assert cuda_pinned.OverBus(0, 0.0, 1_000_000.0).share is None

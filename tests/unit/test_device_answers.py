@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from ooc_graph.answers.scatter import Ids, Tree, columns_of
-from ooc_graph.session import device_answer, graph500_cuda
-from ooc_graph.session.ways import course_of
+from ooc_graph.graph500 import on_device
+from ooc_graph.search.ways import course_of
+from ooc_graph.sinks import device_columns
 
 NONE = np.uint32(0xFFFFFFFF)
 INTERNAL_OF = np.array([2, -1, 0, 3, 1], np.int32)
@@ -39,7 +40,7 @@ def plain_scatter(internal_of: Any, parent: Any, measure: Any, into: Any = None)
 
 @pytest.fixture(autouse=True)
 def numpy_for_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (device_answer, graph500_cuda):
+    for module in (device_columns, on_device):
         monkeypatch.setattr(module, "cuda", lambda: np)
         monkeypatch.setattr(module, "on_device", np.asarray)
         monkeypatch.setattr(module, "within_memory", lambda _: nullcontext())
@@ -62,7 +63,7 @@ def test_columns_are_those_of_the_cpu(dtype: str, named: bool) -> None:
         graph=SimpleNamespace(position_of=lambda root: root),
         search=SimpleNamespace(run_on_device=lambda root: found),
     )
-    written = device_answer.search(held, 2)
+    written = device_columns.search(held, 2)
     levels = np.where(PARENT == NONE, -1, measure.astype(np.int32)) if kernel == "bfs" else measure
     tree = Tree(kernel, 2, 2, PARENT, levels.astype(np.int32) if kernel == "bfs" else levels)
     expected = columns_of(tree, ids)
@@ -110,7 +111,7 @@ def test_nothing_is_searched_twice_before_it_is_timed(kernel: str) -> None:
         graph=SimpleNamespace(first_id=0),
     )
     task: Any = SimpleNamespace(kernel=kernel, validate=False, searcher=lambda: nullcontext(held))
-    found = graph500_cuda.search_batch(task, np.array([2, 4, 0]))
+    found = on_device.search_batch(task, np.array([2, 4, 0]))
     timed = [(0, False), (1, False), (2, False)]
     counted = [(0, True), (1, True), (2, True)]
     assert search.asked == (timed + counted if kernel == "bfs" else timed)

@@ -22,8 +22,10 @@ from ooc_graph.errors import (
 )
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
-from ooc_graph.session import building, choice, devices, rank_memory, search
-from ooc_graph.session.place import Here
+from ooc_graph.model import rank_memory
+from ooc_graph.runtime import building, devices
+from ooc_graph.runtime.workplace import Here
+from ooc_graph.search import choice, single
 from ooc_graph.types import Dealing
 from tests.command_line import call
 from tests.said import Said
@@ -291,14 +293,14 @@ def test_a_device_that_is_full_when_it_is_used(
 ) -> None:
     """Only ``auto`` goes on, on the CPU, and says why."""
     cupy(total=1 << 30, free=1 << 30)
-    plain = search._carry_out
+    plain = single._carry_out
 
     def full(graph: Any, task: Any, chosen: str, place: Any) -> Any:
         if task.device == "cuda":
             raise kind("too full")
         return plain(graph, task, chosen, place)
 
-    monkeypatch.setattr(search, "_carry_out", full)
+    monkeypatch.setattr(single, "_carry_out", full)
     said = Said()
     assert og.bfs(graph, 1, progress=said).level.tolist() == [0, 1, 2, 3]
     assert said.notes == ["bfs on the CPU: too full"]
@@ -310,14 +312,14 @@ def test_host_memory_that_a_device_search_is_refused(
     cupy: Any, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cupy(total=1 << 30, free=1 << 30)
-    plain = search._carry_out
+    plain = single._carry_out
 
     def full(graph: Any, task: Any, chosen: str, place: Any) -> Any:
         if task.device == "cuda":
             raise MemoryError
         return plain(graph, task, chosen, place)
 
-    monkeypatch.setattr(search, "_carry_out", full)
+    monkeypatch.setattr(single, "_carry_out", full)
     said = Said()
     assert og.bfs(graph, 1, progress=said).level.tolist() == [0, 1, 2, 3]
     assert said.notes == ["bfs on the CPU: host memory was refused"]
@@ -359,8 +361,8 @@ def test_workers_must_all_have_a_device() -> None:
 
 def test_graph500_goes_on_without_a_device_that_others_hold(cupy: Any, tmp_path: Path) -> None:
     """Only with ``auto``; the build and each kernel say so."""
-    from ooc_graph.session.graph500 import graph500
-    from ooc_graph.session.graph500_run import Graph500Options
+    from ooc_graph.graph500.job import graph500
+    from ooc_graph.graph500.run import Graph500Options
 
     cupy(opens=46, total=1 << 40, free=1 << 40)
     options, said = Graph500Options(scale=8, searches=2, energy=False), Said()
@@ -376,7 +378,7 @@ def test_graph500_goes_on_without_a_device_that_others_hold(cupy: Any, tmp_path:
 
 
 def test_edges_in_memory_are_not_sent_to_a_worker(cupy: Any, tmp_path: Path) -> None:
-    from ooc_graph.session.cluster import local_cluster
+    from ooc_graph.runtime.cluster import local_cluster
 
     edges = np.array([1, 2, 3]), np.array([2, 3, 4])
     with local_cluster(1) as client:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.memory import device_disk
+from ooc_graph.memory.cpu.plan import RESERVE_BYTES
+from ooc_graph.memory.cuda import disk as device_disk
 from ooc_graph.memory.moved import Moved
-from ooc_graph.memory.plan import RESERVE_BYTES
-from ooc_graph.session import cuda_disk
 from ooc_graph.shards import lengths
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from tests import idle_device
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process

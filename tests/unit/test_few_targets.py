@@ -15,17 +15,12 @@ from ooc_graph.answers import pairs as answers
 from ooc_graph.answers.pairs import Asked, pairs_specs
 from ooc_graph.errors import UnexpectedError
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import (
-    pair_searches,
-    pair_tasks,
-    pairs,
-    pairs_plan,
-    pairs_stored,
-    resident,
-)
-from ooc_graph.session.devices import CPU
-from ooc_graph.session.pair_tasks import PairsTask
-from ooc_graph.session.place import Here
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.devices import CPU
+from ooc_graph.runtime.workplace import Here
+from ooc_graph.search import many, many_tasks
+from ooc_graph.search.many_tasks import PairsTask
+from ooc_graph.strategies.many import dividing, searches, stored
 from tests.small_pairs import stopped_after
 from tests.test_pairs_stored import edges, no_room
 
@@ -66,13 +61,13 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Batches of few sources, as where memory is scarce, and chunks of three."""
     for hops in (False, True):
         monkeypatch.setitem(answers.TOGETHER, hops, CHUNK)
-    monkeypatch.setattr(pairs_plan, "LANES", (BATCH,))
-    monkeypatch.setattr(pairs_plan, "BFS_LANES", 1)
-    monkeypatch.setattr(pairs_plan, "BATCHES", 1)
-    monkeypatch.setattr(pairs_stored, "LANES_STORED", (BATCH,))
-    resident.release()
+    monkeypatch.setattr(dividing, "LANES", (BATCH,))
+    monkeypatch.setattr(dividing, "BFS_LANES", 1)
+    monkeypatch.setattr(dividing, "BATCHES", 1)
+    monkeypatch.setattr(stored, "LANES_STORED", (BATCH,))
+    engine_cache.release()
     yield
-    resident.release()
+    engine_cache.release()
 
 
 FIND: list[Callable[..., Any]] = [og.johnson, og.multi_source_bfs]
@@ -93,12 +88,12 @@ def test_answers_are_columns_of_those_to_all(
     whole, stretches = find(store, sources, device="cpu"), list[int]()
     columns = np.searchsorted(ids, TARGETS)
 
-    class Noted(pair_searches.SourceRows):  # type: ignore[misc, name-defined]
+    class Noted(searches.SourceRows):  # type: ignore[misc, name-defined]
         def __init__(self, answer: Any, *rest: Any) -> None:
             stretches.append(len(answer))
             super().__init__(answer, *rest)
 
-    monkeypatch.setattr(pair_searches, "SourceRows", Noted)
+    monkeypatch.setattr(searches, "SourceRows", Noted)
     for options in ({}, {"cutoff": 3}):
         wide = find(store, sources, device="cpu", **options) if options else whole
         with WHERE[where]():
@@ -126,17 +121,17 @@ def test_a_task_without_room_sends_the_columns(
     store: og.Graph, find: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a worker does whose answers stay in the memory of who asks."""
-    tasks, prepare = list[PairsTask](), pairs.prepare
+    tasks, prepare = list[PairsTask](), many.prepare
 
     def prepared(task: PairsTask) -> None:
         tasks.append(task)
         prepare(task)
 
-    monkeypatch.setattr(pairs, "prepare", prepared)
+    monkeypatch.setattr(many, "prepare", prepared)
     found = find(store, store.original_ids()[:SOURCES], targets=TARGETS, device="cpu")
     (task,) = tasks
     assert task.stretch == 0
-    done = pair_tasks.solve(task, np.arange(SOURCES))
+    done = many_tasks.solve(task, np.arange(SOURCES))
     (block,) = done.found
     assert block.tobytes() == found.read(found.measure).tobytes()
 
@@ -167,7 +162,7 @@ def test_few_targets_take_memory_of_few_sources(
     given = store, specs, Asked(np.arange(10)), Here(GIB, CPU)
 
     def answers_of(lanes: int) -> int:
-        parts = pairs_stored.beside_parts("batches", lanes, *given, in_memory=False)
+        parts = stored.beside_parts("batches", lanes, *given, in_memory=False)
         return parts["answers of tasks"]
 
     few, many = (answers_of(lanes) for lanes in (16, 64))

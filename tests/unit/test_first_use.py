@@ -17,10 +17,10 @@ import pytest
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.layout import file_lock
-from ooc_graph.session import compile_ahead as ahead
-from ooc_graph.session import first_use
-from ooc_graph.session.compile_parts import parts_of_graph500
-from ooc_graph.session.first_use import Part, can_be_kept, is_compiled, turn
+from ooc_graph.runtime import compile_ahead as ahead
+from ooc_graph.runtime import first_use
+from ooc_graph.runtime.compile_parts import parts_of_graph500
+from ooc_graph.runtime.first_use import Part, can_be_kept, is_compiled, turn
 
 ROOT = Path(__file__).parents[2]
 PART = Part("bfs")
@@ -114,7 +114,7 @@ def test_what_failed_is_not_there() -> None:
 def test_a_killed_process_leaves_its_turn(cache: Path) -> None:
     text = (
         "import time\n"
-        "from ooc_graph.session.first_use import Part, turn\n"
+        "from ooc_graph.runtime.first_use import Part, turn\n"
         "with turn(Part('bfs')):\n"
         "    print('compiling', flush=True)\n"
         "    time.sleep(600)\n"
@@ -202,8 +202,8 @@ def test_no_process_outlives_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> No
 def test_no_process_outlives_its_starter(cache: Path) -> None:
     text = (
         "import time\n"
-        "from ooc_graph.session.compile_ahead import _start\n"
-        "from ooc_graph.session.first_use import Part\n"
+        "from ooc_graph.runtime.compile_ahead import _start\n"
+        "from ooc_graph.runtime.first_use import Part\n"
         "print(_start([Part('sssp', weights='float32')]).pid, flush=True)\n"
         "time.sleep(600)\n"
     )
@@ -223,7 +223,7 @@ def test_processes_fill_the_cache(cache: Path) -> None:
     assert not set(psutil.Process().children()) - before
     assert all(map(is_compiled, CHECKS))
     text = (
-        "from ooc_graph.session.compile_parts import check_pair\n"
+        "from ooc_graph.runtime.compile_parts import check_pair\n"
         "from ooc_graph.validate import arc_loops, edge_loops\n"
         "check_pair('bfs', False)\n"
         "loops = [arc_loops.tree_arcs, edge_loops.inside, edge_loops.bfs_spans]\n"
@@ -241,8 +241,8 @@ def test_the_parts_of_graph500_are_all_that_it_compiles(cache: Path, tmp_path: P
     text = (
         "from pathlib import Path\n"
         "from numba.core import event\n"
-        "from ooc_graph.session.graph500 import graph500\n"
-        "from ooc_graph.session.graph500_run import Graph500Options\n"
+        "from ooc_graph.graph500.job import graph500\n"
+        "from ooc_graph.graph500.run import Graph500Options\n"
         "from ooc_graph.types import NoProgress\n"
         "recorder = event.RecordingListener()\n"
         "event.register('numba:compile', recorder)\n"

@@ -19,35 +19,28 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
+from ooc_graph.graph500 import on_device, report, tiers
+from ooc_graph.graph500.batches import Batches, _at_once, check_bytes
+from ooc_graph.graph500.job import graph500
+from ooc_graph.graph500.run import BatchTask, Graph500Options, Searched
+from ooc_graph.graph500.searches import search_batch
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.memory import plan
-from ooc_graph.memory.device_plan import plan_device
+from ooc_graph.memory.cpu import plan
+from ooc_graph.memory.cuda.pinned_plan import plan_device
 from ooc_graph.memory.moved import Moved
-from ooc_graph.session import (
-    building,
-    cuda_disk,
-    cuda_tiers,
-    graph500_cuda,
-    graph500_report,
-    graph500_tiers,
-    here,
-    loading,
-    place,
-    resident,
-    tiers,
-)
-from ooc_graph.session.devices import CUDA, CudaLimits, Device
-from ooc_graph.session.graph500 import graph500
-from ooc_graph.session.graph500_batches import Batches, _at_once, check_bytes
-from ooc_graph.session.graph500_run import BatchTask, Graph500Options, Searched
-from ooc_graph.session.graph500_searches import search_batch
-from ooc_graph.session.orders import ORDER_OF
-from ooc_graph.session.place import PlannedCuda
-from ooc_graph.session.refused import with_less
-from ooc_graph.session.step_down import less_of
-from ooc_graph.session.ways import Course
+from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.runtime import building, engine_cache, process, workplace
+from ooc_graph.runtime.devices import CUDA, CudaLimits, Device
+from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.search.refused import with_less
+from ooc_graph.search.step_down import less_of
+from ooc_graph.search.ways import Course
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.device_tiers import DeviceTierSearch
+from ooc_graph.strategies import loading
+from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import NoProgress
 from tests.command_line import call
 from tests.said import Said
@@ -86,19 +79,19 @@ class Uncounted:
 
 def held_by_cpu(task: BatchTask) -> loading.Searcher:
     """What a device would hold of a graph, as the task says."""
-    graph, device = resident.open_same(task.path, task.identity), here.device()
+    graph, device = engine_cache.open_same(task.path, task.identity), process.device()
     ids = loading.load_ids(graph)
     if task.device == CUDA and task.host_bytes is not None:
         within = task.budget_bytes, task.host_bytes
         there = cuda_disk.plan_within(cuda_disk.known_facts(graph, task.kernel), *within)
-        found = tiers.load_within(graph, task.kernel, 1 << 30, device)
+        found = cpu_disk.load_within(graph, task.kernel, 1 << 30, device)
         search: Any = DeviceTierSearch(found.search, found.sides, there, None)  # type: ignore[arg-type]
         return loading.Searcher(task.kernel, search, graph, ids, None)
     shard = graph.load(ORDER_OF[task.kernel])
     search = getattr(device, task.kernel)(shard)
     if task.device != CUDA:
         return loading.Searcher(task.kernel, search, graph, ids, shard.tuples)
-    facts, pinned = cuda_tiers.known_facts(graph, task.kernel), None
+    facts, pinned = cuda_pinned.known_facts(graph, task.kernel), None
     if task.budget_bytes:
         pinned = plan_device(task.kernel, facts, task.budget_bytes, 1 << 40)
     given = graph, ids, shard.tuples
@@ -123,14 +116,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[BatchTask]:
 
     monkeypatch.setattr(BatchTask, "searcher", searcher)
     monkeypatch.setattr(building, "_on_device", build)
-    monkeypatch.setattr(place, "choose_here", lambda wanted: Device(wanted, 1 << 40))
-    monkeypatch.setattr(graph500_report, "cuda_facts_here", lambda: {"CUDA device": "none"})
-    monkeypatch.setattr(graph500_cuda, "within_memory", lambda _: nullcontext())
-    monkeypatch.setattr(graph500_cuda, "cuda", lambda: np)
+    monkeypatch.setattr(workplace, "choose_here", lambda wanted: Device(wanted, 1 << 40))
+    monkeypatch.setattr(report, "cuda_facts_here", lambda: {"CUDA device": "none"})
+    monkeypatch.setattr(on_device, "within_memory", lambda _: nullcontext())
+    monkeypatch.setattr(on_device, "cuda", lambda: np)
     monkeypatch.setattr(
-        graph500_cuda, "_Tables", lambda held: SimpleNamespace(tuples=np.asarray(held.tuples))
+        on_device, "_Tables", lambda held: SimpleNamespace(tuples=np.asarray(held.tuples))
     )
-    for module in (cuda_tiers, graph500_tiers):
+    for module in (cuda_pinned, tiers):
         monkeypatch.setattr(module, "link_rate", lambda: LINK)
     monkeypatch.setattr(plan, "rules", lambda _: iter([plan.HeadRule(1)]))
     return tasks
@@ -222,8 +215,8 @@ def test_answers_that_the_device_has_no_room_for_are_validated_on_the_cpu(
 
     said = Said()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(graph500_cuda, "largest_batch", refused)
-        patch.setattr(graph500_cuda, "_free_bytes", lambda _: 0)
+        patch.setattr(on_device, "largest_batch", refused)
+        patch.setattr(on_device, "_free_bytes", lambda _: 0)
         outcome, report, _ = run(tmp_path, said, device_memory="1GiB")
     assert outcome.failure is None
     assert report["tiers"] == {}
@@ -389,7 +382,7 @@ def test_searches_are_kept_if_memory_is_refused_to_what_is_told_of_them(
     def refuse(*_: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(graph500_cuda, "with_levels", refuse)
+    monkeypatch.setattr(on_device, "with_levels", refuse)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
     said = Said()
     outcome, report, _ = run(tmp_path, said, device_memory=SMALL)
@@ -438,26 +431,26 @@ def test_what_went_over_the_bus_is_summed() -> None:
         for key, asked in ((1, 1000), (2, 3000), (3, None))
     ]
     held = {"tier": "pinned", "device budget": 5}
-    facts = graph500_tiers.tier_facts(held, 8000.0, found)
+    facts = tiers.tier_facts(held, 8000.0, found)
     assert facts["bytes asked for over the bus"] == 4000
     assert facts["share of the link's peak"] == 0.5
-    assert graph500_tiers.tier_facts(held, None, found)["share of the link's peak"] is None
+    assert tiers.tier_facts(held, None, found)["share of the link's peak"] is None
     # Nothing is said of what nobody counted, and nothing at all of rows on the device.
-    assert graph500_tiers.tier_facts(held, 8000.0, found[2:]) == held
-    assert graph500_tiers.tier_facts({}, None, found) == {}
+    assert tiers.tier_facts(held, 8000.0, found[2:]) == held
+    assert tiers.tier_facts({}, None, found) == {}
     read = [replace(found[2], moved=Moved(units=2, bytes=100, rows=3))] * 2
-    facts = graph500_tiers.tier_facts({"tier": "disk"}, None, read)
+    facts = tiers.tier_facts({"tier": "disk"}, None, read)
     assert (facts["bytes read of the store"], facts["rows fetched"]) == (200, 6)
 
 
 def test_validation_on_the_device_keeps_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = SimpleNamespace(used_bytes=lambda: 300)
     monkeypatch.setattr(
-        graph500_cuda, "cuda", lambda: SimpleNamespace(get_default_memory_pool=lambda: pool)
+        on_device, "cuda", lambda: SimpleNamespace(get_default_memory_pool=lambda: pool)
     )
-    monkeypatch.setattr(graph500_cuda, "device_bytes", lambda: (500, 2000))
-    assert graph500_cuda._free_bytes(None) is None
-    assert [graph500_cuda._free_bytes(limit) for limit in (200, 700, 1000)] == [0, 400, 500]
+    monkeypatch.setattr(on_device, "device_bytes", lambda: (500, 2000))
+    assert on_device._free_bytes(None) is None
+    assert [on_device._free_bytes(limit) for limit in (200, 700, 1000)] == [0, 400, 500]
 
 
 def test_limits_are_not_for_the_cpu(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ooc_graph.session.stopping import Terminated, exit_on_sigterm, signals_held
+from ooc_graph.runtime.signals import Terminated, exit_on_sigterm, signals_held
 from tests.command_line import script
 
 # Ctrl-C comes when a certain module is looked for.

@@ -20,7 +20,7 @@ import ooc_graph
 from ooc_graph import kernel_cache
 from ooc_graph.kernels.common.compiled import allocating_kernel, kernel
 from ooc_graph.layout import packed_loops
-from ooc_graph.session.first_use import Part, is_compiled, turn
+from ooc_graph.runtime.first_use import Part, is_compiled, turn
 from ooc_graph.validate import compiled
 from tests import small_disks
 from tests.small_disks import fill

@@ -46,11 +46,11 @@ def test_little_is_imported_before_a_name_is_asked_for(name: str) -> None:
     assert (done.code, done.out) == (0, "set()\n"), done
 
 
-@pytest.mark.parametrize("first", ["ooc_graph.validate.bfs", "ooc_graph.session.graph500"])
+@pytest.mark.parametrize("first", ["ooc_graph.validate.bfs", "ooc_graph.graph500.job"])
 def test_validate_is_the_function_whatever_was_imported_before(first: str) -> None:
     program = (
         f"import {first}, ooc_graph as og; print(og.validate.__module__, og.validate.__name__)"
     )
     for ask_before in ("", "import ooc_graph as og; og.validate; "):
         done = script("-c", ask_before + program)
-        assert done.out == "ooc_graph.session.api_validate validate\n", done
+        assert done.out == "ooc_graph.api.validate validate\n", done

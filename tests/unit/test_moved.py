@@ -17,11 +17,11 @@ from ooc_graph.layout.chunks import write_chunk
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory import disk
-from ooc_graph.memory.disk import DiskUnits
-from ooc_graph.memory.disk_probe import Probe, probe_disk
+from ooc_graph.memory.cpu import disk
+from ooc_graph.memory.cpu.disk import DiskUnits
+from ooc_graph.memory.cpu.disk_probe import Probe, probe_disk
 from ooc_graph.memory.moved import Meter, Moved
-from ooc_graph.session import tiers
+from ooc_graph.strategies.cpu import on_disk as cpu_disk
 
 PATIENCE_S = 120
 UNIT = names.SIDECAR_BYTES
@@ -211,18 +211,18 @@ def test_what_was_moved_adds_up() -> None:
 
 def test_it_is_said_in_a_line_and_in_a_table() -> None:
     moved = Moved(10, 5_000_000, 4, 3, 8, 0.5, 1.0, 2.0, 0.125)
-    assert tiers.how_read(moved) == (
+    assert cpu_disk.how_read(moved) == (
         " in 0.5 s of reading, 10 MB/s with 4.0 units in flight; in 75 % of that time the search "
         "went on"
     )
-    assert tiers.how_read(Moved()) == ""
-    facts = tiers.describe_moved(moved)
+    assert cpu_disk.how_read(Moved()) == ""
+    facts = cpu_disk.describe_moved(moved)
     assert facts["seconds that searches waited for it"] == 0.125
     assert facts["share of reading time in which searches went on"] == 0.75
     assert facts["units in flight, on average"] == 4.0
     assert facts["bytes given again from memory"] == 4 * UNIT
     assert facts["bytes read a second of reading"] == 1e7
-    assert tiers.describe_moved(Moved())["units in flight, on average"] is None
+    assert cpu_disk.describe_moved(Moved())["units in flight, on average"] is None
 
 
 def test_the_disk_is_probed_by_the_store_s_own_chunks(store: Path) -> None:
@@ -246,18 +246,18 @@ def test_a_probe_says_what_it_is_worth(tmp_path: Path) -> None:
     assert Probe(100, 1.0, 51).is_cached
     assert Probe(100, 1.0, 50).is_cached is False
     assert Probe(100, 1.0, None).is_cached is None
-    facts = tiers.describe_probe(Probe(1000, 2.0, 0), 125.0)
+    facts = cpu_disk.describe_probe(Probe(1000, 2.0, 0), 125.0)
     assert facts == {
         "disk: bytes read in sequence": 1000,
         "disk: bytes a second in sequence": 500.0,
         "disk: had the page cache most of that": False,
         "share of the disk's rate in sequence": 0.25,
     }
-    assert tiers.describe_probe(Probe(1000, 2.0, 0), None)[list(facts)[-1]] is None
+    assert cpu_disk.describe_probe(Probe(1000, 2.0, 0), None)[list(facts)[-1]] is None
     # A graph without arcs has no chunks.
     empty = probe_disk(tmp_path)
     assert (empty.bytes, empty.bytes_s) == (0, None)
-    assert tiers.describe_probe(empty, 1.0)[list(facts)[-1]] is None
+    assert cpu_disk.describe_probe(empty, 1.0)[list(facts)[-1]] is None
 
 
 class Odd(BaseException):

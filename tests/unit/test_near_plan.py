@@ -24,8 +24,9 @@ from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.kernels.cuda.sssp.sums import IN_PLACE, Sums, sums_in_place
 from ooc_graph.layout.names import CHUNK_BYTES
-from ooc_graph.memory import device_plan
-from ooc_graph.memory.device_plan import (
+from ooc_graph.memory.cpu.plan import Lengths
+from ooc_graph.memory.cuda import pinned_plan as device_plan
+from ooc_graph.memory.cuda.pinned_plan import (
     COLUMNS,
     DeviceFacts,
     NearPlan,
@@ -34,11 +35,13 @@ from ooc_graph.memory.device_plan import (
     least_plan,
     plan_device,
 )
-from ooc_graph.memory.plan import Lengths
-from ooc_graph.session import choice, cuda_disk, cuda_tiers, refused, resident, step_down
-from ooc_graph.session.devices import CudaLimits
-from ooc_graph.session.place import PlannedCuda
-from ooc_graph.session.ways import SearchTask
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.devices import CudaLimits
+from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.search import choice, refused, step_down
+from ooc_graph.search.ways import SearchTask
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import Rows
 from tests.command_line import call
 from tests.made_up_device import PINNED, put_in_place
@@ -134,7 +137,7 @@ def test_a_plan_as_a_table() -> None:
     assert (table["tier"], table["kernel"]) == ("pinned", "sssp")
     assert table["bytes of pinned host memory"] == 12 * 15_000
     assert table["share of arcs on the device"] == 0
-    assert cuda_tiers.note_of(plan) == (
+    assert cuda_pinned.note_of(plan) == (
         f"sssp had 180,000 bytes of rows in pinned host memory, and {plan.bytes:,} bytes on the "
         "device with 0.0 % of the arcs (of each row none)"
     )
@@ -216,13 +219,13 @@ def place(device_bytes: int, pinned_bytes: int | None = None) -> PlannedCuda:
 
 
 def test_rows_are_pinned_where_the_device_is_too_small(graph: og.Graph) -> None:
-    whole, pinned = resident.cuda_bytes(graph, "sssp"), cuda_tiers.pinned_bytes(graph, "sssp")
+    whole, pinned = engine_cache.cuda_bytes(graph, "sssp"), cuda_pinned.pinned_bytes(graph, "sssp")
     assert pinned == graph.arcs * (4 + graph.weight_dtype.itemsize)
-    assert cuda_tiers.may_pin(graph, "sssp")
-    assert not cuda_tiers.reads_little(graph, "sssp")
-    least = cuda_tiers.least_device_bytes(graph, "sssp")
+    assert cuda_pinned.may_pin(graph, "sssp")
+    assert not cuda_pinned.reads_little(graph, "sssp")
+    least = cuda_pinned.least_device_bytes(graph, "sssp")
     assert least < whole
-    assert isinstance(least_plan("sssp", cuda_tiers.known_facts(graph, "sssp")), NearPlan)
+    assert isinstance(least_plan("sssp", cuda_pinned.known_facts(graph, "sssp")), NearPlan)
     assert choice.choose(graph, "sssp", place(whole), pinned=True) == choice.Way("cuda", "one")
     for small in (whole - 1, least):
         way = choice.choose(graph, "sssp", place(small, pinned), pinned=True)
@@ -232,8 +235,11 @@ def test_rows_are_pinned_where_the_device_is_too_small(graph: og.Graph) -> None:
 @pytest.mark.parametrize("wanted", ["cuda", "auto"])
 def test_what_comes_behind_pinned_memory(graph: og.Graph, wanted: str) -> None:
     """With float32 the store where CUDA is asked for; else the CPU, or what would do is said."""
-    small, pinned = resident.cuda_bytes(graph, "sssp") - 1, cuda_tiers.pinned_bytes(graph, "sssp")
-    least = cuda_tiers.least_device_bytes(graph, "sssp")
+    small, pinned = (
+        engine_cache.cuda_bytes(graph, "sssp") - 1,
+        cuda_pinned.pinned_bytes(graph, "sssp"),
+    )
+    least = cuda_pinned.least_device_bytes(graph, "sssp")
     said = {
         (small, pinned - 1): f"needs {pinned:,} bytes of pinned host memory",
         (least - 1, pinned): f"at least {least:,} bytes of device memory",
@@ -257,32 +263,32 @@ def test_what_comes_behind_pinned_memory(graph: og.Graph, wanted: str) -> None:
 
 
 def test_host_memory_holds_a_chunk_of_the_widest_column(graph: og.Graph) -> None:
-    small, widest = resident.cuda_bytes(graph, "sssp") - 1, max(4, graph.weight_dtype.itemsize)
+    small, widest = engine_cache.cuda_bytes(graph, "sssp") - 1, max(4, graph.weight_dtype.itemsize)
     tables = 4 * graph.vertices + 48 * graph.rows + min(CHUNK_BYTES, widest * graph.arcs)
     needed = (
-        cuda_tiers.pinned_bytes(graph, "sssp")
+        cuda_pinned.pinned_bytes(graph, "sssp")
         + tables
         + (8 * graph.vertices) * (graph.first_id is None)
     )
     for limit, fits in ((needed, True), (needed - 1, False)):
         there = PlannedCuda(limit, CudaLimits(small))
         if fits:
-            assert cuda_tiers.plan_for(graph, "sssp", there).budget_bytes == small
+            assert cuda_pinned.plan_for(graph, "sssp", there).budget_bytes == small
         else:
             with pytest.raises(MemoryBudgetError, match="of pinned host memory"):
-                cuda_tiers.plan_for(graph, "sssp", there)
+                cuda_pinned.plan_for(graph, "sssp", there)
 
 
 def test_an_answer_on_the_device_has_room_for_its_distances(graph: og.Graph) -> None:
     each = 32 if graph.weight_dtype == np.float32 else 36
     names = 0 if graph.first_id is not None else 16 * graph.rows
-    assert cuda_tiers.answer_device_bytes(graph) == each * graph.vertices + names
+    assert cuda_pinned.answer_device_bytes(graph) == each * graph.vertices + names
 
 
 def test_the_plan_is_shown(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    least = cuda_tiers.least_device_bytes(graph, "sssp")
+    least = cuda_pinned.least_device_bytes(graph, "sssp")
     given_ = ["plan", str(graph.path), "--kernel", "sssp", "--device", "cuda", "--json"]
     limits = ["--host-memory", "1GB", "--device-memory"]
     done = call(monkeypatch, capsys, *given_, *limits, str(least))
@@ -290,7 +296,7 @@ def test_the_plan_is_shown(
     table = json.loads(done.out)
     assert (table["tier"], table["device bytes: in all"]) == ("pinned", least)
     assert table["arcs of each row on the device"] == "none"
-    assert table["bytes of pinned host memory"] == cuda_tiers.pinned_bytes(graph, "sssp")
+    assert table["bytes of pinned host memory"] == cuda_pinned.pinned_bytes(graph, "sssp")
     if graph.weight_dtype != np.float32:
         done = call(monkeypatch, capsys, *given_, *limits, str(least - 1))
         assert (done.code, done.out) == (2, "")
@@ -302,7 +308,7 @@ def test_refused_device_memory_pins_the_rows(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = SearchTask(str(graph.path), graph.identity, "sssp", 0, None, device="cuda")
-    least = cuda_tiers.least_device_bytes(graph, "sssp")
+    least = cuda_pinned.least_device_bytes(graph, "sssp")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least // 2, HOST))
     error = MemoryBudgetError("the device's")
     assert step_down.less_of(error, task) is refused.with_less
@@ -313,7 +319,7 @@ def test_refused_device_memory_pins_the_rows(
     tight = SearchTask(
         *(str(graph.path), graph.identity, "sssp", 0, None),
         device="cuda",
-        pinned_bytes=cuda_tiers.pinned_bytes(graph, "sssp") - 1,
+        pinned_bytes=cuda_pinned.pinned_bytes(graph, "sssp") - 1,
     )
     stays = graph.weight_dtype == np.float32
     assert step_down.less_of(error, tight) is (refused.in_store if stays else None)
@@ -334,14 +340,14 @@ def test_a_search_is_made_by_its_plan(graph: og.Graph, monkeypatch: pytest.Monke
     def measured() -> None:
         raise AssertionError("bytes over the bus are not counted")
 
-    monkeypatch.setattr(cuda_tiers, "link_rate", measured)
-    least = cuda_tiers.least_device_bytes(graph, "sssp", named=True)
+    monkeypatch.setattr(cuda_pinned, "link_rate", measured)
+    least = cuda_pinned.least_device_bytes(graph, "sssp", named=True)
     given_: Any = (Device(), "shard", "room", "names")
-    found, plan = cuda_tiers.search_within(graph, "sssp", 2 * least, *given_)
+    found, plan = cuda_pinned.search_within(graph, "sssp", 2 * least, *given_)
     assert (found, made) == ("search", [("shard", "room", "names")])
     assert (plan.bytes, plan.budget_bytes) == (least, 2 * least)
     with pytest.raises(MemoryBudgetError, match="refused"):
-        cuda_tiers.search_within(graph, "sssp", 2 * least, *given_)
+        cuda_pinned.search_within(graph, "sssp", 2 * least, *given_)
     assert len(made) == 2
 
 
@@ -349,28 +355,28 @@ def test_many_sources_are_searched_so_one_by_one(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device, said = put_in_place(monkeypatch), Said()
-    resident.release()
-    sources, least = graph.original_ids()[::999], cuda_tiers.least_device_bytes(graph, "sssp")
+    engine_cache.release()
+    sources, least = graph.original_ids()[::999], cuda_pinned.least_device_bytes(graph, "sssp")
     right = og.johnson(graph, sources, device="cpu")
     found = og.johnson(graph, sources, device="cuda", device_memory=least, progress=said)
     assert found.distance.tobytes() == right.distance.tobytes()
     assert device.used == [PINNED]
     assert "one by one on the CUDA device: sssp had " in said.notes[-1]
     assert "(of each row none)" in said.notes[-1]
-    resident.release()
+    engine_cache.release()
 
 
 def test_hubs_with_float32_still_pull(tmp_path: Path) -> None:
     found = og.build(og.Kronecker(13), tmp_path / "k.zarr", rows="both", shards=2)
-    assert cuda_tiers.reads_little(found, "sssp")
-    facts = cuda_tiers.known_facts(found, "sssp")
+    assert cuda_pinned.reads_little(found, "sssp")
+    facts = cuda_pinned.known_facts(found, "sssp")
     assert facts.near is None
     assert isinstance(least_plan("sssp", facts), SsspPlan)
-    assert cuda_tiers.known_facts(found, "bfs").near is None
+    assert cuda_pinned.known_facts(found, "bfs").near is None
 
 
 def test_unweighted_graphs_have_no_such_search(tmp_path: Path) -> None:
     at = np.arange(50)
     bare = og.build((at, at + 1), tmp_path / "bare.zarr")
-    assert cuda_tiers.may_pin(bare, "bfs")
-    assert not cuda_tiers.may_pin(bare, "sssp")
+    assert cuda_pinned.may_pin(bare, "bfs")
+    assert not cuda_pinned.may_pin(bare, "sssp")

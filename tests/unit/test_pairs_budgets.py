@@ -13,9 +13,11 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.pairs import Asked, pairs_specs
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.session import cuda_tiers, loading, resident
-from ooc_graph.session.devices import AUTO, CUDA
-from ooc_graph.session.pairs_memory import locked_bytes
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.devices import AUTO, CUDA
+from ooc_graph.strategies import loading
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.many.memory import locked_bytes
 from tests.command_line import call
 from tests.made_up_device import (
     BATCHES,
@@ -78,9 +80,9 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 @pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[MadeUp]:
     device = put_in_place(monkeypatch)
-    resident.release()
+    engine_cache.release()
     yield device
-    resident.release()
+    engine_cache.release()
 
 
 @pytest.fixture
@@ -100,10 +102,10 @@ def test_a_budget_of_the_device_takes_the_next_way(
     right = columns(find(graph, sources, device="cpu"))
     single = "sssp" if kernel == "apsp" else "bfs"
     many = "apsp" if kernel == "apsp" else "multi_source_bfs"
-    batches, whole = (resident.cuda_bytes(graph, name) for name in (many, single))
+    batches, whole = (engine_cache.cuda_bytes(graph, name) for name in (many, single))
     if kernel == "bfs":
-        batches += resident.cuda_levels_bytes(graph, graph.vertices)
-    least = cuda_tiers.least_device_bytes(graph, single)
+        batches += engine_cache.cuda_levels_bytes(graph, graph.vertices)
+    least = cuda_pinned.least_device_bytes(graph, single)
     for budget, way in (
         (batches, BATCHES),
         (batches - 1, RESIDENT),
@@ -111,7 +113,7 @@ def test_a_budget_of_the_device_takes_the_next_way(
         (least, PINNED),
     ):
         for out in (None, tmp_path / f"{budget}.zarr"):
-            resident.release()
+            engine_cache.release()
             made_up.used.clear()
             said, given = Said(), {"device": CUDA, "device_memory": budget, "out": out}
             assert columns(find(graph, sources, progress=said, **given)) == right
@@ -160,7 +162,7 @@ def test_batches_pin_what_the_host_budget_has_room_for(
     # In whole pages.
     assert len(sources) * width * 4 <= locked < len(sources) * width * 4 + 4096
     for limit, way in ((locked, BATCHES), (locked - 1, RESIDENT), (0, RESIDENT)):
-        resident.release()
+        engine_cache.release()
         made_up.used.clear()
         given = {"device": CUDA, "host_memory": limit, "progress": said}
         assert columns(og.johnson(graph, sources, **given, **options)) == right
@@ -199,7 +201,7 @@ def test_without_pinned_memory_there_are_batches_that_reduce(
 @pytest.mark.parametrize("wanted", [AUTO, CUDA])
 def test_nothing_is_pinned(graph: og.Graph, made_up: MadeUp, wanted: str, kernel: str) -> None:
     find, sources, said = FIND[kernel], graph.original_ids()[::9], Said()
-    whole = resident.cuda_bytes(graph, "sssp" if kernel == "apsp" else "bfs")
+    whole = engine_cache.cuda_bytes(graph, "sssp" if kernel == "apsp" else "bfs")
     given = {"device": wanted, "device_memory": whole - 1, "host_memory": 0, "progress": said}
     if wanted == CUDA:
         words = "of pinned host memory, and 0 may be used; raise --host-memory"
@@ -224,9 +226,12 @@ def test_the_commands_take_budgets(
     command: str,
 ) -> None:
     for name in ("local_cluster", "local_cuda_cluster"):
-        monkeypatch.setattr(f"ooc_graph.session.cluster.{name}", _no_cluster)
+        monkeypatch.setattr(f"ooc_graph.runtime.cluster.{name}", _no_cluster)
     single = "sssp" if command == "apsp" else "bfs"
-    whole, least = resident.cuda_bytes(graph, single), cuda_tiers.least_device_bytes(graph, single)
+    whole, least = (
+        engine_cache.cuda_bytes(graph, single),
+        cuda_pinned.least_device_bytes(graph, single),
+    )
     words = graph.path, "--sources", 5, "--out", tmp_path / "d.zarr", "--quiet", "--device-memory"
     for wanted, memory, host, line in (
         ("cpu", "1GiB", (), LINE),

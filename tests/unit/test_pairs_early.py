@@ -19,18 +19,10 @@ from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels.cpu.store import johnson as tier_johnson
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import (
-    here,
-    pair_device,
-    pair_tasks,
-    pairs,
-    pairs_plan,
-    pairs_recorded,
-    pairs_singly,
-    pairs_stored,
-    place,
-    resident,
-)
+from ooc_graph.runtime import engine_cache, process, workplace
+from ooc_graph.search import many, many_tasks
+from ooc_graph.sinks import recording
+from ooc_graph.strategies.many import dividing, on_device, singly, stored
 from tests import made_up_device
 from tests.made_up_device import BATCHES, FIND, MadeUp, Single
 from tests.said import Said
@@ -56,22 +48,22 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         method, lanes, _, beside = plain(*given, **named)
         return method, lanes, CHUNKS, beside
 
-    plain = pairs_stored.way_of
-    resident.release()
-    monkeypatch.setattr(pairs, "pairs_specs", specs)
-    monkeypatch.setattr(pairs_stored, "LANES_STORED", (BATCH,))
-    for module in (pairs_stored, pairs_singly):
+    plain = stored.way_of
+    engine_cache.release()
+    monkeypatch.setattr(many, "pairs_specs", specs)
+    monkeypatch.setattr(stored, "LANES_STORED", (BATCH,))
+    for module in (stored, singly):
         monkeypatch.setattr(module, "way_of", way_of)
-    monkeypatch.setattr(pairs_plan, "CUDA_SOURCES", (CHUNK * CHUNKS,))
-    monkeypatch.setattr(pairs_plan, "CUDA_BATCH_BYTES", BATCH * 8)
-    for module in (pair_device, pair_tasks):
+    monkeypatch.setattr(dividing, "CUDA_SOURCES", (CHUNK * CHUNKS,))
+    monkeypatch.setattr(dividing, "CUDA_BATCH_BYTES", BATCH * 8)
+    for module in (on_device, many_tasks):
         monkeypatch.setattr(module, "CREWS", 1)
     # Tasks one after the other.
-    monkeypatch.setattr(place, "cores", lambda: 1)
-    monkeypatch.setattr(here, "cores", lambda: 1)
-    monkeypatch.setattr(here, "_devices", {})
+    monkeypatch.setattr(workplace, "cores", lambda: 1)
+    monkeypatch.setattr(process, "cores", lambda: 1)
+    monkeypatch.setattr(process, "_devices", {})
     yield
-    resident.release()
+    engine_cache.release()
 
 
 class Searched:
@@ -156,9 +148,11 @@ def searching(device: MadeUp, graph: og.Graph, where: str, find: str, **options:
         return
     with pytest.MonkeyPatch.context() as patch:
         if where == SINGLY:
-            plain = resident.cuda_bytes
+            plain = engine_cache.cuda_bytes
             many = "apsp", "multi_source_bfs"
-            patch.setattr(resident, "cuda_bytes", lambda *g: 1 << 50 if g[1] in many else plain(*g))
+            patch.setattr(
+                engine_cache, "cuda_bytes", lambda *g: 1 << 50 if g[1] in many else plain(*g)
+            )
         yield partial(search, device="cuda")
 
 
@@ -197,7 +191,7 @@ def test_a_run_that_ends_in_the_middle_of_a_task_goes_on_there(
         assert kept == set(finished.numbers)
         assert 3 <= len(kept) < CHUNKS
         assert not [thread for thread in threading.enumerate() if "record" in thread.name]
-        assert pairs_recorded._unrecorded._count == 0
+        assert recording._unrecorded._count == 0
 
         again = Searched(device, lambda *_: None)
         with pytest.MonkeyPatch.context() as patch, again.heard():
@@ -253,8 +247,8 @@ def test_threads_that_are_refused_are_refused_memory(
     sources, said = hubs.original_ids()[:SOURCES], Said()
     og.johnson(hubs, sources, out=tmp_path / "whole.zarr", device="cpu")
     device.part, refused = BATCH, []
-    monkeypatch.setattr(pairs_plan, "CUDA_SOURCES", (CHUNK * CHUNKS, CHUNK))
-    monkeypatch.setattr("ooc_graph.session.pairs_memory.STAGED_BYTES", 0)
+    monkeypatch.setattr(dividing, "CUDA_SOURCES", (CHUNK * CHUNKS, CHUNK))
+    monkeypatch.setattr("ooc_graph.strategies.many.memory.STAGED_BYTES", 0)
 
     def submit(pool: Any, *given: Any) -> Any:
         if pool._thread_name_prefix == "ooc-graph-record" and not refused:
@@ -262,11 +256,11 @@ def test_threads_that_are_refused_are_refused_memory(
             raise MemoryError("the system starts no further thread")
         return real(pool, *given)
 
-    real = pairs_recorded.Threads.submit
-    monkeypatch.setattr(pairs_recorded.Threads, "submit", submit)
+    real = recording.Threads.submit
+    monkeypatch.setattr(recording.Threads, "submit", submit)
     og.johnson(hubs, sources, out=tmp_path / "d.zarr", device="cuda", progress=said)
     assert refused
-    assert pairs_recorded._unrecorded._count == 0
+    assert recording._unrecorded._count == 0
     assert any(note.startswith("memory was refused: apsp on") for note in said.notes)
     assert set(device.used) == {BATCHES}
     found, whole = (Stored.open(tmp_path / f"{name}.zarr") for name in ("d", "whole"))

@@ -19,14 +19,18 @@ from ooc_graph.answers.pairs import Asked, pairs_specs
 from ooc_graph.errors import DeviceBusyError, InputError, MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.device_disk import DiskPlan
-from ooc_graph.session import cuda_disk, cuda_tiers, pairs_plan, place, resident, tiers
-from ooc_graph.session.devices import AUTO, CPU, CUDA, CudaLimits
-from ooc_graph.session.pairs_singly import plan_singly, stored_budgets
-from ooc_graph.session.pairs_ways import PairsWay, ways_for
-from ooc_graph.session.place import Here
-from ooc_graph.session.source_tiers import ONE_BY_ONE
+from ooc_graph.memory.cuda.disk import DiskPlan
+from ooc_graph.runtime import engine_cache, workplace
+from ooc_graph.runtime.devices import AUTO, CPU, CUDA, CudaLimits
+from ooc_graph.runtime.workplace import Here
+from ooc_graph.search.many_ways import PairsWay, ways_for
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom, PinningRefusedError
+from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.many import dividing
+from ooc_graph.strategies.many.singly import plan_singly, stored_budgets
+from ooc_graph.strategies.many.tiers import ONE_BY_ONE
 from tests import made_up_device as made
 from tests.command_line import call
 from tests.made_up_device import (
@@ -64,8 +68,8 @@ class Plans(list[DiskPlan]):
             if error := self.refuses(plan):
                 raise error
             device.load(IN_STORE)
-            least = tiers.least_within(graph, kernel)
-            found = tiers.load_within(graph, kernel, least, made.CPU)
+            least = cpu_disk.least_within(graph, kernel)
+            found = cpu_disk.load_within(graph, kernel, least, made.CPU)
             search = made.Single(device, found.search, IN_STORE)
             return DeviceTierSearch(search, found.sides, plan, HostRoom(plan.pins, threads))
 
@@ -82,9 +86,9 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[MadeUp]:
     may_stay = cuda_disk.may_stay
     device = put_in_place(monkeypatch)
     monkeypatch.setattr(cuda_disk, "may_stay", may_stay)
-    resident.release()
+    engine_cache.release()
     yield device
-    resident.release()
+    engine_cache.release()
 
 
 @pytest.fixture
@@ -98,8 +102,8 @@ def plans(device: MadeUp, monkeypatch: pytest.MonkeyPatch) -> Plans:
 def limits(graph: og.Graph, kernel: str) -> dict[str, int]:
     """Budgets into which rows fit nowhere, and into which some arcs do."""
     single = SINGLE[kernel]
-    host_bytes = cuda_tiers.pinned_bytes(graph, single) - 1
-    return {"device_memory": resident.cuda_bytes(graph, single) - 1, "host_memory": host_bytes}
+    host_bytes = cuda_pinned.pinned_bytes(graph, single) - 1
+    return {"device_memory": engine_cache.cuda_bytes(graph, single) - 1, "host_memory": host_bytes}
 
 
 @pytest.mark.parametrize("written", [False, True])
@@ -126,7 +130,7 @@ def test_arcs_in_the_store_give_the_bytes_of_the_cpu(
     assert plan.host_budget_bytes == budgets["host_memory"]
     assert said.notes[0].startswith(f"{kernel_name(kernel)} one by one on the CUDA device, arcs in")
     assert f"searched one by one on the CUDA device: {SINGLE[kernel]} had" in said.notes[-1]
-    (held,) = resident._held.values()
+    (held,) = engine_cache._held.values()
     moved = held.moved
     assert moved is not None
     # With what was read while it was loaded.
@@ -186,13 +190,13 @@ def test_auto_takes_the_cpu_where_it_has_room_for_batches(
     asked, budgets = Asked(hops=kernel == "bfs"), limits(graph, kernel)
     auto = Here(GIB, AUTO, CudaLimits(budgets["device_memory"], 0))
     assert [way.device for way in chosen(graph, asked, auto)] == [CPU]
-    monkeypatch.setattr(pairs_plan, "process_bytes", lambda *_: 1 << 60)
+    monkeypatch.setattr(dividing, "process_bytes", lambda *_: 1 << 60)
     assert [(way.device, way.host_bytes) for way in chosen(graph, asked, auto)] == [
         (CUDA, 0),
         (CPU, None),
     ]
     # Nothing is gained by pulling: many small steps, each of which may read, are the CPU's.
-    monkeypatch.setattr(cuda_tiers, "_pulling_pays", lambda *_: False)
+    monkeypatch.setattr(cuda_pinned, "_pulling_pays", lambda *_: False)
     ways = [way.device for way in chosen(graph, asked, auto)]
     assert ways == ([CUDA, CPU] if asked.hops else [CPU])
     auto.wanted = CUDA
@@ -211,7 +215,7 @@ def test_other_weights_do_without(tmp_path: Path, weights: str) -> None:
     path = tmp_path / "g.zarr"
     other = og.build((*edges[:2], edges[2].astype(dtype)), path, rows="both", directed=True)
     assert other.has_negative_weights == (weights == "negative")
-    memory = min(resident.cuda_bytes(other, kernel) for kernel in ("bfs", "sssp")) - 1
+    memory = min(engine_cache.cuda_bytes(other, kernel) for kernel in ("bfs", "sssp")) - 1
     small = Here(GIB, CUDA, CudaLimits(memory, 0))
     # Potentials make weights that are not the store's, so these are not pinned either.
     wanting = "device memory in one worker" if weights == "negative" else "pinned host memory"
@@ -225,7 +229,7 @@ def test_other_weights_do_without(tmp_path: Path, weights: str) -> None:
 def test_answers_are_beside_the_host_budget(graph: og.Graph, kernel: str) -> None:
     asked, single = Asked(hops=kernel == "bfs"), SINGLE[kernel]
     specs = specs_of(graph, asked)
-    memory = resident.cuda_bytes(graph, single) - 1
+    memory = engine_cache.cuda_bytes(graph, single) - 1
     least = cuda_disk.least_plan(cuda_disk.known_facts(graph, single)).host_bytes
 
     def budgets(limit: int) -> tuple[int, int]:
@@ -261,7 +265,7 @@ def test_what_is_refused_goes_to_the_store_and_on(
     right = columns(og.johnson(graph, sources, device="cpu"))
     every = [BATCHES, RESIDENT, PINNED, IN_STORE]
     for refused in (every[:3], every):
-        resident.release()
+        engine_cache.release()
         device.used.clear()
         # Batches are refused only what they search.
         device.refuses, said = refusing(*refused, loaded=loaded), Said()
@@ -269,7 +273,7 @@ def test_what_is_refused_goes_to_the_store_and_on(
         if wanted == CUDA and refused == every:
             with pytest.raises(MemoryBudgetError, match="in store does not fit the device"):
                 og.johnson(graph, sources, **given)
-            assert not resident._held
+            assert not engine_cache._held
         else:
             assert columns(og.johnson(graph, sources, **given)) == right
         # With less and less of the device's where loading is refused.
@@ -307,13 +311,13 @@ def test_refused_host_memory_leaves_arcs_in_the_store(
     assert said.notes[2].startswith("memory was refused: apsp on")
     assert "leaves arcs in the store and goes on within" in said.notes[2]
     # The least is refused: then nothing on the device does.
-    resident.release()
+    engine_cache.release()
     device.refuses = refusing(RESIDENT, IN_STORE, loaded=False, error=MemoryError)
     given |= limits(graph, "apsp")
     if wanted == CUDA:
         with pytest.raises(MemoryBudgetError, match="at least in one worker, and the system"):
             og.johnson(graph, sources, **given)
-        assert not resident._held
+        assert not engine_cache._held
     else:
         assert columns(og.johnson(graph, sources, **given)) == right
         assert any("apsp on the CPU" in note for note in said.notes)
@@ -324,7 +328,7 @@ def test_refused_plans_are_followed_by_smaller_ones(
     graph: og.Graph, device: MadeUp, plans: Plans, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So that there is room for more than the least, as small as the graph is.
-    monkeypatch.setattr(cuda_tiers, "may_pin", lambda *_: False)
+    monkeypatch.setattr(cuda_pinned, "may_pin", lambda *_: False)
     least = cuda_disk.least_plan(cuda_disk.known_facts(graph, SINGLE[kernel])).host_bytes
     sources, said, errors = graph.original_ids()[::50], Said(), list[Exception]()
     right = columns(FIND[kernel](graph, sources, device="cpu"))
@@ -346,7 +350,7 @@ def chunks_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     def specs(*given: Any) -> Any:
         return tuple(replace(spec, chunk_rows=2) for spec in pairs_specs(*given))
 
-    monkeypatch.setattr("ooc_graph.session.pairs.pairs_specs", specs)
+    monkeypatch.setattr("ooc_graph.search.many.pairs_specs", specs)
 
 
 @pytest.mark.parametrize("options", [{}, {"parents": True}, {"reduce": "sum"}], ids=str)
@@ -391,14 +395,14 @@ def test_the_search_before_is_taken_again(
 ) -> None:
     """What it holds is not free any more, and the next one needs nothing more."""
     sources, budgets = graph.original_ids()[::50], limits(graph, kernel)
-    plain = place.default_limit_bytes
+    plain = workplace.default_limit_bytes
     free = GIB
-    monkeypatch.setattr(place, "default_limit_bytes", lambda: free)
+    monkeypatch.setattr(workplace, "default_limit_bytes", lambda: free)
     for _ in range(2):
         found = FIND[kernel](graph, sources, device=CUDA, **budgets)
         free = 1 << 23
     assert (device.used, len(plans)) == ([IN_STORE], 1)
-    monkeypatch.setattr(place, "default_limit_bytes", plain)
+    monkeypatch.setattr(workplace, "default_limit_bytes", plain)
     assert columns(found) == columns(FIND[kernel](graph, sources, device="cpu"))
     # With another limit it is made anew.
     FIND[kernel](graph, sources, device=CUDA, **{**budgets, "host_memory": 0})
@@ -451,7 +455,7 @@ def test_the_commands_leave_arcs_in_the_store(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name in ("local_cluster", "local_cuda_cluster"):
-        monkeypatch.setattr(f"ooc_graph.session.cluster.{name}", _no_cluster)
+        monkeypatch.setattr(f"ooc_graph.runtime.cluster.{name}", _no_cluster)
     budgets, out = limits(graph, command), tmp_path / "d.zarr"
     words = graph.path, "--sources", 5, "--out", out, "--device", CUDA, "--host-memory", 0
     least = cuda_disk.least_device_bytes(graph, SINGLE[command])

@@ -13,8 +13,9 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.memory.plan import RESERVE_BYTES
-from ooc_graph.session import cuda_disk, devices, here, resident
+from ooc_graph.memory.cpu.plan import RESERVE_BYTES
+from ooc_graph.runtime import devices, engine_cache, process
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from tests import idle_device
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process
@@ -61,8 +62,8 @@ def least_and_peak(
         idle_device.stand_in(patch)
         patch.setattr(devices, "cuda_memory_here", lambda: 1 << 40)
         patch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
-        patch.setattr(here, "device", lambda _: None)
-        patch.setattr(here, "number_of", lambda _: "0")
+        patch.setattr(process, "device", lambda _: None)
+        patch.setattr(process, "number_of", lambda _: "0")
         graph = og.open(path)
         budget = cuda_disk.least_device_bytes(graph, kernel)
         given = {"device": "cuda", "device_memory": budget, "host_memory": 0, "overwrite": True}
@@ -76,6 +77,6 @@ def least_and_peak(
         limit = int(said[1].replace(",", ""))
         search(memory_limit=limit)
         most = limit - RESERVE_BYTES
-        peak = traced_peak(lambda: search(memory_limit=limit), most, before=resident.release)
-        (held,) = resident._held.values()
+        peak = traced_peak(lambda: search(memory_limit=limit), most, before=engine_cache.release)
+        (held,) = engine_cache._held.values()
         return limit, peak, held.search.moved.units

@@ -20,11 +20,14 @@ from ooc_graph.errors import (
     UsageError,
 )
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.session import cuda_tiers, devices, pairs_memory, pairs_plan, resident
-from ooc_graph.session.devices import AUTO, CUDA, CudaLimits, Device
-from ooc_graph.session.pairs_ways import PairsWay, ways_for
-from ooc_graph.session.place import Here
-from ooc_graph.session.source_tiers import ONE_BY_ONE
+from ooc_graph.runtime import devices, engine_cache
+from ooc_graph.runtime.devices import AUTO, CUDA, CudaLimits, Device
+from ooc_graph.runtime.workplace import Here
+from ooc_graph.search.many_ways import PairsWay, ways_for
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.many import dividing
+from ooc_graph.strategies.many import memory as many_memory
+from ooc_graph.strategies.many.tiers import ONE_BY_ONE
 from tests import made_up_device
 from tests.command_line import call
 from tests.made_up_device import (
@@ -104,7 +107,7 @@ def test_levels_of_batches_have_the_bytes_of_the_cpu(
             hubs, ids[::7], device=wanted, progress=said, out=named, **given
         )
         assert columns(found) == right
-        resident.release()
+        engine_cache.release()
     assert device.used == [BATCHES] * 3
     assert not said.notes
 
@@ -130,7 +133,7 @@ def test_what_is_refused_is_done_with_less(
         ((BATCHES, RESIDENT), [BATCHES, RESIDENT, PINNED]),
         ((BATCHES, RESIDENT, PINNED), [BATCHES, RESIDENT, PINNED]),
     ):
-        resident.release()
+        engine_cache.release()
         device.used.clear()
         device.refuses, said = refusing(*refused, loaded=loaded), Said()
         out = tmp_path / f"{len(refused)}.zarr" if written else None
@@ -141,7 +144,7 @@ def test_what_is_refused_is_done_with_less(
         if wanted == CUDA and len(refused) == 3:
             with pytest.raises(MemoryBudgetError, match="pinned does not fit the device"):
                 find()
-            assert not resident._held
+            assert not engine_cache._held
         else:
             assert columns(find()) == right
         assert device.used == used
@@ -161,10 +164,10 @@ def test_answers_that_were_found_stay(
     def specs(*given: Any) -> Any:
         return tuple(replace(spec, chunk_rows=2) for spec in pairs_specs(*given))
 
-    monkeypatch.setattr("ooc_graph.session.pairs.pairs_specs", specs)
+    monkeypatch.setattr("ooc_graph.search.many.pairs_specs", specs)
     sources = hubs.original_ids()[:12]
     for reduce in (None, "sum"):
-        resident.release()
+        engine_cache.release()
         searched: list[str] = []
 
         def refuses(kind: str, loads: bool, count: int, searched: list[str] = searched) -> Any:
@@ -186,7 +189,7 @@ def test_a_device_whose_memory_others_have(
 ) -> None:
     find, sources = FIND[kernel], hubs.original_ids()[::9]
     right = columns(find(hubs, sources, device="cpu"))
-    whole = resident.cuda_bytes(hubs, "apsp" if kernel == "apsp" else "multi_source_bfs")
+    whole = engine_cache.cuda_bytes(hubs, "apsp" if kernel == "apsp" else "multi_source_bfs")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole - 1, GIB))
     if wanted == AUTO:
         said = Said()
@@ -204,16 +207,16 @@ def test_searches_one_by_one_where_others_have_the_memory(
     hubs: og.Graph, device: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a single search does: rows that are not there need less."""
-    sources, plain = hubs.original_ids()[::9], resident.cuda_bytes
+    sources, plain = hubs.original_ids()[::9], engine_cache.cuda_bytes
     right = columns(og.multi_source_bfs(hubs, sources, device="cpu"))
     monkeypatch.setattr(
-        resident, "cuda_bytes", lambda g, k: 1 << 60 if k == "multi_source_bfs" else plain(g, k)
+        engine_cache, "cuda_bytes", lambda g, k: 1 << 60 if k == "multi_source_bfs" else plain(g, k)
     )
     whole = plain(hubs, "bfs")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole - 1, GIB))
     assert columns(og.multi_source_bfs(hubs, sources, device=CUDA)) == right
     assert device.used == [PINNED]
-    resident.release()
+    engine_cache.release()
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 20, GIB))
     with pytest.raises(DeviceBusyError, match="others use the rest"):
         og.multi_source_bfs(hubs, sources, device=CUDA)
@@ -253,8 +256,8 @@ def test_host_memory_that_is_refused_makes_tasks_smaller(
     def specs(*given: Any) -> Any:
         return tuple(replace(spec, chunk_rows=2) for spec in pairs_specs(*given))
 
-    monkeypatch.setattr("ooc_graph.session.pairs.pairs_specs", specs)
-    monkeypatch.setattr(pairs_memory, "STAGED_BYTES", 0)
+    monkeypatch.setattr("ooc_graph.search.many.pairs_specs", specs)
+    monkeypatch.setattr(many_memory, "STAGED_BYTES", 0)
     tasks: list[int] = []
 
     def use(kind: str, *sources: int) -> None:
@@ -344,13 +347,13 @@ def test_negative_cycles_are_found_for_searches_one_by_one(device: MadeUp, tmp_p
 def test_ways_of_negative_weights_follow_the_memory_there_is(negative: og.Graph) -> None:
     dtype = np.dtype(negative.weight_dtype)
     wider = (negative.arcs * (8 - 4) + negative.rows * 64) * (dtype == np.int32)
-    least = resident.cuda_bytes(negative, "sssp") + wider
+    least = engine_cache.cuda_bytes(negative, "sssp") + wider
     one = PairsWay(CUDA, ONE_BY_ONE)
 
     def bare(memory: int) -> list[PairsWay]:
         return [replace(way, why="") for way in chosen(negative, Asked(), CUDA, memory)]
 
-    assert bare(resident.cuda_bytes(negative, "apsp")) == [PairsWay(CUDA), one]
+    assert bare(engine_cache.cuda_bytes(negative, "apsp")) == [PairsWay(CUDA), one]
     assert bare(least) == [one]
     with pytest.raises(MemoryBudgetError, match=f"needs {least:,} bytes of device memory"):
         bare(least - 1)
@@ -364,7 +367,7 @@ def test_the_command_ends_with_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for module in ("local_cluster", "local_cuda_cluster"):
-        monkeypatch.setattr(f"ooc_graph.session.cluster.{module}", _no_cluster)
+        monkeypatch.setattr(f"ooc_graph.runtime.cluster.{module}", _no_cluster)
     words = hubs.path, "--sources", 5, "--out", tmp_path / "d.zarr", "--device", CUDA, "--quiet"
     for command, error, code in (
         ("apsp", MemoryBudgetError, 2),
@@ -393,9 +396,9 @@ def test_ways_follow_the_memory_there_is(
 ) -> None:
     asked, single = Asked(hops=hops), "bfs" if hops else "sssp"
     many = "multi_source_bfs" if hops else "apsp"
-    batches, whole = (resident.cuda_bytes(hubs, kernel) for kernel in (many, single))
-    batches += resident.cuda_levels_bytes(hubs, hubs.vertices) if hops else 0
-    least = cuda_tiers.least_device_bytes(hubs, single)
+    batches, whole = (engine_cache.cuda_bytes(hubs, kernel) for kernel in (many, single))
+    batches += engine_cache.cuda_levels_bytes(hubs, hubs.vertices) if hops else 0
+    least = cuda_pinned.least_device_bytes(hubs, single)
     assert least < whole < batches
     one, pinned = (PairsWay(CUDA, ONE_BY_ONE, budget) for budget in (0, 1))
 
@@ -412,7 +415,7 @@ def test_ways_follow_the_memory_there_is(
     ):
         assert bare(chosen(hubs, asked, CUDA, memory)) == expected
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pairs_plan, "process_bytes", lambda *_: 1 << 60)
+            patch.setattr(dividing, "process_bytes", lambda *_: 1 << 60)
             assert bare(chosen(hubs, asked, AUTO, memory)) == [*expected, PairsWay("cpu")]
         on_cpu = [PairsWay("cpu")]
         first = chosen(hubs, asked, AUTO, memory)
@@ -420,7 +423,7 @@ def test_ways_follow_the_memory_there_is(
         assert ("bytes of device memory" in first[0].why) == (memory < batches)
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
         chosen(hubs, asked, CUDA, least - 1)
-    monkeypatch.setattr("ooc_graph.session.pairs_ways.only_ranks", lambda _: True)
+    monkeypatch.setattr("ooc_graph.search.many_ways.only_ranks", lambda _: True)
     with pytest.raises(UsageError, match="need ids of 32 bits"):
         chosen(hubs, asked, CUDA, batches)
 
@@ -438,7 +441,7 @@ def test_without_a_device(hubs: og.Graph, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_graph_without_arcs_needs_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ooc_graph.session.place.choose_here", lambda _: Device(CUDA, GIB))
+    monkeypatch.setattr("ooc_graph.runtime.workplace.choose_here", lambda _: Device(CUDA, GIB))
     loops = og.from_edges([0, 1], [0, 1], [1.0, 2.0])
     assert not loops.rows
     for wanted in (AUTO, CUDA):

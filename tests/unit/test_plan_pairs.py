@@ -17,9 +17,12 @@ from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.layout.stored import Stored
-from ooc_graph.session import cuda_tiers, loading, pairs, place, resident
-from ooc_graph.session.devices import CUDA
-from ooc_graph.session.pair_tasks import PairsTask
+from ooc_graph.runtime import engine_cache, workplace
+from ooc_graph.runtime.devices import CUDA
+from ooc_graph.search import many
+from ooc_graph.search.many_tasks import PairsTask
+from ooc_graph.strategies import loading
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.command_line import Ended, call
 from tests.made_up_device import MadeUp, build_hubs, put_in_place
 from tests.said import Said
@@ -43,9 +46,9 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, og.Graph]:
 
 @pytest.fixture(autouse=True)
 def _released() -> Iterator[None]:
-    resident.release()
+    engine_cache.release()
     yield
-    resident.release()
+    engine_cache.release()
 
 
 class Told:
@@ -54,7 +57,7 @@ class Told:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.plans: list[Any] = []
         self.tasks: list[PairsTask] = []
-        plan_by, prepare = pairs.plan_by, pairs.prepare
+        plan_by, prepare = many.plan_by, many.prepare
 
         def planned(*given: Any, **how: Any) -> Any:
             self.plans.append(plan_by(*given, **how))
@@ -64,8 +67,8 @@ class Told:
             self.tasks.append(task)
             prepare(task)
 
-        patch.setattr(pairs, "plan_by", planned)
-        patch.setattr(pairs, "prepare", prepared)
+        patch.setattr(many, "plan_by", planned)
+        patch.setattr(many, "prepare", prepared)
 
 
 def parts(table: dict[str, Any]) -> dict[str, int]:
@@ -126,7 +129,7 @@ def test_a_run_keeps_to_its_plan(
                 told = Told(patch)
                 find = {"out": out, "device": "cpu", "memory_limit": limit, "progress": said}
                 FIND[kernel](graph, sources, **find, **options)
-                resident.release()
+                engine_cache.release()
             require_kept_to(table, told, out)
             assert (tier == "disk") == bool(told.plans[0].budget_bytes)
             share, left = table["share of arcs in memory"], table["bytes that stay in the store"]
@@ -156,7 +159,7 @@ def test_the_method_is_that_of_the_run(
         assert og.plan(graph, "apsp", sources=sources)["method"] == method
         out = tmp_path / f"{method}.zarr"
         og.johnson(graph, sources, out=out, device="cpu", progress=said)
-        resident.release()
+        engine_cache.release()
         assert said.notes[-1].endswith(line)
     # Of fewer than half of all vertices it never pays.
     table = og.plan(stores["dense"], "apsp", sources=np.arange(149))
@@ -190,10 +193,10 @@ def test_plans_for_a_cuda_device(
     """As a device that is made up has it: in batches, one by one, with rows in pinned memory."""
     graph, single = stores["hubs"], "sssp" if kernel == "apsp" else "bfs"
     sources = graph.original_ids()[:40]
-    batches, whole = (resident.cuda_bytes(graph, name) for name in (kernel, single))
+    batches, whole = (engine_cache.cuda_bytes(graph, name) for name in (kernel, single))
     if kernel != "apsp":
-        batches += resident.cuda_levels_bytes(graph, graph.vertices)
-    least = cuda_tiers.least_device_bytes(graph, single)
+        batches += engine_cache.cuda_levels_bytes(graph, graph.vertices)
+    least = cuda_pinned.least_device_bytes(graph, single)
     given = {"device": CUDA, "memory_limit": GIB}
     made_up: MadeUp = put_in_place(monkeypatch)
     monkeypatch.setattr(loading, "pool_within", lambda limit_bytes: limit_bytes)
@@ -212,7 +215,7 @@ def test_plans_for_a_cuda_device(
         assert table["least device bytes: in batches"] == batches
         used = [size for name, size in table.items() if name.startswith("device bytes: in all")]
         assert used[0] <= budget
-        resident.release()
+        engine_cache.release()
         made_up.used.clear()
         with pytest.MonkeyPatch.context() as patch:
             told = Told(patch)
@@ -236,7 +239,7 @@ def test_the_command_says_the_same(
 ) -> None:
     graph, listed = stores["hubs"], tmp_path / "targets"
     listed.write_text("1\n4\n")
-    monkeypatch.setattr(place, "cores", lambda: 2)
+    monkeypatch.setattr(workplace, "cores", lambda: 2)
 
     def plan(*words: Any) -> Ended:
         return call(monkeypatch, capsys, "plan", graph.path, "--kernel", *words)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ooc_graph.session.scratch import scratch_folder
+from ooc_graph.runtime.scratch import scratch_folder
 from tests.command_line import running, script
 
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-from ooc_graph.session.scratch import scratch_folder
+from ooc_graph.runtime.scratch import scratch_folder
 
 with scratch_folder() as folder:
     Path(folder, "inside").mkdir()

@@ -16,15 +16,19 @@ import pytest
 from distributed import Client
 
 import ooc_graph as og
-from ooc_graph.memory import disk, watch
-from ooc_graph.memory.disk import DiskUnits
+from ooc_graph.graph500.job import graph500
+from ooc_graph.graph500.run import Graph500Options
+from ooc_graph.memory import watch
+from ooc_graph.memory.cpu import disk
+from ooc_graph.memory.cpu.disk import DiskUnits
 from ooc_graph.memory.moved import Meter, Reading
 from ooc_graph.memory.watch import BEST_BYTES, Watch, watched_by
-from ooc_graph.session import cluster, disk_notes, resident, search_memory, source_tiers, tiers
-from ooc_graph.session.disk_notes import AtGrowingIntervals
-from ooc_graph.session.graph500 import graph500
-from ooc_graph.session.graph500_run import Graph500Options
+from ooc_graph.runtime import cluster, engine_cache, io_progress
+from ooc_graph.runtime.io_progress import AtGrowingIntervals
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cpu import in_memory
+from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.many import tiers as many_tiers
 from ooc_graph.types import NoProgress
 from tests.command_line import call
 from tests.said import Said
@@ -36,9 +40,9 @@ KERNELS = ("bfs", "sssp")
 
 @pytest.fixture(autouse=True)
 def _released() -> Iterator[None]:
-    resident.release()
+    engine_cache.release()
     yield
-    resident.release()
+    engine_cache.release()
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +172,7 @@ def test_a_disk_that_gives_nothing_at_all_is_told_of(
     monkeypatch.setattr(disk, "_read_at", stuck)
     monkeypatch.setattr(disk, "LOOK_EVERY_S", 0.01)
     graph = og.open(store)
-    arrays = tiers.require_stored(graph, "bfs")[0], [["shards/00000/out/hub/neighbors"]]
+    arrays = cpu_disk.require_stored(graph, "bfs")[0], [["shards/00000/out/hub/neighbors"]]
     units = DiskUnits(*arrays, np.zeros(1, np.int64), batch_units=2, meter=Meter(clock))
     with closing(units), watched_by(Watch(say)):
         for _ in units.stage(iter([[np.array([0])]])):
@@ -178,7 +182,7 @@ def test_a_disk_that_gives_nothing_at_all_is_told_of(
 
 
 def limit_of(graph: Graph, kernel: str) -> int:
-    return tiers.least_within(graph, kernel)
+    return cpu_disk.least_within(graph, kernel)
 
 
 @contextmanager
@@ -233,7 +237,7 @@ def test_a_search_that_is_held_tells_of_its_own_reads(
     getattr(og, kernel)(graph, source, progress=again, **given)
     assert of_reading(first)
     assert len(of_reading(again)) <= (clock.now_s - loaded_s) // 5
-    assert disk_notes._heard == []
+    assert io_progress._heard == []
 
 
 @pytest.mark.parametrize("written", [False, True])
@@ -241,7 +245,7 @@ def test_many_sources_say_it_too(
     written: bool, store: Path, tmp_path: Path, slow_disk: Callable[[float], Clock]
 ) -> None:
     graph, said = og.open(store), Said()
-    limit = source_tiers.least_within(graph, "multi_source_bfs", source_tiers.ONE_BY_ONE)
+    limit = many_tiers.least_within(graph, "multi_source_bfs", many_tiers.ONE_BY_ONE)
     clock = slow_disk(1.0)
     og.multi_source_bfs(
         graph,
@@ -261,7 +265,7 @@ def test_many_sources_say_it_too(
 def test_graph500_says_it_too(
     tmp_path: Path, slow_disk: Callable[[float], Clock], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_memory, "_STATE_BYTES", dict.fromkeys(KERNELS, 1 << 20))
+    monkeypatch.setattr(in_memory, "_STATE_BYTES", dict.fromkeys(KERNELS, 1 << 20))
     slow_disk(6.0)
     said = Said()
     outcome = graph500(
@@ -304,7 +308,7 @@ def test_short_tasks_of_a_worker_are_watched_together() -> None:
     )
     meter = Meter(clock)
     for _ in range(6):
-        with disk_notes.watched("a graph", worker):
+        with io_progress.watched("a graph", worker):
             watching = watch.current()
             assert watching is not None
             watching.begin(meter)
@@ -314,17 +318,17 @@ def test_short_tasks_of_a_worker_are_watched_together() -> None:
         "worker w: read 6.0 MB of the store in 6 s",
         "worker w: read 12.0 MB of the store in 12 s",
     ]
-    with disk_notes.watched("another", worker):
+    with io_progress.watched("another", worker):
         assert watch.current() is not watching
 
 
 def test_nobody_is_watched_unless_somebody_hears_of_it() -> None:
-    with disk_notes.watched("a graph", None):
+    with io_progress.watched("a graph", None):
         assert watch.current() is None
     given: Any = type("Place", (), {"client": None})()
-    with disk_notes.told("a graph", "bfs", given, NoProgress()):
-        with disk_notes.watched("another", None):
+    with io_progress.told("a graph", "bfs", given, NoProgress()):
+        with io_progress.watched("another", None):
             assert watch.current() is None
-        with disk_notes.watched("a graph", None):
+        with io_progress.watched("a graph", None):
             assert watch.current() is not None
     assert watch.current() is None

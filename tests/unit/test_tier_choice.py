@@ -11,7 +11,9 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch
-from ooc_graph.session import choice, place, resident, tiers
+from ooc_graph.runtime import engine_cache, workplace
+from ooc_graph.search import choice
+from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from tests.command_line import call
 
 KERNELS = ("bfs", "sssp")
@@ -27,7 +29,7 @@ def path_graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-class Workers(place.Planned):
+class Workers(workplace.Planned):
     """Workers of a cluster, each of which has as much memory."""
 
     def __init__(self, limit_bytes: int, processes: int = 1) -> None:
@@ -37,7 +39,7 @@ class Workers(place.Planned):
 
 def test_one_worker_has_tiers_rather_than_ranks(path_graph, monkeypatch, capsys):
     graph = og.open(path_graph)
-    least = tiers.least_within(graph, "sssp")
+    least = cpu_disk.least_within(graph, "sssp")
     bare = choice.resident_bytes(graph, "sssp", copies=False)
     assert least < bare - 1
     words = ("plan", path_graph, "--kernel", "sssp", "--memory-limit")
@@ -66,8 +68,8 @@ def test_rows_that_fit_once_are_kept_once(kernel, path_graph, monkeypatch, capsy
         assert (told["tier"], told["bytes: in all"]) == ("memory", whole if copies else bare)
         assert (told["bytes: rows in another form"] > 0) == copies
         found = getattr(og, kernel)(graph, 7, device="cpu", memory_limit=limit)
-        with resident._lock:
-            (held,) = resident._held.values()
+        with engine_cache._lock:
+            (held,) = engine_cache._held.values()
         if kernel == "bfs":
             assert (len(held.search._list[0].fixed) > 0) == copies
         else:
@@ -80,7 +82,7 @@ def test_the_least_that_is_told_is_the_least_of_all_ways(kernel, path_graph, mon
     graph = og.open(path_graph)
     worker = Workers(1)
     ways = (
-        tiers.least_within(graph, kernel),
+        cpu_disk.least_within(graph, kernel),
         choice.resident_bytes(graph, kernel, copies=False),
         choice.ranks_bytes(graph, kernel, worker),
     )
@@ -96,7 +98,7 @@ def test_the_least_that_is_told_is_the_least_of_all_ways(kernel, path_graph, mon
 
 def test_memory_refused_is_not_tried_with_more(path_graph):
     graph = og.open(path_graph)
-    least = tiers.least_within(graph, "bfs")
+    least = cpu_disk.least_within(graph, "bfs")
     with pytest.raises(MemoryBudgetError, match=f"needs {least - 1:,} bytes at least .* refuses"):
-        tiers.smaller_budget(graph, "bfs", least - 1, 0)
-    assert tiers.smaller_budget(graph, "bfs", least + 1, 0) == least
+        cpu_disk.smaller_budget(graph, "bfs", least - 1, 0)
+    assert cpu_disk.smaller_budget(graph, "bfs", least + 1, 0) == least

@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.session import graph500_searches, resident, source_tiers, tiers
-from ooc_graph.session.graph500_run import BatchTask
-from ooc_graph.session.resident import ORDER_OF
+from ooc_graph.graph500 import searches
+from ooc_graph.graph500.run import BatchTask
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.engine_cache import ORDER_OF
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.many import tiers as many_tiers
 from tests.command_line import listing
 from tests.said import Said
 
@@ -26,9 +29,9 @@ KNOWN_SEED = 11
 
 @pytest.fixture(autouse=True)
 def _released() -> Iterator[None]:
-    resident.release()
+    engine_cache.release()
     yield
-    resident.release()
+    engine_cache.release()
 
 
 def dense(path: Path, vertices: int) -> Graph:
@@ -63,12 +66,12 @@ def test_a_sixteenth_of_the_arcs_bytes_is_enough(
     source = int(graph.original_of()[7])
     for kernel in KERNELS:
         limit = arc_bytes(graph, (kernel,) if of_its_own else KERNELS) // 16
-        facts = tiers.known_facts(graph, kernel)
+        facts = cpu_disk.known_facts(graph, kernel)
         assert limit < facts.arcs * facts.arc_bytes
         outs = [tmp_path / f"{kernel}-{name}.zarr" for name in ("all", "capped")]
         search = getattr(og, kernel)
         search(graph, source, out=outs[0], device="cpu")
-        resident.release()
+        engine_cache.release()
         said = Said()
         search(graph, source, out=outs[1], device="cpu", memory_limit=limit, progress=said)
         (line,) = (note for note in said.notes if f"{kernel} held " in note)
@@ -87,7 +90,7 @@ def test_below_the_state_of_the_vertices_the_least_is_told(tmp_path: Path) -> No
     source = int(graph.original_of()[7])
     for kernel in KERNELS:
         limit = 16 * graph.rows
-        least = tiers.least_within(graph, kernel)
+        least = cpu_disk.least_within(graph, kernel)
         with pytest.raises(og.errors.MemoryBudgetError, match=f"at least {least:,} bytes"):
             getattr(og, kernel)(
                 graph, source, out=tmp_path / "r.zarr", device="cpu", memory_limit=limit
@@ -126,15 +129,15 @@ def read_only(store: Path) -> Iterator[None]:
 
 
 def search_once(kernel: str, graph: Graph, out: Path) -> Said:
-    limit, said = tiers.least_within(graph, kernel), Said()
+    limit, said = cpu_disk.least_within(graph, kernel), Said()
     source = int(graph.original_of()[7])
     getattr(og, kernel)(graph, source, out=out, device="cpu", memory_limit=limit, progress=said)
     return said
 
 
 def search_many(graph: Graph, out: Path) -> Said:
-    method = source_tiers.ONE_BY_ONE
-    limit, said = source_tiers.least_within(graph, "multi_source_bfs", method), Said()
+    method = many_tiers.ONE_BY_ONE
+    limit, said = many_tiers.least_within(graph, "multi_source_bfs", method), Said()
     og.multi_source_bfs(
         graph,
         graph.original_of()[:3],
@@ -149,11 +152,11 @@ def search_many(graph: Graph, out: Path) -> Said:
 
 def search_graph500(graph: Graph, _: Path) -> Said:
     """The searches of Graph500 alone: its graph is built by the run."""
-    limit, said = tiers.least_within(graph, "bfs"), Said()
+    limit, said = cpu_disk.least_within(graph, "bfs"), Said()
     source = og.Kronecker(15, edge_factor=64)
     whom = str(graph.path), graph.identity, "bfs", source
     task = BatchTask(*whom, validate=False, device="cpu", budget_bytes=limit)
-    found = graph500_searches.search_batch(task, graph.original_of()[:2])
+    found = searches.search_batch(task, graph.original_of()[:2])
     said.note(f"read {sum(one.moved.rows for one in found)} rows")
     return said
 

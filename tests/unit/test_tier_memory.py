@@ -14,19 +14,21 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers import scatter
+from ooc_graph.graph500 import batches
+from ooc_graph.graph500.job import graph500
+from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.kernels.common.store import rows as tier_rows
 from ooc_graph.kernels.cpu.bfs import search as bfs_search
 from ooc_graph.kernels.cpu.sssp import search as sssp_search
 from ooc_graph.kernels.cpu.store import bfs_search as tier_bfs_search
 from ooc_graph.kernels.cpu.store import sssp_search as tier_sssp_search
-from ooc_graph.memory import disk, plan
-from ooc_graph.session import graph500_batches, resident, search_memory
-from ooc_graph.session.graph500 import graph500
-from ooc_graph.session.graph500_run import Graph500Options
-from ooc_graph.session.search_whole import search_whole
-from ooc_graph.session.ways import SearchTask
+from ooc_graph.memory.cpu import disk, plan
+from ooc_graph.runtime import engine_cache
+from ooc_graph.search.ways import SearchTask
+from ooc_graph.search.whole import search_whole
 from ooc_graph.shards import load, tiers
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cpu import in_memory
 from tests.said import Said
 
 KERNELS = ("bfs", "sssp")
@@ -36,7 +38,7 @@ SEARCH_MODULES = (bfs_search, sssp_search, tier_bfs_search, tier_rows, tier_sssp
 @pytest.fixture(autouse=True)
 def _released() -> Iterator[None]:
     yield
-    resident.release()
+    engine_cache.release()
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +95,7 @@ def test_memory_refused_at_any_allocation_is_done_without(kernel, begun, kroneck
     source = int(graph.original_of()[9])
     wanted = getattr(og, kernel)(graph, source, device="cpu").parent.tobytes()
     task = SearchTask(str(kronecker), graph.identity, kernel, source, None, device="cpu")
-    stored = replace(task, budget_bytes=search_memory.resident_bytes(graph, kernel) - 1)
+    stored = replace(task, budget_bytes=in_memory.resident_bytes(graph, kernel) - 1)
     # Kernels are not compiled with what stands in for numpy.
     search_whole(stored)
     in_store = begun == "in the store"
@@ -102,7 +104,7 @@ def test_memory_refused_at_any_allocation_is_done_without(kernel, begun, kroneck
     for module in (disk, tiers, load, scatter, *SEARCH_MODULES):
         monkeypatch.setattr(module, "np", scarce)
     while True:
-        resident.release()
+        engine_cache.release()
         scarce.has_refused = False
         written = search_whole(task)
         assert written.columns["parent"].tobytes() == wanted
@@ -123,13 +125,13 @@ def test_graph500_goes_on_with_arcs_in_the_store(why, tmp_path, monkeypatch):
     """Validated, with what was held and read in the report and the record."""
     small = og.build(og.Kronecker(10), tmp_path / "small.zarr")
     row_bytes = 1 << 20
-    monkeypatch.setattr(search_memory, "_STATE_BYTES", dict.fromkeys(KERNELS, row_bytes))
+    monkeypatch.setattr(in_memory, "_STATE_BYTES", dict.fromkeys(KERNELS, row_bytes))
     monkeypatch.setattr(plan, "rules", lambda _: iter([plan.HeadRule(1)]))
     limit, said = None, Said()
     if why == "limit":
         # What a build of any size needs, and not what so many rows are said to.
         limit = 60 << 20
-        assert graph500_batches.check_bytes(small) < limit < small.rows * row_bytes
+        assert batches.check_bytes(small) < limit < small.rows * row_bytes
     else:
         monkeypatch.setattr(Graph, "load", refuse)
     options = Graph500Options(scale=10, searches=2, energy=False)
@@ -173,7 +175,7 @@ def test_graph500_goes_on_with_arcs_in_the_store(why, tmp_path, monkeypatch):
             expected = rate / facts["disk: bytes a second in sequence"]
             assert facts["share of the disk's rate in sequence"] == pytest.approx(expected, 1e-2)
         if why == "limit":
-            room = limit - graph500_batches.check_bytes(small)
+            room = limit - batches.check_bytes(small)
             assert facts["bytes: in all"] <= facts["budget"] == room
     page = (tmp_path / "run" / "report.html").read_text()
     assert page.count("Memory and store: ") == 2

@@ -17,7 +17,7 @@ from ooc_graph.kernels.common.store.requests import (
     request_words,
 )
 from ooc_graph.kernels.common.store.rows import Window, new_window
-from ooc_graph.memory.plan import HeadRule
+from ooc_graph.memory.cpu.plan import HeadRule
 
 ALL = 1 << 32
 RULES = [(1, 63), (1, 0), (2, 3), (5, 1), (7, 63), (ALL, 63)]

@@ -15,7 +15,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout import names
-from ooc_graph.memory.plan import (
+from ooc_graph.memory.cpu.plan import (
     ALL,
     RESERVE_BYTES,
     Facts,
@@ -27,11 +27,13 @@ from ooc_graph.memory.plan import (
     plan_disk,
     rules,
 )
-from ooc_graph.session import choice, here, loading, place, resident
-from ooc_graph.session import tiers as session_tiers
-from ooc_graph.session.warmup import TIERS, warm
+from ooc_graph.runtime import engine_cache, process, workplace
+from ooc_graph.runtime.warmup import TIERS, warm
+from ooc_graph.search import choice
 from ooc_graph.shards import tiers
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies import loading
+from ooc_graph.strategies.cpu import on_disk as session_tiers
 from tests.command_line import call
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process
@@ -42,7 +44,7 @@ from tests.unit.test_tiers_on_disk import KERNELS
 @pytest.fixture(autouse=True)
 def _released() -> Iterator[None]:
     yield
-    resident.release()
+    engine_cache.release()
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +114,7 @@ def test_the_plan_command_says_what_a_search_does(kernel, kronecker, monkeypatch
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_harmed_chunk_leaves_no_result(kernel, kronecker, tmp_path, monkeypatch, capsys):
     graph = og.open(kronecker)
-    column = graph.path / names.rows_path(0, "out", resident.ORDER_OF[kernel]) / "neighbors"
+    column = graph.path / names.rows_path(0, "out", engine_cache.ORDER_OF[kernel]) / "neighbors"
     (path,) = (column / "c").iterdir()
     content = path.read_bytes()
     out = tmp_path / "r.zarr"
@@ -143,8 +145,8 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:
     source = int(graph.original_of()[9])
     getattr(og, kernel)(graph, source, device="cpu")
     # What compiles kernels takes memory of its own.
-    warm(kernel, graph, here.device(), variant=TIERS)
-    least, whole = least_of(graph, kernel), graph.resident_bytes(resident.ORDER_OF[kernel])
+    warm(kernel, graph, process.device(), variant=TIERS)
+    least, whole = least_of(graph, kernel), graph.resident_bytes(engine_cache.ORDER_OF[kernel])
     for budget in (least, (least + whole) // 2):
         session_tiers.known_facts.forget()
         plan = plan_disk(tiers.facts_of(graph, kernel), budget)
@@ -152,12 +154,12 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:
         key = (str(graph.path), graph.identity, kernel, "rows", "cpu", budget)
 
         def search(key: Any = key) -> None:
-            with resident.searcher(*key) as held:
+            with engine_cache.searcher(*key) as held:
                 held.search.run(0)
 
         most = plan.bytes - RESERVE_BYTES
-        found.append((plan, traced_peak(search, most, before=resident.release)))
-    resident.release()
+        found.append((plan, traced_peak(search, most, before=engine_cache.release)))
+    engine_cache.release()
     return found
 
 
@@ -178,8 +180,8 @@ def least_and_peak(kernel: str, folder: Path) -> tuple[int, int]:
     how = {"device": "cpu", "memory_limit": limit, "overwrite": True, "out": folder / "r.zarr"}
     search = partial(getattr(og, kernel), graph, int(graph.original_of()[9]), **how)
     search()
-    found = limit, traced_peak(search, limit, before=resident.release)
-    resident.release()
+    found = limit, traced_peak(search, limit, before=engine_cache.release)
+    engine_cache.release()
     return found
 
 
@@ -191,10 +193,10 @@ def test_what_is_held_serves_again_though_less_is_free(kronecker, monkeypatch):
     load = loading.load
     monkeypatch.setattr(loading, "load", lambda *given: loads.append(given) or load(*given))
     for free, kept in ((whole, whole - 1), (whole - 1, whole // 2)):
-        resident.release()
-        monkeypatch.setattr(place, "default_limit_bytes", lambda free=free: free)
+        engine_cache.release()
+        monkeypatch.setattr(workplace, "default_limit_bytes", lambda free=free: free)
         wanted = og.bfs(graph, source, device="cpu").parent.tobytes()
-        monkeypatch.setattr(place, "default_limit_bytes", lambda kept=kept: kept)
+        monkeypatch.setattr(workplace, "default_limit_bytes", lambda kept=kept: kept)
         assert og.bfs(graph, source, device="cpu").parent.tobytes() == wanted
         # A limit that is given is kept.
         limit = whole - 1000
@@ -209,7 +211,7 @@ def test_a_graph_that_memory_does_not_hold_whole_after_all(kronecker, monkeypatc
     graph = og.open(kronecker)
     source = int(graph.original_of()[9])
     wanted = og.bfs(graph, source, device="cpu")
-    resident.release()
+    engine_cache.release()
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise MemoryError
@@ -218,7 +220,7 @@ def test_a_graph_that_memory_does_not_hold_whole_after_all(kronecker, monkeypatc
     found = og.bfs(graph, source, device="cpu")
     assert found.parent.tobytes() == wanted.parent.tobytes()
     monkeypatch.setattr(tiers, "load_side", refuse)
-    resident.release()
+    engine_cache.release()
     with pytest.raises(MemoryBudgetError, match="the system refuses them"):
         og.bfs(graph, source, device="cpu")
 
@@ -238,7 +240,7 @@ def test_an_interrupt_while_a_search_is_given_up_leaves_none_that_is_closed(kron
     with monkeypatch.context() as patch:
         patch.setattr(tiers.TierSearch, "close", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            resident.release()
+            engine_cache.release()
     found = og.bfs(graph, source, device="cpu", memory_limit=limit)
     assert found.parent.tobytes() == wanted
 

@@ -20,7 +20,7 @@ class CudaTierNearSearch(CudaSsspSearch):
     """As `CudaSsspSearch`, of rows that the device reads where they are; by near-far alone.
 
     Integers of 32 bits are summed in 32 as long as that is enough, those of 64 bits in 64 from the
-    start. What it has on the device is `ooc_graph.memory.device_plan.NearPlan`.
+    start. What it has on the device is `ooc_graph.memory.cuda.pinned_plan.NearPlan`.
 
     Parameters
     ----------

@@ -1,0 +1,127 @@
+"""The public functions that make graphs: build a store, open one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ooc_graph.boundary import public
+from ooc_graph.edges import open_source
+from ooc_graph.errors import UsageError
+from ooc_graph.runtime.building import build_with_report
+from ooc_graph.runtime.devices import AUTO
+from ooc_graph.shards.build_options import BuildOptions
+from ooc_graph.shards.in_memory import MemoryGraph
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import Progress
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+@public
+def build(
+    source: Any,
+    out: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002 - the option's name
+    directed: bool | None = None,
+    weight: Any = None,
+    rows: str | None = None,
+    shards: int | None = None,
+    compress: bool = False,
+    client: Client | None = None,
+    device: str = AUTO,
+    device_memory: str | int | None = None,
+    memory_limit: str | int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Graph:
+    """Build a graph store from edges, and open it.
+
+    Parameters
+    ----------
+    source
+        A path, several paths, a `Kronecker`, arrays, a Dask DataFrame or array.
+    out
+        Folder of the store, by custom ending in ``.zarr``; it appears when it is complete.
+    format
+        Name of the file format; None: by name and content.
+    directed
+        Whether (u, v) leads from u to v only; None: what the file says.
+    weight
+        Column of the weights, by name or index; False: none; None: what the format says.
+    rows
+        ``hub``, ``light`` or ``both`` row orders; None: both where there are weights, else hub.
+    shards
+        Number of virtual shards, a power of two; None: by the size of the graph.
+    compress
+        Store offsets, neighbours and integer weights in the bits that they need: less is read,
+        and answers are the same.
+    client
+        Dask client whose workers build; None: this process, with all its cores.
+    device
+        ``cuda``: a CUDA device of this process, or of one worker, sorts; ``cpu``; ``auto``: CUDA
+        where there is a device that will do. The store has the same bytes.
+    device_memory
+        Bytes (or "4GiB") of the CUDA device that the build may use; None: nearly all that is free.
+    memory_limit
+        Bytes (or "4GiB") of host memory for all processes of the build together.
+    overwrite
+        Replace an existing store.
+    progress
+        Who hears how far the build is.
+    **options
+        ``columns``, ``delimiter``, ``header``, ``weight_type``: see `open_source`.
+
+    Raises
+    ------
+    InputError, UsageError, OutputExistsError, MemoryBudgetError
+        Bad input or a call that cannot be carried out; nothing is written.
+    DeviceError
+        If ``cuda`` is asked for and there is no device that can be used.
+    DiskFullError, OutputBusyError, DeviceBusyError
+        Worth trying again; nothing is written.
+
+    Examples
+    --------
+    >>> import ooc_graph as og
+    >>> g = og.build("edges.txt", "edges.zarr")  # doctest: +SKIP
+    """
+    edges = open_source(source, format=format, directed=directed, weight=weight, **options)
+    chosen = BuildOptions(rows=rows, shards=shards, overwrite=overwrite, compress=compress)
+    graph, _ = build_with_report(
+        edges,
+        Path(out),
+        chosen,
+        client=client,
+        device=device,
+        device_memory=device_memory,
+        memory_limit=memory_limit,
+        progress=progress,
+    )
+    return graph
+
+
+@public
+def open_graph(path: str | Path) -> Graph:
+    """Open a built graph; takes well under a second at any size.
+
+    Raises
+    ------
+    NotAStoreError, CorruptStoreError
+    StoreReplacedError
+        If it is replaced again and again meanwhile.
+    """
+    return Graph.open(path)
+
+
+def opened(graph: Graph | str | Path, client: Client | None) -> Graph:
+    """The graph, opened if it is given by its path."""
+    if isinstance(graph, MemoryGraph) and client is not None:
+        raise UsageError(
+            "a graph in memory is searched in this process alone; leave client= out, or make a "
+            "store of the edges with build()"
+        )
+    return graph if isinstance(graph, Graph) else Graph.open(graph)

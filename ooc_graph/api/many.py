@@ -1,0 +1,262 @@
+"""The Python API for many sources at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.reductions import BINS, Bins
+from ooc_graph.answers.result import LevelsResult, PairsResult
+from ooc_graph.api.graphs import opened
+from ooc_graph.api.sources import places_of
+from ooc_graph.boundary import public
+from ooc_graph.runtime.devices import AUTO, CudaLimits
+from ooc_graph.runtime.machine import parse_bytes
+from ooc_graph.runtime.workplace import place_for
+from ooc_graph.search.many import pairs
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import AnyArray, NoProgress, Progress
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+@public
+def johnson(
+    graph: Graph | str | Path,
+    sources: Any = None,
+    *,
+    targets: Any = None,
+    cutoff: float | None = None,
+    reduce: str | None = None,
+    bins: int = BINS,
+    bin_width: float | None = None,
+    parents: bool = False,
+    out: str | Path | None = None,
+    into: AnyArray | None = None,
+    client: Client | None = None,
+    device: str = AUTO,
+    memory_limit: str | int | None = None,
+    device_memory: str | int | None = None,
+    host_memory: str | int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> PairsResult:
+    """Shortest distances from all vertices, or from some, on weights of any sign.
+
+    Johnson's algorithm: where weights are negative, potentials by Bellman-Ford from an added
+    vertex make them >= 0; then sources are searched from by batches, one read of an arc for all
+    sources of a batch. Integers are exact. Without negative weights each row has the bits of
+    `sssp`; with them floats are wrong by what rounding makes of the potentials (docs/apsp.md).
+
+    Parameters
+    ----------
+    graph
+        A built graph with weights, or its path; or a graph in memory (`from_edges`).
+    sources
+        Original ids, each once; None: all vertices.
+    targets
+        Original ids that distances are wanted to, each once; None: all vertices.
+    cutoff
+        Vertices farther away than this count as unreached.
+    reduce
+        Instead of distances, for each source and over the targets it reaches:
+        ``eccentricity`` (the largest distance, 0 if it reaches none), ``sum`` (of distances),
+        ``closeness`` (of Wasserman and Faust, along the arcs' direction) or ``histogram``
+        (how many targets are how far away).
+    bins, bin_width
+        Of a histogram: how many bins, and how wide. Bin i counts distances from
+        ``i * bin_width`` on, below ``(i + 1) * bin_width``, the last one all beyond, too, and the
+        first one those below 0. Integer distances have bins of 1 unless said otherwise.
+    parents
+        Whether parents are wanted, too. They are those of `sssp` where no weight is negative,
+        and form trees in any case; with a ``cutoff`` those of the tree without it, so that where
+        weights are negative a parent may count as unreached itself.
+    out
+        Folder of the result's store, written batch by batch; a call that is stopped goes on
+        where it was when it is made again. None: the answer stays in memory.
+    into
+        Array that the distances are written to, (sources, targets), C-contiguous, of their type,
+        which the result has as ``distance``; it does not count with ``memory_limit``. Memory that
+        has been used before saves the time in which new memory is given, and page-locked memory
+        (``cupyx.empty_pinned``) is written by a CUDA device itself. After an error, whatever had
+        been found is there. None: new memory.
+    client
+        Dask client, over whose workers the sources are spread; None: this process.
+    device
+        ``cpu``, ``cuda`` or ``auto``: a CUDA device where there is one that will do. Where batches
+        do not fit it, ``cuda`` searches one by one, with rows in pinned host memory, or at last
+        with arcs in the store, which takes float32 weights of 0 or more.
+    memory_limit
+        Bytes of host memory for all processes of the search together.
+    device_memory, host_memory
+        Bytes (or "16GiB") of a CUDA device that the search may use, and of host memory that may be
+        pinned for it; None: what the device has, and what the process may use. What does not fit
+        goes on in fewer batches at once, then one by one, as above. With 0 as ``host_memory``
+        neither rows nor answers are pinned, and there are no batches but for reductions that the
+        device makes (not for sums and closeness of float64, nor histograms).
+    overwrite
+        Replace an existing result.
+    progress
+        Who hears of it.
+
+    Returns
+    -------
+    PairsResult
+        ``distance`` (sources, targets), ``source`` and ``vertex``, and ``parent`` where it is asked
+        for. Of a reduction ``read("reached")``, how many targets each source reaches, int64
+        (sources,), and ``read(reduce)``, (sources,), or (sources, bins) of a histogram.
+
+    Raises
+    ------
+    NegativeCycleError
+        If a cycle has a negative weight; the error holds its vertices and exact weight.
+    UnknownVertexError, InputError
+        If a source or target is unknown or given twice, none is given, or sums of the weights
+        might overflow.
+    UsageError
+        If the graph has no weights, or an option cannot be carried out.
+    MemoryBudgetError, OutputExistsError, CorruptStoreError
+        Nothing is written.
+    DiskFullError
+        If the distances do not fit the disk; nothing is written.
+    DeviceError, DeviceBusyError
+        If CUDA was asked for, and is not there or others use it.
+
+    References
+    ----------
+    D. B. Johnson, "Efficient algorithms for shortest paths in sparse networks", J. ACM 24 (1977).
+
+    Examples
+    --------
+    >>> import ooc_graph as og
+    >>> g = og.from_edges([0, 1, 0], [1, 2, 2], [3, -2, 4], directed=True)
+    >>> og.johnson(g).distance[0].tolist()
+    [0, 3, 1]
+    """
+    asked = Asked(None, cutoff, reduce, parents, Bins(bins, bin_width), has_room=into is not None)
+    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
+    given = asked, out, into, client, device, memory_limit, limits, overwrite, progress
+    return _found(graph, sources, targets, *given)
+
+
+@public
+def shortest_paths(graph: Graph | str | Path, sources: Any, **options: Any) -> PairsResult:
+    """Shortest distances from some vertices: `johnson` with the sources that must be given.
+
+    Parameters
+    ----------
+    graph, sources, **options
+        As for `johnson`.
+    """
+    return johnson(graph, sources, **options)
+
+
+@public
+def multi_source_bfs(
+    graph: Graph | str | Path,
+    sources: Any = None,
+    *,
+    targets: Any = None,
+    cutoff: float | None = None,
+    reduce: str | None = None,
+    bins: int = BINS,
+    bin_width: int | None = None,
+    out: str | Path | None = None,
+    into: AnyArray | None = None,
+    client: Client | None = None,
+    device: str = AUTO,
+    memory_limit: str | int | None = None,
+    device_memory: str | int | None = None,
+    host_memory: str | int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> LevelsResult:
+    """Levels from all vertices, or from some, by searches that share each look at an arc.
+
+    BFS in which every vertex has a bit for each of 256 sources [1]_. Reductions count levels while
+    they are found, without a matrix. Weights do not matter.
+
+    Parameters
+    ----------
+    graph
+        A built graph, or its path; or a graph in memory (`from_edges`).
+    sources, targets, cutoff, reduce, bins, bin_width
+        As for `johnson`, with levels for distances.
+    out, into, client, memory_limit, device_memory, host_memory, overwrite, progress
+        As for `johnson`; levels are int32.
+    device
+        ``cpu``, ``cuda`` or ``auto``: a CUDA device where there is one and batches fit it, else the
+        CPU. The bytes are the same.
+
+    Returns
+    -------
+    LevelsResult
+        ``level`` for ``distance``, int32; all else as for `johnson`.
+
+    Raises
+    ------
+    UnknownVertexError, InputError
+        If a source or target is unknown or given twice, or none is given.
+    UsageError
+        If an option cannot be carried out.
+    MemoryBudgetError, OutputExistsError, CorruptStoreError, DiskFullError
+        Nothing is written.
+    DeviceError, DeviceBusyError
+        If CUDA was asked for, and is not there or others use it.
+
+    References
+    ----------
+    .. [1] M. Then et al., "The More the Merrier: Efficient Multi-Source Graph Traversal",
+       PVLDB 8 (2014).
+
+    Examples
+    --------
+    >>> import ooc_graph as og
+    >>> g = og.from_edges([0, 1, 2], [1, 2, 3])
+    >>> og.multi_source_bfs(g, [0, 2]).level.tolist()
+    [[0, 1, 2, 3], [2, 1, 0, 1]]
+    >>> og.multi_source_bfs(g, reduce="eccentricity").read("eccentricity").tolist()
+    [3, 2, 2, 3]
+    """
+    counted, has_room = Bins(bins, bin_width), into is not None
+    asked = Asked(None, cutoff, reduce, bins=counted, hops=True, has_room=has_room)
+    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
+    given = asked, out, into, client, device, memory_limit, limits, overwrite, progress
+    found = _found(graph, sources, targets, *given)
+    assert isinstance(found, LevelsResult)
+    return found
+
+
+def _found(
+    graph: Graph | str | Path,
+    sources: Any,
+    targets: Any,
+    asked: Asked,
+    out: str | Path | None,
+    into: AnyArray | None,
+    client: Client | None,
+    device: str,
+    memory_limit: str | int | None,
+    limits: CudaLimits,
+    overwrite: bool,
+    progress: Progress | None,
+) -> PairsResult:
+    """Carry out what is asked, but for the targets, on a graph."""
+    found = opened(graph, client)
+    chosen = np.arange(found.vertices) if sources is None else places_of(found, sources)
+    aimed = None if targets is None else places_of(found, targets, "targets")
+    return pairs(
+        found,
+        chosen,
+        replace(asked, targets=aimed),
+        place=place_for(client, parse_bytes(memory_limit), device, limits, progress),
+        progress=progress or NoProgress(),
+        out=None if out is None else Path(out),
+        into=into,
+        overwrite=overwrite,
+    )

@@ -1,0 +1,96 @@
+"""The Python API: what a search would hold in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.reductions import BINS, Bins
+from ooc_graph.api.sources import places_of
+from ooc_graph.boundary import public
+from ooc_graph.errors import UsageError
+from ooc_graph.layout.names import MULTI_SOURCE_BFS
+from ooc_graph.runtime.devices import CPU, CUDA, CudaLimits
+from ooc_graph.runtime.machine import default_limit_bytes, parse_bytes
+from ooc_graph.runtime.workplace import Planned, PlannedCuda
+from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.many.tiers import KERNELS as MANY
+
+
+@public
+def plan(
+    graph: Graph | str | Path,
+    kernel: str = "bfs",
+    *,
+    sources: Any = None,
+    targets: Any = None,
+    reduce: str | None = None,
+    bins: int = BINS,
+    parents: bool = False,
+    memory_limit: str | int | None = None,
+    device: str = CPU,
+    device_memory: str | int | None = None,
+    host_memory: str | int | None = None,
+) -> dict[str, Any]:
+    """What a search by one worker holds in memory, and what stays elsewhere.
+
+    Nothing is searched; of the store the lengths of the rows are read, if they matter. An answer
+    that is not written (``out=None``) takes 20 or 24 bytes a vertex besides, and from many sources
+    all of ``bytes of the answer``.
+
+    Parameters
+    ----------
+    graph
+        A built graph, or its path.
+    kernel
+        ``bfs`` or ``sssp``; or of many sources ``apsp`` (as `johnson`) or ``multi_source_bfs``.
+    sources, targets, reduce, bins, parents
+        As of `johnson`, for kernels of many sources alone.
+    memory_limit
+        Bytes (or "4GiB") of the worker; None: 80 % of what is free.
+    device
+        ``cpu`` or ``cuda``.
+    device_memory, host_memory
+        As of `bfs`. Where the device's memory is given, there need not be one.
+
+    Returns
+    -------
+    dict
+        As ``ooc-graph plan --json`` prints it: ``tier``, bytes in memory by purpose (``bytes: …``),
+        ``share of arcs in memory``, ``bytes that stay in the store``; of a CUDA device
+        ``device bytes: …``, ``share of arcs on the device``, ``bytes of pinned host memory``. For
+        many sources also how they are divided, and the least that would do (docs/apsp.md).
+
+    Raises
+    ------
+    MemoryBudgetError
+        Says the least that would do.
+    UsageError, NegativeWeightError
+        There is no such kernel, or the graph has no rows for it.
+    UnknownVertexError, InputError
+        A source or target is unknown or given twice, or none is given.
+    """
+    from ooc_graph.api.inspect import describe_plan  # noqa: PLC0415 (imports rich)
+
+    if device not in (CPU, CUDA):
+        raise UsageError(f"device {device!r}: choose {CPU} or {CUDA}")
+    opened = graph if isinstance(graph, Graph) else Graph.open(graph)
+    given_bytes = parse_bytes(memory_limit)
+    limit_bytes = default_limit_bytes() if given_bytes is None else given_bytes
+    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
+    if kernel not in MANY:
+        is_asked = any(one is not None for one in (sources, targets, reduce)) or parents
+        if is_asked or bins != BINS:
+            raise UsageError(
+                f"sources, targets and what is asked of them are for kernels {' and '.join(MANY)}"
+            )
+        return describe_plan(opened, kernel, limit_bytes, device, limits)
+    from ooc_graph.search.many_described import describe_pairs  # noqa: PLC0415 (many modules)
+
+    hops = kernel == MULTI_SOURCE_BFS
+    aimed = None if targets is None else places_of(opened, targets, "targets")
+    asked = Asked(aimed, None, reduce, parents, Bins(bins), hops)
+    count = opened.vertices if sources is None else len(places_of(opened, sources))
+    place = Planned(limit_bytes) if device == CPU else PlannedCuda(limit_bytes, limits)
+    return describe_pairs(opened, count, asked, place)

@@ -1,0 +1,214 @@
+"""The public functions that search from one source, and that find components."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ooc_graph.answers.result import (
+    BfsResult,
+    ComponentsResult,
+    SsspResult,
+    TreeResult,
+)
+from ooc_graph.api.graphs import opened
+from ooc_graph.boundary import public
+from ooc_graph.runtime.devices import AUTO, CudaLimits
+from ooc_graph.runtime.machine import parse_bytes
+from ooc_graph.runtime.workplace import place_for
+from ooc_graph.search.components import components as find_components
+from ooc_graph.search.single import search
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import NoProgress, Progress
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+@public
+def bfs(
+    graph: Graph | str | Path,
+    source: int,
+    *,
+    out: str | Path | None = None,
+    client: Client | None = None,
+    exchange: str = "auto",
+    method: str = "rows",
+    device: str = AUTO,
+    arrays: str = "numpy",
+    memory_limit: str | int | None = None,
+    device_memory: str | int | None = None,
+    host_memory: str | int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> BfsResult:
+    """Breadth-first search: levels and canonical parents.
+
+    Parameters
+    ----------
+    graph
+        A built graph, or its path; or a graph in memory (`from_edges`).
+    source
+        Original id to begin at.
+    out
+        Folder of the result's store; None: the answer stays in memory.
+    client
+        Dask client whose workers search; None: this process.
+    exchange
+        ``auto``: one worker where the graph fits it, else ``scheduler``, the ranks of all
+        workers; ``local``: all ranks in one process.
+    method
+        ``rows``; ``edges``: a list of edges, each once, in less memory and on one rank. The
+        answer is the same.
+    device
+        ``cuda``, ``cpu``, or ``auto``: CUDA where every process that searches has a device that
+        holds the graph, else the CPU. The answer is the same.
+    arrays
+        ``numpy``; ``cupy``: the answer stays on this process's CUDA device, as CuPy arrays.
+    memory_limit
+        Bytes of host memory for all processes of the search together.
+    device_memory, host_memory
+        Bytes (or "16GiB") of a CUDA device that a search may use, and of pinned host memory; None:
+        15/16 of what the device has, and what the process may use. Rows that do not fit the device
+        are in pinned host memory; with BFS, where that does not do, or is 0, in the store.
+    overwrite
+        Replace an existing result.
+    progress
+        Who hears of it.
+
+    Raises
+    ------
+    UnknownVertexError
+        If the graph has no vertex ``source``.
+    DeviceError
+        If ``cuda`` is asked for and there is no device that can be used.
+    DeviceBusyError
+        If others use it; the same call may succeed later.
+    MemoryBudgetError, OutputExistsError, CorruptStoreError
+        Nothing is written.
+    StoreReplacedError
+        If the graph was replaced by another since it was opened; open it again.
+
+    References
+    ----------
+    S. Beamer, K. Asanović, D. Patterson, "Direction-optimizing breadth-first search", SC 2012.
+    """
+    result = _search(
+        graph,
+        "bfs",
+        source,
+        out=out,
+        client=client,
+        exchange=exchange,
+        method=method,
+        device=device,
+        arrays=arrays,
+        memory_limit=memory_limit,
+        device_memory=device_memory,
+        host_memory=host_memory,
+        overwrite=overwrite,
+        progress=progress,
+    )
+    return cast(BfsResult, result)
+
+
+@public
+def sssp(
+    graph: Graph | str | Path,
+    source: int,
+    *,
+    out: str | Path | None = None,
+    client: Client | None = None,
+    exchange: str = "auto",
+    method: str = "rows",
+    device: str = AUTO,
+    arrays: str = "numpy",
+    memory_limit: str | int | None = None,
+    device_memory: str | int | None = None,
+    host_memory: str | int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> SsspResult:
+    """Single-source shortest paths on weights of zero or more.
+
+    Parameters and errors are those of `bfs`; besides, UsageError where the graph has no weights
+    and NegativeWeightError where some are negative.
+
+    Distances are float32 or float64 as the weights are, or exact int64.
+    """
+    result = _search(
+        graph,
+        "sssp",
+        source,
+        out=out,
+        client=client,
+        exchange=exchange,
+        method=method,
+        device=device,
+        arrays=arrays,
+        memory_limit=memory_limit,
+        device_memory=device_memory,
+        host_memory=host_memory,
+        overwrite=overwrite,
+        progress=progress,
+    )
+    return cast(SsspResult, result)
+
+
+def _search(
+    graph: Graph | str | Path,
+    kernel: str,
+    source: int,
+    *,
+    out: str | Path | None,
+    client: Client | None,
+    device: str,
+    memory_limit: str | int | None,
+    device_memory: str | int | None,
+    host_memory: str | int | None,
+    progress: Progress | None,
+    **options: Any,
+) -> TreeResult:
+    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
+    return search(
+        opened(graph, client),
+        kernel,
+        source,
+        place=place_for(client, parse_bytes(memory_limit), device, limits, progress),
+        progress=progress or NoProgress(),
+        out=None if out is None else Path(out),
+        **options,
+    )
+
+
+@public
+def components(
+    graph: Graph | str | Path,
+    *,
+    out: str | Path | None = None,
+    client: Client | None = None,
+    exchange: str = "auto",
+    device: str = AUTO,
+    memory_limit: str | int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> ComponentsResult:
+    """Weakly connected components: the smallest original id in the component of each vertex.
+
+    Arcs of directed graphs are taken as edges. Vertices without edges are components of their
+    own. They are found on the CPU: ``cuda`` as ``device`` is refused. Parameters and errors are
+    those of `bfs`, which has a source besides.
+
+    References
+    ----------
+    M. Sutton, T. Ben-Nun, A. Barak, "Optimizing parallel graph connectivity computation via
+    subgraph sampling", IPDPS 2018.
+    """
+    return find_components(
+        opened(graph, client),
+        place=place_for(client, parse_bytes(memory_limit), device, progress=progress),
+        progress=progress or NoProgress(),
+        out=None if out is None else Path(out),
+        exchange=exchange,
+        overwrite=overwrite,
+    )

@@ -1,0 +1,1 @@
+"""Graph500's benchmark: build, search, validate, report."""

@@ -1,0 +1,141 @@
+"""The main job: Graph500 generated, built, searched, validated and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.errors import DiskFullError
+from ooc_graph.graph500.report import Outcome, leave_report
+from ooc_graph.graph500.run import Graph500Options, Run
+from ooc_graph.graph500.searches import refuse_few_keys, search_all, search_keys
+from ooc_graph.layout.names import HUB
+from ooc_graph.layout.whole_file import disk_full_reported, raise_if_full
+from ooc_graph.report.data import Stage
+from ooc_graph.report.memory_watch import MemoryWatch
+from ooc_graph.runtime.building import build_with_report
+from ooc_graph.runtime.compile_ahead import compile_ahead
+from ooc_graph.runtime.compile_parts import parts_of_graph500
+from ooc_graph.runtime.devices import AUTO, CPU, CudaLimits
+from ooc_graph.runtime.workplace import Place, place_for
+from ooc_graph.shards.build_options import BuildOptions, BuildReport
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import Progress
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def graph500(
+    options: Graph500Options,
+    folder: Path,
+    *,
+    client: Client | None,
+    memory_limit_bytes: int | None,
+    device: str = AUTO,
+    device_memory: str | int | None = None,
+    host_memory: str | int | None = None,
+    progress: Progress,
+    overwrite: bool,
+    command: Sequence[str] = (),
+) -> Outcome:
+    """Run Graph500's benchmark and leave graph, records and report in ``folder``.
+
+    Parameters
+    ----------
+    device_memory
+        Memory of a CUDA device that the build, searches and validation may use; None: as the build
+        and `ooc_graph.bfs` have it without.
+    host_memory
+        As of `ooc_graph.bfs`: host memory for rows that do not fit the device; 0: none is pinned.
+
+    Returns
+    -------
+    Outcome
+        Its block says that there are no results if an answer broke a rule.
+
+    Raises
+    ------
+    UsageError
+        Sizes that are none, or are given for the CPU.
+    MemoryBudgetError
+        Says the least that would do.
+    """
+    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
+    place = place_for(client, memory_limit_bytes, device, limits, progress)
+    run = Run(options, folder, place, progress)
+    weighted = "sssp" in options.kernels
+    source = Kronecker(
+        options.scale, edge_factor=options.edge_factor, seeds=options.seeds, weighted=weighted
+    )
+    refuse_few_keys(source, options.searches)
+    with disk_full_reported(folder / "graph.zarr"):
+        folder.mkdir(parents=True, exist_ok=True)
+    with progress.stage("compiling kernels (once on a machine)"):
+        if place.device.name == CPU:
+            parts = parts_of_graph500(source, options.kernels, options.validate)
+            place.call(compile_ahead, parts)
+        _warm_up(place, source, folder, compress=options.compress)
+    with MemoryWatch(origin_s=run.begun) as watch:
+        graph, built = _build(run, source, overwrite)
+        keys = run.timed("search keys", lambda: search_keys(graph, source, options.searches))
+        searched, energy = {}, []
+        for kernel in options.kernels:
+            searched[kernel], measured = search_all(run, graph, source, kernel, keys)
+            energy += measured
+    return leave_report(run, graph, built, searched, watch, command, energy=energy)
+
+
+def _warm_up(place: Place, source: Kronecker, folder: Path, *, compress: bool) -> None:
+    """Build a tiny graph of the same kind, so that no figure has compilation in it."""
+    with (
+        _full_folder_named(folder),
+        TemporaryDirectory(prefix=".warm-up-", dir=folder) as scratch,
+    ):
+        tiny = replace(source, scale=min(source.scale, 8))
+        options = BuildOptions(shards=2, compress=compress)
+        store = Path(scratch) / "tiny.zarr"
+        graph, _ = build_with_report(tiny, store, options, **_build_place(place))
+        if compress:
+            # Not before rows are loaded would what unpacks them be compiled.
+            graph.load(HUB)
+
+
+@contextmanager
+def _full_folder_named(folder: Path) -> Iterator[None]:
+    """Context in which errors for want of space name the run's folder, not one that is removed."""
+    with disk_full_reported(folder / "graph.zarr"):
+        try:
+            yield
+        except DiskFullError as error:
+            raise_if_full(error.__cause__, folder / "graph.zarr")
+            raise
+
+
+def _build(run: Run, source: Kronecker, overwrite: bool) -> tuple[Graph, BuildReport]:
+    start = perf_counter() - run.begun
+    graph, built = build_with_report(
+        source,
+        run.folder / "graph.zarr",
+        run.options.building(overwrite=overwrite),
+        **_build_place(run.place),
+        memory_limit=run.place.limit_bytes,
+        progress=run.progress,
+    )
+    run.stages += [Stage(name, start + a, start + b) for name, a, b in built.stages]
+    return graph, built
+
+
+def _build_place(place: Place) -> dict[str, Any]:
+    """Where a store is built, as a build is told."""
+    return {
+        "client": place.client,
+        "device": place.wanted,
+        "device_memory": place.cuda_limits.device_bytes,
+    }

@@ -1,0 +1,165 @@
+"""The searches of Graph500 on one CUDA device: search, validate and measure energy there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.graph500.run import BatchTask, Searched
+from ooc_graph.kernels.cuda.runtime.modules import cuda, device_bytes, within_memory
+from ooc_graph.kernels.cuda.runtime.rows import on_device
+from ooc_graph.kernels.cuda.runtime.scatter import scatter
+from ooc_graph.search.ways import Course, course_of
+from ooc_graph.strategies.loading import Searcher
+from ooc_graph.types import IntArray
+from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator, largest_batch
+
+_BLOCK_EDGES = 1 << 26
+_EDGE_BYTES = 12
+# Columns of one answer by original id, and of temporaries while they are made.
+_ANSWER_BYTES = 24
+
+
+def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
+    """Search from each key and validate the answers, in as few passes over the edges as fit."""
+    with task.searcher() as held, within_memory(f"{task.kernel} of Graph500"):
+        found = _timed(task, held, keys)
+        return found if task.kernel == "sssp" else _with_levels(held, keys, found)
+
+
+def _timed(task: BatchTask, held: Searcher, keys: IntArray) -> list[Searched]:
+    tables = _Tables(held)
+    if not task.validate:
+        return [one for one, _ in _searches(held, tables, keys)]
+    beside = _EDGE_BYTES * min(_BLOCK_EDGES, task.source.edges)
+    beside += _ANSWER_BYTES * held.graph.vertices
+    free = _free_bytes(task.device_limit_bytes)
+    size = largest_batch(held.graph.vertices, task.kernel, free=free, beside=beside)
+    batches = [keys[start : start + size] for start in range(0, len(keys), size)]
+    return [one for batch in batches for one in _validated(task, held, tables, batch)]
+
+
+def _free_bytes(limit_bytes: int | None) -> int | None:
+    """What a limit leaves beside the search, or the device has; None: all that it has."""
+    if limit_bytes is None:
+        return None
+    used = int(cuda().get_default_memory_pool().used_bytes())
+    return max(0, min(device_bytes()[0], limit_bytes - used))
+
+
+class _Tables:
+    """What answers are read with, in device memory."""
+
+    def __init__(self, held: Searcher) -> None:
+        self.internal_of = on_device(held.ids.internal_of)
+        self.tuples = on_device(held.tuples)
+
+
+def _validated(
+    task: BatchTask, held: Searcher, tables: _Tables, keys: IntArray
+) -> Iterator[Searched]:
+    begun = perf_counter()
+    kind = CudaBfsValidator if task.kernel == "bfs" else CudaSsspValidator
+    validator = kind(held.graph.vertices, len(keys))
+    found, columns, searching_s = [], None, 0.0
+    for one, tree in _searches(held, tables, keys):
+        searching_s += one.course.elapsed_s
+        measure = tree.level if task.kernel == "bfs" else tree.distance
+        if columns is not None and columns[1].dtype != measure.dtype:
+            columns = None
+        columns = scatter(tables.internal_of, tree.parent, measure, columns)
+        validator.add(one.root, *columns)
+        found.append(one)
+    for block in _blocks(task.source):
+        validator.block(*block)
+    verdicts = validator.finish()
+    each = (perf_counter() - begun - searching_s) / len(keys)
+    for one, verdict in zip(found, verdicts, strict=True):
+        yield replace(one, verdict=verdict, validate_s=each)
+
+
+def _searches(held: Searcher, tables: _Tables, keys: IntArray) -> Iterator[tuple[Searched, Any]]:
+    """Search as the answers are asked for; each tree is valid until the next."""
+    for key, root in zip(keys.tolist(), _internal(held, keys), strict=True):
+        tree = held.search.run_on_device(root)
+        phases = course_of("sssp", tree).levels if held.kernel == "sssp" else ()
+        reached = tree.parent != np.iinfo(tree.parent.dtype).max
+        edges = int(tables.tuples[reached].sum(dtype=np.uint64)) // 2
+        count = int(cuda().count_nonzero(reached))
+        yield Searched(key, Course(tree.elapsed_s, phases), None, 0.0, edges, count), tree
+
+
+def _internal(held: Searcher, keys: IntArray) -> list[int]:
+    """Internal ids of search keys, which all have arcs."""
+    first = held.graph.first_id or 0
+    internal: list[int] = held.ids.internal_of[keys - first].tolist()
+    return internal
+
+
+def with_levels(task: BatchTask, keys: IntArray, found: list[Searched]) -> list[Searched]:
+    """Searches whose answers went to host memory, with the levels of each BFS and their arcs.
+
+    Of an SSSP, and where arcs stay in the store, they are known already.
+    """
+    with task.searcher() as held, within_memory(f"{task.kernel} of Graph500"):
+        if held.kernel != "bfs" or held.moved is not None:
+            return found
+        return _with_levels(held, keys, found)
+
+
+def _with_levels(held: Searcher, keys: IntArray, found: list[Searched]) -> list[Searched]:
+    """The same with the levels of each BFS and their arcs.
+
+    Arcs are counted in searches of their own, which are not timed. They come after all that are:
+    whoever searches from a root again finds much of the graph in the device's caches.
+    """
+    held.search.count_arcs(on=True)
+    courses = [
+        replace(one.course, levels=_levels(held, root))
+        for one, root in zip(found, _internal(held, keys), strict=True)
+    ]
+    held.search.count_arcs(on=False)
+    return [replace(one, course=course) for one, course in zip(found, courses, strict=True)]
+
+
+def _levels(held: Searcher, root: int) -> tuple[tuple[int | None, int, str], ...]:
+    held.search.run_on_device(root)
+    levels = held.search.course()
+    arcs = (levels["pushed"] + levels["examined"])[1:].tolist()
+    ways = ["pull" if pull else "push" for pull in levels["pull"][1:]]
+    return tuple(zip(levels["found"][:-1].tolist(), arcs, ways, strict=True))
+
+
+def _blocks(source: Kronecker) -> Iterator[tuple[Any, Any, Any]]:
+    """All tuples, made on the device block by block in the same arrays."""
+    cupy = cuda()
+    size = min(_BLOCK_EDGES, source.edges)
+    ids = np.uint32 if source.scale <= 32 else np.int64
+    ends = cupy.empty(size, ids), cupy.empty(size, ids)
+    weight = cupy.empty(size, np.float32) if source.weighted else None
+    for start in range(0, source.edges, size):
+        count = min(size, source.edges - start)
+        block = ends[0][:count], ends[1][:count], None if weight is None else weight[:count]
+        source.generate_into(start, *block)
+        yield block
+
+
+def search_from_all(held: Searcher, keys: IntArray) -> None:
+    """Search once from every key; the answers are dropped.
+
+    To the same end as those that were timed: where arcs stay in the store, in host memory.
+    """
+    search = held.search.run_on_device if held.moved is None else held.search.run
+    for root in _internal(held, keys):
+        search(root)
+
+
+def device_id() -> str:
+    """PCI bus id of the current device, as NVML knows it."""
+    runtime = cuda().cuda.runtime
+    return str(runtime.deviceGetPCIBusId(cuda().cuda.Device().id))

@@ -1,0 +1,248 @@
+"""What a run of Graph500 leaves: output block, page, data and a record."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import ValidationFailedError
+from ooc_graph.graph500.run import Run, Searched
+from ooc_graph.graph500.tiers import with_disk
+from ooc_graph.layout.whole_file import whole_file
+from ooc_graph.report.data import (
+    DegreeHistogram,
+    EnergyRecord,
+    LevelRecord,
+    ReportData,
+    SearchRecord,
+    Validation,
+    write_report_data,
+)
+from ooc_graph.report.graph500 import Graph500Result, KernelRuns, output_block
+from ooc_graph.report.host import host_facts, package_versions
+from ooc_graph.report.memory_watch import MemoryWatch, thinned
+from ooc_graph.report.records import append_record
+from ooc_graph.runtime.devices import CUDA, cuda_facts_here
+from ooc_graph.runtime.engine_cache import open_same
+from ooc_graph.shards.build_options import BuildReport
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import AnyArray
+
+
+@dataclass
+class Outcome:
+    """Figures of a run.
+
+    Parameters
+    ----------
+    block
+        Graph500's output block.
+    page
+        The report.
+    failure
+        First broken rule, or None.
+    """
+
+    block: str
+    page: Path
+    failure: str | None = None
+
+
+def degree_histogram(path: str, identity: str) -> tuple[AnyArray, AnyArray]:
+    """Degrees (tuples at a vertex) and how many vertices have each, isolated ones included."""
+    graph = open_same(path, identity)
+    degree, count = np.unique(graph.tuples(), return_counts=True)
+    isolated = graph.vertices - graph.rows
+    if isolated:
+        degree, count = np.insert(degree, 0, 0), np.insert(count, 0, isolated)
+    return degree, count
+
+
+def leave_report(
+    run: Run,
+    graph: Graph,
+    built: BuildReport,
+    searched: dict[str, list[Searched]],
+    watch: MemoryWatch,
+    command: Sequence[str],
+    energy: Sequence[EnergyRecord] = (),
+) -> Outcome:
+    """Write everything into the run's folder; ``energy`` where it was measured."""
+    from ooc_graph.report.page import write_page  # noqa: PLC0415 - matplotlib takes a second
+
+    records = [_record(kernel, one) for kernel, found in searched.items() for one in found]
+    failure, device = _failure(searched, run.options.validate), _device_facts(run)
+    degrees = run.place.call(degree_histogram, str(graph.path), graph.identity)
+    block = _block(run, built, records, failure is None)
+    data = ReportData(
+        title=f"Graph500, scale {run.options.scale}",
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        command=shlex.join(command),
+        parameters=_parameters(run),
+        graph=_graph_facts(graph),
+        machine={name: _scalar(value) for name, value in {**host_facts(), **device}.items()},
+        packages=package_versions(),
+        graph_arcs=graph.arcs,
+        searches=tuple(records),
+        stages=tuple(run.stages),
+        memory=thinned(watch.samples),
+        memory_limit_bytes=run.place.limit_bytes,
+        memory_baseline_bytes=watch.baseline_bytes,
+        degree_histogram=DegreeHistogram.of(*degrees),
+        output_block=block,
+        validation=_validation(run.options.validate, failure),
+        energy=tuple(energy),
+        tiers=with_disk(run, graph, searched),
+    )
+    page = run.folder / "report.html"
+    write_page(page, data)
+    write_report_data(run.folder / "report.json", data)
+    with whole_file(run.folder / "output.txt") as partial:
+        partial.write_text(block)
+    append_record(
+        run.folder / "records.jsonl", _json_record(run, graph, built, data, watch, device)
+    )
+    return Outcome(block, page, failure)
+
+
+def _record(kernel: str, one: Searched) -> SearchRecord:
+    levels = tuple(LevelRecord(v, arcs, way) for v, arcs, way in one.course.levels)
+    return SearchRecord(
+        kernel,
+        one.root,
+        one.course.elapsed_s,
+        edges=one.edges,
+        reached=one.reached,
+        validate_s=one.validate_s if one.verdict is not None else None,
+        levels=levels,
+        read_bytes=None if one.moved is None else one.moved.bytes,
+        fetched_rows=None if one.moved is None else one.moved.rows,
+        reading_s=None if one.moved is None else one.moved.reading_s,
+        waited_s=None if one.moved is None else one.moved.waited_s,
+        asked_bytes=one.asked_bytes,
+    )
+
+
+def _failure(searched: dict[str, list[Searched]], validated: bool) -> str | None:
+    """First broken rule; the validator's count of edges must equal the search's own."""
+    if not validated:
+        return None
+    for kernel, found in searched.items():
+        for one in found:
+            try:
+                _check(one)
+            except ValidationFailedError as error:
+                return f"{kernel}: {error}"
+    return None
+
+
+def _check(one: Searched) -> None:
+    if one.verdict is None:
+        raise ValidationFailedError(f"the answer of root {one.root} was not validated")
+    one.verdict.raise_if_failed()
+    if one.verdict.edges != one.edges:
+        raise ValidationFailedError(
+            f"root {one.root}: {one.edges} edges were reported, the input has "
+            f"{one.verdict.edges} between the vertices reached"
+        )
+
+
+def _block(run: Run, built: BuildReport, records: list[SearchRecord], valid: bool) -> str:
+    options = run.options
+    return output_block(
+        Graph500Result(
+            scale=options.scale,
+            edge_factor=options.edge_factor,
+            searches=options.searches,
+            generation_s=built.read_s,
+            processes=run.place.processes,
+            construction_s=built.elapsed_s - built.read_s,
+            kernels=tuple(
+                KernelRuns.of([record for record in records if record.kernel == kernel])
+                for kernel in options.kernels
+            ),
+            valid=valid,
+        )
+    )
+
+
+def _validation(validated: bool, failure: str | None) -> Validation:
+    if not validated:
+        return Validation("skipped")
+    return Validation("passed") if failure is None else Validation("failed", failure)
+
+
+def _parameters(run: Run) -> dict[str, Any]:
+    named = {name: _scalar(value) for name, value in asdict(run.options).items()}
+    return {
+        **named,
+        "device": run.place.device.name,
+        "worker processes": run.place.processes,
+        "memory limit (bytes)": run.place.limit_bytes,
+        **{name: size for name, size in _cuda_limits(run) if size is not None},
+    }
+
+
+def _cuda_limits(run: Run) -> list[tuple[str, int | None]]:
+    limits = run.place.cuda_limits
+    return [
+        ("device memory limit (bytes)", limits.device_bytes),
+        ("host memory limit for rows (bytes)", limits.pinned_bytes),
+    ]
+
+
+def _device_facts(run: Run) -> dict[str, str | int]:
+    """Of the CUDA device that searches, where one does."""
+    return run.place.call(cuda_facts_here) if run.place.device.name == CUDA else {}
+
+
+def _graph_facts(graph: Graph) -> dict[str, Any]:
+    return {
+        "vertices": graph.vertices,
+        "vertices with arcs": graph.rows,
+        "edges (input tuples)": graph.edges,
+        "self-loops": graph.attributes["self_loops"],
+        "arcs stored": graph.arcs,
+        "shards": graph.shards,
+        "row orders": ", ".join(graph.attributes["row_orders"]),
+        **({"compressed": "yes"} if graph.attributes.get("compressed") else {}),
+        "manifest SHA-256": graph.identity,
+    }
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value))
+    return value
+
+
+def _json_record(
+    run: Run,
+    graph: Graph,
+    built: BuildReport,
+    data: ReportData,
+    watch: MemoryWatch,
+    device: dict[str, str | int],
+) -> dict[str, Any]:
+    return {
+        "benchmark": "graph500",
+        "parameters": dict(data.parameters),
+        "device": device,
+        "graph": dict(data.graph),
+        "build_s": built.elapsed_s,
+        "build_stages": built.stages,
+        "edges_per_s": built.edges / built.elapsed_s,
+        "searches": [asdict(search) for search in data.searches],
+        "stages": [asdict(stage) for stage in run.stages],
+        "memory_peak_bytes": watch.peak_bytes - watch.baseline_bytes,
+        "validation": asdict(data.validation) if data.validation else None,
+        "energy": [asdict(kernel) for kernel in data.energy],
+        "arcs": graph.arcs,
+        "tiers": {kernel: dict(facts) for kernel, facts in data.tiers.items()},
+    }

@@ -1,0 +1,178 @@
+"""What one run of Graph500 is told, what it has at hand, and what it says of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.errors import UsageError
+from ooc_graph.memory.moved import Moved
+from ooc_graph.report.data import Stage
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.devices import CPU, CUDA
+from ooc_graph.runtime.workplace import Place
+from ooc_graph.search.single import KERNELS
+from ooc_graph.search.ways import Course
+from ooc_graph.shards.build_options import BuildOptions
+from ooc_graph.strategies.edge_list import ROWS
+from ooc_graph.strategies.loading import Searcher
+from ooc_graph.types import Progress
+from ooc_graph.validate import Verdict
+
+
+@dataclass(frozen=True)
+class Graph500Options:
+    """What to run.
+
+    Parameters
+    ----------
+    scale, edge_factor, seeds
+        The graph.
+    searches
+        Search keys per kernel; Graph500 has 64.
+    kernels
+        ``bfs``, ``sssp`` or both.
+    validate
+        Whether every answer is checked (a run counts as Graph500 only if it is).
+    shards, compress
+        As for a build.
+    energy
+        Whether searches are repeated for at least 10 s where their energy can be measured.
+    """
+
+    scale: int
+    edge_factor: int = 16
+    seeds: tuple[int, int] = (2, 3)
+    searches: int = 64
+    kernels: tuple[str, ...] = KERNELS
+    validate: bool = True
+    shards: int | None = None
+    energy: bool = True
+    compress: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = [kernel for kernel in self.kernels if kernel not in KERNELS]
+        if unknown or not self.kernels or len(set(self.kernels)) < len(self.kernels):
+            raise UsageError(f"--kernels {','.join(self.kernels)}: choose bfs, sssp or bfs,sssp")
+        if self.searches < 1:
+            raise UsageError(f"--searches {self.searches}: give at least 1")
+        self.building()
+
+    def building(self, *, overwrite: bool = False) -> BuildOptions:
+        """Options of the build."""
+        return BuildOptions(shards=self.shards, overwrite=overwrite, compress=self.compress)
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a batch of searches says of one key.
+
+    ``moved`` is what was read of the store, and ``asked_bytes`` what was asked of pinned memory
+    over the bus; None where rows are not there, or that is not counted.
+    """
+
+    root: int
+    course: Course
+    verdict: Verdict | None
+    validate_s: float
+    edges: int
+    reached: int
+    moved: Moved | None = None
+    asked_bytes: int | None = None
+
+
+def moved_by(found: Sequence[Searched]) -> Moved:
+    """What searches together read of the store."""
+    total = Moved()
+    for one in found:
+        total = total.plus(one.moved or Moved())
+    return total
+
+
+@dataclass
+class Run:
+    """A run under way: what it is told, where it works, and how long its stages took.
+
+    ``tiers`` has, for kernels whose arcs stay in the store or are in pinned host memory, what is
+    held and what was read.
+    """
+
+    options: Graph500Options
+    folder: Path
+    place: Place
+    progress: Progress
+    begun: float = field(default_factory=perf_counter)
+    stages: list[Stage] = field(default_factory=list)
+    tiers: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def timed(self, name: str, function: Callable[[], Any]) -> Any:
+        """Call a function as a stage of the run."""
+        start = perf_counter() - self.begun
+        result = function()
+        self.stages.append(Stage(name, start, perf_counter() - self.begun))
+        return result
+
+
+@dataclass(frozen=True)
+class BatchTask:
+    """A batch of searches as it travels to the worker.
+
+    Parameters
+    ----------
+    path, identity
+        The graph's.
+    kernel
+        ``bfs`` or ``sssp``.
+    source
+        Its edges.
+    validate
+        Whether the answers are checked.
+    device
+        ``cpu`` or ``cuda``.
+    budget_bytes, copies, pinned_bytes, host_bytes, may_stay, pins_if_busy
+        As of `ooc_graph.search.ways.SearchTask`.
+    device_limit_bytes
+        Memory of the device for searches and their validation together; None: what is free.
+    on_host
+        Whether answers of rows on the device go to host memory, as those of other rows do.
+    at_once
+        Answers in host memory that one pass over the edges validates.
+    """
+
+    path: str
+    identity: str
+    kernel: str
+    source: Kronecker
+    validate: bool
+    device: str = CPU
+    budget_bytes: int = 0
+    copies: bool = True
+    pinned_bytes: int | None = None
+    host_bytes: int | None = None
+    may_stay: bool = False
+    pins_if_busy: bool = False
+    device_limit_bytes: int | None = None
+    on_host: bool = False
+    at_once: int = 1
+
+    @property
+    def stays_there(self) -> bool:
+        """Whether answers stay on the CUDA device, and are validated there."""
+        return self.device == CUDA and not self.budget_bytes and not self.on_host
+
+    @property
+    def method(self) -> str:
+        """How it is searched."""
+        return ROWS
+
+    def searcher(self) -> AbstractContextManager[Searcher]:
+        """The graph on its device."""
+        whom = self.path, self.identity, self.kernel, self.method, self.device
+        # Rows in pinned memory have no names beside them: those answers go to host memory.
+        within = self.budget_bytes, self.copies, False, self.host_bytes
+        return engine_cache.searcher(*whom, *within)

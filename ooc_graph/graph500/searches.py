@@ -1,0 +1,265 @@
+"""The searches of Graph500, each from its key, and the validation of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache, partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.answers.scatter import columns_of
+from ooc_graph.api.validate import check_edges, validator_of
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
+from ooc_graph.graph500 import on_device
+from ooc_graph.graph500.batches import Batches, answer_bytes, check_bytes, task_for
+from ooc_graph.graph500.energy import measure as measure_energy
+from ooc_graph.graph500.run import BatchTask, Run, Searched
+from ooc_graph.graph500.tiers import describe_held, tier_facts, where_rows_are
+from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
+from ooc_graph.report.data import EnergyRecord
+from ooc_graph.runtime import engine_cache, io_progress
+from ooc_graph.runtime.compile_parts import check_pair
+from ooc_graph.runtime.devices import CUDA
+from ooc_graph.runtime.machine import cores
+from ooc_graph.search.choice import choose, on_cpu
+from ooc_graph.search.choice_cuda import ranks_instead
+from ooc_graph.search.single import search
+from ooc_graph.search.way import Way, carry_out, refusal_of
+from ooc_graph.search.ways import Course
+from ooc_graph.search.whole import run_search
+from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cuda.pinned import over_bus
+from ooc_graph.strategies.edge_list import ROWS
+from ooc_graph.strategies.loading import Searcher
+from ooc_graph.types import IntArray, NoProgress
+from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
+from ooc_graph.validate.cuda_validator import MOST_VERTICES
+
+_SURELY_ENOUGH_SCALE, _SURELY_ENOUGH_KEYS = 12, 64
+_MOST_COUNTED_SCALE = 20
+
+
+def refuse_few_keys(source: Kronecker, searches: int) -> None:
+    """Refuse a graph too small to have so many vertices with an arc.
+
+    Graph500's draw of search keys gives up on such graphs and takes isolated vertices, from
+    which there is nothing to time. From scale 12 on there are always enough for 64.
+    """
+    if source.scale >= _SURELY_ENOUGH_SCALE and searches <= _SURELY_ENOUGH_KEYS:
+        return
+    if source.scale > _MOST_COUNTED_SCALE:
+        return
+    # Weights do not matter.
+    usable = _usable_keys(replace(source, weighted=False))
+    if usable < searches:
+        raise UsageError(
+            f"scale {source.scale} has {usable} vertices with an arc, which is fewer than "
+            f"{searches} searches; give a smaller --searches or a larger --scale"
+        )
+
+
+@lru_cache(maxsize=1)
+def _usable_keys(source: Kronecker) -> int:
+    """Vertices with an arc; asked for twice, by the command before it starts a cluster."""
+    u, v, _ = source.block(0, source.edges)
+    return len(np.unique(np.concatenate([u[u != v], v[u != v]])))
+
+
+def search_all(
+    run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
+) -> tuple[list[Searched], list[EnergyRecord]]:
+    """Search from all keys, timed, and validate: on one worker in batches, else key by key.
+
+    Returns
+    -------
+    searches, energy
+        Energy of the searches, measured over repeats of them; nothing where many ranks search.
+    """
+    beside = check_bytes(graph) if run.options.validate else answer_bytes(graph)
+    in_tiers: dict[str, Any] = {"tiers": True, "answer_bytes": beside}
+
+    def search_by(way: Way) -> tuple[list[Searched], list[EnergyRecord]]:
+        with io_progress.told(graph.identity, kernel, run.place, run.progress):
+            return _search_by(way, run, graph, source, kernel, keys)
+
+    def search_or_deal(way: Way) -> tuple[list[Searched], list[EnergyRecord]]:
+        try:
+            return search_by(way)
+        except (MemoryBudgetError, MemoryError) as error:
+            ranks = ranks_instead(graph, kernel, way, run.place, "auto")
+            if ranks is None:
+                raise
+            run.progress.note(f"{kernel} {ranks.said}: {refusal_of(error)}")
+        return search_by(ranks)
+
+    return carry_out(
+        choose(graph, kernel, run.place, pinned=True, **in_tiers),
+        kernel,
+        run.place,
+        run.progress,
+        search_or_deal,
+        lambda why: on_cpu(
+            graph, kernel, run.place, exchange="auto", method=ROWS, why=why, **in_tiers
+        ),
+    )
+
+
+def _search_by(
+    way: Way, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
+) -> tuple[list[Searched], list[EnergyRecord]]:
+    # Of a way that was given up.
+    run.tiers.pop(kernel, None)
+    if why := _searched_one_by_one(way, graph, validated=run.options.validate):
+        if way.device == CUDA and run.options.validate:
+            run.progress.note(f"{kernel} validated on the CPU: {why}")
+        search = partial(_search_one, run, graph, source, kernel, way.exchange)
+        run.timed(f"{kernel} warm-up", lambda: search(keys[:1]))
+        return _all_batches(run, kernel, search, keys, lambda: 1), []
+    batches = Batches(run, graph, task_for(way, run, graph, source, kernel))
+    with run.progress.stage(f"{kernel}: loading, warming up"):
+        run.timed(f"{kernel} warm-up", lambda: batches.call(warm_up, int(keys[0])))
+    if said := where_rows_are(batches.task):
+        run.progress.note(said)
+    found = _all_batches(
+        run,
+        kernel,
+        partial(batches.search, search_batch),
+        keys,
+        lambda: len(keys) if batches.task.stays_there else batches.task.at_once,
+    )
+    if batches.task.budget_bytes:
+        held, link_bytes_s = batches.call(describe_held)
+        run.tiers[kernel] = tier_facts(held, link_bytes_s, found)
+    searched = batches.task
+    try:
+        if way.device == CUDA and not searched.stays_there:
+            # Last: whoever searches from a root again finds much of the graph in the device's
+            # caches.
+            found = batches.call(on_device.with_levels, keys, found)
+        energy = [measure_energy(run, searched, keys, found)] if run.options.energy else []
+    except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
+        # The searches are done and validated; this is but told of them.
+        run.progress.note(f"{kernel}: levels or energy are left out: {refusal_of(error)}")
+        energy = []
+    return found, energy
+
+
+def _searched_one_by_one(way: Way, graph: Graph, *, validated: bool) -> str:
+    """Why answers do not stay where they are found, in batches; empty where they do."""
+    if way.exchange != "one":
+        return "no rank has the whole answer"
+    if validated and way.device == CUDA and graph.vertices > MOST_VERTICES:
+        return f"{graph.vertices:,} vertices, of which a device takes {MOST_VERTICES:,} at most"
+    return ""
+
+
+def _all_batches(
+    run: Run,
+    kernel: str,
+    search: Callable[[IntArray], list[Searched]],
+    keys: IntArray,
+    size: Callable[[], int],
+) -> list[Searched]:
+    """Search batch by batch, each of the size that there is memory for then."""
+    found: list[Searched] = []
+
+    def all_batches() -> None:
+        with run.progress.stage(f"{kernel}: searching, validating", len(keys), "searches") as bar:
+            while (start := len(found)) < len(keys):
+                found.extend(search(keys[start : start + size()]))
+                bar.advance(len(found) - start)
+
+    run.timed(f"{kernel} searches", all_batches)
+    return found
+
+
+def _search_one(
+    run: Run, graph: Graph, source: Kronecker, kernel: str, exchange: str, keys: IntArray
+) -> list[Searched]:
+    """One search, by ranks or by one that does not validate; the answer is validated here."""
+    (key,) = keys.tolist()
+    exchange = "auto" if exchange == "one" else exchange
+    result = search(graph, kernel, key, place=run.place, progress=NoProgress(), exchange=exchange)
+    reached = result.reached
+    internal = graph.internal_of()[reached]
+    edges = int(graph.tuples()[internal[internal >= 0]].sum(dtype=np.int64)) // 2
+    course = Course(result.elapsed_s or 0.0, ())
+    one = Searched(key, course, None, 0.0, edges, int(np.count_nonzero(reached)))
+    if not run.options.validate:
+        return [one]
+    begun = perf_counter()
+    (verdict,) = check_edges(validator_of([result], source.directed), source, cores())
+    return [replace(one, verdict=verdict, validate_s=perf_counter() - begun)]
+
+
+def search_keys(graph: Graph, source: Kronecker, count: int) -> IntArray:
+    """Graph500's search keys: drawn at random, vertices without an arc left out."""
+    internal_of = graph.internal_of()
+    return source.search_keys(count, degree=lambda ids: internal_of[ids] >= 0)
+
+
+def warm_up(task: BatchTask, key: int) -> None:
+    """Load the graph, compile, and search once untimed, as the reference does."""
+    with task.searcher() as held:
+        run_search(held, key)
+    if task.validate and not task.stays_there:
+        check_pair(task.kernel, task.source.weighted)
+
+
+def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
+    """Search from each key and validate the answers, in as few passes over the edges as fit."""
+    if task.stays_there:
+        return on_device.search_batch(task, keys)
+    with task.searcher() as held:
+        batches = [keys[i : i + task.at_once] for i in range(0, len(keys), task.at_once)]
+        return [one for batch in batches for one in _validated(task, held, batch)]
+
+
+def _validated(task: BatchTask, held: Searcher, keys: IntArray) -> list[Searched]:
+    """Search from each key and validate the answers in one pass over the edges."""
+    found: list[Searched] = []
+    answers = _answers(held, keys, found)
+    if not task.validate:
+        for _ in answers:
+            pass
+        return found
+    kind: Any = BfsValidator if task.kernel == "bfs" else SsspValidator
+    validator = kind(answers, directed=False)
+    begun = perf_counter()
+    verdicts = check_edges(validator, task.source, engine_cache.threads_here())
+    each = (perf_counter() - begun) / len(keys)
+    return [
+        replace(one, verdict=verdict, validate_s=each)
+        for one, verdict in zip(found, verdicts, strict=True)
+    ]
+
+
+def _answers(held: Searcher, keys: IntArray, found: list[Searched]) -> Iterator[Any]:
+    """Search as the answers are asked for; what is known of each goes to ``found``."""
+    graph = held.graph
+    vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)
+    tuples = graph.tuples() if held.tuples is None else held.tuples
+    for key in keys.tolist():
+        before = held.moved
+        tree, course = run_search(held, key)
+        bus = None if held.pinned is None else over_bus(held.search, course.elapsed_s)
+        asked = None if bus is None else bus.asked_bytes
+        moved = None if before is None or held.moved is None else held.moved.since(before)
+        reached = tree.parent != np.iinfo(tree.parent.dtype).max
+        edges = int(tuples[reached].sum(dtype=np.int64)) // 2
+        count = int(np.count_nonzero(reached))
+        found.append(Searched(key, _counted(course), None, 0.0, edges, count, moved, asked))
+        columns = columns_of(tree, held.ids)
+        if held.kernel == "bfs":
+            yield BfsAnswer(key, columns[PARENT], columns[LEVEL], vertices)
+        else:
+            yield SsspAnswer(key, columns[PARENT], columns[DISTANCE], vertices)
+
+
+def _counted(course: Course) -> Course:
+    """Without levels whose arcs were not counted on the way: that comes after all searches."""
+    return replace(course, levels=()) if any(arcs < 0 for _, arcs, _ in course.levels) else course

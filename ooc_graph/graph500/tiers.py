@@ -1,0 +1,89 @@
+"""What is said of Graph500's searches whose rows are not all in the memory that they run in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ooc_graph.graph500.run import BatchTask, Run, Searched, moved_by
+from ooc_graph.kernels.cuda.runtime.bus import link_rate
+from ooc_graph.memory.cpu.plan import describe
+from ooc_graph.memory.cuda.disk import describe_disk
+from ooc_graph.memory.cuda.pinned_plan import describe_device
+from ooc_graph.runtime.devices import CUDA
+from ooc_graph.shards.device_tiers import DeviceTierSearch
+from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cpu.on_disk import describe_moved, describe_probe, probe_of
+from ooc_graph.strategies.cuda.pinned import OverBus, describe_bus
+
+DISK = "disk"
+
+
+def where_rows_are(task: BatchTask) -> str:
+    """A line where a CUDA device searches rows that are not there; else nothing."""
+    if task.device != CUDA or not task.budget_bytes:
+        return ""
+    where = "in pinned host memory" if task.host_bytes is None else "in the store"
+    checked = ", and are validated on the CPU" if task.validate else ""
+    return f"{task.kernel} has its rows {where}; its answers go to host memory{checked}"
+
+
+def describe_held(task: BatchTask) -> tuple[dict[str, Any], float | None]:
+    """What searches hold of a graph, by the plan that they really have; runs on the worker.
+
+    Returns
+    -------
+    facts
+        Names and values, JSON-able; nothing where all rows are in the memory that they run in.
+    link_bytes_s
+        Bytes a second that the link to a device carries, where rows are in pinned memory and that
+        was measured.
+    """
+    with task.searcher() as held:
+        if held.pinned is not None:
+            return describe_device(held.pinned), link_rate()
+        if held.moved is None:
+            return {}, None
+        if not isinstance(held.search, DeviceTierSearch):
+            return describe(held.search.plan), None
+        unpinned = held.search.unpinned
+        said = {"why nothing is pinned": unpinned} if unpinned else {}
+        return {**describe_disk(held.search.plan), **said}, None
+
+
+def tier_facts(
+    held: dict[str, Any], link_bytes_s: float | None, found: Sequence[Searched]
+) -> dict[str, Any]:
+    """What is held, by `describe_held`, and what searches read elsewhere; names and numbers."""
+    if not held:
+        return {}
+    if held["tier"] == DISK:
+        return {**held, **describe_moved(moved_by(found))}
+    counted = [one for one in found if one.asked_bytes is not None]
+    if not counted:
+        return held
+    asked = sum(one.asked_bytes or 0 for one in counted)
+    elapsed_s = sum(one.course.elapsed_s for one in counted)
+    return {**held, **describe_bus(OverBus(asked, elapsed_s, link_bytes_s))}
+
+
+def with_disk(
+    run: Run, graph: Graph, searched: dict[str, list[Searched]]
+) -> dict[str, dict[str, Any]]:
+    """What is said of kernels by tier; where arcs stay in the store, what its disk gives at most.
+
+    That is measured now, when no more searches come, for it takes what the page cache has.
+    """
+    if all(facts["tier"] != DISK for facts in run.tiers.values()):
+        return dict(run.tiers)
+    try:
+        probe = run.place.call(probe_of, str(graph.path))
+    except OSError:
+        # Searches have been made by what is there: their report is not to be lost for this.
+        return dict(run.tiers)
+    return {
+        kernel: {**facts, **describe_probe(probe, moved_by(searched[kernel]).bytes_s)}
+        if facts["tier"] == DISK
+        else facts
+        for kernel, facts in run.tiers.items()
+    }

@@ -1,0 +1,1 @@
+"""What of a graph a CUDA device holds within a budget."""

@@ -1,0 +1,234 @@
+"""What plans for CUDA devices have in common where rows stay in the store, whatever the kernel.
+
+A search has the same frame: units are fetched in batches, two of which are in memory at a time;
+rows that want some are listed in windows; and what either memory has room for beside that is for
+arcs within reach, and for units that are kept. `ooc_graph.memory.cuda.disk_budget` fills it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+from ooc_graph.layout import names
+from ooc_graph.memory.cpu.plan import (
+    RESERVE_BYTES,
+    STRETCH_ROW_BYTES,
+    STRETCH_ROWS,
+    UNPACKING_BYTES,
+)
+from ooc_graph.memory.cuda.pinned_plan import DeviceFacts
+
+LEAST_BATCH_UNITS, MOST_BATCH_UNITS = 16, 256
+"""Units that are fetched at a time."""
+WINDOW_ROWS = 1 << 16
+"""Most rows that are looked at together."""
+READERS = 16
+"""Threads that read."""
+STATE_BYTES = 8
+"""Of a row: what a search finds, on the device and in host memory."""
+NUMBER_BYTES = 16
+"""The numbers of a unit, for two who list them."""
+_COLUMN_BYTES = 4
+# Of a row in the list of a window, and its place in each column; and while it is put in order, or
+# its arcs are counted.
+_LISTED_BYTES, _PLACE_BYTES, _ORDER_BYTES = 32, 8, 24
+
+
+@dataclass(frozen=True)
+class DiskFacts:
+    """What a plan depends on beside the budgets.
+
+    Parameters
+    ----------
+    kernel
+        ``bfs`` or ``sssp``.
+    device
+        Rows and their lengths; ``longer`` is what columns are made of.
+    shards
+        Of the graph.
+    packed
+        Whether arcs have fewer bits in the store.
+    """
+
+    kernel: str
+    device: DeviceFacts
+    shards: int
+    packed: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Of the graph."""
+        return self.device.rows
+
+    @property
+    def sides(self) -> int:
+        """1, or 2 of directed graphs."""
+        return len(self.device.sides)
+
+    @property
+    def window(self) -> int:
+        """Most rows in a window."""
+        return min(WINDOW_ROWS, self.rows + 64)
+
+
+@dataclass(frozen=True)
+class DiskPlan(ABC):
+    """What is where.
+
+    Parameters
+    ----------
+    facts, device_budget_bytes, host_budget_bytes
+        What it was made for.
+    batch_units
+        Units of neighbours that are fetched at a time.
+    kept_bytes
+        Host memory for units that were read, of each side.
+    pins
+        Whether anything is pinned.
+    """
+
+    facts: DiskFacts
+    device_budget_bytes: int
+    host_budget_bytes: int
+    _: KW_ONLY
+    batch_units: int = LEAST_BATCH_UNITS
+    kept_bytes: int = 0
+    pins: bool = False
+
+    columns: ClassVar[int]
+    """Columns of the store that are fetched: neighbours, and weights."""
+    request_bytes: ClassVar[int]
+    """Of a row in a window on the device."""
+    copied_bytes: ClassVar[int]
+    """Of a row in a window on its way there and back."""
+    host_bitmaps: ClassVar[int]
+    """Sets of rows that the host has for a while."""
+
+    @property
+    @abstractmethod
+    def device_parts(self) -> dict[str, int]:
+        """Bytes on the device by purpose."""
+
+    @property
+    @abstractmethod
+    def reach_parts(self) -> dict[str, int]:
+        """Bytes of host memory, by purpose, for arcs within the device's reach."""
+
+    @property
+    @abstractmethod
+    def pinned_bytes(self) -> int:
+        """Bytes of pinned host memory, at most."""
+
+    @property
+    @abstractmethod
+    def arcs_on_device(self) -> int:
+        """Arcs on the device, at most."""
+
+    @property
+    @abstractmethod
+    def arcs_in_host(self) -> int:
+        """Arcs within its reach in host memory, at most."""
+
+    @property
+    @abstractmethod
+    def rule(self) -> str:
+        """Arcs of each row that are within reach."""
+
+    @property
+    @abstractmethod
+    def held(self) -> dict[str, Any]:
+        """Which arcs are at hand, JSON-able."""
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes on the device when most is held."""
+        return sum(self.device_parts.values())
+
+    @property
+    def host_parts(self) -> dict[str, int]:
+        """Bytes of host memory by purpose, when most is held: pinned or not."""
+        facts = self.facts
+        return {
+            "row tables": self._tables(),
+            "tree": max(STATE_BYTES * facts.rows, self._loading()),
+            "bitmaps": self.host_bitmaps * facts.device.padded // 8,
+            "staging": facts.sides * self._batches() + facts.window * self._listed(),
+            **self.reach_parts,
+            "kept units": facts.sides * self.kept_bytes,
+            "reserve": RESERVE_BYTES,
+        }
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of host memory when most is held."""
+        return sum(self.host_parts.values())
+
+    @property
+    def arcs_bytes(self) -> int:
+        """Bytes of all arcs."""
+        return self.facts.device.arcs * self.columns * _COLUMN_BYTES
+
+    @property
+    def staged_bytes(self) -> int:
+        """Bytes of a batch of units on the device, and of what is asked of it."""
+        return self._batch_bytes() + self.facts.window * self.request_bytes
+
+    @property
+    def staged_host_bytes(self) -> int:
+        """Bytes of the batches of all sides that are in host memory."""
+        return 2 * self.facts.sides * self._batch_bytes()
+
+    def _batch_bytes(self) -> int:
+        return self.columns * self.batch_units * names.SIDECAR_BYTES
+
+    def _tables(self) -> int:
+        """Lengths, and places of rows; crc32c of each unit, and where it is kept."""
+        facts = self.facts
+        units = (
+            self.arcs_bytes // names.SIDECAR_BYTES + 2 * self.columns * facts.sides * facts.shards
+        )
+        return facts.sides * (4 * facts.rows + 8 * -(-facts.rows // 64)) + 8 * units
+
+    def _batches(self) -> int:
+        """Two batches of a side, and the numbers of their units."""
+        unpacking = UNPACKING_BYTES * READERS // 4 if self.facts.packed else 0
+        numbers = self.columns * self.batch_units * NUMBER_BYTES
+        return 2 * (self._batch_bytes() + numbers) + unpacking
+
+    def _listed(self) -> int:
+        """Of a row in windows: one of each side, and one of what is loaded, in order."""
+        listed = _LISTED_BYTES + _PLACE_BYTES * self.columns
+        return (self.facts.sides + 1) * listed + self.copied_bytes + _ORDER_BYTES
+
+    def _loading(self) -> int:
+        """A chunk of offsets, or how many arcs to read of each row and which of them are short."""
+        rows = self.facts.rows
+        chunk = min(names.CHUNK_BYTES, 8 * (rows + 1))
+        stretch = min(STRETCH_ROWS, rows + 1) * STRETCH_ROW_BYTES
+        return max(chunk + stretch, 5 * rows + self._long_rows())
+
+    def _long_rows(self) -> int:
+        """Bytes for rows that are looked at once more when all are loaded."""
+        return 0
+
+
+def describe_disk(plan: DiskPlan) -> dict[str, Any]:
+    """A plan, of whichever kernel, as a table of names and numbers, JSON-able."""
+    arcs = max(plan.facts.device.arcs, 1)
+    return {
+        "kernel": plan.facts.kernel,
+        "tier": "disk",
+        "device budget": plan.device_budget_bytes,
+        **{f"device bytes: {name}": size for name, size in plan.device_parts.items()},
+        "device bytes: in all": plan.device_bytes,
+        "host budget": plan.host_budget_bytes,
+        **{f"host bytes: {name}": size for name, size in plan.host_parts.items()},
+        "host bytes: in all": plan.host_bytes,
+        "bytes of pinned host memory": plan.pinned_bytes,
+        **plan.held,
+        "share of arcs on the device": round(min(1, plan.arcs_on_device / arcs), 4),
+        "share of arcs in host memory": round(min(1, plan.arcs_in_host / arcs), 4),
+        "units fetched at a time": plan.batch_units,
+    }

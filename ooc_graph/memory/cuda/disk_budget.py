@@ -1,0 +1,86 @@
+"""Budgets of a CUDA device and its host, shared out where rows stay in the store.
+
+A plan begins with what it must have. What there is beyond that is for larger batches, up to a share
+of it, for arcs within the device's reach, which is for each kernel to say, and then for units that
+are kept once they were read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.layout import names
+from ooc_graph.memory.cpu.plan import SLACK_SHARE
+from ooc_graph.memory.cuda.disk import (
+    LEAST_BATCH_UNITS,
+    MOST_BATCH_UNITS,
+    NUMBER_BYTES,
+    DiskFacts,
+    DiskPlan,
+)
+
+STAGING_SHARE = 16
+"""Staging takes at most one in this many of the bytes beyond the least."""
+KEPT_SHARE = 4
+"""Of what hubs or heads may take, and units that are kept, one in this many bytes is for these."""
+_LONGEST = 1 << 31
+
+Made = TypeVar("Made", bound=DiskPlan)
+
+
+def begin_plan(
+    least: Made, device_bytes: int, host_bytes: int, *, may_pin: bool
+) -> tuple[Made, int]:
+    """A plan within budgets that has nothing but what it must; and the host memory it may take.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The device's budget is too small, and says the least that would do; or the graph has rows
+        that are longer than the kernels count.
+    """
+    facts = least.facts
+    _require_countable(facts)
+    if least.device_bytes > device_bytes:
+        raise MemoryBudgetError(
+            f"{facts.kernel} on {facts.rows:,} rows with arcs in the store needs at least "
+            f"{least.device_bytes:,} bytes of device memory, and {device_bytes:,} may be used; "
+            "raise --device-memory"
+        )
+    spare = max(host_bytes - least.host_bytes, 0)
+    spare -= spare // SLACK_SHARE
+    plan = replace(
+        least,
+        device_budget_bytes=device_bytes,
+        host_budget_bytes=host_bytes,
+        batch_units=_batch_units(least, device_bytes - least.device_bytes, spare),
+        pins=may_pin and least.host_bytes <= host_bytes,
+    )
+    return plan, least.host_bytes + spare
+
+
+def _batch_units(plan: DiskPlan, device_spare: int, host_spare: int) -> int:
+    on_device = device_spare // STAGING_SHARE // (plan.columns * names.SIDECAR_BYTES)
+    each = 2 * plan.columns * plan.facts.sides * (names.SIDECAR_BYTES + NUMBER_BYTES)
+    more = min(on_device, host_spare // STAGING_SHARE // each, MOST_BATCH_UNITS - LEAST_BATCH_UNITS)
+    return LEAST_BATCH_UNITS + max(more, 0)
+
+
+def with_kept(plan: Made, host_bytes: int) -> Made:
+    """The plan with as many units kept as there is room for, and are worth it: all there are."""
+    sides = plan.facts.sides
+    tail = plan.arcs_bytes + 4 * plan.columns * sides * names.SIDECAR_BYTES
+    rest = max(min(host_bytes - plan.host_bytes, tail) // sides, 0)
+    return replace(plan, kept_bytes=rest // names.SIDECAR_BYTES * names.SIDECAR_BYTES)
+
+
+def _require_countable(facts: DiskFacts) -> None:
+    """Refuse rows that are longer than the kernels count."""
+    longest = max((int(side.length.max(initial=0)) for side in facts.device.sides), default=0)
+    if longest >= _LONGEST:
+        raise MemoryBudgetError(
+            f"{facts.kernel} with arcs in the store has a row of {longest:,} arcs, and fewer than "
+            f"{_LONGEST:,} can be counted on a CUDA device; use more workers, or --device cpu"
+        )

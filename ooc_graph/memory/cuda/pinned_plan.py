@@ -1,0 +1,421 @@
+"""What of a graph whose rows stand in pinned host memory is on a CUDA device too, within a budget.
+
+Computed before rows are read, as `ooc_graph.memory.cpu.plan` does for CPUs. The device holds all
+that is written, offsets, names, and copies of what a search reads most. BFS reads the first
+neighbours of the rows, which stand in columns: the first of all rows, and behind it columns of
+four, each as long as there are rows that reach it; what room is left takes the rows of the hubs,
+whole. SSSP reads a share of each row; the first five arcs stand in columns as well. Where SSSP goes
+by near-far, no arcs are on the device.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.memory.cpu.plan import HeadRule, Lengths, rules
+
+FIXED_BYTES = 16 << 20
+"""Small buffers, and what the allocator rounds up."""
+QUAD_ROWS = 128
+"""Arrays are padded to so many rows."""
+STRETCH = 1024
+"""BFS looks at long rows in pieces of so many arcs."""
+COLUMNS = 7
+"""Columns of four neighbours at most."""
+LEAST_ARCS = 5
+"""Arcs of each row that SSSP has on the device at least."""
+DEEP_BYTES = 4
+"""A level where a search has more than 254 of them; else it is a byte."""
+_BFS_BITMAPS, _SSSP_BITMAPS = 8, 2
+# What BFS says of each level, by the bytes of a level: there is room for so many at first.
+_COURSE_BYTES = {1: 40 << 8, DEEP_BYTES: 40 << 16}
+_SSSP_STRETCHES = 1 << 20
+# Of near-far's lists: an entry, entries that a block does alone at most, and of how many rows there
+# is one in the two near and in the two far lists.
+NEAR_ENTRY_BYTES, NEAR_FRONT, NEAR_LISTS = 16, 2048, (2, 4)
+# What kernels count in 32 bits, and arcs of a side, of which a word has so many bits.
+_MOST_WORDS, _MOST_ARCS = 1 << 32, 1 << 36
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """What a plan depends on beside the budgets.
+
+    Parameters
+    ----------
+    rows
+        Of the graph.
+    sides
+        Lengths of rows of out-, and of directed graphs of in-arcs.
+    longer
+        Of in-rows: none from there on has more than 1, 5, 9 … arcs; `COLUMNS` numbers.
+    longer3
+        The same of more than 3 arcs.
+    named
+        Whether parents are named by original ids on the device.
+    near
+        Type of the weights where SSSP goes by near-far; None: it pulls, or this is for BFS.
+    """
+
+    rows: int
+    sides: tuple[Lengths, ...]
+    longer: tuple[int, ...]
+    longer3: int
+    named: bool
+    near: np.dtype[Any] | None = None
+
+    @property
+    def padded(self) -> int:
+        """Rows with those that arrays are padded to."""
+        return -(-self.rows // QUAD_ROWS) * QUAD_ROWS
+
+    @property
+    def arcs(self) -> int:
+        """Arcs of all sides."""
+        return sum(side.arcs for side in self.sides)
+
+
+@dataclass(frozen=True)
+class DevicePlan(ABC):
+    """What is on the device.
+
+    Parameters
+    ----------
+    facts, budget_bytes
+        What it was made for.
+    """
+
+    facts: DeviceFacts
+    budget_bytes: int
+
+    kernel: ClassVar[str]
+    arc_bytes: ClassVar[int]
+
+    @property
+    @abstractmethod
+    def parts(self) -> dict[str, int]:
+        """Bytes on the device by purpose."""
+
+    @property
+    @abstractmethod
+    def held_arcs(self) -> int:
+        """Arcs on the device, at most."""
+
+    @property
+    @abstractmethod
+    def rule(self) -> str:
+        """Which arcs are on the device."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes on the device when most is held."""
+        return sum(self.parts.values())
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes of pinned host memory."""
+        return self.arc_bytes * self.facts.arcs
+
+    def _offsets(self) -> int:
+        return 8 * (self.facts.rows + 1) * len(self.facts.sides)
+
+
+@dataclass(frozen=True)
+class BfsPlan(DevicePlan):
+    """As `DevicePlan`, for BFS.
+
+    Parameters
+    ----------
+    columns
+        Columns of four neighbours.
+    hub_arcs
+        Room for arcs of hubs, of each side.
+    level_bytes
+        Of a level: 1, or `DEEP_BYTES`.
+    """
+
+    columns: int = 0
+    hub_arcs: int = 0
+    level_bytes: int = 1
+
+    kernel = "bfs"
+    arc_bytes = 4
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Bytes on the device by purpose."""
+        facts = self.facts
+        state = facts.padded * (4 + self.level_bytes) + _BFS_BITMAPS * facts.padded // 8
+        room = facts.rows + facts.sides[-1].arcs // STRETCH + 1
+        lists = facts.rows // 32 * 4 + 8 * room + _COURSE_BYTES[self.level_bytes]
+        return {
+            "vertex state": state + lists,
+            "offsets": self._offsets(),
+            "names": 4 * facts.padded + 4 * facts.rows if facts.named else 0,
+            "first arcs": 4 * facts.padded + 16 * sum(facts.longer[: self.columns]),
+            "hub rows": 4 * self.hub_arcs * len(facts.sides),
+            "reserve": FIXED_BYTES,
+        }
+
+    @property
+    def held_arcs(self) -> int:
+        """Arcs on the device, at most."""
+        columns = 4 * sum(self.facts.longer[: self.columns])
+        return self.facts.rows + columns + self.hub_arcs * len(self.facts.sides)
+
+    @property
+    def rule(self) -> str:
+        """Which arcs are on the device."""
+        return f"{1 + 4 * self.columns}, and hubs"
+
+    @property
+    def deep(self) -> BfsPlan:
+        """What goes on within the same budget once a search has more levels than a byte tells."""
+        return plan_bfs(self.facts, self.budget_bytes, self.columns, level_bytes=DEEP_BYTES)
+
+
+@dataclass(frozen=True)
+class SsspPlan(DevicePlan):
+    """As `DevicePlan`, for SSSP with weights of 32 bits.
+
+    Parameters
+    ----------
+    share
+        Arcs of each row that are held.
+    """
+
+    share: HeadRule = HeadRule(LEAST_ARCS)  # noqa: RUF009 (frozen)
+
+    kernel = "sssp"
+    arc_bytes = 8
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Bytes on the device by purpose."""
+        facts, longer = self.facts, self.facts.longer
+        lightest = 4 * facts.rows * (len(facts.sides) - 1)
+        # Tuples, and lengths while the starts are made of them.
+        state = facts.rows * (4 + 8 + 8 + 4 + 4) + 4 * facts.padded
+        return {
+            "vertex state": state + _SSSP_BITMAPS * facts.padded // 8 + 8 * _SSSP_STRETCHES,
+            "offsets": self._offsets() + 4 * (facts.rows + 1) * len(facts.sides),
+            "names": 4 * facts.rows if facts.named else 0,
+            "first arcs": 8 * facts.rows + 20 * longer[0] + 16 * facts.longer3 + lightest,
+            "shares": 8 * self.held_arcs,
+            "reserve": FIXED_BYTES,
+        }
+
+    @property
+    def held_arcs(self) -> int:
+        """Arcs on the device, at most."""
+        return sum(side.kept(self.share) for side in self.facts.sides)
+
+    @property
+    def counted_arcs(self) -> int:
+        """The same of one side, whose places are told in 32 bits."""
+        return max(side.kept(self.share) for side in self.facts.sides)
+
+    @property
+    def rule(self) -> str:
+        """Which arcs are on the device."""
+        return str(self.share)
+
+
+@dataclass(frozen=True)
+class NearPlan(DevicePlan):
+    """As `DevicePlan`, for SSSP by near-far: what it takes beside the rows, whatever the budget.
+
+    There is room for lengths of 64 bits, which integers of 32 may come to need.
+    """
+
+    kernel = "sssp"
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Bytes on the device by purpose."""
+        facts = self.facts
+        # Lengths, and those that rows were relaxed with. In 32 bits integers take 8 bytes less for
+        # them than in 64, and distances of 8 bytes besides.
+        lengths = 8 if facts.near == np.float32 else 16
+        # Tuples, parents, and a look at the tuples while buffers are made.
+        state = facts.rows * (4 + 4 + 1 + lengths) + facts.padded // 8
+        entries = sum(2 * (facts.rows // share + NEAR_FRONT) for share in NEAR_LISTS)
+        return {
+            "vertex state": state + NEAR_ENTRY_BYTES * entries,
+            "offsets": self._offsets(),
+            "names": 4 * facts.rows if facts.named else 0,
+            "reserve": FIXED_BYTES,
+        }
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes of pinned host memory."""
+        assert self.facts.near is not None
+        return near_arc_bytes(self.facts.near) * self.facts.arcs
+
+    @property
+    def held_arcs(self) -> int:
+        """Arcs on the device: none."""
+        return 0
+
+    @property
+    def rule(self) -> str:
+        """Which arcs are on the device."""
+        return "none"
+
+
+SearchPlan: TypeAlias = BfsPlan | SsspPlan | NearPlan
+"""Any of them."""
+
+
+def near_arc_bytes(weights: np.dtype[Any]) -> int:
+    """Bytes of an arc in pinned memory for SSSP: a neighbour, and a weight as it is stored."""
+    return 4 + weights.itemsize
+
+
+def plan_device(
+    kernel: str,
+    facts: DeviceFacts,
+    budget_bytes: int,
+    host_bytes: int,
+    more_host: str = "raise --host-memory",
+) -> SearchPlan:
+    """Plan for a search with all rows in pinned host memory.
+
+    Parameters
+    ----------
+    budget_bytes, host_bytes
+        Device memory, and host memory that may be pinned.
+    more_host
+        What to do for more of that.
+
+    Raises
+    ------
+    MemoryBudgetError
+        A budget is too small; says the least that would do. Or the graph is too large for the
+        kernels of one rank, whatever the budget.
+    """
+    _require_countable(kernel, facts)
+    least = least_plan(kernel, facts)
+    if least.bytes > budget_bytes:
+        raise MemoryBudgetError(
+            f"{kernel} on {facts.rows:,} rows with arcs in host memory needs at least "
+            f"{least.bytes:,} bytes of device memory, and {budget_bytes:,} may be used; raise "
+            "--device-memory"
+        )
+    if least.pinned_bytes > host_bytes:
+        raise MemoryBudgetError(
+            f"{kernel} on a graph that does not fit the device needs {least.pinned_bytes:,} bytes "
+            f"of pinned host memory, and {host_bytes:,} may be used; {more_host}"
+        )
+    return fill(kernel, facts, budget_bytes)
+
+
+def fill(kernel: str, facts: DeviceFacts, budget_bytes: int) -> SearchPlan:
+    """As `plan_device` once it is known that the budgets will do; else what takes least."""
+    if kernel == "bfs":
+        return plan_bfs(facts, budget_bytes)
+    if facts.near is not None:
+        return NearPlan(facts, budget_bytes)
+    chosen = SsspPlan(facts, budget_bytes)
+    for rule in rules(kernel):
+        if rule.least < LEAST_ARCS:
+            continue
+        plan = SsspPlan(facts, budget_bytes, rule)
+        if plan.bytes > budget_bytes or plan.counted_arcs >= _MOST_WORDS:
+            break
+        chosen = plan
+    return chosen
+
+
+def least_plan(kernel: str, facts: DeviceFacts) -> SearchPlan:
+    """Plan with the least device memory that will do, however many levels BFS finds."""
+    if kernel == "bfs":
+        return BfsPlan(facts, 0, level_bytes=DEEP_BYTES)
+    return SsspPlan(facts, 0) if facts.near is None else NearPlan(facts, 0)
+
+
+def _require_countable(kernel: str, facts: DeviceFacts) -> None:
+    """Refuse graphs that have more than the kernels can count; near-far counts arcs in 64 bits."""
+    if facts.near is not None:
+        return
+    arcs = max(side.arcs for side in facts.sides)
+    if arcs + facts.rows >= _MOST_ARCS:  # in a queue a row without arcs counts as one
+        said = f"{arcs:,} arcs of a side, and fewer than {_MOST_ARCS:,}"
+    elif kernel == "bfs" and (queued := facts.rows + arcs // STRETCH + 1) >= _MOST_WORDS:
+        said = f"{queued:,} rows and pieces of rows, and fewer than {_MOST_WORDS:,}"
+    elif kernel == "sssp" and (held := SsspPlan(facts, 0).counted_arcs) >= _MOST_WORDS:
+        said = f"{held:,} first arcs of rows, and fewer than {_MOST_WORDS:,}"
+    else:
+        return
+    raise MemoryBudgetError(
+        f"{kernel} on this graph by one rank has {said} can be counted where rows are in host "
+        "memory; use more workers, or --device cpu"
+    )
+
+
+def plan_bfs(
+    facts: DeviceFacts, budget_bytes: int, most_columns: int = COLUMNS, *, level_bytes: int = 1
+) -> BfsPlan:
+    """As `fill`, with so many columns at most."""
+    bare = BfsPlan(facts, budget_bytes, level_bytes=level_bytes)
+    plan = bare
+    # Where a column begins is told in 32 bits.
+    while plan.columns < most_columns and sum(facts.longer[: plan.columns]) < _MOST_WORDS:
+        longer = replace(bare, columns=plan.columns + 1)
+        if longer.bytes > budget_bytes:
+            break
+        plan = longer
+    spare = max(budget_bytes - plan.bytes, 0)
+    most = max(side.arcs for side in facts.sides)
+    return replace(plan, hub_arcs=min(spare // (4 * len(facts.sides)), most))
+
+
+def rows_within(offsets: Any, arcs: int) -> int:
+    """Rows from the first on that have so many arcs at most.
+
+    Parameters
+    ----------
+    offsets
+        Ascending, (rows + 1,), of NumPy or CuPy.
+    """
+    low, high = 0, len(offsets) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if int(offsets[middle]) <= arcs:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def last_longer(lengths: Any, arcs: int) -> int:
+    """The row from which on none has more than so many arcs.
+
+    Parameters
+    ----------
+    lengths
+        Arcs of each row, of NumPy or CuPy, (rows,).
+    """
+    longer = (lengths > arcs).nonzero()[0]
+    return int(longer[-1]) + 1 if len(longer) else 0
+
+
+def describe_device(plan: DevicePlan) -> dict[str, Any]:
+    """A plan as a table of names and numbers, JSON-able."""
+    arcs = max(plan.facts.arcs, 1)
+    return {
+        "kernel": plan.kernel,
+        "tier": "pinned",
+        "device budget": plan.budget_bytes,
+        **{f"device bytes: {name}": size for name, size in plan.parts.items()},
+        "device bytes: in all": plan.bytes,
+        "bytes of pinned host memory": plan.pinned_bytes,
+        "arcs of each row on the device": plan.rule,
+        "share of arcs on the device": round(min(1, plan.held_arcs / arcs), 4),
+    }

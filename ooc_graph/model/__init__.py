@@ -1,0 +1,1 @@
+"""Facts and values that plans are made of."""

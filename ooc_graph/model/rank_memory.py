@@ -1,0 +1,47 @@
+"""Whether ranks must search a graph on CUDA devices, and the device memory that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.cuda.runtime.rank_bytes import bfs_bytes, sssp_bytes
+from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS, NARROW
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.model.kernel import CUDA_FIXED_BYTES, ORDER_OF
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import Dealing
+
+
+def only_ranks(graph: Graph) -> bool:
+    """Whether a graph has too many vertices for the searches of one rank on a CUDA device."""
+    return graph.rows > MOST_ROWS or id_dtype(graph.rows) != NARROW
+
+
+def distance_dtype(graph: Graph) -> np.dtype[Any]:
+    """Type of the distances that SSSP finds."""
+    weights = graph.weight_dtype
+    return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
+
+
+def ranks_bytes(graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence[int] = ()) -> int:
+    """Device memory that one process needs for the ranks of these shards, at most.
+
+    Ranks that are ``kept`` from an earlier search take what their steps take.
+    """
+    ids = id_dtype(graph.rows)
+    each = bfs_bytes(ids) if kernel == "bfs" else sssp_bytes(ids, distance_dtype(graph))
+    own, before = (
+        sum(Dealing(graph.rows, graph.shards, shard).rows for shard in some)
+        for some in (shards, kept)
+    )
+    rows = graph.resident_bytes(ORDER_OF[kernel], shards)
+    return (
+        rows
+        + graph.rows * each.vertex
+        + own * each.state
+        + (own + before) * each.step
+        + CUDA_FIXED_BYTES
+    )

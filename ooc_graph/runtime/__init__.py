@@ -1,0 +1,1 @@
+"""Machine, processes, devices and cluster that searches run on."""

@@ -1,0 +1,176 @@
+"""Build a store: on a CUDA device where the place has one that will do, else on the CPU."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ooc_graph.edges.dask_parts import DaskSource
+from ooc_graph.edges.interface import EdgeSource, most_rows
+from ooc_graph.errors import DeviceBusyError, DiskFullError, MemoryBudgetError, UsageError
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.layout.commit import Partial, partial_store
+from ooc_graph.layout.whole_file import whole_file
+from ooc_graph.report.host import host_facts, package_versions
+from ooc_graph.runtime.devices import AUTO, CPU, CUDA, CudaLimits
+from ooc_graph.runtime.machine import parse_bytes
+from ooc_graph.runtime.workplace import Here, Place, place_for
+from ooc_graph.search.way import Way, carry_out
+from ooc_graph.shards.build import build as build_on_cpu
+from ooc_graph.shards.build_options import BuildOptions, BuildReport
+from ooc_graph.shards.cuda_build import build_into
+from ooc_graph.shards.cuda_plan import usable_bytes
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import NoProgress, Progress
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+# A device of which others have more than one part in so many is not at our disposal.
+_OTHERS_PART = 4
+
+
+def build_store(
+    place: Place, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
+) -> BuildReport:
+    """Build and commit the store of a graph; its bytes do not depend on the place.
+
+    Raises
+    ------
+    DeviceError, DeviceBusyError
+        CUDA was asked for, and is not there or others use it.
+    OocGraphError
+        As `ooc_graph.shards.build.build` and `ooc_graph.shards.cuda_build.build_on_device`.
+    """
+
+    def run(way: Way) -> BuildReport:
+        if way.device == CUDA:
+            return _on_device(place, source, out, options, progress)
+        with place.workforce() as workforce:
+            return build_on_cpu(
+                source, out, options=options, workforce=workforce, progress=progress
+            )
+
+    way = Way(place.device.name, "one", place.device.why)
+    return carry_out(way, "building", place, progress, run, lambda why: Way(CPU, "one", why))
+
+
+def _on_device(
+    place: Place, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
+) -> BuildReport:
+    if place.client is not None and _is_elsewhere(source):
+        raise UsageError(
+            "edges in memory, or in a Dask collection, are not sent to one worker's device: leave "
+            "client= out, or build on the CPU (device='cpu')"
+        )
+    with partial_store(out, "graph", overwrite=options.overwrite) as partial:
+        allowed = place.cuda_limits.device_bytes
+        if place.client is None:
+            return build_here(partial, source, options, place.limit_bytes, allowed, progress)
+        with progress.stage("building on a CUDA device"):
+            host_bytes = place.process_limit_bytes
+            report = place.call(build_here, partial, source, options, host_bytes, allowed)
+        for note in report.notes:
+            progress.note(note)
+        return report
+
+
+def _is_elsewhere(source: EdgeSource) -> bool:
+    return isinstance(source, DaskSource) or bool(getattr(source, "in_memory", False))
+
+
+def build_here(
+    partial: Partial,
+    source: EdgeSource,
+    options: BuildOptions,
+    limit_bytes: int,
+    allowed_bytes: int | None = None,
+    progress: Progress | None = None,
+) -> BuildReport:
+    """Build on the device of this process, which is a worker or has no cluster.
+
+    Parameters
+    ----------
+    limit_bytes
+        Host memory.
+    allowed_bytes
+        Memory of the device that may be used, as far as it is free; None: nearly all that is. Of
+        an allocator of its own (RMM), which holds what seems to be in use, all that is allowed.
+    progress
+        None: what there is to say stands in the report.
+    """
+    free, total = cuda_modules.device_bytes()
+    if allowed_bytes is not None and cuda_modules.is_plain_pool():
+        allowed_bytes = min(allowed_bytes, usable_bytes(free))
+    noted = _Noted()
+    try:
+        with Here(limit_bytes, CUDA).workforce() as workforce:
+            report = build_into(
+                partial,
+                source,
+                options=options,
+                workforce=workforce,
+                progress=progress or noted,
+                device_memory_bytes=allowed_bytes,
+            )
+            report.notes = noted.notes
+            return report
+    except MemoryBudgetError as error:
+        if (total - free) * _OTHERS_PART > total:
+            raise DeviceBusyError(
+                f"{error}; others use {total - free:,} of the device's {total:,} bytes: try again "
+                "when they are done"
+            ) from error
+        raise
+    except BaseException as error:
+        cuda_modules.forget_frames(error)
+        raise
+    finally:
+        with suppress(MemoryError):
+            cuda_modules.free_unused()
+
+
+class _Noted(NoProgress):
+    """Keeps what there is to say."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def build_with_report(
+    source: EdgeSource,
+    out: Path,
+    options: BuildOptions,
+    *,
+    client: Client | None = None,
+    device: str = AUTO,
+    device_memory: str | int | None = None,
+    memory_limit: str | int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Graph, BuildReport]:
+    """Build a store as `ooc_graph.build` does, of an opened source; give it and its report."""
+    limits = CudaLimits.of(device_memory, None).require_cuda(device)
+    options.require_filled(most_rows(source))
+    place = place_for(client, parse_bytes(memory_limit), device, limits, progress)
+    place.release()
+    report = build_store(place, source, out, options, progress or NoProgress())
+    write_run_facts(out, {"stages": report.stages, "edges": report.edges})
+    return Graph.open(out), report
+
+
+def write_run_facts(store: Path, facts: dict[str, Any]) -> None:
+    """``NAME.run.json`` beside a store: what varies from run to run and is not hashed."""
+    path = store.with_name(f"{store.name.removesuffix('.zarr')}.run.json")
+    circumstances = {"host": host_facts(), "packages": package_versions()}
+    text = json.dumps({**facts, **circumstances}, indent=1) + "\n"
+    # The store stands: a disk that has just filled up is no reason to say that the build failed.
+    with suppress(OSError, DiskFullError):
+        # Of a store that was replaced.
+        path.unlink(missing_ok=True)
+        with whole_file(path) as partial:
+            partial.write_text(text)

@@ -1,0 +1,296 @@
+"""The clusters that the command starts or joins."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from multiprocessing import resource_tracker
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import dask
+from distributed import Client, LocalCluster
+from distributed.comm.addressing import parse_address, parse_host_port
+from distributed.comm.core import CommClosedError
+from distributed.comm.registry import get_backend
+from distributed.security import Security
+
+from ooc_graph.errors import ClusterLostError, DeviceError, UsageError
+from ooc_graph.exchange.cluster import patience_s, within
+from ooc_graph.layout.whole_file import raise_if_full
+from ooc_graph.runtime.devices import device_count, has_rmm
+from ooc_graph.runtime.machine import KEPT_BYTES, cores
+from ooc_graph.runtime.scratch import scratch_folder
+from ooc_graph.runtime.signals import signals_held
+
+_CONNECT_S = 30.0
+# What Dask needs to close a cluster whose workers did not start.
+_GRACE_S = 10.0
+
+# A terminal sends Ctrl-C to workers too, and SIGHUP if it is closed. They must not die of it before
+# this process has cancelled what they do, or it would wait for them without end. Before they come
+# to this, they are started with both blocked (`_without_interrupts`).
+_PRELOAD = [
+    "import signal\n"
+    "for number in (signal.SIGINT, signal.SIGHUP):\n"
+    "    signal.signal(number, signal.SIG_IGN)"
+]
+
+# Workers measure their own budgets: Dask's limits would only kill them a second time. Small
+# allocations go back to the system at once, so that what was freed is not counted as in use.
+_CONFIGURATION = {
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
+    "distributed.worker.preload": _PRELOAD,
+    "distributed.scheduler.worker-saturation": float("inf"),
+    "distributed.admin.large-graph-warning-threshold": "1GB",
+    "distributed.nanny.pre-spawn-environ": {
+        "MALLOC_TRIM_THRESHOLD_": KEPT_BYTES,
+        "MALLOC_MMAP_THRESHOLD_": KEPT_BYTES,
+        "OMP_NUM_THREADS": 1,
+        "MKL_NUM_THREADS": 1,
+        "OPENBLAS_NUM_THREADS": 1,
+    },
+}
+
+
+@contextmanager
+def local_cluster(workers: int = 1) -> Iterator[Client]:
+    """A cluster of worker processes that listens on the loopback interface only.
+
+    Parameters
+    ----------
+    workers
+        Worker processes; they share the cores.
+
+    Yields
+    ------
+    Client of the cluster, which is closed at the end.
+
+    Raises
+    ------
+    ClusterLostError
+        If its workers do not start within the patience (``ooc-graph.patience`` in Dask's
+        configuration).
+    """
+    with _local(workers, LocalCluster, {"processes": True}) as client:
+        yield client
+
+
+@contextmanager
+def local_cuda_cluster(workers: int | None = None) -> Iterator[Client]:
+    """A cluster of one worker process for each CUDA device of this machine, on the loopback.
+
+    Arrays on the devices come from RMM's pool where RMM is installed: the driver's own one
+    (``cudaMallocAsync``), which grows as it is needed and gives back what is not.
+
+    Parameters
+    ----------
+    workers
+        Worker processes, at most one a device; None: all devices.
+
+    Yields
+    ------
+    Client of the cluster, which is closed at the end.
+
+    Raises
+    ------
+    DeviceError
+        There is no device, dask-cuda is not installed, or RMM is and cannot be imported.
+    """
+    devices = device_count()
+    if workers is not None and workers > devices:
+        raise UsageError(
+            f"--workers {workers}: CUDA workers have a device each, and {devices} can be seen here"
+        )
+    try:
+        from dask_cuda import LocalCUDACluster  # noqa: PLC0415 (only where there is a device)
+    except ImportError as error:
+        raise DeviceError(
+            f"a cluster of CUDA workers needs dask-cuda ({error}): pip install 'ooc-graph[cuda13]'"
+        ) from error
+    options: dict[str, object] = {"device_memory_limit": 0, "protocol": "tcp", "preload": _PRELOAD}
+    if has_rmm():
+        options |= {
+            "rmm_async": True,
+            # What is free must be seen as free: budgets are made of it.
+            "rmm_release_threshold": KEPT_BYTES,
+            "rmm_allocator_external_lib_list": ["cupy"],
+        }
+    with _local(devices if workers is None else workers, LocalCUDACluster, options) as client:
+        yield client
+
+
+@contextmanager
+def _local(workers: int, kind: Any, options: dict[str, object]) -> Iterator[Client]:
+    if workers < 1:
+        raise UsageError(f"--workers {workers}: give at least 1")
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    with ExitStack() as stack:
+        stack.enter_context(dask.config.set(_CONFIGURATION))
+        folder = stack.enter_context(scratch_folder())
+        try:
+            client = _started(stack, workers, Path(folder), partial(kind, **options))
+            yield client
+        finally:
+            # A second interrupt would leave workers to the end of the process, and Dask complains.
+            with signals_held():
+                stack.close()
+
+
+def _started(
+    stack: ExitStack, workers: int, folder: Path, kind: Callable[..., LocalCluster]
+) -> Client:
+    """Client of a new local cluster; the stack closes both.
+
+    Signals wait meanwhile: of a cluster that is half there Dask leaves workers and tracebacks.
+
+    Raises
+    ------
+    ClusterLostError
+        If its workers do not start in time.
+    DiskFullError
+        If there is no space for what workers write into ``folder``.
+    """
+    try:
+        with signals_held(), _without_interrupts(), _begun_in_time():
+            make = partial(
+                kind,
+                n_workers=workers,
+                local_directory=str(folder),
+                threads_per_worker=max(1, cores() // workers),
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                worker_dashboard_address="127.0.0.1:0",
+                memory_limit=0,
+                silence_logs=logging.CRITICAL,
+            )
+            cluster = stack.enter_context(within(patience_s() + _GRACE_S, make))
+            client: Client = stack.enter_context(within(_CONNECT_S, partial(Client, cluster)))
+    except (TimeoutError, CommClosedError, RuntimeError) as error:
+        raise_if_full(error.__cause__, folder, "no workers were started")
+        raise ClusterLostError(
+            f"the local cluster of {workers} worker(s) did not start ({_words(error)}); run the "
+            "command again, with fewer --workers if the machine is busy"
+        ) from error
+    return client
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Context in which threads begin that never get SIGINT or SIGHUP, nor do their processes."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    # Python starts it where it first starts a process, and unblocks SIGINT there.
+    resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _begun_in_time() -> Iterator[None]:
+    """Context whose processes are killed if it does not end within the patience.
+
+    Dask waits for a worker that is frozen while it starts without end; of a dead one it says so.
+    """
+    before = set(multiprocessing.active_children())
+
+    def kill() -> None:
+        for process in set(multiprocessing.active_children()) - before:
+            process.kill()
+
+    timer = Timer(patience_s(), kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def joined_cluster(address: str, tls: str | None = None) -> Iterator[Client]:
+    """A cluster that somebody else runs.
+
+    Parameters
+    ----------
+    address
+        Of its scheduler.
+    tls
+        See `tls_security`.
+
+    Raises
+    ------
+    UsageError
+        If the address cannot be one, or lacks certificates.
+    ClusterLostError
+        If no scheduler answers there.
+    """
+    security = tls_security(address, tls)
+    try:
+        # Before a client is made: one that fails half made complains when it is collected.
+        scheme, place = parse_address(address, strict=True)
+        get_backend(scheme)
+        host, port = parse_host_port(place)
+    except (ValueError, ImportError) as error:
+        raise UsageError(f"--scheduler {address}: {error}; give tcp://HOST:PORT") from error
+    if scheme == "inproc" or not host or not port:
+        raise UsageError(f"--scheduler {address}: names no host and port; give tcp://HOST:PORT")
+    connect = partial(Client, address, security=security, timeout=_CONNECT_S)
+    try:
+        client = within(_CONNECT_S + _GRACE_S, connect)
+    except (OSError, MemoryError) as error:
+        # What is no scheduler may send anything, of any length.
+        why = "it takes connections and does not answer" if not str(error) else str(error)
+        raise ClusterLostError(f"no Dask scheduler answers at {address}: {why}") from error
+    except Exception as error:
+        # Of a transport that is not installed whole.
+        raise UsageError(f"--scheduler {address}: {error}; give tcp://HOST:PORT") from error
+    with client:
+        yield client
+
+
+def _words(error: BaseException) -> str:
+    """What an error says; its name where it says nothing, as some timeouts do."""
+    return str(error) or type(error).__name__
+
+
+def tls_security(address: str | None, files: str | None) -> Security | None:
+    """TLS towards a scheduler, from the options ``--scheduler`` and ``--tls``.
+
+    Parameters
+    ----------
+    address
+        Of the scheduler; None where there is none to join.
+    files
+        ``CA,CERT,KEY``: three files with the authority's certificate, one's own and its key.
+
+    Returns
+    -------
+    What ``distributed.Client`` takes; None without files.
+
+    Raises
+    ------
+    UsageError
+        If it is not three files, or there are none for an address that begins with ``tls://``.
+    """
+    if files is None:
+        if (address or "").startswith("tls://"):
+            raise UsageError(f"--scheduler {address}: give the certificates too, --tls CA,CERT,KEY")
+        return None
+    names = files.split(",")
+    if len(names) != 3 or not all(Path(name).is_file() for name in names):
+        raise UsageError(f"--tls {files}: give three files, CA,CERT,KEY")
+    ca, cert, key = names
+    return Security(
+        tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True
+    )

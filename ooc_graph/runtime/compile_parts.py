@@ -1,0 +1,70 @@
+"""What Graph500 compiles, in parts of a few seconds each; every part runs tiny work of its kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.api.validate import check_edges
+from ooc_graph.edges.arrays import ArraySource
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.runtime import process
+from ooc_graph.runtime.building import build_with_report
+from ooc_graph.runtime.devices import CPU
+from ooc_graph.runtime.first_use import Part
+from ooc_graph.runtime.scratch import scratch_folder
+from ooc_graph.runtime.warmup import warm_part
+from ooc_graph.shards.build_options import BuildOptions
+from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
+
+
+def parts_of_graph500(source: Kronecker, kernels: tuple[str, ...], validate: bool) -> list[Part]:
+    """All that a run compiles, the longest first."""
+    ids = id_dtype(source.vertices).name
+    weights = None if source.weight_dtype is None else source.weight_dtype.name
+    checks = [Part(f"check-{kernel}", weights=weights) for kernel in kernels if validate]
+    searches = [Part(kernel, False, ids, weights) for kernel in kernels]
+    return [*searches, Part("build", weights=weights), Part("generate", weights=weights), *checks]
+
+
+def compile_part(part: Part) -> None:
+    """Compile a part by running something small that needs it; without a turn of its own."""
+    weighted = part.weights is not None
+    if part.job == "generate":
+        for unit in Kronecker(4, weighted=weighted).units(64):
+            list(Kronecker(4, weighted=weighted).read(unit, 64))
+    elif part.job == "build":
+        _build(weighted)
+    elif part.job.startswith("check-"):
+        check_pair(part.job.removeprefix("check-"), weighted)
+    else:
+        warm_part(part, process.device())
+
+
+def _build(weighted: bool) -> None:
+    """Build a store as from the generator, whose own kernels are another part."""
+    ends = np.arange(16, dtype=np.int64)
+    weight, dtype = (np.ones(16, np.float32), np.dtype(np.float32)) if weighted else (None, None)
+    source = ArraySource(ends, ends[::-1], weight, False, dtype, id_range=(0, 16))
+    with scratch_folder() as folder:
+        build_with_report(source, Path(folder) / "tiny.zarr", BuildOptions(shards=2), device=CPU)
+
+
+def check_pair(kernel: str, weighted: bool) -> None:
+    """Validate the answer for two vertices that an edge joins, as Graph500 does its answers."""
+    one = np.ones(1, np.float32) if weighted else None
+    ends = np.zeros(1, np.int64), np.ones(1, np.int64)
+    source = ArraySource(*ends, one, False, None if one is None else one.dtype)
+    vertices, parent = VertexIndex.dense(0, 2), np.zeros(2, np.int64)
+    validator: Any
+    if kernel == "bfs":
+        level = np.arange(2, dtype=np.int32)
+        validator = BfsValidator([BfsAnswer(0, parent, level, vertices)], directed=False)
+    else:
+        distance = np.arange(2, dtype=np.float32)
+        validator = SsspValidator([SsspAnswer(0, parent, distance, vertices)], directed=False)
+    for verdict in check_edges(validator, source, 1):
+        verdict.raise_if_failed()

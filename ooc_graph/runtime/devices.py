@@ -1,0 +1,249 @@
+"""Which device searches: the one asked for, as far as it is there where the work is done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from ooc_graph.errors import DeviceError, UsageError
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.runtime.machine import parse_bytes
+
+AUTO, CPU, CUDA = "auto", "cpu", "cuda"
+DEVICES = (AUTO, CPU, CUDA)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that was chosen.
+
+    Parameters
+    ----------
+    name
+        ``cpu`` or ``cuda``.
+    memory_bytes
+        Of the smallest CUDA device; 0 for the CPU.
+    why
+        Why it is the CPU where ``auto`` was asked for; else empty.
+    """
+
+    name: str
+    memory_bytes: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class CudaLimits:
+    """Memory that searches on a CUDA device may use.
+
+    Parameters
+    ----------
+    device_bytes
+        Of the device; None: what it has.
+    pinned_bytes
+        Of pinned host memory; None: what the process may use; 0: nothing is pinned.
+    """
+
+    device_bytes: int | None = None
+    pinned_bytes: int | None = None
+
+    @classmethod
+    def of(cls, device_memory: str | int | None, host_memory: str | int | None) -> CudaLimits:
+        """Limits as they are given, such as ``"16GiB"``.
+
+        Raises
+        ------
+        UsageError
+            No sizes; or nothing of the device, where no search does without.
+        """
+        return cls(
+            parse_bytes(device_memory, option="--device-memory"),
+            parse_bytes(host_memory, option="--host-memory", or_none=True),
+        )
+
+    def require_cuda(self, wanted: str) -> CudaLimits:
+        """These limits, for a device that is asked for.
+
+        Raises
+        ------
+        UsageError
+            There are limits, and it is the CPU, which heeds none of them.
+        """
+        if wanted == CPU and (self.device_bytes is not None or self.pinned_bytes is not None):
+            raise UsageError(
+                "--device-memory and --host-memory are for CUDA devices: use --device cuda, or "
+                "--memory-limit for the CPU"
+            )
+        return self
+
+    def within(self, device: Device) -> Device:
+        """The device with as much memory as may be used."""
+        if self.device_bytes is None:
+            return device
+        return replace(device, memory_bytes=min(device.memory_bytes, self.device_bytes))
+
+
+def require_name(wanted: str) -> None:
+    """Refuse a device that there is not.
+
+    Raises
+    ------
+    UsageError
+    """
+    if wanted not in DEVICES:
+        raise UsageError(f"device {wanted!r}: choose {', '.join(DEVICES)}")
+
+
+def cuda_memory_here() -> int:
+    """Memory of this process's CUDA device, in bytes; the device is not opened.
+
+    Raises
+    ------
+    DeviceError
+        There is none that can be used.
+    """
+    return int(_properties(_cuda())["totalGlobalMem"])
+
+
+# The process that used CUDA first.
+_cuda_pid: int | None = None
+
+
+def _cuda() -> Any:
+    """CuPy, as `kernels.cuda.runtime.modules.cuda` gives it, unless CUDA was used before a fork.
+
+    Raises
+    ------
+    DeviceError
+    """
+    global _cuda_pid  # noqa: PLW0603
+    if _cuda_pid not in (None, os.getpid()):
+        raise DeviceError(
+            "this process was forked after CUDA was used, so that it cannot use CUDA: use "
+            "multiprocessing's spawn or forkserver start method, or --device cpu"
+        )
+    found = cuda_modules.cuda()
+    _cuda_pid = os.getpid()
+    return found
+
+
+def _properties(cupy: Any) -> dict[str, Any]:
+    runtime = cupy.cuda.runtime
+    try:
+        found: dict[str, Any] = runtime.getDeviceProperties(cupy.cuda.Device().id)
+    except runtime.CUDARuntimeError as error:
+        raise DeviceError(f"the CUDA device says nothing of itself: {error}") from error
+    return found
+
+
+def choose_here(wanted: str) -> Device:
+    """Device of this process.
+
+    Raises
+    ------
+    DeviceError
+        ``cuda`` is wanted, and there is none that can be used.
+    """
+    require_name(wanted)
+    if wanted == CPU:
+        return Device(CPU)
+    try:
+        return Device(CUDA, cuda_memory_here())
+    except DeviceError as error:
+        if wanted == CUDA:
+            raise
+        return Device(CPU, why=_cause(str(error)))
+
+
+def choose_on_workers(wanted: str, ask: Callable[[Callable[..., Any]], dict[str, Any]]) -> Device:
+    """Device of all workers of a cluster: CUDA if each of them has one.
+
+    Parameters
+    ----------
+    ask
+        Has every worker call a function; gives the answers by address.
+
+    Raises
+    ------
+    DeviceError
+        ``cuda`` is wanted, and a worker has none that can be used; the message names it.
+    """
+    require_name(wanted)
+    if wanted == CPU:
+        return Device(CPU)
+    found: dict[str, int | str] = ask(_look)
+    without = {address: why for address, why in found.items() if isinstance(why, str)}
+    if not without and found:
+        return Device(CUDA, min(size for size in found.values() if isinstance(size, int)))
+    address, why = min(without.items(), default=("", "no worker answers"))
+    if wanted == CUDA:
+        raise DeviceError(f"worker {address}: {why}" if address else why)
+    return Device(CPU, why=_cause(why))
+
+
+def _cause(message: str) -> str:
+    """What is wrong, without the advice, which nobody asked for who said ``auto``."""
+    return message.partition(": ")[0]
+
+
+def _look(dask_worker: Any = None) -> int | str:  # noqa: ARG001 - Dask gives it
+    """Bytes of the CUDA device of the process that runs this, or why there is none."""
+    try:
+        return cuda_memory_here()
+    except DeviceError as error:
+        return str(error)
+
+
+def cuda_facts_here() -> dict[str, str | int]:
+    """What a report says of this process's CUDA device.
+
+    Raises
+    ------
+    DeviceError
+        There is none that can be used.
+    """
+    cupy = _cuda()
+    found = _properties(cupy)
+    return {
+        "CUDA device": found["name"].decode(),
+        "CUDA device memory (bytes)": int(found["totalGlobalMem"]),
+        "CUDA driver": int(cupy.cuda.runtime.driverGetVersion()),
+        "CuPy": str(cupy.__version__),
+    }
+
+
+def device_count() -> int:
+    """CUDA devices that this process sees.
+
+    Raises
+    ------
+    DeviceError
+        None that can be used.
+    """
+    return int(_cuda().cuda.runtime.getDeviceCount())
+
+
+def has_rmm() -> bool:
+    """Whether RMM is there for the device memory of workers.
+
+    Raises
+    ------
+    DeviceError
+        It is installed, and is of no use.
+    """
+    if find_spec("rmm") is None:
+        return False
+    try:
+        import_module("rmm")
+    # Libraries that do not fit raise whatever they like.
+    except Exception as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise DeviceError(
+            f"RMM is installed and cannot be imported ({why}): install it again, remove it (CUDA "
+            "workers do without), or use --device cpu"
+        ) from error
+    return True

@@ -1,0 +1,140 @@
+"""Progress of searches that read a store: what they say of the disk reaches who asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from ooc_graph.forked import in_child
+from ooc_graph.memory.watch import SLOWER, STRETCH_S, Watch, watched_by
+
+if TYPE_CHECKING:
+    from ooc_graph.runtime.workplace import Place
+    from ooc_graph.types import Progress
+
+# Of searches in this process: the graph's identity, and what hears of them; the last one does.
+_heard: list[tuple[str, Watch]] = []
+# Of the graph that a worker of this process searched last. Its tasks may be shorter than what makes
+# a line, so that all of them are watched together.
+_of_worker: dict[tuple[str, str], Watch] = {}
+in_child(_heard.clear)
+in_child(_of_worker.clear)
+
+
+@contextmanager
+def told(identity: str, what: str, place: Place, progress: Progress) -> Iterator[None]:
+    """Tell progress how searches of a graph read its store, while they are carried out at a place.
+
+    A search in this process tells it after 5 seconds of reading, 10, 20 and so on. Workers tell
+    every 5 seconds of reading what they read of the graph since they first searched it, and that
+    is passed on at growing intervals, of all workers together.
+
+    Parameters
+    ----------
+    identity
+        Of the graph.
+    what
+        What searches; begins every line.
+    """
+
+    def note(text: str) -> None:
+        progress.note(f"{what}: {text}")
+
+    if place.client is not None:
+        with _told_by_workers(identity, place.client, AtGrowingIntervals(note)):
+            yield
+        return
+    entry = identity, Watch(note)
+    _heard.append(entry)
+    try:
+        yield
+    finally:
+        _heard.remove(entry)
+
+
+@contextmanager
+def _told_by_workers(identity: str, client: Any, note: Callable[[str], None]) -> Iterator[None]:
+    from ooc_graph.errors import ClusterLostError  # noqa: PLC0415
+    from ooc_graph.exchange.cluster import Cluster  # noqa: PLC0415 (imports distributed)
+
+    def hear(event: tuple[float, str]) -> None:
+        note(event[1])
+
+    cluster = Cluster.of(client)
+    with cluster.talking():
+        client.subscribe_topic(_topic(identity), hear)
+    try:
+        yield
+    finally:
+        # Another search of the graph by this client may have ended it.
+        with suppress(ClusterLostError, ValueError), cluster.talking():
+            client.unsubscribe_topic(_topic(identity))
+
+
+@contextmanager
+def watched(identity: str, worker: Any) -> Iterator[None]:
+    """Have the searches of a graph that this thread makes watched, if anybody hears of them.
+
+    Parameters
+    ----------
+    identity
+        Of the graph.
+    worker
+        The Dask worker whose task this is, or None.
+    """
+    with watched_by(_watch_of(identity, worker)):
+        yield
+
+
+def _watch_of(identity: str, worker: Any) -> Watch | None:
+    if worker is not None:
+        key = identity, worker.address
+        if key not in _of_worker:
+            _of_worker.clear()
+            _of_worker[key] = Watch(_say_to_clients(identity, worker), growth=1)
+        return _of_worker[key]
+    return next((watch for heard, watch in reversed(_heard) if heard == identity), None)
+
+
+def _say_to_clients(identity: str, worker: Any) -> Callable[[str], None]:
+    def say(text: str) -> None:
+        worker.log_event(_topic(identity), f"worker {worker.name}: {text}")
+
+    return say
+
+
+def _topic(identity: str) -> str:
+    return f"ooc-graph-reading-{identity}"
+
+
+class AtGrowingIntervals:
+    """Passes lines on: the first, and others after 5 seconds and more, twice as many each time.
+
+    The first that says of a disk that it is slow is passed on at once.
+
+    Parameters
+    ----------
+    note
+        Takes a line.
+    clock
+        Seconds, from any beginning.
+    """
+
+    def __init__(self, note: Callable[[str], None], clock: Callable[[], float] = monotonic) -> None:
+        self._note, self._clock = note, clock
+        self._interval_s = STRETCH_S
+        self._due_s: float | None = None
+        self._has_said_slow = False
+
+    def __call__(self, text: str) -> None:
+        """Pass a line on, or leave it out."""
+        now_s = self._clock()
+        is_news = SLOWER in text and not self._has_said_slow
+        if self._due_s is not None and now_s < self._due_s and not is_news:
+            return
+        self._has_said_slow = self._has_said_slow or is_news
+        self._due_s = now_s + self._interval_s
+        self._interval_s *= 2
+        self._note(text)

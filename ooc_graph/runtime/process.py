@@ -1,0 +1,82 @@
+"""What this process brings to searches: its threads, and its devices."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+from ooc_graph.forked import abandon, free_in_child, in_child, is_parents
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.runtime.devices import CPU, CUDA
+from ooc_graph.runtime.machine import cores
+
+_lock = free_in_child(threading.RLock())
+_devices: dict[str, Any] = {}
+
+
+@in_child
+def _leave_cuda() -> None:
+    abandon(_devices.pop(CUDA, None))
+
+
+def threads_here() -> int:
+    """Threads a search may use in this process: the Dask worker's, or all cores."""
+    worker = dask_worker()
+    return cores() if worker is None else int(worker.state.nthreads)
+
+
+def dask_worker() -> Any:
+    """The Dask worker that runs the calling task, None outside of one.
+
+    Nobody is a worker who has not imported ``distributed``, which takes a third of a second.
+    """
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_worker  # noqa: PLC0415
+
+    try:
+        worker = get_worker()
+    except ValueError:
+        return None
+    return None if is_parents(worker) else worker
+
+
+def has_memory_limit() -> bool:
+    """Whether this process is a Dask worker whose memory Dask watches."""
+    worker = dask_worker()
+    return worker is not None and bool(worker.memory_manager.memory_limit)
+
+
+def device(name: str = CPU) -> Any:
+    """A device of this process, ``cpu`` or ``cuda``, made when first asked for.
+
+    Raises
+    ------
+    DeviceError, DeviceBusyError
+        There is no CUDA device, or others have it.
+    """
+    with _lock:
+        if name not in _devices:
+            _devices[name] = CpuDevice(threads_here()) if name == CPU else _cuda_device()
+        return _devices[name]
+
+
+def _cuda_device() -> Any:
+    from ooc_graph.kernels.cuda.device import CudaDevice  # noqa: PLC0415 (where there is one)
+
+    cuda_modules.open_device()
+    return CudaDevice()
+
+
+def number_of(device_name: str) -> str:
+    """Number of the current CUDA device, which alone can use what was loaded there."""
+    return str(cuda_modules.cuda().cuda.Device().id) if device_name == CUDA else ""
+
+
+def free_unused() -> None:
+    """Give a CUDA device's memory back that nothing here uses, if there was one asked for."""
+    with _lock:
+        if CUDA in _devices:
+            cuda_modules.free_unused()

@@ -1,0 +1,93 @@
+"""Compile a graph's kernels on a graph of two vertices, so that no search's time has it in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.exchange import local
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
+from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
+from ooc_graph.runtime import process
+from ooc_graph.runtime.compile_ahead import compile_ahead
+from ooc_graph.runtime.first_use import Part, turn
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tiny_tiers import ring_search
+from ooc_graph.traverse.bfs import bfs
+from ooc_graph.traverse.components import components
+from ooc_graph.traverse.sssp import sssp
+from ooc_graph.types import Dealing, Rows, Shard
+
+NEAR_FAR, RANKS, TIERS = "near-far", "ranks", "tiers"
+
+_done: set[Part] = set()
+
+
+def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> None:
+    """Run a search of the same types, once in a process; on a machine, one process compiles it.
+
+    Parameters
+    ----------
+    variant
+        `RANKS` for a search of many ranks, `NEAR_FAR` for one of near-far, `TIERS` for one with
+        arcs in the store, else empty.
+    """
+    weights = None if graph.weight_dtype is None else graph.weight_dtype.name
+    part = Part(kernel, graph.directed, id_dtype(graph.rows).name, weights, variant)
+    if part not in _done:
+        if process.has_memory_limit():
+            compile_ahead([part], least=1)
+        with turn(part):
+            warm_part(part, device)
+        _done.add(part)
+
+
+def warm_part(part: Part, device: CpuDevice) -> None:
+    """Run the search on two vertices that are neighbours of each other."""
+    if part.variant == TIERS:
+        ring = ring_search(part.job, part.directed, np.dtype(part.ids), part.weights, device)
+        ring.run(np.zeros(1, np.int64) if part.job == APSP else 0)
+        return
+    tiny = _pair(part)
+    if part.variant != RANKS:
+        sources = np.zeros(FEW_LANES * device.threads, np.int64)
+        roots: dict[str, Any] = {
+            "components": (),
+            APSP: (sources[:1],),
+            # So many that they are searched from by batches.
+            MULTI_SOURCE_BFS: (sources,),
+        }
+        getattr(device, part.job)(tiny).run(*roots.get(part.job, (0,)))
+    else:
+        coroutine, shared = _ranks(part, device, tiny)
+        local.run([coroutine], shared, 1)
+
+
+def _ranks(part: Part, device: Any, tiny: Shard) -> tuple[Any, Any]:
+    """The coroutine of the one rank that holds both vertices, and what it shares."""
+    if part.job == "bfs":
+        shared = device.bfs_shared(2, 1)
+        return bfs(device.bfs_rank(tiny), 0, shared), shared
+    if part.job == "components":
+        shared = device.components_shared(2)
+        return components(device.components_rank(tiny), shared), shared
+    dtype = np.dtype(part.weights or np.float32)
+    shared = device.sssp_shared(2, dtype if dtype.kind == "f" else np.dtype(np.int64))
+    return sssp(device.sssp_rank(tiny), 0, shared), shared
+
+
+def _pair(part: Part) -> Shard:
+    """Two vertices that are neighbours of each other, in the types of a graph."""
+    offsets = np.array([0, 1, 2], np.uint64)
+    neighbors = np.array([1, 0], part.ids)
+    hub = Rows(offsets, neighbors)
+    light = None
+    if part.weights is not None:
+        # Near-far takes no weights of zero.
+        weights = np.full(2, part.variant == NEAR_FAR, part.weights)
+        light = Rows(offsets, neighbors, weights)
+    # Nor floats where the first rows hold much.
+    tuples = np.array([part.variant != NEAR_FAR, 1], np.uint32)
+    return Shard(Dealing(2), part.directed, tuples, hub, hub, light, light)

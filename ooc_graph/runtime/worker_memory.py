@@ -1,0 +1,120 @@
+"""Memory of a Dask worker for searches: less than that at which Dask spills, pauses or kills it.
+
+Dask compares the resident memory of the worker's process with fractions of its limit
+(``distributed.worker.memory.spill``, ``pause`` and ``terminate``). A paused worker begins no task
+until its memory falls, which rows that are kept for the next search would prevent for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import dask
+from distributed.comm.addressing import get_address_host
+from tornado.ioloop import PeriodicCallback
+
+from ooc_graph import __version__
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.machine import default_limit_bytes, give_back_freed_memory
+
+_WATCH = "ooc-graph-memory"
+_WATCH_EVERY_MS = 500
+_THRESHOLDS = ("spill", "pause", "terminate")
+# Where Dask has no thresholds: the limit may be that of a control group.
+_WITHOUT_THRESHOLDS = 0.95
+# Of Python, Dask, numba and compiled kernels. In steps, so that a budget, and with it the rows that
+# are kept, stays the same from call to call.
+_PROCESS_BYTES, _STEP_BYTES = 256 << 20, 64 << 20
+# With less no search of any size begins.
+_LEAST_BYTES = 16 << 20
+# Parts of the threshold that are left free, and at which what is kept is given back.
+_SPARE, _NEAR = 0.05, 0.97
+
+_bare_bytes = 0
+
+
+class Brought(NamedTuple):
+    """Memory that a worker brings.
+
+    Parameters
+    ----------
+    available_bytes
+        For searches and builds.
+    is_limit
+        Whether Dask has a limit for the worker, which no other may exceed.
+    why
+        Why nothing is available, if that is so.
+    version
+        Of this package, as the worker has it.
+    """
+
+    available_bytes: int
+    is_limit: bool
+    why: str = ""
+    version: str = __version__
+
+
+def memory_brought(workers_on: Mapping[str, int], dask_worker: Any) -> Brought:
+    """Memory of a worker for searches; asked of it, on its event loop.
+
+    From then on the worker gives back what searches keep, if its memory nears a threshold.
+
+    Parameters
+    ----------
+    workers_on
+        Number of workers on each host, which share what is free there if they have no limits.
+    """
+    limit_bytes = dask_worker.memory_manager.memory_limit
+    if not limit_bytes:
+        sharing = workers_on.get(get_address_host(dask_worker.address), 1)
+        return Brought(default_limit_bytes() // sharing, is_limit=False)
+    threshold_bytes = int(limit_bytes * _lowest_threshold(dask_worker))
+    _watch(dask_worker, int(threshold_bytes * _NEAR))
+    taken_bytes = _taken_bytes(dask_worker)
+    available_bytes = int(threshold_bytes * (1 - _SPARE)) - taken_bytes
+    if available_bytes >= _LEAST_BYTES:
+        return Brought(available_bytes, is_limit=True)
+    least_bytes = (taken_bytes + _LEAST_BYTES) / (1 - _SPARE) * limit_bytes / threshold_bytes
+    return Brought(
+        0,
+        is_limit=True,
+        why=f"worker {dask_worker.address} has a memory limit of {limit_bytes:,} bytes; Dask steps "
+        f"in at {threshold_bytes:,}, and its process takes {taken_bytes:,} before any search: give "
+        f"it a limit of {int(least_bytes):,} bytes or more",
+    )
+
+
+def _lowest_threshold(worker: Any) -> float:
+    manager = worker.memory_manager
+    set_here: dict[str, float] = {
+        "spill": manager.memory_spill_fraction,
+        "pause": manager.memory_pause_fraction,
+        # The nanny's, whose configuration its worker has as well.
+        "terminate": dask.config.get("distributed.worker.memory.terminate"),
+    }
+    return min([set_here[name] for name in _THRESHOLDS if set_here[name]] or [_WITHOUT_THRESHOLDS])
+
+
+def _taken_bytes(worker: Any) -> int:
+    """What the process had when it last was at no task and kept nothing for searches."""
+    global _bare_bytes  # noqa: PLW0603 -- of the process, as its memory is
+    is_idle = not worker.state.executing and not worker.state.long_running
+    if is_idle and not engine_cache.keeps_something(worker):
+        give_back_freed_memory()
+        _bare_bytes = worker.monitor.get_process_memory()
+    return max(_PROCESS_BYTES, -(-_bare_bytes // _STEP_BYTES) * _STEP_BYTES)
+
+
+def _watch(worker: Any, near_bytes: int) -> None:
+    if _WATCH not in worker.periodic_callbacks:
+        callback = PeriodicCallback(partial(_release_near, worker, near_bytes), _WATCH_EVERY_MS)
+        worker.periodic_callbacks[_WATCH] = callback
+        callback.start()
+
+
+def _release_near(worker: Any, near_bytes: int) -> None:
+    is_near = worker.monitor.get_process_memory() > near_bytes
+    if is_near and engine_cache.keeps_something(worker) and engine_cache.release_idle(worker):
+        give_back_freed_memory()

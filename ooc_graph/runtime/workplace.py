@@ -1,0 +1,392 @@
+"""Where work is done: threads of this process, or the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from ooc_graph import __version__
+from ooc_graph.errors import ClusterLostError, MemoryBudgetError, UsageError
+from ooc_graph.forked import require_own_client
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.devices import (
+    AUTO,
+    CPU,
+    CUDA,
+    CudaLimits,
+    Device,
+    choose_here,
+    choose_on_workers,
+    require_name,
+)
+from ooc_graph.runtime.machine import cores, default_limit_bytes, return_freed_memory
+from ooc_graph.shards.plan import BuildBudget
+from ooc_graph.shards.workforce import Workforce
+from ooc_graph.threads import Threads
+from ooc_graph.types import Progress
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from ooc_graph.exchange.cluster import WorkerState
+    from ooc_graph.runtime.worker_memory import Brought
+
+Done = TypeVar("Done")
+
+_log = logging.getLogger("ooc_graph")
+NO_LIMITS = CudaLimits()
+
+
+class Place(Protocol):
+    """Runs tasks. ``client`` is None where there is no cluster."""
+
+    @property
+    def client(self) -> Client | None:
+        """Client of the cluster."""
+
+    @property
+    def note(self) -> Callable[[str], None]:
+        """Takes a line about workers that cannot go on."""
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether many ranks can search, on workers."""
+
+    @property
+    def limit_bytes(self) -> int:
+        """Memory of all processes together."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the memory is a limit that somebody set, not what happens to be free."""
+
+    @property
+    def wanted(self) -> str:
+        """Device that was asked for: ``auto``, ``cpu`` or ``cuda``."""
+
+    @property
+    def device(self) -> Device:
+        """Device that all processes have; looked for when it is first asked for."""
+
+    @property
+    def cuda_limits(self) -> CudaLimits:
+        """Memory that searches on CUDA devices may use."""
+
+    @property
+    def processes(self) -> int:
+        """Worker processes."""
+
+    def workforce(self) -> Any:
+        """Context manager that gives a `Workforce` for a build."""
+
+    @property
+    def threads(self) -> int:
+        """Threads that every process has."""
+
+    @property
+    def least_limit_bytes(self) -> int:
+        """Memory that every process may use for a search."""
+
+    def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
+        """Call a function where searches run: alone in one process, with all its threads."""
+
+    def release(self) -> None:
+        """Have every process forget what it keeps between searches."""
+
+    @property
+    def process_limit_bytes(self) -> int:
+        """Memory that one process may use for a search."""
+
+
+class Here:
+    """The calling process and all its cores; no cluster, no port."""
+
+    client = None
+    note = staticmethod(_log.warning)
+    has_ranks = False
+    processes = 1
+
+    def __init__(
+        self,
+        limit_bytes: int | None = None,
+        wanted: str = AUTO,
+        cuda_limits: CudaLimits = NO_LIMITS,
+    ) -> None:
+        require_name(wanted)
+        self.wanted, self.cuda_limits = wanted, cuda_limits
+        self.is_limited = limit_bytes is not None
+        # 0 where a control group has nothing left.
+        self.limit_bytes = default_limit_bytes() if limit_bytes is None else limit_bytes
+
+    @cached_property
+    def device(self) -> Device:
+        """Device of this process."""
+        return self.cuda_limits.within(choose_here(self.wanted))
+
+    @property
+    def process_limit_bytes(self) -> int:
+        """Memory that a search may use."""
+        return self.limit_bytes
+
+    @property
+    def least_limit_bytes(self) -> int:
+        """Memory that a search may use."""
+        return self.limit_bytes
+
+    @property
+    def threads(self) -> int:
+        """Cores."""
+        return cores()
+
+    def release(self) -> None:
+        """Forget what searches keep in this process."""
+        engine_cache.release()
+
+    @contextmanager
+    def workforce(self) -> Iterator[Workforce]:
+        """Threads, one for each core."""
+        return_freed_memory()
+        with Threads(cores(), thread_name_prefix="ooc-graph") as executor:
+            budget = BuildBudget(self.limit_bytes, 1, cores())
+            yield Workforce(executor, budget, lambda function: function())
+
+    def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
+        """Call it."""
+        return function(*arguments)
+
+
+class Planned(Here):
+    """One worker that a command would start, to ask what it would do; nothing is done there."""
+
+    has_ranks = True
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(limit_bytes, CPU)
+
+
+class PlannedCuda(Here):
+    """A process with a CUDA device, to ask what it would do; without one if its memory is given."""
+
+    def __init__(self, limit_bytes: int, cuda_limits: CudaLimits) -> None:
+        super().__init__(limit_bytes, CUDA, cuda_limits)
+
+    @cached_property
+    def device(self) -> Device:
+        """The device that was described, or the one there is."""
+        if self.cuda_limits.device_bytes is None:
+            return choose_here(CUDA)
+        return Device(CUDA, self.cuda_limits.device_bytes)
+
+
+class OnCluster:
+    """Workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client
+        A synchronous client.
+    limit_bytes
+        For all workers together; None: what the workers bring.
+    wanted
+        Device that was asked for.
+    cuda_limits
+        Of each worker's device.
+    note
+        Called with one line if a worker cannot go on.
+
+    Raises
+    ------
+    UsageError
+        It is no synchronous Dask client.
+    ClusterLostError
+        No worker can work within the patience.
+    MemoryBudgetError
+        Dask's limits leave no worker any memory for a search.
+    """
+
+    is_limited = True
+    has_ranks = True
+
+    def __init__(
+        self,
+        client: Client,
+        limit_bytes: int | None = None,
+        wanted: str = AUTO,
+        cuda_limits: CudaLimits = NO_LIMITS,
+        note: Callable[[str], None] = _log.warning,
+    ) -> None:
+        # Imported here: a run without a cluster needs no Dask.
+        from ooc_graph.exchange.cluster import Cluster  # noqa: PLC0415
+        from ooc_graph.exchange.tasks import Tasks  # noqa: PLC0415
+
+        require_name(wanted)
+        self.wanted, self.cuda_limits = wanted, cuda_limits
+        self.client: Client = client
+        self.cluster = Cluster.of(client)
+        self.note = note
+        self._tasks = Tasks(self.cluster, note)
+        self._brought: dict[str, Brought] = {}
+        self._share: int | None = None
+        workers = self._workers()
+        if limit_bytes is not None:
+            self._share = limit_bytes // max(len(self.cluster.look()), len(workers))
+        self.limit_bytes = sum(self._limits(workers))
+
+    @cached_property
+    def device(self) -> Device:
+        """CUDA if every worker has a device that can be used."""
+        return self.cuda_limits.within(choose_on_workers(self.wanted, self.cluster.ask))
+
+    def _workers(self) -> dict[str, WorkerState]:
+        """Workers that can work, and that have said how much memory they bring.
+
+        Raises
+        ------
+        ClusterLostError
+            There is none within the patience.
+        """
+        from ooc_graph.exchange.cluster import NO_WORKERS, describe  # noqa: PLC0415
+
+        chosen = self.cluster.wait_for_workers(self._known, on_wait=self._wait)
+        if not chosen:
+            why = describe(self.cluster.look().values())
+            advice = "start some and try again" if why == NO_WORKERS else "run the same again"
+            raise ClusterLostError(f"{why}; {advice}")
+        return chosen
+
+    def _known(self, workers: dict[str, WorkerState]) -> list[str]:
+        """Those of the workers that have said that they bring memory."""
+        if new := [address for address in workers if address not in self._brought]:
+            from ooc_graph.runtime.worker_memory import memory_brought  # noqa: PLC0415
+
+            on_host = Counter(state.host for state in self.cluster.look().values())
+            self._brought |= self.cluster.ask(memory_brought, dict(on_host), of=new)
+        known = [address for address in workers if address in self._brought]
+        for address in known:
+            if (version := self._brought[address].version) != __version__:
+                raise UsageError(
+                    f"worker {address} has ooc_graph {version}, this process has {__version__}: "
+                    "install the same version there"
+                )
+        enough = [address for address in known if not self._brought[address].why]
+        if known and not enough:
+            raise MemoryBudgetError(self._brought[known[0]].why)
+        return enough
+
+    def _wait(self, why: str) -> None:
+        """Say that nobody can work, and have what keeps workers paused released."""
+        self.note(f"{why}; waiting for a worker")
+        self.release()
+
+    def _limits(self, workers: Iterable[str]) -> list[int]:
+        return [self._limit(address) for address in workers]
+
+    def _limit(self, address: str) -> int:
+        """Memory that a search may use of a worker."""
+        brought, share = self._brought[address], self._share
+        if share is None:
+            return brought.available_bytes
+        return min(share, brought.available_bytes) if brought.is_limit else share
+
+    def _rank(self, address: str) -> tuple[int, str]:
+        """Order in which workers are chosen; one that has just come is the last."""
+        return (self._limit(address) if address in self._brought else -1), address
+
+    @property
+    def processes(self) -> int:
+        """Workers that can work now."""
+        return len(self._workers())
+
+    @property
+    def process_limit_bytes(self) -> int:
+        """Memory of the worker that searches run on."""
+        return max(self._limits(self._workers()))
+
+    @property
+    def least_limit_bytes(self) -> int:
+        """Memory of the worker that has least."""
+        return min(self._limits(self._workers()))
+
+    @property
+    def threads(self) -> int:
+        """Threads that every worker has."""
+        return min(worker.threads for worker in self._workers().values())
+
+    def release(self) -> None:
+        """Have every worker forget what it keeps between searches, unless it is at one."""
+        self.cluster.ask(engine_cache.release_idle)
+
+    @contextmanager
+    def workforce(self) -> Iterator[Workforce]:
+        """All threads of all workers."""
+        workers = self._workers()
+        slots = sum(worker.threads for worker in workers.values())
+        budget = BuildBudget(self.limit_bytes, len(workers), slots)
+        tasks = self._tasks
+        try:
+            yield Workforce(tasks, budget, self._everywhere, True, tasks.check, tasks.is_quiet)
+        finally:
+            tasks.cancel_all()
+
+    def _everywhere(self, function: Callable[[], None]) -> None:
+        if not self.cluster.is_closed:
+            self.cluster.ask(function)
+
+    def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
+        """Run it as one task on the worker with the most memory."""
+
+        def choose(workers: Collection[WorkerState]) -> str:
+            return max((worker.address for worker in workers), key=self._rank)
+
+        return self._tasks.result(self._tasks.submit_to(choose, function, *arguments))
+
+
+def place_for(
+    client: Client | None,
+    limit_bytes: int | None,
+    wanted: str = AUTO,
+    cuda_limits: CudaLimits = NO_LIMITS,
+    progress: Progress | None = None,
+) -> Place:
+    """Place to work at, a client's cluster or this process, on the device ``wanted``.
+
+    Parameters
+    ----------
+    progress
+        Takes a line if a worker of the cluster cannot go on; None: the log ``ooc_graph`` does.
+
+    Raises
+    ------
+    UsageError
+        ``client`` is no synchronous Dask client.
+    ClusterLostError
+        No worker of the cluster can work within the patience.
+    """
+    if client is None:
+        return Here(limit_bytes, wanted, cuda_limits)
+    require_client(client)
+    note = _log.warning if progress is None else progress.note
+    return OnCluster(client, limit_bytes, wanted, cuda_limits, note)
+
+
+def require_client(client: object) -> None:
+    """Refuse what is no synchronous Dask client.
+
+    Raises
+    ------
+    UsageError
+    """
+    from distributed import Client  # noqa: PLC0415 (a run without a cluster needs no Dask)
+
+    if not isinstance(client, Client):
+        raise UsageError(
+            f"client: give a dask.distributed.Client, not {type(client).__name__}; of a cluster or "
+            "a scheduler's address make one with Client(...)"
+        )
+    require_own_client(client)
+    if client.asynchronous:
+        raise UsageError("client: give a synchronous Dask client (asynchronous=False)")

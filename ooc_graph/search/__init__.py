@@ -1,0 +1,1 @@
+"""How a search is planned and carried out."""

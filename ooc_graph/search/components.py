@@ -1,0 +1,143 @@
+"""Components of a graph: on one rank that holds it whole, or on the ranks of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.answers.components import ComponentColumns, columns_of_components, write_components
+from ooc_graph.answers.result import ComponentsResult, components_attributes
+from ooc_graph.kernels.common.components import ComponentLabels
+from ooc_graph.layout.commit import partial_store
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime.workplace import Place
+from ooc_graph.search.choice import choose
+from ooc_graph.search.ranks import MakeRanks
+from ooc_graph.search.ways import Course, SearchTask, Ways, Written, course_of, slowest
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tables import save
+from ooc_graph.strategies import loading
+from ooc_graph.traverse.components import components as algorithm
+from ooc_graph.types import AnyArray, Dealing, Progress
+
+KERNEL = "components"
+_NO_ROOT = -1
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """An answer as it comes back: written or as columns, and the number of components."""
+
+    written: Written
+    count: int
+
+
+def components(
+    graph: Graph,
+    *,
+    place: Place,
+    progress: Progress,
+    out: Path | None = None,
+    exchange: str = "auto",
+    overwrite: bool = False,
+) -> ComponentsResult:
+    """Find the weakly connected components and give the answer, or write it.
+
+    Raises
+    ------
+    UsageError, MemoryBudgetError, OutputExistsError
+        Before anything is written.
+    CorruptStoreError
+        If a chunk is not as the manifest says; nothing is written then either.
+    """
+    engine_cache.require_same(graph.path, graph.identity)
+    way = choose(graph, KERNEL, place, exchange=exchange)
+    writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
+    with writing as store, progress.stage(KERNEL):
+        folder = None if store is None else str(store.folder)
+        task = SearchTask(str(graph.path), graph.identity, KERNEL, _NO_ROOT, folder)
+        labelled = _carry_out(graph, task, way.exchange, place)
+        written = labelled.written
+        if store is not None:
+            attributes = components_attributes(labelled.count, graph.content_sha256)
+            store.commit("result", attributes, written.specs, written.entries)
+    if out is not None:
+        return replace(ComponentsResult.open(out), elapsed_s=written.course.elapsed_s)
+    return ComponentsResult(None, written.course.elapsed_s, dict(written.columns or {}))
+
+
+def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Labelled:
+    if graph.rows == 0:
+        return place.call(label_without_arcs, task)
+    ways = Ways(label_whole, _join, WriteLabels, _gather)
+    return ways.carry_out(graph, task, MakeComponents(task, _NO_ROOT), chosen, place)
+
+
+def label_without_arcs(task: SearchTask) -> Labelled:
+    """Where there are no arcs every vertex is its own component."""
+    graph = engine_cache.open_same(task.path, task.identity)
+    none = ComponentLabels(np.empty(0, id_dtype(0)), 0.0, {})
+    return _deliver(task, loading.load_ids(graph), none.label, course_of(KERNEL, none))
+
+
+def label_whole(task: SearchTask) -> Labelled:
+    """One rank with the whole graph; runs on the worker that holds it."""
+    with engine_cache.searcher(task.path, task.identity, task.kernel) as held:
+        found = held.search.run()
+        return _deliver(task, held.ids, found.label, course_of(KERNEL, found))
+
+
+@dataclass(frozen=True)
+class MakeComponents(MakeRanks):
+    """Makes a worker's coroutines; the shards it loads stay on the worker for the next search."""
+
+    def _coroutines(self, graph: Graph, ranks: dict[int, Any]) -> tuple[dict[int, Any], Any]:
+        shared = process.device().components_shared(graph.rows)
+        return {shard: algorithm(rank, shared) for shard, rank in ranks.items()}, shared
+
+
+@dataclass(frozen=True)
+class WriteLabels:
+    """Writes a rank's labels where the gathering task finds them."""
+
+    folder: str
+
+    def __call__(self, shard: int, found: ComponentLabels) -> Course:
+        """Write them; only the course travels."""
+        save(Path(self.folder), f"{shard}-label", found.label)
+        return course_of(KERNEL, found)
+
+
+def _gather(task: SearchTask, courses: Sequence[Course]) -> Labelled:
+    """Bring the parts together, in original order, in the partial store."""
+    graph = engine_cache.open_same(task.path, task.identity)
+    labels = (np.load(task.parts / f"{shard}-label.npy") for shard in range(graph.shards))
+    return _deliver(task, loading.load_ids(graph), _whole(graph, labels), slowest(courses))
+
+
+def _join(task: SearchTask, graph: Graph, parts: Sequence[ComponentLabels]) -> Labelled:
+    course = slowest([course_of(KERNEL, part) for part in parts])
+    label = _whole(graph, (part.label for part in parts))
+    return _deliver(task, loading.load_ids(graph), label, course)
+
+
+def _whole(graph: Graph, labels: Iterable[AnyArray]) -> AnyArray:
+    """Labels of all rows from those of each shard."""
+    label = np.empty(graph.rows, id_dtype(graph.rows))
+    for shard, part in enumerate(labels):
+        label[Dealing(graph.rows, graph.shards, shard).owned()] = part
+    return label
+
+
+def _deliver(task: SearchTask, ids: Any, label: AnyArray, course: Course) -> Labelled:
+    columns = ComponentColumns(label, ids)
+    if task.folder is None:
+        return Labelled(Written(course, columns=columns_of_components(columns)), columns.count())
+    specs, entries = write_components(columns, Path(task.folder))
+    return Labelled(Written(course, tuple(specs), tuple(entries)), columns.count())

@@ -1,0 +1,339 @@
+"""Tasks of many sources, as they run in this process or on workers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from ooc_graph.answers.columns import SourceColumns
+from ooc_graph.answers.pairs import TOGETHER, Asked, SourceRows, write_rows
+from ooc_graph.answers.reductions import Reduced
+from ooc_graph.errors import (
+    DeviceBusyError,
+    MemoryBudgetError,
+    NegativeCycleError,
+    UsageError,
+)
+from ooc_graph.kernels.common.cancellation import leave_if_given_up
+from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.cuda.many.search import CREWS
+from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.units import finish_unit
+from ooc_graph.memory.moved import Moved
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.devices import CPU, CUDA
+from ooc_graph.search.refused import note_in_store
+from ooc_graph.shards.load import Graph
+from ooc_graph.sinks.recording import Recording
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.edge_list import ROWS
+from ooc_graph.strategies.many.on_device import SUMMED
+from ooc_graph.strategies.many.searches import Rows, batch_by_batch, in_memory
+from ooc_graph.strategies.many.tiers import ONE_BY_ONE, note_on_device
+from ooc_graph.types import AnyArray, IntArray
+
+Answer = TypeVar("Answer")
+
+LOOP = "negative_loop"
+
+
+@dataclass(frozen=True)
+class PairsTask:
+    """What all sources of a run have in common, as it travels to workers.
+
+    Parameters
+    ----------
+    path, identity
+        The graph's.
+    asked
+        What is asked of every source.
+    sources
+        How many there are in all.
+    lanes
+        Most sources of a batch.
+    specs
+        How distances, and parents if wanted, are stored: in chunks of the same whole sources.
+    folder, attempt
+        The partial store, and the folder of this run in it; None where nothing is written.
+    device
+        ``cpu`` or ``cuda``.
+    budget_bytes
+        Memory beside answers and a batch's lanes, where arcs stay in the store; 0 where all are
+        brought into memory. On a CUDA device its memory, where rows are in pinned host memory or in
+        the store, or what batches may take of it at most; 0: what there is.
+    method
+        How these search, see `ooc_graph.strategies.many.tiers.methods_of`; on a CUDA device
+        ``rows``, in batches, or one by one.
+    closing
+        Sources of one process, if it may keep a matrix of all pairs as well; else 0.
+    host_bytes
+        Host memory for searches on a CUDA device whose arcs stay in the store; else None.
+    stretch
+        Sources whose distances to all vertices are held at a time; 0: those of all of a task's.
+    """
+
+    path: str
+    identity: str
+    asked: Asked
+    sources: int
+    lanes: int
+    specs: tuple[ArraySpec, ...]
+    folder: str | None = None
+    attempt: str | None = None
+    device: str = CPU
+    budget_bytes: int = 0
+    method: str = ROWS
+    closing: int = 0
+    host_bytes: int | None = None
+    stretch: int = 0
+
+    @property
+    def spec(self) -> ArraySpec:
+        """How distances are stored."""
+        return self.specs[0]
+
+    @property
+    def is_one_by_one_on_device(self) -> bool:
+        """Whether a CUDA device searches from one source after the other."""
+        return self.device == CUDA and self.method == ONE_BY_ONE
+
+    @property
+    def most_found(self) -> int:
+        """Sources that a process may have found and not recorded, or is searching from.
+
+        0 where every thread searches batches of its own: each records one before the next.
+        """
+        if self.device == CUDA and self.method != ONE_BY_ONE:
+            # Each of its crews has a batch; BFS is all of one.
+            return self.lanes if self.asked.hops else CREWS * self.lanes
+        is_in_memory = self.device == CPU and not self.budget_bytes
+        return 0 if is_in_memory else TOGETHER[self.asked.hops]
+
+    @property
+    def sums_on_device(self) -> bool:
+        """Whether sums of floats have the bits that a CUDA device gives them."""
+        is_batched = self.device == CUDA and self.method != ONE_BY_ONE
+        return is_batched and self.asked.reduce in SUMMED and self.spec.dtype.kind == "f"
+
+
+class Done(NamedTuple):
+    """What a task did: its sources, and what it read of the store for arcs that stay there.
+
+    ``found`` is what was asked of them, where nothing is written.
+    """
+
+    sources: int
+    moved: Moved
+    found: Any = None
+
+
+def prepare(task: PairsTask) -> None:
+    """Load the graph and see that there are shortest paths.
+
+    Raises
+    ------
+    NegativeCycleError
+        There are none; the cycle is that of original ids.
+    """
+    _lightly(_search, task, np.empty(0, np.int64))
+
+
+def _lightly(do: Callable[..., Answer], *arguments: Any) -> Answer:
+    """Call a function; if it is refused memory, say so without the frames that hold memory.
+
+    An error keeps them for as long as somebody keeps the error, on a worker until the client has
+    forgotten the task.
+
+    Raises
+    ------
+    MemoryError, MemoryBudgetError, DeviceBusyError
+        Memory was refused: the host's, or in the last two a device's.
+    """
+    try:
+        return do(*arguments)
+    except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
+        # NumPy's and CuPy's own are made of other arguments.
+        kind: type[Exception] = MemoryError if isinstance(error, MemoryError) else type(error)
+        said = str(error)
+    raise kind(said)
+
+
+def how_found(task: PairsTask, moved: Moved) -> str:
+    """How this process found what was asked for; empty: in batches, with all arcs in memory.
+
+    Parameters
+    ----------
+    moved
+        What was read of the store meanwhile, by all processes.
+    """
+    if task.is_one_by_one_on_device:
+        held = engine_cache.held(*_whom(task), task.budget_bytes, task.host_bytes)
+        if held is None:
+            return ""
+        found = "" if held.pinned is None else cuda_pinned.note_of(held.pinned)
+        if task.host_bytes is not None:
+            found = note_in_store(held.search, moved, task.budget_bytes, task.host_bytes)
+        return note_on_device(task.asked.kernel, found)
+    whom = task.path, task.identity, task.asked.kernel, ROWS, task.device
+    held = engine_cache.held(*whom, task.budget_bytes)
+    if held is None:
+        return ""
+    if not task.asked.hops and held.search.is_closed:
+        return "all pairs were found at once, by Floyd-Warshall"
+    if (task.device == CPU or task.asked.hops) and held.search.is_one_by_one:
+        by = "by every thread" if task.device == CPU else "by the CUDA device: few of them meet"
+        return f"sources were searched from one by one, {by}"
+    return ""
+
+
+def solve(
+    task: PairsTask, places: IntArray, room: Sequence[AnyArray] = (), told: Told | None = None
+) -> Done:
+    """What is asked of sources, given by their places among all vertices.
+
+    Distances, and parents if wanted, (sources, width) each; or what they reduce to.
+
+    Parameters
+    ----------
+    room
+        Where distances, and parents if wanted, go; empty: to new memory.
+    told
+        May hear of some of the sources, not in their order, when their distances are there.
+    """
+    return _lightly(_solve, task, places, room, told)
+
+
+def _solve(task: PairsTask, places: IntArray, room: Sequence[AnyArray], told: Told | None) -> Done:
+    rows, moved = _search(task, places, None, room, told)
+    return Done(len(places), moved, _found(task, rows, len(places), room))
+
+
+def _found(
+    task: PairsTask, rows: Rows, sources: int, room: Sequence[AnyArray]
+) -> Sequence[AnyArray] | list[Reduced]:
+    if task.asked.reduce is not None:
+        return rows.reduced(task.asked.reduce)
+    if isinstance(rows, SourceColumns) and rows.whole is not None:
+        # In the room, if there is any.
+        return (rows.whole,)
+    assert isinstance(rows, SourceRows | SourceColumns)
+    found: list[Iterator[AnyArray]] = [iter(rows)]
+    if task.asked.parents:
+        assert isinstance(rows, SourceRows)
+        found.append(rows.parents())
+    blocks = room or [np.empty((sources, rows.width), spec.dtype) for spec in task.specs]
+    for block, each in zip(blocks, found, strict=True):
+        for row, one in zip(block, each, strict=True):
+            row[:] = one
+    return blocks
+
+
+def write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
+    """Search from the sources of some chunks, and write each of these when it is found.
+
+    Parameters
+    ----------
+    first
+        The first chunk.
+    places
+        Places of all sources of the chunks.
+    """
+    return _lightly(_write_batch, task, first, places)
+
+
+def _write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
+    assert task.folder is not None
+    assert task.attempt is not None
+    folder, attempt = Path(task.folder), Path(task.attempt)
+
+    def write(part: Rows, number: int) -> None:
+        _write_chunk(task, folder, attempt, first + number, part)
+
+    with Recording(write, len(places), task.spec.chunk, task.most_found) as recording:
+        rows, moved = _search(task, places, recording)
+        recording.finish(rows)
+    return Done(len(places), moved)
+
+
+def _whom(task: PairsTask) -> tuple[str, str, str, str, str]:
+    """What a task searches, as `resident.searcher` is asked."""
+    return task.path, task.identity, task.asked.kernel, task.method, task.device
+
+
+def _write_chunk(task: PairsTask, folder: Path, attempt: Path, number: int, part: Rows) -> None:
+    facts: dict[str, Any] = {}
+    if task.asked.reduce is not None:
+        reduced = part.reduced(task.asked.reduce)
+        facts = {
+            "reached": [one.reached for one in reduced],
+            "value": [one.value for one in reduced],
+        }
+
+    def write(scratch: Path) -> list[FileEntry]:
+        return [] if task.asked.reduce else write_rows(part, task.specs, number, scratch)
+
+    finish_unit(folder, attempt, number, write, facts)
+
+
+def _search(
+    task: PairsTask,
+    places: IntArray,
+    recording: Recording | None = None,
+    room: Sequence[AnyArray] = (),
+    told: Told | None = None,
+) -> tuple[Rows, Moved]:
+    """What is asked of sources, and what was read of the store meanwhile.
+
+    Where it is recorded, some of it may be before the search is over.
+    """
+    try:
+        searcher = engine_cache.searcher(
+            *_whom(task), task.budget_bytes, named=False, host_bytes=task.host_bytes
+        )
+        with searcher as held, held.allocating():
+            # It may have been waited for long.
+            leave_if_given_up()
+            given = held.ids, places, recording, room[0] if room else None
+            before = held.moved
+            if before is None:
+                if task.is_one_by_one_on_device:
+                    return batch_by_batch(task, held.search, *given), Moved()
+                return in_memory(task, held.search, *given, told), Moved()
+            rows = batch_by_batch(task, held.search.search, *given)
+            after = held.moved
+            assert after is not None
+            return rows, after.since(before)
+    except NegativeCycleError as error:
+        raise named(error, engine_cache.open_same(task.path, task.identity)) from None
+
+
+def named(error: NegativeCycleError, graph: Graph) -> NegativeCycleError:
+    """The error with original ids."""
+    originals = graph.original_of()
+    cycle = [int(originals[internal]) for internal in error.cycle]
+    note = "" if graph.directed else "an edge of negative weight, there and back, is such a cycle"
+    return NegativeCycleError(cycle, error.weight, note)
+
+
+def refuse_negative_loop(graph: Graph) -> None:
+    """Refuse a graph whose input had a self-loop of negative weight; rows do not hold it.
+
+    Raises
+    ------
+    NegativeCycleError
+    UsageError
+        The store does not say, as it was built when nobody asked.
+    """
+    attributes = graph.attributes
+    if graph.has_negative_weights and attributes["self_loops"] and LOOP not in attributes:
+        raise UsageError(
+            f"{graph.path}: does not say whether its self-loops are negative; build it again"
+        )
+    loop = attributes.get(LOOP)
+    if loop is not None:
+        raise NegativeCycleError([int(loop["vertex"])], loop["weight"])

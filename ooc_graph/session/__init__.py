@@ -1,1 +1,0 @@
-"""Where names become objects: the only package that picks devices, exchanges and executors."""

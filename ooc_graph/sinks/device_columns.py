@@ -1,0 +1,79 @@
+"""Answers that stay on the CUDA device: columns by original id as CuPy arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
+from ooc_graph.kernels.cuda.runtime.rows import on_device
+from ooc_graph.kernels.cuda.runtime.scatter import scatter
+from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
+from ooc_graph.search.ways import Course, SearchTask, Written
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import INT64_UNREACHED
+
+if TYPE_CHECKING:
+    from ooc_graph.answers.scatter import Ids
+    from ooc_graph.strategies.loading import Searcher
+
+
+def search(held: Searcher, root: int) -> Written:
+    """Search a graph that the device holds from an original id; all columns on the device.
+
+    Raises
+    ------
+    MemoryBudgetError
+        If the columns do not fit beside the graph.
+    """
+    internal = int(held.ids.internal_of[held.graph.position_of(root)])
+    with within_memory("the answer"):
+        tree = held.search.run_on_device(internal)
+        parent, measure = _by_original(held, tree)
+        columns = _columns(held.kernel, held.ids, parent, measure)
+    return Written(Course(tree.elapsed_s, ()), columns=columns)
+
+
+def lonely(graph: Graph, ids: Ids, task: SearchTask) -> Written:
+    """Columns on the device where the root has no arc: nothing but the root is reached."""
+    size, position = len(ids.internal_of), graph.position_of(task.root)
+    with within_memory("the answer"):
+        measure = _unreached(graph, task.kernel, size)
+        parent = cuda().full(size, -1, np.int64)
+        measure[position], parent[position] = 0, task.root
+        columns = _columns(task.kernel, ids, parent, measure)
+    return Written(Course(0.0, ()), columns=columns)
+
+
+def _columns(kernel: str, ids: Ids, parent: Any, measure: Any) -> dict[str, Any]:
+    name = LEVEL if kernel == "bfs" else DISTANCE
+    vertex = on_device(ids.original_ids(0, len(parent)))
+    return {VERTEX: vertex, PARENT: parent, name: measure}
+
+
+def _unreached(graph: Graph, kernel: str, size: int) -> Any:
+    """Measures of vertices that were not reached."""
+    cupy = cuda()
+    if kernel == "bfs":
+        return cupy.full(size, -1, np.int32)
+    dtype = graph.weight_dtype
+    if dtype is not None and dtype.kind == "f":
+        return cupy.full(size, np.inf, dtype)
+    return cupy.full(size, INT64_UNREACHED, np.int64)
+
+
+def _by_original(held: Searcher, tree: Any) -> tuple[Any, Any]:
+    """Parents as original ids, and levels or distances, for every vertex."""
+    cupy = cuda()
+    by_row = tree.level if held.kernel == "bfs" else tree.distance
+    named, measure = scatter(on_device(held.ids.internal_of), tree.parent, by_row)
+    reached = named != np.iinfo(named.dtype).max
+    found = named[reached]
+    parent = cupy.full(len(named), -1, np.int64)
+    parent[reached] = found if held.named else on_device(held.ids.original_of)[found]
+    if held.kernel == "bfs":
+        # Levels of a byte have another value for what is not reached.
+        measure = measure.astype(np.int32)
+        measure[~reached] = -1
+    return parent, measure

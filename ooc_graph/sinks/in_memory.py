@@ -1,0 +1,133 @@
+"""Answers for many sources that stay in the memory of the process that asks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.reductions import Reduced, reduced_dtype
+from ooc_graph.kernels.common.completion import Told
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import REACHED, SOURCE, VERTEX
+from ooc_graph.memory.moved import Moved
+from ooc_graph.runtime.workplace import Place
+from ooc_graph.search.many_tasks import Done, PairsTask, solve
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.workforce import run_all
+from ooc_graph.types import AnyArray, IntArray, Progress, StageProgress
+
+
+class Held:
+    """Answers in memory, complete from the first source to some source.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    sources
+        int64: places of all sources among all vertices.
+    asked
+        What is asked of each.
+    specs
+        Distances, and parents if wanted, as a store would have them.
+    room
+        Where distances go; None: to new memory.
+
+    Raises
+    ------
+    MemoryError
+        There is no room for all of them.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        sources: IntArray,
+        asked: Asked,
+        specs: Sequence[ArraySpec],
+        room: AnyArray | None = None,
+    ) -> None:
+        self._sources, self._asked, self._specs = sources, asked, specs
+        self._ids = ids_of(graph, asked, sources)
+        self._blocks: dict[str, AnyArray] = {}
+        self._room = room
+        if room is not None:
+            self._blocks = {specs[0].path: room.view(np.ndarray)}
+        elif asked.reduce is None:
+            self._blocks = {
+                spec.path: np.empty(spec.shape(len(sources)), spec.dtype) for spec in specs
+            }
+        self._reduced: list[Reduced] = []
+        self._done = 0
+
+    def find(self, task: PairsTask, chunks: int, place: Place, progress: Progress) -> Moved:
+        """Search from all sources that are left, so many chunks at a time; what was read.
+
+        What one process finds stays if it is refused memory later.
+        """
+        length = chunks * task.spec.chunk
+        left = range(self._done, len(self._sources), length)
+        parts = [self._sources[start : start + length] for start in left]
+        moved = Moved()
+        if place.client is not None:
+            items = [(task, part) for part in parts]
+            with place.workforce() as workforce:
+                for done in run_all(workforce, progress, task.asked.kernel, solve, items):
+                    moved = moved.plus(self._take(done))
+            return moved
+        with progress.stage(task.asked.kernel, len(self._sources), "sources") as bar:
+            bar.advance(self._done)
+            for part in parts:
+                # Written to the answer where it is found, unless that is a reduction.
+                room = [block[self._done :][: len(part)] for block in self._blocks.values()]
+                told, before = _Counted(bar), self._done
+                moved = moved.plus(self._take(solve(task, part, room, Told(told)), is_there=True))
+                bar.advance(self._done - before - told.count)
+        return moved
+
+    def _take(self, done: Done, *, is_there: bool = False) -> Moved:
+        """Keep what was found of the next sources; what was read for them."""
+        if self._asked.reduce is not None:
+            self._reduced.extend(done.found)
+        elif not is_there:
+            for block, part in zip(self._blocks.values(), done.found, strict=True):
+                block[self._done :][: len(part)] = part
+        self._done += done.sources
+        return done.moved
+
+    @property
+    def columns(self) -> dict[str, AnyArray]:
+        """All columns of the answer."""
+        reduce = self._asked.reduce
+        if reduce is None:
+            given = {} if self._room is None else {self._specs[0].path: self._room}
+            return self._ids | self._blocks | given
+        dtype = reduced_dtype(reduce, self._specs[0].dtype)
+        return {
+            SOURCE: self._ids[SOURCE],
+            REACHED: np.array([one.reached for one in self._reduced], np.int64),
+            reduce: np.array([one.value for one in self._reduced], dtype),
+        }
+
+
+class _Counted:
+    """Adds the sources of a task to a bar as they are found."""
+
+    def __init__(self, bar: StageProgress) -> None:
+        self._bar, self._lock, self.count = bar, threading.Lock(), 0
+
+    def __call__(self, begin: int, end: int) -> None:
+        """Hear of sources from one to before another."""
+        with self._lock:
+            self.count += end - begin
+            self._bar.advance(end - begin)
+
+
+def ids_of(graph: Graph, asked: Asked, sources: IntArray) -> dict[str, IntArray]:
+    """Original ids of sources and of columns."""
+    originals = graph.original_ids()
+    targets = originals if asked.targets is None else originals[asked.targets]
+    return {SOURCE: originals[sources], VERTEX: targets}

@@ -1,0 +1,172 @@
+"""Answers for many sources that are written to a store, chunk by chunk."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ooc_graph.answers.pairs import Asked, pairs_attributes
+from ooc_graph.answers.reductions import HISTOGRAM, reduced_dtype
+from ooc_graph.errors import DiskFullError
+from ooc_graph.layout.chunks import FileEntry, write_chunk
+from ooc_graph.layout.commit import Partial
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import CRC_BYTES, REACHED, SIDECAR_BYTES, SOURCE, VERTEX
+from ooc_graph.memory.moved import Moved
+from ooc_graph.runtime.workplace import Place
+from ooc_graph.search.many_tasks import PairsTask, write_batch
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.workforce import run_all
+from ooc_graph.sinks.in_memory import ids_of
+from ooc_graph.types import AnyArray, IntArray, Progress
+
+
+class Writing:
+    """A partial store of answers, and what it still lacks.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    sources
+        int64: places of all sources among all vertices.
+    asked
+        What is asked of each.
+    specs
+        How distances, and parents if wanted, are stored: in chunks of the same whole sources.
+    store
+        With units: one for each chunk of sources.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        sources: IntArray,
+        asked: Asked,
+        specs: tuple[ArraySpec, ...],
+        store: Partial,
+    ) -> None:
+        assert store.units is not None
+        self._graph, self._sources, self._asked, self._specs = graph, sources, asked, specs
+        self._store, self._units = store, store.units
+        self._missing: list[int] | None = None
+
+    @property
+    def missing(self) -> list[int]:
+        """Chunks that are not recorded; asking takes a look at all of them after `find`."""
+        if self._missing is None:
+            done = {number for number, _ in self._units}
+            self._missing = [index for index in range(self._specs[0].chunks) if index not in done]
+        return self._missing
+
+    def require_space(self, progress: Progress) -> None:
+        """Say how much is there already; refuse what the disk cannot hold.
+
+        Raises
+        ------
+        DiskFullError
+        """
+        chunks, missing = self._specs[0].chunks, len(self.missing)
+        if missing < chunks:
+            progress.note(f"going on with {chunks - missing:,} of {chunks:,} chunks done before")
+        if self._asked.reduce is None:
+            lengths = (SOURCE, len(self._sources)), (VERTEX, self._specs[0].width or 0)
+            ids = [ArraySpec(name, length, np.dtype(np.int64)) for name, length in lengths]
+            _require_space(self._specs, missing, ids, self._store)
+
+    def find(self, task: PairsTask, chunks: int, place: Place, progress: Progress) -> Moved:
+        """Write what is missing, so many chunks at a time; what was read for it."""
+        written = replace(task, folder=str(self._store.folder), attempt=str(self._units.attempt))
+        spec, runs = task.spec, _runs(self.missing, chunks)
+        self._missing = None
+        items = [
+            (written, first, self._sources[spec.bounds(first)[0] : spec.bounds(last)[1]])
+            for first, last in runs
+        ]
+        with place.workforce() as workforce:
+            batches = run_all(
+                workforce,
+                progress,
+                task.asked.kernel,
+                write_batch,
+                items,
+                total=sum(len(item[-1]) for item in items),
+                unit="sources",
+                amount=lambda done: done.sources,
+            )
+        moved = Moved()
+        for batch in batches:
+            moved = moved.plus(batch.moved)
+        return moved
+
+    def commit(self) -> None:
+        """Make all of it the store that was asked for."""
+        specs, entries = self._collect()
+        attributes = pairs_attributes(self._asked, self._graph.content_sha256, self._specs[0].dtype)
+        self._store.commit("result", attributes, specs, entries)
+
+    def _collect(self) -> tuple[list[ArraySpec], list[FileEntry]]:
+        """All arrays of the store, those of single numbers written here."""
+        columns, reduce = ids_of(self._graph, self._asked, self._sources), self._asked.reduce
+        specs, entries = list(self._specs), list[FileEntry]()
+        if reduce is None:
+            # Records may come in another order than chunks.
+            done = self._units.done()
+            for index in range(self._specs[0].chunks):
+                entries += done[index].entries
+        else:
+            specs, columns = [], {SOURCE: columns[SOURCE]} | self._numbers(reduce)
+        for name, column in columns.items():
+            spec = ArraySpec(name, len(column), column.dtype, *column.shape[1:])
+            specs.append(spec)
+            entries += [
+                write_chunk(self._store.folder, spec, index, [column[slice(*spec.bounds(index))]])
+                for index in range(spec.chunks)
+            ]
+        return specs, entries
+
+    def _numbers(self, reduce: str) -> dict[str, AnyArray]:
+        """Columns of what distances reduced to; one record at a time, as numbers in it are many."""
+        length, bins = len(self._sources), self._asked.bins.count
+        shape = (length, bins) if reduce == HISTOGRAM else (length,)
+        value = np.empty(shape, reduced_dtype(reduce, self._specs[0].dtype))
+        reached = np.empty(length, np.int64)
+        left = set(range(self._specs[0].chunks))
+        for number, unit in self._units:
+            left.remove(number)
+            part = slice(*self._specs[0].bounds(number))
+            value[part], reached[part] = unit.facts["value"], unit.facts["reached"]
+        if left:
+            raise AssertionError(f"chunks {sorted(left)} are not recorded any more")
+        return {REACHED: reached, reduce: value}
+
+
+def _runs(missing: Sequence[int], most: int) -> list[tuple[int, int]]:
+    """First and last of stretches of consecutive chunks, ``most`` at a time."""
+    runs: list[tuple[int, int]] = []
+    for index in missing:
+        if runs and runs[-1][1] == index - 1 and index - runs[-1][0] < most:
+            runs[-1] = runs[-1][0], index
+        else:
+            runs.append((index, index))
+    return runs
+
+
+def _require_space(
+    specs: Sequence[ArraySpec], chunks: int, columns: Sequence[ArraySpec], store: Partial
+) -> None:
+    """Refuse what the disk cannot hold: missing chunks, ids, and the crc32c's of all chunks."""
+    needed = chunks * sum(spec.chunk * spec.item_bytes + CRC_BYTES for spec in specs)
+    for spec in columns:
+        needed += spec.chunks * (spec.chunk * spec.item_bytes + CRC_BYTES)
+    for spec in (*specs, *columns):
+        needed += spec.chunks * CRC_BYTES * -(-spec.chunk * spec.item_bytes // SIDECAR_BYTES)
+    free = shutil.disk_usage(store.folder).free
+    if needed > free:
+        raise DiskFullError(
+            f"{store.final}: needs {needed:,} bytes more, and the disk has {free:,} left; free "
+            "some space, give fewer sources or targets, or --reduce"
+        )

@@ -1,0 +1,1 @@
+"""Where rows lie and how they are searched there; one file each."""

@@ -1,0 +1,146 @@
+"""Searches of graphs whose arcs do not fit memory: most of them stay in the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.common.sssp.survey import first_rows
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.memory.cpu.disk_probe import Probe, probe_disk
+from ooc_graph.memory.cpu.plan import Facts, Plan, least_bytes, plan_disk
+from ooc_graph.memory.moved import Moved
+from ooc_graph.runtime.machine import give_back_freed_memory
+from ooc_graph.runtime.remembered import Remembered
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tiers import TierSearch, facts_of, load_tiers, require_stored
+
+KERNELS = ("bfs", "sssp")
+
+known_facts: Remembered[Facts] = Remembered(facts_of)
+"""Facts of a graph; its offsets are read once, for reading takes memory beside what is held."""
+
+
+def has_tiers(graph: Graph, kernel: str) -> bool:
+    """Whether a graph's arcs can stay in a store while a kernel searches it."""
+    try:
+        require_stored(graph, kernel)
+    except MemoryBudgetError:
+        return False
+    return kernel in KERNELS
+
+
+def plan_within(graph: Graph, kernel: str, budget_bytes: int) -> Plan:
+    """Plan for searches with arcs in the store; reads the graph's offsets.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Says the least that would do.
+    """
+    return plan_disk(known_facts(graph, kernel), budget_bytes)
+
+
+def least_within(graph: Graph, kernel: str) -> int:
+    """Least memory that searches with arcs in the store do with; reads the graph's offsets."""
+    return least_bytes(known_facts(graph, kernel))
+
+
+def load_within(graph: Graph, kernel: str, budget_bytes: int, device: CpuDevice) -> TierSearch:
+    """Bring what a budget has room for into memory.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Says the least that would do.
+    CorruptStoreError
+        Names the chunk.
+    """
+    share = graph.head_share(first_rows(graph.rows)) if kernel == "sssp" else 0.0
+    search = load_tiers(graph, plan_within(graph, kernel, budget_bytes), device, share)
+    give_back_freed_memory()
+    return search
+
+
+def smaller_budget(graph: Graph, kernel: str, whole_bytes: int, budget_bytes: int) -> int:
+    """Budget to try after memory was refused: half of what was wanted, or the least there is.
+
+    Parameters
+    ----------
+    whole_bytes
+        What a search of the graph in memory takes.
+    budget_bytes
+        Budget that was refused; 0: the graph in memory.
+
+    Raises
+    ------
+    MemoryBudgetError
+        That was refused.
+    """
+    least = least_within(graph, kernel)
+    wanted = budget_bytes or whole_bytes
+    if wanted <= least:
+        raise MemoryBudgetError(
+            f"{kernel} on {graph.path} needs {min(least, whole_bytes):,} bytes at least in one "
+            "worker, and the system refuses them"
+        )
+    return max(wanted // 2, least)
+
+
+def note_of(plan: Plan, moved: Moved) -> str:
+    """What is said of a search with arcs in the store."""
+    share = 100 * plan.head_arcs / max(plan.facts.arcs, 1)
+    return (
+        f"{plan.facts.kernel} held {share:.1f} % of the arcs in memory ({plan.rule} of each row) "
+        f"and read {moved.bytes:,} bytes of the store for {moved.rows:,} rows{how_read(moved)}"
+    )
+
+
+def how_read(moved: Moved) -> str:
+    """How reading went, to be put behind what was read; empty where nothing was."""
+    if moved.overlap is None or moved.bytes_s is None or moved.units_in_flight is None:
+        return ""
+    return (
+        f" in {moved.reading_s:.3g} s of reading, {moved.bytes_s / 1e6:,.0f} MB/s with "
+        f"{moved.units_in_flight:.1f} units in flight; in {100 * moved.overlap:.0f} % of that time "
+        "the search went on"
+    )
+
+
+def describe_moved(moved: Moved) -> dict[str, Any]:
+    """What was read of the store, and how, as names and numbers, JSON-able."""
+    return {
+        "bytes read of the store": moved.bytes,
+        "units read": moved.units,
+        "units given again from memory": moved.kept_units,
+        "bytes given again from memory": moved.kept_bytes,
+        "rows fetched": moved.rows,
+        "seconds of reading": rounded(moved.reading_s),
+        "seconds that searches waited for it": rounded(moved.waited_s),
+        "share of reading time in which searches went on": rounded(moved.overlap),
+        "units in flight, on average": rounded(moved.units_in_flight),
+        "bytes read a second of reading": rounded(moved.bytes_s),
+    }
+
+
+def describe_probe(probe: Probe, moved_bytes_s: float | None) -> dict[str, Any]:
+    """What the disk gives at most, and the share of it that reading at such a rate is."""
+    rate = probe.bytes_s
+    share = None if rate is None or moved_bytes_s is None else moved_bytes_s / rate
+    return {
+        "disk: bytes read in sequence": probe.bytes,
+        "disk: bytes a second in sequence": rounded(rate),
+        "disk: had the page cache most of that": probe.is_cached,
+        "share of the disk's rate in sequence": rounded(share),
+    }
+
+
+def probe_of(path: str) -> Probe:
+    """Measure the disk under a graph, from the process that calls; see `probe_disk`."""
+    return probe_disk(Path(path))
+
+
+def rounded(value: float | None) -> float | None:
+    """To four digits: more of a measured time say nothing."""
+    return None if value is None else float(f"{value:.4g}")

@@ -1,0 +1,264 @@
+"""Searches from many sources of graphs whose arcs do not fit memory, or a device's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.decisions import hubs_hold_much
+from ooc_graph.kernels.common.many.lengths import require_room
+from ooc_graph.kernels.common.sides import light_rows
+from ooc_graph.kernels.common.sssp.survey import first_rows
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.many.choice import is_long_and_thin
+from ooc_graph.kernels.cpu.many.johnson import shifted_rows
+from ooc_graph.kernels.cpu.store.one_by_one import TierSingly
+from ooc_graph.kernels.cuda.runtime.rows import NARROW
+from ooc_graph.layout.names import APSP, LIGHT, MULTI_SOURCE_BFS, OUT
+from ooc_graph.memory.cpu.plan import Facts, Plan, least_bytes, plan_disk
+from ooc_graph.memory.moved import Moved
+from ooc_graph.model import rank_memory
+from ooc_graph.runtime.machine import give_back_freed_memory
+from ooc_graph.runtime.warmup import TIERS, warm
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tiers import TierSearch, load_side
+from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.types import Shard
+
+_WIDER_STATE_BYTES = 64  # a vertex, of a CUDA device's searches with weights of 64 bits
+KERNELS = (APSP, MULTI_SOURCE_BFS)
+
+
+ONE_BY_ONE, BATCHES = "one by one", "batches"
+"""Methods: single searches one after another, and passes over arcs that serve many sources."""
+
+
+def methods_of(graph: Graph, kernel: str) -> tuple[str, ...]:
+    """Methods that will do, the faster one first.
+
+    A single search needs weights of 0 or more. It reads few arcs where hubs hold much of a graph,
+    and takes 16 bytes of a row's state, where the least batch takes 144.
+    """
+    if kernel == MULTI_SOURCE_BFS:
+        return (ONE_BY_ONE,)
+    if graph.has_negative_weights:
+        return (BATCHES,)
+    if hubs_hold_much(graph.head_share(first_rows(graph.rows))):
+        return (ONE_BY_ONE,)
+    return BATCHES, ONE_BY_ONE
+
+
+def takes_one_by_one(graph: Graph, kernel: str, lane_bytes: int, budget_bytes: int) -> bool:
+    """Whether searches one by one beat batches that would have room.
+
+    They do in a long thin graph, if all of its arcs have. With few of them missing they read the
+    store again and again, each source for itself, and batches win by far.
+
+    Parameters
+    ----------
+    lane_bytes
+        Of a row's distances in the largest batch.
+    budget_bytes
+        Memory that there would be for searches one by one, beside the answers.
+    """
+    if ONE_BY_ONE not in methods_of(graph, kernel):
+        return False
+    facts = known_facts(graph, kernel, ONE_BY_ONE)
+    if not is_long_and_thin(graph.rows, facts.sides[0].arcs, lane_bytes):
+        return False
+    if budget_bytes < least_bytes(facts):
+        return False
+    return plan_disk(facts, budget_bytes).head_arcs == facts.arcs
+
+
+def single_of(kernel: str) -> str:
+    """The search from one source that a kernel of many sources repeats."""
+    return "bfs" if kernel == MULTI_SOURCE_BFS else "sssp"
+
+
+def may_stay(graph: Graph, kernel: str) -> bool:
+    """Whether a graph's arcs can stay in a store while many sources are searched from."""
+    return cpu_disk.has_tiers(graph, single_of(kernel))
+
+
+def known_facts(graph: Graph, kernel: str, method: str) -> Facts:
+    """What a plan depends on; reads the graph's offsets once."""
+    facts = cpu_disk.known_facts(graph, single_of(kernel))
+    if method != BATCHES:
+        return facts
+    # Distances are pushed: in-arcs are not looked at.
+    return replace(facts, kernel=APSP, sides=facts.sides[:1])
+
+
+def plan_within(graph: Graph, kernel: str, method: str, budget_bytes: int) -> Plan:
+    """Plan of what is in memory, beside a batch's lanes and the answers.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Says the least that would do.
+    """
+    return plan_disk(known_facts(graph, kernel, method), budget_bytes)
+
+
+def least_within(graph: Graph, kernel: str, method: str) -> int:
+    """Least memory beside a batch's lanes and the answers."""
+    return least_bytes(known_facts(graph, kernel, method))
+
+
+def note_before(graph: Graph, kernel: str, method: str, budget_bytes: int, lanes: int) -> str:
+    """What is said before many sources are searched from with arcs in the store."""
+    plan = plan_within(graph, kernel, method, budget_bytes)
+    how = f"in batches of {lanes} sources" if method == BATCHES else ONE_BY_ONE
+    share = 100 * plan.head_arcs / max(plan.facts.arcs, 1)
+    return (
+        f"{kernel} leaves arcs in the store, holds {share:.1f} % of those that it looks at in "
+        f"memory ({plan.rule} of each row), and searches {how}"
+    )
+
+
+def note_after(kernel: str, moved: Moved) -> str:
+    """What is said when that is done."""
+    said = f"{kernel} read {moved.bytes:,} bytes of the store for {moved.rows:,} rows"
+    return said + cpu_disk.how_read(moved)
+
+
+def load_within(
+    graph: Graph, kernel: str, method: str, budget_bytes: int, device: CpuDevice
+) -> TierSearch:
+    """Bring what a budget has room for into memory; where weights are negative, find potentials.
+
+    Parameters
+    ----------
+    method
+        One of `methods_of`.
+    budget_bytes
+        Memory beside a batch's lanes and the answers.
+
+    Raises
+    ------
+    NegativeCycleError, InputError
+        As `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`.
+    MemoryBudgetError
+        Says the least that would do.
+    CorruptStoreError
+        Names the chunk.
+    """
+    if method == BATCHES:
+        warm(APSP, graph, device, variant=TIERS)
+        return _load_batches(graph, plan_within(graph, kernel, method, budget_bytes), device)
+    single = single_of(kernel)
+    warm(single, graph, device, variant=TIERS)
+    loaded = cpu_disk.load_within(graph, single, budget_bytes, device)
+    rows = loaded.sides[0].rows
+    search = device.tier_singly(loaded.search, rows)
+    if single == "sssp":
+        # The bounds are those of searches in memory.
+        heaviest = max(side.heaviest for side in loaded.sides)
+        require_room(heaviest, graph.rows, search.dtype, None)
+    return replace(loaded, search=search)
+
+
+def _load_batches(graph: Graph, plan: Plan, device: CpuDevice) -> TierSearch:
+    side = load_side(graph, OUT, LIGHT, plan)
+    try:
+        side.units.keeping = True
+        search = device.tier_apsp(side.rows, side.heaviest)
+    except BaseException:
+        side.units.close()
+        raise
+    give_back_freed_memory()
+    return TierSearch(search, (side,), plan)
+
+
+def singly_on_device(search: Any, graph: Graph, kernel: str) -> TierSingly:
+    """Many sources one after the other by a CUDA device's search of one source.
+
+    Parameters
+    ----------
+    search
+        `ooc_graph.kernels.cuda.bfs.search.CudaBfsSearch` or
+        `ooc_graph.kernels.cuda.sssp.search.CudaSsspSearch`.
+
+    Raises
+    ------
+    InputError
+        The longest path might not fit the distances' type: the bounds are those of batches.
+    """
+    heaviest = search.heaviest if single_of(kernel) == "sssp" else 0
+    return _singly(search, heaviest, graph, kernel)
+
+
+def singly_in_store(loaded: TierSearch, graph: Graph, kernel: str) -> TierSearch:
+    """As `singly_on_device`, by a search on a CUDA device that leaves arcs in the store.
+
+    Parameters
+    ----------
+    loaded
+        `ooc_graph.shards.device_tiers.DeviceTierSearch`, which is closed if it will not do.
+    """
+    try:
+        heaviest = max(side.heaviest for side in loaded.sides)
+        return replace(loaded, search=_singly(loaded.search, heaviest, graph, kernel))
+    except BaseException:
+        loaded.close()
+        raise
+
+
+def _singly(search: Any, heaviest: Any, graph: Graph, kernel: str) -> TierSingly:
+    dtype = np.dtype(np.int32)
+    if single_of(kernel) == "sssp":
+        dtype = rank_memory.distance_dtype(graph)
+        require_room(heaviest, graph.rows, dtype, None)
+    return TierSingly(search, graph.rows, dtype, NARROW)
+
+
+def is_shifted(graph: Graph, kernel: str) -> bool:
+    """Whether potentials must make the weights 0 or more before single searches take them."""
+    return kernel == APSP and graph.has_negative_weights
+
+
+def shifted_device_bytes(graph: Graph, kernel: str) -> int:
+    """Device memory that such weights take beside the stored ones' bytes."""
+    if not is_shifted(graph, kernel) or graph.weight_dtype is None:
+        return 0
+    wider = max(rank_memory.distance_dtype(graph).itemsize - graph.weight_dtype.itemsize, 0)
+    # Weights that are wider than the stored ones are searched by kernels with more state.
+    return graph.arcs * wider + (graph.rows * _WIDER_STATE_BYTES if wider else 0)
+
+
+def shifted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
+    """As `singly_on_device`, over weights of any sign; potentials are found on the CPU.
+
+    Parameters
+    ----------
+    shard
+        Light-first rows of the whole graph, in host memory.
+    device
+        `ooc_graph.kernels.cuda.device.CudaDevice`.
+
+    Raises
+    ------
+    NegativeCycleError, InputError
+        As `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`.
+    MemoryBudgetError
+        The device's memory is too small.
+    """
+    found, dtype = shifted_rows(*light_rows(shard)), rank_memory.distance_dtype(graph)
+    search = device.sssp(replace(shard, out_light=found.out, into_light=found.into))
+    require_room(search.heaviest, graph.rows, dtype, found.longest)
+    return TierSingly(search, graph.rows, dtype, NARROW, found.potentials.potential)
+
+
+def note_on_device(kernel: str, where: str) -> str:
+    """What is said when many sources were searched from one by one on a CUDA device.
+
+    Parameters
+    ----------
+    where
+        What is said of rows that are not there; empty: all are.
+    """
+    said = f"{kernel} searched one by one on the CUDA device"
+    return f"{said}: {where}" if where else said
