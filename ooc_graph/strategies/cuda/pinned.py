@@ -13,7 +13,7 @@ from ooc_graph.kernels.common.sides import hub_rows
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cuda.pinned.bfs import BfsHold
 from ooc_graph.kernels.cuda.runtime.bus import link_rate
-from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS
+from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import CHUNK_BYTES, id_dtype
 from ooc_graph.memory.cuda.pinned_plan import (
     COLUMNS,
@@ -102,7 +102,7 @@ def least_device_bytes(graph: Graph, kernel: str, *, named: bool = False) -> int
 
 def answer_device_bytes(graph: Graph) -> int:
     """Device memory that an answer takes which stays there, at most, while it is made."""
-    narrow = graph.first_id is not None and graph.first_id + graph.vertices <= MOST_ROWS
+    narrow = graph.first_id is not None and graph.first_id + graph.vertices <= MOST_ID
     wide = graph.weighted and graph.weight_dtype != np.float32
     each = _ANSWER_BYTES + (_WIDE_DISTANCE_BYTES if wide else 0)
     return graph.vertices * each + (0 if narrow else graph.rows * _WIDE_NAME_BYTES)
