@@ -54,6 +54,16 @@ __device__ __forceinline__ u32 entry_of(const u32* starts, u32 count, u32 arc) {
     return low;
 }
 
+// How many of the lanes' ascending values are not above `value`; whole warps call it.
+__device__ __forceinline__ u32 rank_in_warp(u32 ascending, u32 value) {
+    u32 rank = 0;
+#pragma unroll
+    for (int half = 16; half; half >>= 1)
+        if (__shfl_sync(FULL, ascending, rank + half - 1) <= value) rank += half;
+    if (__shfl_sync(FULL, ascending, 31) <= value) rank = 32;
+    return rank;
+}
+
 // Goes through `arcs` arcs of queue[begin:end), an even share for every warp of the grid, 32 at a
 // time: `arc(entry, k)` is the k-th arc of an entry, `entry` being NONE in lanes that have none.
 template <typename Arc>
@@ -66,13 +76,9 @@ __device__ __forceinline__ void over_arcs(const Queue& queue, u32 begin, u32 end
     u32 i = entry_of(queue.starts + begin, count, (u32)low);
     for (u32 a = (u32)low; a < stop; a += 32) {
         // 32 arcs meet at most 32 entries behind the current one.
-        u32 after = i + 1 + lane, mine = a + lane, rank = 0;
+        u32 after = i + 1 + lane, mine = a + lane;
         u32 start = after < count ? __ldcg(queue.starts + begin + after) : NONE;
-#pragma unroll
-        for (int step = 16; step; step >>= 1)
-            if (__shfl_sync(FULL, start, rank + step - 1) <= mine) rank += step;
-        if (__shfl_sync(FULL, start, 31) <= mine) rank = 32;
-        u32 entry = begin + i + rank;
+        u32 rank = rank_in_warp(start, mine), entry = begin + i + rank;
         bool real = mine < stop;
         u32 k = real ? mine - __ldcg(queue.starts + entry) : 0;
         i += __shfl_sync(FULL, rank, 31);
