@@ -25,7 +25,7 @@ from ooc_graph.types import AnyArray, Rows
 
 LEAST_ARCS = 5
 """Arcs of each row that are on the device, if it has so many: those that stand in columns too."""
-COUNTED: dict[str, int | str] = counted_at(88)
+COUNTED: dict[str, int | str] = counted_at(72)
 """What ``sssp.cu`` is compiled with that counts what it asks of host memory."""
 
 

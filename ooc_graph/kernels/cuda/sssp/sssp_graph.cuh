@@ -39,7 +39,6 @@ struct State {
     u32 passes, rounds, raises, inner;
     u64 unresolved; // reached rows that no neighbour gives a parent: out- and in-rows differ
     u64 phase[4]; // arcs examined: push, pull, finish, parents
-    u64 stamp[8];
     Slot slot[4];
     BUS_ONLY(u64 asked;) // sectors of host memory; the caller sets it to 0
 };
