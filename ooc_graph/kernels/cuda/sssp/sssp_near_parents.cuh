@@ -16,9 +16,8 @@ __device__ __forceinline__ Best best_of(const Graph& g, const Search& s, u32 v, 
         const Weight w = __ldg(g.in_weights + a);
         if (sum_of(0, w) > at) break;
         const u32 u = __ldg(g.in_neighbors + a);
-        const Length away = __ldcg(s.length + u);
         examined++;
-        if (away < at && sum_of(away, w) == at) best.take(away, u);
+        best.offer(at, u, __ldcg(s.length + u), w);
     }
     return best;
 }
