@@ -1,5 +1,6 @@
 // Parents of an SSSP, once all distances are final.
 #pragma once
+#include "sssp_plateaus.cuh"
 #include "sssp_pull.cuh"
 
 // One of three steps by which the inner vertices offer themselves as parents along all their arcs:
@@ -150,22 +151,9 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
     }
 }
 
-// Rows whose shortest ways all come over arcs that add nothing take the smallest id among the
-// neighbours at the same distance that have a parent; called round by round, in two steps.
 __device__ __noinline__ u32 plateau_step(const Graph g, const Search s, u32 count, bool apply) {
-    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
-    u32 found = 0;
-    for (u32 i = thread; i < count; i += threads) {
-        const u32 v = __ldcg(s.queue.rows + i), d = __ldcg(s.distance + v);
-        if (!(__ldcg(s.marks + (v >> 5)) & bit_of(v))) continue;
-        if (apply) {
-            const u64 parent = __ldcg(s.record + v);
-            if (parent == ~0ull) continue;
-            s.parent[v] = name_of(g, (u32)parent);
-            atomicAnd(s.marks + (v >> 5), ~bit_of(v));
-            found++;
-            continue;
-        }
+    return plateau_round(g, s.queue.rows, count, s.marks, s.record, s.parent, apply, [&](u32 v) {
+        const u32 d = __ldcg(s.distance + v);
         u32 parent = NONE;
         IN_NEAR(g, v)
         const u64 end = __ldg(g.in_offsets + v + 1);
@@ -177,7 +165,6 @@ __device__ __noinline__ u32 plateau_step(const Graph g, const Search s, u32 coun
             const u32 u = IN_NEIGHBOR(g, a);
             if (__ldcg(s.distance + u) == d && !(__ldcg(s.marks + (u >> 5)) & bit_of(u))) parent = min(parent, u);
         }
-        s.record[v] = parent == NONE ? ~0ull : parent;
-    }
-    return found;
+        return parent;
+    });
 }
