@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph import Kronecker
+from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.report.records import append_record
 from ooc_graph.runtime.building import build_with_report
 from ooc_graph.runtime.cluster import local_cluster
-from ooc_graph.runtime.machine import default_limit_bytes, parse_bytes
+from ooc_graph.runtime.machine import default_limit_bytes
 from ooc_graph.shards.build_options import BuildOptions
 
 RECORDS = Path(__file__).parent / "records" / "build.jsonl"

@@ -43,8 +43,9 @@ from gpu_graphs import DeviceWatch, device_facts, free_memory
 from ooc_graph import Kronecker
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.report.records import append_record
-from ooc_graph.runtime.machine import cores, parse_bytes
+from ooc_graph.runtime.machine import cores
 from ooc_graph.runtime.workplace import Here
 from ooc_graph.shards.build import build
 from ooc_graph.shards.build_options import BuildOptions, BuildReport

@@ -10,7 +10,7 @@ import gpu_graphs
 import numpy as np
 
 import ooc_graph as og
-from ooc_graph.strategies.loading import load_ids
+from ooc_graph.model.engine import load_ids
 from ooc_graph.validate.cuda_validator import (
     NO_LEVEL,
     CudaBfsValidator,

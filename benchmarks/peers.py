@@ -38,8 +38,8 @@ from rich.console import Console
 from rich.table import Table
 
 import ooc_graph as og
+from ooc_graph.model.kernel import EDGES, ROWS
 from ooc_graph.report.records import append_record
-from ooc_graph.strategies.edge_list import EDGES, ROWS
 
 FOLDER = Path(__file__).resolve().parent / "records"
 MEMORY_SEARCHES = 2

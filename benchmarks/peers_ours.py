@@ -12,12 +12,14 @@ from peers_graphs import Edges
 import ooc_graph as og
 from ooc_graph.answers.scatter import columns_of
 from ooc_graph.layout.names import DISTANCE, LEVEL
-from ooc_graph.runtime import engine_cache, process
+from ooc_graph.model.engine import Searcher, load_ids
+from ooc_graph.model.kernel import EDGES, ORDER_OF, ROWS
+from ooc_graph.runtime import process
 from ooc_graph.runtime.warmup import warm
 from ooc_graph.search.whole import run_search
 from ooc_graph.shards.edge_list import edge_list_bytes
 from ooc_graph.strategies import loading
-from ooc_graph.strategies.edge_list import EDGES, ROWS, load_search
+from ooc_graph.strategies.edge_list import load_search
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
 OUR_NAMES = {ROWS: "ooc-graph", EDGES: "ooc-graph edges"}
@@ -46,7 +48,7 @@ class Ours:
         self.build_s: float | None = None
         self._method, self._publish = method, publish
         self._graph = og.open(path)
-        self._held: dict[str, loading.Searcher] = {}
+        self._held: dict[str, Searcher] = {}
         self._ids = self._graph.original_ids()
         self.kernels: tuple[str, ...] = ("bfs", "sssp") if self._graph.weighted else ("bfs",)
 
@@ -74,11 +76,11 @@ class Ours:
         if self._method == EDGES:
             search, tuples = load_search(self._graph, kernel, device), self._graph.tuples()
         else:
-            shard = self._graph.load(engine_cache.ORDER_OF[kernel])
+            shard = self._graph.load(ORDER_OF[kernel])
             search, tuples = getattr(device, kernel)(shard), shard.tuples
             warm(kernel, self._graph, device, variant=loading.variant_of(search))
-        ids = loading.load_ids(self._graph)
-        self._held[kernel] = loading.Searcher(kernel, search, self._graph, ids, tuples)
+        ids = load_ids(self._graph)
+        self._held[kernel] = Searcher(kernel, search, self._graph, ids, tuples)
 
     def drop(self) -> None:
         """Forget what was loaded."""
@@ -91,7 +93,7 @@ class Ours:
         if self._method == EDGES:
             lists = edge_list_bytes(graph, weighted=kernel == "sssp")
         else:
-            lists = graph.resident_bytes(engine_cache.ORDER_OF[kernel])
+            lists = graph.resident_bytes(ORDER_OF[kernel])
         return lists + sum(table.nbytes for table in tables)
 
     def layout_bytes(self, kernel: str) -> int:

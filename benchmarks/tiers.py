@@ -37,8 +37,8 @@ from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import rows_path
 from ooc_graph.memory.cpu.plan import Plan, describe, rules
+from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.records import append_record
-from ooc_graph.runtime.engine_cache import ORDER_OF
 from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.tiers import facts_of, load_tiers
 from ooc_graph.types import AnyArray

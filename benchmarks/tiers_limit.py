@@ -29,10 +29,11 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.cpu.disk_probe import probe_disk
 from ooc_graph.memory.cpu.plan import describe, plan_disk
 from ooc_graph.memory.moved import Moved
+from ooc_graph.model.engine import Searcher
+from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.report.records import append_record
 from ooc_graph.runtime import engine_cache, process, warmup
-from ooc_graph.runtime.engine_cache import ORDER_OF
 from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.tiers import facts_of
 from ooc_graph.strategies import loading
@@ -203,7 +204,7 @@ def time_loading() -> list[tuple[float, Moved | None]]:
     """Have each load of a graph note its seconds, and what it read, in a list."""
     load, noted = loading.load, []
 
-    def timed(*arguments: Any) -> loading.Searcher:
+    def timed(*arguments: Any) -> Searcher:
         begun = perf_counter()
         found = load(*arguments)
         noted.append((perf_counter() - begun, found.moved))

@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
+from ooc_graph.strategies import loading
 
 SCALE = 12
 EDGES = og.Kronecker(SCALE)
@@ -50,10 +51,9 @@ def tree(graph: og.Graph | str, kernel: str, key: int, **how: Any) -> str:
 
 def in_store(store: str, kernel: str) -> str:
     """Searches that leave arcs on the disk, which a small graph's do only if they have to."""
-    from ooc_graph.runtime import engine_cache
 
     identity = og.open(store).identity
-    with engine_cache.searcher(store, identity, kernel, budget_bytes=BUDGET_BYTES) as found:
+    with loading.searcher(store, identity, kernel, budget_bytes=BUDGET_BYTES) as found:
         if kernel == "apsp":
             return digest(found.search.run(np.arange(2)))
         return digest(found.search.run(0).parent)

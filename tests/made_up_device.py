@@ -18,8 +18,8 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.many.search import part_dtype
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.cuda.pinned_plan import least_plan
+from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import devices, engine_cache, process
-from ooc_graph.runtime.devices import CUDA
 from ooc_graph.strategies import loading
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned

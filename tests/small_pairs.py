@@ -15,8 +15,8 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.layout import metadata
-from ooc_graph.search import many_tasks
 from ooc_graph.strategies.many import dividing
+from ooc_graph.strategies.many import tasks as many_tasks
 from ooc_graph.types import INT64_UNREACHED
 from tests.command_line import Ended, call
 

@@ -22,10 +22,10 @@ from distributed import Client
 
 import ooc_graph as og
 from ooc_graph.exchange import scheduler
+from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.search.components import MakeComponents, WriteLabels
 from ooc_graph.search.ranks import MakeRanks, WritePart
-from ooc_graph.search.ways import SearchTask
 from tests import oracles
 
 VERTICES = 9_000

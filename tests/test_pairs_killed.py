@@ -29,8 +29,9 @@ from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.kernels.cpu.store.johnson import TierJohnson
 from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache, process, workplace
-from ooc_graph.search import many, many_tasks
+from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing, stored
+from ooc_graph.strategies.many import tasks as many_tasks
 from tests.command_line import LIMIT_S, REPOSITORY, running
 from tests.test_pairs_stored import edges, no_room
 

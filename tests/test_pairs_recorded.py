@@ -26,8 +26,9 @@ from ooc_graph.kernels.cpu.many import search as many_search
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache, process, workplace
-from ooc_graph.search import many, many_tasks
+from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing
+from ooc_graph.strategies.many import tasks as many_tasks
 from ooc_graph.types import NoProgress, Rows
 from tests.test_pairs_stored import edges
 

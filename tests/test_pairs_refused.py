@@ -32,10 +32,11 @@ from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu import disk, plan
 from ooc_graph.runtime import engine_cache
-from ooc_graph.search import many, many_tasks
+from ooc_graph.search import many
 from ooc_graph.shards import load, tiers
 from ooc_graph.sinks import in_memory
 from ooc_graph.strategies.many import dividing, on_device, searches
+from ooc_graph.strategies.many import tasks as many_tasks
 from tests import small_pairs
 from tests.said import Said
 from tests.small_pairs import Call
@@ -351,7 +352,7 @@ def test_memory_refused_to_a_worker_is_done_without(store: Path, tmp_path: Path)
     wanted = og.johnson(store)
 
     def scarce() -> None:
-        from ooc_graph.search import many_tasks as tasks
+        from ooc_graph.strategies.many import tasks
 
         search = tasks._search
 

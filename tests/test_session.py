@@ -26,11 +26,11 @@ from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.tasks import Tasks
 from ooc_graph.kernels.common.sssp.survey import first_rows, survey
 from ooc_graph.kernels.cpu.sssp.near_far_search import suits_near_far
+from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import workplace as places
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.search import choice
 from ooc_graph.search import ranks as search_ranks
-from ooc_graph.search.ways import SearchTask
 from ooc_graph.shards import plan
 from ooc_graph.strategies.cpu import in_memory
 from tests.own_process import in_own_process

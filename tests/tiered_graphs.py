@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.runtime.devices import CudaLimits
-from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.model.resources import CUDA, CudaLimits, Resources
+from ooc_graph.runtime.workplace import planned
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 
 HOST = 1 << 40
@@ -34,5 +34,5 @@ def directed(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     return og.build((*ends, weight), path, rows="both", directed=True, shards=2)
 
 
-def place(device_bytes: int, pinned_bytes: int | None = None) -> PlannedCuda:
-    return PlannedCuda(HOST, CudaLimits(device_bytes, pinned_bytes))
+def place(device_bytes: int, pinned_bytes: int | None = None) -> Resources:
+    return planned(HOST, CUDA, CudaLimits(device_bytes, pinned_bytes))

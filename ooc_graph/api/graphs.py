@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ooc_graph.boundary import public
 from ooc_graph.edges import open_source
 from ooc_graph.errors import UsageError
+from ooc_graph.model.resources import AUTO
 from ooc_graph.runtime.building import build_with_report
-from ooc_graph.runtime.devices import AUTO
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.shards.in_memory import MemoryGraph
 from ooc_graph.shards.load import Graph

@@ -14,8 +14,8 @@ from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.api.graphs import opened
 from ooc_graph.api.sources import places_of
 from ooc_graph.boundary import public
-from ooc_graph.runtime.devices import AUTO, CudaLimits
-from ooc_graph.runtime.machine import parse_bytes
+from ooc_graph.model.resources import AUTO, CudaLimits
+from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.runtime.workplace import place_for
 from ooc_graph.search.many import pairs
 from ooc_graph.shards.load import Graph

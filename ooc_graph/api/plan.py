@@ -11,9 +11,10 @@ from ooc_graph.api.sources import places_of
 from ooc_graph.boundary import public
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import MULTI_SOURCE_BFS
-from ooc_graph.runtime.devices import CPU, CUDA, CudaLimits
-from ooc_graph.runtime.machine import default_limit_bytes, parse_bytes
-from ooc_graph.runtime.workplace import Planned, PlannedCuda
+from ooc_graph.model.resources import CPU, CUDA, CudaLimits
+from ooc_graph.model.sizes import parse_bytes
+from ooc_graph.runtime.machine import default_limit_bytes
+from ooc_graph.runtime.workplace import planned
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.tiers import KERNELS as MANY
 
@@ -92,5 +93,5 @@ def plan(
     aimed = None if targets is None else places_of(opened, targets, "targets")
     asked = Asked(aimed, None, reduce, parents, Bins(bins), hops)
     count = opened.vertices if sources is None else len(places_of(opened, sources))
-    place = Planned(limit_bytes) if device == CPU else PlannedCuda(limit_bytes, limits)
-    return describe_pairs(opened, count, asked, place)
+    resources = planned(limit_bytes, device, limits)
+    return describe_pairs(opened, count, asked, resources)

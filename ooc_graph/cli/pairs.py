@@ -125,7 +125,7 @@ def search_pairs(
     from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins  # noqa: PLC0415
     from ooc_graph.api.sources import ids_in, places_of  # noqa: PLC0415
     from ooc_graph.layout.names import HUB, LIGHT  # noqa: PLC0415
-    from ooc_graph.runtime.devices import CUDA  # noqa: PLC0415
+    from ooc_graph.model.resources import CUDA  # noqa: PLC0415
     from ooc_graph.runtime.workplace import place_for  # noqa: PLC0415
     from ooc_graph.search.many import pairs, require_answerable  # noqa: PLC0415
 

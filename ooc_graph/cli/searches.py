@@ -80,7 +80,7 @@ def _search(
     method: str,
     common: dict[str, Any],
 ) -> None:
-    from ooc_graph.runtime.engine_cache import ORDER_OF  # noqa: PLC0415
+    from ooc_graph.model.kernel import ORDER_OF  # noqa: PLC0415
     from ooc_graph.runtime.workplace import place_for  # noqa: PLC0415
     from ooc_graph.search.choice import require_together  # noqa: PLC0415
     from ooc_graph.search.single import search  # noqa: PLC0415
@@ -117,11 +117,11 @@ def _search(
 @common_options
 def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
     """Weakly connected components: the smallest id in the component of each vertex."""
+    from ooc_graph.model.kernel import ROWS  # noqa: PLC0415
     from ooc_graph.runtime.workplace import place_for  # noqa: PLC0415
     from ooc_graph.search.choice import require_together  # noqa: PLC0415
     from ooc_graph.search.components import KERNEL  # noqa: PLC0415
     from ooc_graph.search.components import components as find_components  # noqa: PLC0415
-    from ooc_graph.strategies.edge_list import ROWS  # noqa: PLC0415
 
     opened = Graph.open(graph)
     require_together(KERNEL, exchange, ROWS, common["device"])

@@ -9,9 +9,11 @@ from typing import Any
 
 from ooc_graph.errors import ClusterLostError, OutputExistsError, UsageError
 from ooc_graph.layout.commit import refuse_existing, refuse_inside_store, refuse_long_name
+from ooc_graph.model.resources import CPU, CUDA, CudaLimits
+from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.report.progress import Progress
-from ooc_graph.runtime.devices import CPU, CUDA, CudaLimits, choose_here
-from ooc_graph.runtime.machine import default_limit_bytes, parse_bytes
+from ooc_graph.runtime.devices import choose_here
+from ooc_graph.runtime.machine import default_limit_bytes
 
 
 @contextmanager

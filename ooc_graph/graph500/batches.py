@@ -10,12 +10,12 @@ from typing import Any
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.graph500.run import BatchTask, Run
-from ooc_graph.runtime.devices import CPU, CUDA
+from ooc_graph.model.resources import CPU, CUDA
+from ooc_graph.model.way import Way
 from ooc_graph.runtime.machine import cores
 from ooc_graph.runtime.workplace import Place
 from ooc_graph.search.choice_cuda import ranks_instead
 from ooc_graph.search.step_down import Step, goes_on_after, less_of, step_down
-from ooc_graph.search.way import Way
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
@@ -56,8 +56,8 @@ def task_for(way: Way, run: Run, graph: Graph, source: Kronecker, kernel: str) -
         pinned_bytes=place.cuda_limits.pinned_bytes,
         host_bytes=way.host_bytes,
         may_stay=way.device == CUDA
-        and ranks_instead(graph, kernel, way, place, "auto") is None
-        and cuda_disk.suits(graph, kernel, place),
+        and ranks_instead(graph, kernel, way, place.resources(), "auto") is None
+        and cuda_disk.suits(graph, kernel, place.resources()),
         pins_if_busy=place.wanted == CUDA,
         device_limit_bytes=place.cuda_limits.device_bytes,
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ooc_graph.graph500 import on_device
 from ooc_graph.graph500.run import BatchTask, Run, Searched
+from ooc_graph.model.resources import CUDA
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.report.energy import EnergyMeter, energy_record, over_repeats
 from ooc_graph.report.statistics import teps_statistics
-from ooc_graph.runtime.devices import CUDA
 from ooc_graph.search.whole import run_search
 from ooc_graph.types import IntArray
 

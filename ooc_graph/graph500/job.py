@@ -17,12 +17,12 @@ from ooc_graph.graph500.run import Graph500Options, Run
 from ooc_graph.graph500.searches import refuse_few_keys, search_all, search_keys
 from ooc_graph.layout.names import HUB
 from ooc_graph.layout.whole_file import disk_full_reported, raise_if_full
+from ooc_graph.model.resources import AUTO, CPU, CudaLimits
 from ooc_graph.report.data import Stage
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.runtime.building import build_with_report
 from ooc_graph.runtime.compile_ahead import compile_ahead
 from ooc_graph.runtime.compile_parts import parts_of_graph500
-from ooc_graph.runtime.devices import AUTO, CPU, CudaLimits
 from ooc_graph.runtime.workplace import Place, place_for
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.load import Graph

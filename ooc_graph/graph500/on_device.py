@@ -14,8 +14,8 @@ from ooc_graph.graph500.run import BatchTask, Searched
 from ooc_graph.kernels.cuda.runtime.modules import cuda, device_bytes, within_memory
 from ooc_graph.kernels.cuda.runtime.rows import on_device
 from ooc_graph.kernels.cuda.runtime.scatter import scatter
-from ooc_graph.search.ways import Course, course_of
-from ooc_graph.strategies.loading import Searcher
+from ooc_graph.model.engine import Searcher
+from ooc_graph.model.trace import Course, course_of
 from ooc_graph.types import IntArray
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator, largest_batch
 

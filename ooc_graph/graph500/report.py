@@ -15,6 +15,7 @@ from ooc_graph.errors import ValidationFailedError
 from ooc_graph.graph500.run import Run, Searched
 from ooc_graph.graph500.tiers import with_disk
 from ooc_graph.layout.whole_file import whole_file
+from ooc_graph.model.resources import CUDA
 from ooc_graph.report.data import (
     DegreeHistogram,
     EnergyRecord,
@@ -28,7 +29,7 @@ from ooc_graph.report.graph500 import Graph500Result, KernelRuns, output_block
 from ooc_graph.report.host import host_facts, package_versions
 from ooc_graph.report.memory_watch import MemoryWatch, thinned
 from ooc_graph.report.records import append_record
-from ooc_graph.runtime.devices import CUDA, cuda_facts_here
+from ooc_graph.runtime.devices import cuda_facts_here
 from ooc_graph.runtime.engine_cache import open_same
 from ooc_graph.shards.build_options import BuildReport
 from ooc_graph.shards.load import Graph

@@ -12,15 +12,15 @@ from typing import Any
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
 from ooc_graph.memory.moved import Moved
+from ooc_graph.model.engine import Searcher
+from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.resources import CPU, CUDA
+from ooc_graph.model.trace import Course
 from ooc_graph.report.data import Stage
-from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import CPU, CUDA
 from ooc_graph.runtime.workplace import Place
 from ooc_graph.search.single import KERNELS
-from ooc_graph.search.ways import Course
 from ooc_graph.shards.build_options import BuildOptions
-from ooc_graph.strategies.edge_list import ROWS
-from ooc_graph.strategies.loading import Searcher
+from ooc_graph.strategies import loading
 from ooc_graph.types import Progress
 from ooc_graph.validate import Verdict
 
@@ -135,7 +135,7 @@ class BatchTask:
     device
         ``cpu`` or ``cuda``.
     budget_bytes, copies, pinned_bytes, host_bytes, may_stay, pins_if_busy
-        As of `ooc_graph.search.ways.SearchTask`.
+        As of `ooc_graph.model.task.SearchTask`.
     device_limit_bytes
         Memory of the device for searches and their validation together; None: what is free.
     on_host
@@ -175,4 +175,4 @@ class BatchTask:
         whom = self.path, self.identity, self.kernel, self.method, self.device
         # Rows in pinned memory have no names beside them: those answers go to host memory.
         within = self.budget_bytes, self.copies, False, self.host_bytes
-        return engine_cache.searcher(*whom, *within)
+        return loading.searcher(*whom, *within)

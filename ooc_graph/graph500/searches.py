@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.answers.scatter import columns_of
-from ooc_graph.api.validate import check_edges, validator_of
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.graph500 import on_device
@@ -20,21 +19,24 @@ from ooc_graph.graph500.energy import measure as measure_energy
 from ooc_graph.graph500.run import BatchTask, Run, Searched
 from ooc_graph.graph500.tiers import describe_held, tier_facts, where_rows_are
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
+from ooc_graph.model.engine import Searcher
+from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.resources import CUDA
+from ooc_graph.model.trace import Course
+from ooc_graph.model.way import Way, refusal_of
 from ooc_graph.report.data import EnergyRecord
-from ooc_graph.runtime import engine_cache, io_progress
+from ooc_graph.runtime import io_progress
 from ooc_graph.runtime.compile_parts import check_pair
-from ooc_graph.runtime.devices import CUDA
+from ooc_graph.runtime.fallback import carry_out
 from ooc_graph.runtime.machine import cores
+from ooc_graph.runtime.process import threads_here
+from ooc_graph.runtime.validation import check_edges, validator_of
 from ooc_graph.search.choice import choose, on_cpu
 from ooc_graph.search.choice_cuda import ranks_instead
 from ooc_graph.search.single import search
-from ooc_graph.search.way import Way, carry_out, refusal_of
-from ooc_graph.search.ways import Course
 from ooc_graph.search.whole import run_search
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda.pinned import over_bus
-from ooc_graph.strategies.edge_list import ROWS
-from ooc_graph.strategies.loading import Searcher
 from ooc_graph.types import IntArray, NoProgress
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
 from ooc_graph.validate.cuda_validator import MOST_VERTICES
@@ -83,27 +85,33 @@ def search_all(
     in_tiers: dict[str, Any] = {"tiers": True, "answer_bytes": beside}
 
     def search_by(way: Way) -> tuple[list[Searched], list[EnergyRecord]]:
-        with io_progress.told(graph.identity, kernel, run.place, run.progress):
+        with io_progress.told(graph.identity, kernel, run.place.client, run.progress):
             return _search_by(way, run, graph, source, kernel, keys)
 
     def search_or_deal(way: Way) -> tuple[list[Searched], list[EnergyRecord]]:
         try:
             return search_by(way)
         except (MemoryBudgetError, MemoryError) as error:
-            ranks = ranks_instead(graph, kernel, way, run.place, "auto")
+            ranks = ranks_instead(graph, kernel, way, run.place.resources(), "auto")
             if ranks is None:
                 raise
             run.progress.note(f"{kernel} {ranks.said}: {refusal_of(error)}")
         return search_by(ranks)
 
     return carry_out(
-        choose(graph, kernel, run.place, pinned=True, **in_tiers),
+        choose(graph, kernel, run.place.resources(), pinned=True, **in_tiers),
         kernel,
         run.place,
         run.progress,
         search_or_deal,
         lambda why: on_cpu(
-            graph, kernel, run.place, exchange="auto", method=ROWS, why=why, **in_tiers
+            graph,
+            kernel,
+            run.place.resources(on_cpu=True),
+            exchange="auto",
+            method=ROWS,
+            why=why,
+            **in_tiers,
         ),
     )
 
@@ -230,7 +238,7 @@ def _validated(task: BatchTask, held: Searcher, keys: IntArray) -> list[Searched
     kind: Any = BfsValidator if task.kernel == "bfs" else SsspValidator
     validator = kind(answers, directed=False)
     begun = perf_counter()
-    verdicts = check_edges(validator, task.source, engine_cache.threads_here())
+    verdicts = check_edges(validator, task.source, threads_here())
     each = (perf_counter() - begun) / len(keys)
     return [
         replace(one, verdict=verdict, validate_s=each)

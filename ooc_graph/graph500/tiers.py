@@ -10,7 +10,7 @@ from ooc_graph.kernels.cuda.runtime.bus import link_rate
 from ooc_graph.memory.cpu.plan import describe
 from ooc_graph.memory.cuda.disk import describe_disk
 from ooc_graph.memory.cuda.pinned_plan import describe_device
-from ooc_graph.runtime.devices import CUDA
+from ooc_graph.model.resources import CUDA
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.on_disk import describe_moved, describe_probe, probe_of

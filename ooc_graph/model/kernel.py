@@ -14,3 +14,7 @@ ORDER_OF = {
 """Order of the rows that a kernel searches."""
 CUDA_FIXED_BYTES = 32 << 20
 """Device memory that a search takes whatever the graph."""
+
+ROWS, EDGES = "rows", "edges"
+"""Methods: over rows of arcs, or over a list of edges."""
+METHODS = (ROWS, EDGES)

@@ -13,11 +13,12 @@ from ooc_graph.errors import DeviceBusyError, DiskFullError, MemoryBudgetError, 
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.whole_file import whole_file
+from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits
+from ooc_graph.model.sizes import parse_bytes
+from ooc_graph.model.way import Way
 from ooc_graph.report.host import host_facts, package_versions
-from ooc_graph.runtime.devices import AUTO, CPU, CUDA, CudaLimits
-from ooc_graph.runtime.machine import parse_bytes
+from ooc_graph.runtime.fallback import carry_out
 from ooc_graph.runtime.workplace import Here, Place, place_for
-from ooc_graph.search.way import Way, carry_out
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_into

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.api.validate import check_edges
 from ooc_graph.edges.arrays import ArraySource
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.layout.names import id_dtype
+from ooc_graph.model.resources import CPU
 from ooc_graph.runtime import process
 from ooc_graph.runtime.building import build_with_report
-from ooc_graph.runtime.devices import CPU
 from ooc_graph.runtime.first_use import Part
 from ooc_graph.runtime.scratch import scratch_folder
+from ooc_graph.runtime.validation import check_edges
 from ooc_graph.runtime.warmup import warm_part
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,14 @@ from ooc_graph.forked import abandon, free_in_child, in_child
 from ooc_graph.layout.manifest import load_same
 from ooc_graph.layout.replaced import refuse_other
 from ooc_graph.layout.stored import Stored
-from ooc_graph.model import kernel
+from ooc_graph.model.engine import Searcher
+from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.runtime import io_progress, process
-from ooc_graph.runtime.devices import CPU, CUDA
 from ooc_graph.shards.in_memory import find_graph
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiers import TierSearch
-from ooc_graph.strategies import loading
-from ooc_graph.strategies.edge_list import ROWS
-from ooc_graph.strategies.loading import Searcher
 
-# Most modules ask here for these as well.
-ORDER_OF, CUDA_FIXED_BYTES = kernel.ORDER_OF, kernel.CUDA_FIXED_BYTES
-cuda_bytes, cuda_levels_bytes = loading.cuda_bytes, loading.cuda_levels_bytes
-threads_here = process.threads_here
+Load = Callable[..., Searcher]
 
 _held: dict[tuple[Any, ...], Searcher] = {}
 # Where memory was refused, and less is held: what was asked for, by what is held.
@@ -52,6 +46,7 @@ def _leave_cuda() -> None:
 
 @contextmanager
 def searcher(
+    load: Load,
     path: str,
     identity: str,
     kernel: str,
@@ -68,6 +63,8 @@ def searcher(
 
     Parameters
     ----------
+    load
+        Loads a graph: called with the graph and ``kernel`` to ``host_bytes``, in their order.
     budget_bytes
         Memory for a search whose arcs stay in the store, or, on a CUDA device, device memory for
         one whose rows are in host memory or in the store; 0: all are brought into memory. Of
@@ -95,7 +92,7 @@ def searcher(
             release_ranks()
             release()
             how = kernel, method, device_name, *key[-1]
-            _held[key] = loading.load(open_same(path, identity), *how)
+            _held[key] = load(open_same(path, identity), *how)
         try:
             yield _held[key]
         except StoreReplacedError:
@@ -192,18 +189,13 @@ def release() -> None:
     """Forget the graph that searches of one rank hold in this process, on whichever device."""
     with _lock:
         # Forgotten first: an interrupt while one is closed is to leave none that is not usable.
-        given_up = [held.search for held in _held.values()]
+        given_up = list(_held.values())
         _held.clear()
         _asked.clear()
         while given_up:
             # Nobody has it after this: what it had of a device's memory is unused then.
-            _close(given_up.pop())
+            given_up.pop().close()
         process.free_unused()
-
-
-def _close(search: Any) -> None:
-    if isinstance(search, TierSearch):
-        search.close()
 
 
 def release_ranks(dask_worker: Any = None) -> None:

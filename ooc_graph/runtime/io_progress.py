@@ -11,7 +11,8 @@ from ooc_graph.forked import in_child
 from ooc_graph.memory.watch import SLOWER, STRETCH_S, Watch, watched_by
 
 if TYPE_CHECKING:
-    from ooc_graph.runtime.workplace import Place
+    from distributed import Client
+
     from ooc_graph.types import Progress
 
 # Of searches in this process: the graph's identity, and what hears of them; the last one does.
@@ -24,8 +25,8 @@ in_child(_of_worker.clear)
 
 
 @contextmanager
-def told(identity: str, what: str, place: Place, progress: Progress) -> Iterator[None]:
-    """Tell progress how searches of a graph read its store, while they are carried out at a place.
+def told(identity: str, what: str, client: Client | None, progress: Progress) -> Iterator[None]:
+    """Tell progress how searches of a graph read its store, while they are carried out.
 
     A search in this process tells it after 5 seconds of reading, 10, 20 and so on. Workers tell
     every 5 seconds of reading what they read of the graph since they first searched it, and that
@@ -37,13 +38,15 @@ def told(identity: str, what: str, place: Place, progress: Progress) -> Iterator
         Of the graph.
     what
         What searches; begins every line.
+    client
+        Of the cluster whose workers search; None: this process does.
     """
 
     def note(text: str) -> None:
         progress.note(f"{what}: {text}")
 
-    if place.client is not None:
-        with _told_by_workers(identity, place.client, AtGrowingIntervals(note)):
+    if client is not None:
+        with _told_by_workers(identity, client, AtGrowingIntervals(note)):
             yield
         return
     entry = identity, Watch(note)

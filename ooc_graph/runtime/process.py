@@ -9,7 +9,7 @@ from typing import Any
 from ooc_graph.forked import abandon, free_in_child, in_child, is_parents
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.runtime.devices import CPU, CUDA
+from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.runtime.machine import cores
 
 _lock = free_in_child(threading.RLock())

@@ -6,23 +6,16 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ooc_graph import __version__
 from ooc_graph.errors import ClusterLostError, MemoryBudgetError, UsageError
 from ooc_graph.forked import require_own_client
+from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits, Device, Resources, require_name
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import (
-    AUTO,
-    CPU,
-    CUDA,
-    CudaLimits,
-    Device,
-    choose_here,
-    choose_on_workers,
-    require_name,
-)
+from ooc_graph.runtime.devices import choose_here, choose_on_workers
 from ooc_graph.runtime.machine import cores, default_limit_bytes, return_freed_memory
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
@@ -71,6 +64,15 @@ class Place(Protocol):
     @property
     def device(self) -> Device:
         """Device that all processes have; looked for when it is first asked for."""
+
+    def resources(self, *, on_cpu: bool = False) -> Resources:
+        """What the processes bring, as it is now.
+
+        Parameters
+        ----------
+        on_cpu
+            Whether no device is to be looked for, since the CPU searches.
+        """
 
     @property
     def cuda_limits(self) -> CudaLimits:
@@ -142,6 +144,22 @@ class Here:
         """Cores."""
         return cores()
 
+    def resources(self, *, on_cpu: bool = False) -> Resources:
+        """What this process brings."""
+        return Resources(
+            self.wanted,
+            Device(CPU) if on_cpu else self.device,
+            self.cuda_limits,
+            limit_bytes=self.limit_bytes,
+            process_limit_bytes=self.limit_bytes,
+            least_limit_bytes=self.limit_bytes,
+            is_limited=self.is_limited,
+            processes=1,
+            threads=self.threads,
+            has_ranks=False,
+            has_client=False,
+        )
+
     def release(self) -> None:
         """Forget what searches keep in this process."""
         engine_cache.release()
@@ -159,27 +177,27 @@ class Here:
         return function(*arguments)
 
 
-class Planned(Here):
-    """One worker that a command would start, to ask what it would do; nothing is done there."""
+def planned(limit_bytes: int, name: str = CPU, cuda_limits: CudaLimits = NO_LIMITS) -> Resources:
+    """What one process would bring to a search, to ask what it would do.
 
-    has_ranks = True
+    Parameters
+    ----------
+    limit_bytes
+        Its host memory.
+    name
+        Its device. Of a CUDA device whose memory is given there need be none.
 
-    def __init__(self, limit_bytes: int) -> None:
-        super().__init__(limit_bytes, CPU)
-
-
-class PlannedCuda(Here):
-    """A process with a CUDA device, to ask what it would do; without one if its memory is given."""
-
-    def __init__(self, limit_bytes: int, cuda_limits: CudaLimits) -> None:
-        super().__init__(limit_bytes, CUDA, cuda_limits)
-
-    @cached_property
-    def device(self) -> Device:
-        """The device that was described, or the one there is."""
-        if self.cuda_limits.device_bytes is None:
-            return choose_here(CUDA)
-        return Device(CUDA, self.cuda_limits.device_bytes)
+    Raises
+    ------
+    DeviceError
+        There is no CUDA device, and it is not described.
+    """
+    device = Device(name, cuda_limits.device_bytes or 0)
+    if name == CUDA and cuda_limits.device_bytes is None:
+        device = choose_here(CUDA)
+    here = Here(limit_bytes, name, cuda_limits).resources(on_cpu=True)
+    # A command may start ranks on workers of the CPU.
+    return replace(here, device=device, has_ranks=name == CPU)
 
 
 class OnCluster:
@@ -240,6 +258,24 @@ class OnCluster:
     def device(self) -> Device:
         """CUDA if every worker has a device that can be used."""
         return self.cuda_limits.within(choose_on_workers(self.wanted, self.cluster.ask))
+
+    def resources(self, *, on_cpu: bool = False) -> Resources:
+        """What the workers bring that can work now."""
+        workers = self._workers()
+        limits = self._limits(workers)
+        return Resources(
+            self.wanted,
+            Device(CPU) if on_cpu else self.device,
+            self.cuda_limits,
+            limit_bytes=self.limit_bytes,
+            process_limit_bytes=max(limits),
+            least_limit_bytes=min(limits),
+            is_limited=True,
+            processes=len(workers),
+            threads=min(worker.threads for worker in workers.values()),
+            has_ranks=True,
+            has_client=True,
+        )
 
     def _workers(self) -> dict[str, WorkerState]:
         """Workers that can work, and that have said how much memory they bring.

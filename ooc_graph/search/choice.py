@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.model.kernel import EDGES, ROWS
+from ooc_graph.model.resources import AUTO, CPU, CUDA, Resources
+from ooc_graph.model.way import Way
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import AUTO, CPU, CUDA
-from ooc_graph.runtime.workplace import Place
 from ooc_graph.search.choice_cuda import HostAnswer, on_cuda
-from ooc_graph.search.way import Way
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies import edge_list
 from ooc_graph.strategies.cpu.in_memory import least_in_memory, ranks_bytes, resident_bytes
@@ -19,10 +19,10 @@ EXCHANGES = ("auto", "local", "scheduler")
 def choose(
     graph: Graph,
     kernel: str,
-    place: Place,
+    resources: Resources,
     *,
     exchange: str = "auto",
-    method: str = edge_list.ROWS,
+    method: str = ROWS,
     tiers: bool = False,
     pinned: bool = False,
     answer_bytes: int = 0,
@@ -51,23 +51,23 @@ def choose(
     MemoryBudgetError
         If the graph does not fit even all workers together.
     """
-    require_together(kernel, exchange, method, place.wanted)
+    require_together(kernel, exchange, method, resources.wanted)
     if _for_cpus_only(kernel, method):
-        return on_cpu(graph, kernel, place, exchange=exchange, method=method, why="")
-    why = place.device.why
-    if place.device.name == CUDA:
+        return on_cpu(graph, kernel, resources, exchange=exchange, method=method, why="")
+    why = resources.device.why
+    if resources.device.name == CUDA:
         try:
-            _require_cluster(exchange, place)
+            _require_cluster(exchange, resources)
             answer = HostAnswer(answer_bytes, on_device) if pinned else None
-            return on_cuda(graph, kernel, exchange, place, answer)
+            return on_cuda(graph, kernel, exchange, resources, answer)
         except (UsageError, MemoryBudgetError) as error:
-            if place.wanted != AUTO:
+            if resources.wanted != AUTO:
                 raise
             why = str(error)
     return on_cpu(
         graph,
         kernel,
-        place,
+        resources,
         exchange=exchange,
         method=method,
         why=why,
@@ -94,14 +94,14 @@ def require_together(kernel: str, exchange: str, method: str, wanted: str) -> No
     refusal = _for_cpus_only(kernel, method)
     if refusal and wanted == CUDA:
         raise UsageError(refusal)
-    if method == edge_list.EDGES:
+    if method == EDGES:
         edge_list.refuse_exchange(exchange)
 
 
 def on_cpu(
     graph: Graph,
     kernel: str,
-    place: Place,
+    resources: Resources,
     *,
     exchange: str,
     method: str,
@@ -110,17 +110,17 @@ def on_cpu(
     answer_bytes: int = 0,
 ) -> Way:
     """As `choose`, for the CPU."""
-    available = place.process_limit_bytes
-    if method == edge_list.EDGES:
+    available = resources.process_limit_bytes
+    if method == EDGES:
         return Way(CPU, edge_list.choose_one(graph, kernel, exchange, available), why)
-    if tiers and exchange == "auto" and not place.is_limited:
+    if tiers and exchange == "auto" and not resources.is_limited:
         # What is free has become less by what is held, which is enough for another search.
         held = engine_cache.held_within(graph, kernel)
         if held is not None:
             return Way(CPU, "one", why, *held)
     tiers = tiers and exchange == "auto" and has_tiers(graph, kernel)
     try:
-        chosen = choose_exchange(graph, kernel, exchange, place)
+        chosen = choose_exchange(graph, kernel, exchange, resources)
         return Way(CPU, chosen, why, copies=resident_bytes(graph, kernel) <= available)
     except MemoryBudgetError:
         if not tiers:
@@ -128,7 +128,7 @@ def on_cpu(
     least = least_within(graph, kernel) + answer_bytes
     if least <= available:
         return Way(CPU, "one", why, available - answer_bytes)
-    needed = min(least, least_in_memory(graph, kernel, place))
+    needed = min(least, least_in_memory(graph, kernel, resources))
     raise MemoryBudgetError(
         f"{kernel} on {graph.path} needs at least {needed:,} bytes in one worker, and a worker may "
         f"use {available:,}; raise --memory-limit or add workers that have the memory"
@@ -139,17 +139,17 @@ def _for_cpus_only(kernel: str, method: str) -> str:
     """Why no CUDA device does this; empty where one may."""
     if kernel == "components":
         return "components are found on the CPU only: use --device cpu"
-    if method == edge_list.EDGES:
+    if method == EDGES:
         return "method 'edges' searches on the CPU only: use --device cpu"
     return ""
 
 
-def _require_cluster(exchange: str, place: Place) -> None:
-    if exchange == "scheduler" and place.client is None:
+def _require_cluster(exchange: str, resources: Resources) -> None:
+    if exchange == "scheduler" and not resources.has_client:
         raise UsageError("the scheduler exchange needs a Dask client")
 
 
-def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str:
+def choose_exchange(graph: Graph, kernel: str, wanted: str, resources: Resources) -> str:
     """``one`` rank where the graph fits one worker (decision 8), else the ranks of the cluster.
 
     Raises
@@ -159,15 +159,15 @@ def choose_exchange(graph: Graph, kernel: str, wanted: str, place: Place) -> str
     MemoryBudgetError
         If the graph does not fit even all workers together.
     """
-    _require_cluster(wanted, place)
+    _require_cluster(wanted, resources)
     if wanted == "local":
         return wanted
-    needed, available = resident_bytes(graph, kernel, copies=False), place.process_limit_bytes
+    needed, available = resident_bytes(graph, kernel, copies=False), resources.process_limit_bytes
     if wanted == "auto" and needed <= available:
         return "one"
-    if place.has_ranks:
-        needed = ranks_bytes(graph, kernel, place)
-        available = place.least_limit_bytes
+    if resources.has_ranks:
+        needed = ranks_bytes(graph, kernel, resources)
+        available = resources.least_limit_bytes
         if needed <= available:
             return "scheduler"
     raise MemoryBudgetError(

@@ -15,11 +15,15 @@ from ooc_graph.answers.result import ComponentsResult, components_attributes
 from ooc_graph.kernels.common.components import ComponentLabels
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import id_dtype
+from ooc_graph.model.engine import load_ids
+from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.task import SearchTask, Written
+from ooc_graph.model.trace import Course, course_of, slowest
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.workplace import Place
-from ooc_graph.search.choice import choose
+from ooc_graph.search.choice import choose, require_together
 from ooc_graph.search.ranks import MakeRanks
-from ooc_graph.search.ways import Course, SearchTask, Ways, Written, course_of, slowest
+from ooc_graph.search.ways import Ways
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tables import save
 from ooc_graph.strategies import loading
@@ -57,7 +61,8 @@ def components(
         If a chunk is not as the manifest says; nothing is written then either.
     """
     engine_cache.require_same(graph.path, graph.identity)
-    way = choose(graph, KERNEL, place, exchange=exchange)
+    require_together(KERNEL, exchange, ROWS, place.wanted)
+    way = choose(graph, KERNEL, place.resources(on_cpu=True), exchange=exchange)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
     with writing as store, progress.stage(KERNEL):
         folder = None if store is None else str(store.folder)
@@ -83,12 +88,12 @@ def label_without_arcs(task: SearchTask) -> Labelled:
     """Where there are no arcs every vertex is its own component."""
     graph = engine_cache.open_same(task.path, task.identity)
     none = ComponentLabels(np.empty(0, id_dtype(0)), 0.0, {})
-    return _deliver(task, loading.load_ids(graph), none.label, course_of(KERNEL, none))
+    return _deliver(task, load_ids(graph), none.label, course_of(KERNEL, none))
 
 
 def label_whole(task: SearchTask) -> Labelled:
     """One rank with the whole graph; runs on the worker that holds it."""
-    with engine_cache.searcher(task.path, task.identity, task.kernel) as held:
+    with loading.searcher(task.path, task.identity, task.kernel) as held:
         found = held.search.run()
         return _deliver(task, held.ids, found.label, course_of(KERNEL, found))
 
@@ -118,13 +123,13 @@ def _gather(task: SearchTask, courses: Sequence[Course]) -> Labelled:
     """Bring the parts together, in original order, in the partial store."""
     graph = engine_cache.open_same(task.path, task.identity)
     labels = (np.load(task.parts / f"{shard}-label.npy") for shard in range(graph.shards))
-    return _deliver(task, loading.load_ids(graph), _whole(graph, labels), slowest(courses))
+    return _deliver(task, load_ids(graph), _whole(graph, labels), slowest(courses))
 
 
 def _join(task: SearchTask, graph: Graph, parts: Sequence[ComponentLabels]) -> Labelled:
     course = slowest([course_of(KERNEL, part) for part in parts])
     label = _whole(graph, (part.label for part in parts))
-    return _deliver(task, loading.load_ids(graph), label, course)
+    return _deliver(task, load_ids(graph), label, course)
 
 
 def _whole(graph: Graph, labels: Iterable[AnyArray]) -> AnyArray:

@@ -21,18 +21,20 @@ from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.memory.moved import Moved
+from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.runtime import engine_cache, io_progress
-from ooc_graph.runtime.devices import CPU, CUDA
 from ooc_graph.runtime.workplace import Place
 from ooc_graph.search.many_in_turn import carry_out_in_turn
 from ooc_graph.search.many_refused import reckoned, with_less
-from ooc_graph.search.many_tasks import PairsTask, how_found, prepare, refuse_negative_loop
 from ooc_graph.search.many_ways import PairsWay, plan_by, ways_for
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.in_memory import Held
 from ooc_graph.sinks.in_store import Writing
 from ooc_graph.strategies.many.dividing import Plan, require_answer, smaller_plan
 from ooc_graph.strategies.many.singly import smaller_singly
+from ooc_graph.strategies.many.task import PairsTask
+from ooc_graph.strategies.many.tasks import how_found, prepare, refuse_negative_loop
 from ooc_graph.strategies.many.tiers import note_after, note_before
 from ooc_graph.types import AnyArray, IntArray, Progress
 
@@ -71,17 +73,17 @@ def pairs(
         require_room(into, specs[0], out)
     if out is None:
         # Before a way is looked for, as there is none.
-        require_answer(specs, asked, place)
+        require_answer(specs, asked, place.resources(on_cpu=True))
 
     search = _Search(graph, sources, asked, specs, place, progress, into)
 
     def run(way: PairsWay) -> PairsResult:
-        with io_progress.told(graph.identity, asked.kernel, place, progress):
+        with io_progress.told(graph.identity, asked.kernel, place.client, progress):
             if out is None:
                 return search.held(way)
             return search.stored(way, out, overwrite=overwrite)
 
-    ways = ways_for(graph, specs, asked, place, in_memory=out is None)
+    ways = ways_for(graph, specs, asked, place.resources(), in_memory=out is None)
     return carry_out_in_turn(asked.kernel, ways, place, progress, run)
 
 
@@ -128,7 +130,7 @@ def require_answerable(graph: Graph, asked: Asked) -> None:
     ------
     UsageError, NegativeCycleError
     """
-    graph.require(engine_cache.ORDER_OF[asked.kernel], signed=True)
+    graph.require(ORDER_OF[asked.kernel], signed=True)
     if not asked.hops:
         refuse_negative_loop(graph)
     if asked.reduce == HISTOGRAM:
@@ -204,7 +206,7 @@ class _Search:
         return replace(PairsResult.open(out), elapsed_s=self._elapsed_s)
 
     def _plan(self, way: PairsWay, *, in_memory: bool) -> Plan:
-        given = way, self._graph, self._specs, self._asked, self._place
+        given = way, self._graph, self._specs, self._asked, self._place.resources()
         return reckoned(self._what, partial(plan_by, *given, in_memory=in_memory), self._place)
 
     def _with_less(
@@ -214,7 +216,7 @@ class _Search:
         if way.is_one_by_one and way.host_bytes is None:
             # There is none that holds less.
             return run(plan)
-        given = self._graph, self._specs, self._asked, self._place
+        given = self._graph, self._specs, self._asked, self._place.resources()
 
         def smaller(refused: Plan) -> Plan | None:
             if way.is_one_by_one:

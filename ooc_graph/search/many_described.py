@@ -22,12 +22,12 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.memory.cpu.plan import describe
 from ooc_graph.memory.cuda.disk import describe_disk
 from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
-from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import CPU
-from ooc_graph.runtime.workplace import Place
+from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.resources import CPU, Resources
 from ooc_graph.search.many import specs_of
 from ooc_graph.search.many_ways import PairsWay, plan_by, ways_for
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many.dividing import Plan, least_of
@@ -54,7 +54,9 @@ CLOSED = "all pairs at once"
 _MOST_BYTES = 1 << 62
 
 
-def describe_pairs(graph: Graph, sources: int, asked: Asked, place: Place) -> dict[str, Any]:
+def describe_pairs(
+    graph: Graph, sources: int, asked: Asked, resources: Resources
+) -> dict[str, Any]:
     """What searches from so many sources, whose answers are written, hold in memory, JSON-able.
 
     Nothing is searched; of the store lengths of rows are read.
@@ -66,19 +68,21 @@ def describe_pairs(graph: Graph, sources: int, asked: Asked, place: Place) -> di
     UsageError, DeviceError
         The graph has no rows for them, or CUDA is asked for and is not there.
     """
-    graph.require(engine_cache.ORDER_OF[asked.kernel], signed=True)
+    graph.require(ORDER_OF[asked.kernel], signed=True)
     specs = specs_of(graph, sources, asked)
-    return _Description(graph, specs, asked, place, *_first(graph, specs, asked, place)).table()
+    return _Description(
+        graph, specs, asked, resources, *_first(graph, specs, asked, resources)
+    ).table()
 
 
 def _first(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, resources: Resources
 ) -> tuple[PairsWay, Plan]:
     """The first way that is not refused host memory by its plan."""
     refused: MemoryBudgetError | None = None
-    for way in ways_for(graph, specs, asked, place, in_memory=False):
+    for way in ways_for(graph, specs, asked, resources, in_memory=False):
         try:
-            return way, plan_by(way, graph, specs, asked, place, in_memory=False)
+            return way, plan_by(way, graph, specs, asked, resources, in_memory=False)
         except MemoryBudgetError as error:
             if way.device == CPU:
                 raise
@@ -94,7 +98,7 @@ class _Description:
     graph: Graph
     specs: Sequence[ArraySpec]
     asked: Asked
-    place: Place
+    resources: Resources
     way: PairsWay
     plan: Plan
 
@@ -123,11 +127,11 @@ class _Description:
             "sources of a task": min(plan.chunks * spec.chunk, spec.length),
             "sources of a chunk": spec.chunk,
             "bytes of the answer": stored_bytes(self.specs, self.asked),
-            "budget": self.place.least_limit_bytes,
+            "budget": self.resources.least_limit_bytes,
         }
 
-    def _given(self) -> tuple[Graph, Sequence[ArraySpec], Asked, Place]:
-        return self.graph, self.specs, self.asked, self.place
+    def _given(self) -> tuple[Graph, Sequence[ArraySpec], Asked, Resources]:
+        return self.graph, self.specs, self.asked, self.resources
 
     def _least(self) -> dict[str, int]:
         least = least_of(*self._given(), self.way.device, in_memory=False)
@@ -135,7 +139,7 @@ class _Description:
 
     def _numbers(self) -> int:
         """Memory of reductions of all sources."""
-        return beside_bytes(self.specs, self.asked, self.place, in_memory=False)
+        return beside_bytes(self.specs, self.asked, self.resources, in_memory=False)
 
     def _parts(self, parts: dict[str, int], closed_bytes: int = 0) -> dict[str, int]:
         """Parts by purpose, with what is left of all: the answers of tasks."""
@@ -154,7 +158,7 @@ class _Description:
             "tier": "memory",
             "method": method,
             "may change to": others,
-            "threads, each with a batch or search": self.place.threads,
+            "threads, each with a batch or search": self.resources.threads,
             "bytes of a batch": batch_bytes(graph, self.specs, self.asked, lanes),
             **self._parts(parts, closed),
             **self._least(),
@@ -167,7 +171,7 @@ class _Description:
         rows, lanes, spec = self.graph.rows, self.plan.lanes, self.specs[0]
         if self.asked.hops:
             sources = min(self.plan.chunks * spec.chunk, spec.length)
-            each = even_lanes(sources, lanes, self.place.threads)
+            each = even_lanes(sources, lanes, self.resources.threads)
             if each < min(FEW_LANES, lanes):
                 return ONE_BY_ONE, []
             return BATCHES, [ONE_BY_ONE]
@@ -223,7 +227,7 @@ class _Description:
             "tier": "device memory",
             "method": method,
             "may change to": others,
-            "device budget": self.place.device.memory_bytes,
+            "device budget": self.resources.device.memory_bytes,
             "device bytes of a batch": held,
             "device bytes: in all, at least": batches_device_bytes(graph, self.specs, asked),
             **self._least_on_device(),
@@ -238,7 +242,7 @@ class _Description:
         return {
             "tier": "device memory",
             "method": ONE_BY_ONE,
-            "device budget": self.place.device.memory_bytes,
+            "device budget": self.resources.device.memory_bytes,
             "device bytes: in all": self._single_bytes(),
             **self._least_on_device(),
             "bytes of pinned host memory": 0,
@@ -279,7 +283,7 @@ class _Description:
     def _single_bytes(self) -> int:
         """Device memory of searches one by one with all rows there."""
         shifted = shifted_device_bytes(self.graph, self.asked.kernel)
-        return engine_cache.cuda_bytes(self.graph, single_of(self.asked.kernel)) + shifted
+        return cuda_memory.cuda_bytes(self.graph, single_of(self.asked.kernel)) + shifted
 
     def _least_on_device(self) -> dict[str, int]:
         """Least device memory of each way that there is."""
@@ -289,7 +293,7 @@ class _Description:
         if not is_shifted(graph, kernel) and cuda_pinned.may_pin(graph, single_of(kernel)):
             pinned = cuda_pinned.least_device_bytes(graph, single_of(kernel))
             least["one by one, rows pinned"] = pinned
-            if cuda_disk.suits(graph, single_of(kernel), self.place):
+            if cuda_disk.suits(graph, single_of(kernel), self.resources):
                 stored = cuda_disk.least_device_bytes(graph, single_of(kernel))
                 least["one by one, arcs in the store"] = stored
         return {f"least device bytes: {name}": size for name, size in least.items()}

@@ -12,10 +12,10 @@ from ooc_graph.errors import (
     OocGraphError,
     UsageError,
 )
-from ooc_graph.runtime.devices import AUTO, CPU, CUDA
+from ooc_graph.model.resources import AUTO, CPU, CUDA
+from ooc_graph.model.way import refusal_of
 from ooc_graph.runtime.workplace import Place
 from ooc_graph.search.many_ways import PairsWay
-from ooc_graph.search.way import refusal_of
 from ooc_graph.types import Progress
 
 Found = TypeVar("Found")

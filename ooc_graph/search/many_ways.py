@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.errors import MemoryBudgetError, OocGraphError, UsageError
 from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.model.kernel import ROWS
 from ooc_graph.model.rank_memory import only_ranks
-from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import AUTO, CPU, CUDA
-from ooc_graph.runtime.workplace import Place
+from ooc_graph.model.resources import AUTO, CPU, CUDA, Resources
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
-from ooc_graph.strategies.edge_list import ROWS
 from ooc_graph.strategies.many.dividing import Plan, fits_in_batches, plan_of
 from ooc_graph.strategies.many.memory import batches_device_bytes, locked_bytes
 from ooc_graph.strategies.many.singly import pinned_budget, plan_singly, stored_budgets
@@ -71,7 +70,7 @@ class PairsWay:
 
 
 def ways_for(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, *, in_memory: bool
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, resources: Resources, *, in_memory: bool
 ) -> Iterator[PairsWay]:
     """Ways to search from many sources, in the order in which they are tried.
 
@@ -90,10 +89,10 @@ def ways_for(
     UsageError, DeviceError, MemoryBudgetError
         CUDA is asked for, and has no way at all.
     """
-    given = graph, specs, asked, place
+    given = graph, specs, asked, resources
     # Without rows nothing is to be searched, and columns could be taken from none.
-    if place.device.name == CPU or not graph.rows:
-        yield PairsWay(CPU, why=place.device.why)
+    if resources.device.name == CPU or not graph.rows:
+        yield PairsWay(CPU, why=resources.device.why)
         return
     refused: OocGraphError | None = None
     count = 0
@@ -103,11 +102,11 @@ def ways_for(
         if way is not None:
             count += 1
             yield replace(way, why=str(refused or ""))
-        may_leave = place.wanted == AUTO and refused is not None and not count
+        may_leave = resources.wanted == AUTO and refused is not None and not count
         if may_leave and fits_in_batches(*given, in_memory=in_memory):
             # The CPU's batches may well be quicker than searches one by one.
             break
-    if place.wanted == AUTO:
+    if resources.wanted == AUTO:
         yield PairsWay(CPU, why=str(refused or ""))
     elif not count:
         assert refused is not None
@@ -119,7 +118,7 @@ def plan_by(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
-    place: Place,
+    resources: Resources,
     *,
     in_memory: bool,
 ) -> Plan:
@@ -130,14 +129,14 @@ def plan_by(
     MemoryBudgetError
         There is too little host memory for it.
     """
-    given = graph, specs, asked, place
+    given = graph, specs, asked, resources
     if way.is_one_by_one:
         within = way.budget_bytes, way.host_bytes
         return plan_singly(*given, *within, in_memory=in_memory)
     return plan_of(*given, way.device, in_memory=in_memory)
 
 
-Look = Callable[[Graph, Sequence[ArraySpec], Asked, Place, bool], PairsWay | None]
+Look = Callable[[Graph, Sequence[ArraySpec], Asked, Resources, bool], PairsWay | None]
 """Gives a way if it may be tried; None where the kernels for it are wanting."""
 
 
@@ -146,12 +145,12 @@ def _seen(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
-    place: Place,
+    resources: Resources,
     in_memory: bool,
 ) -> tuple[PairsWay | None, OocGraphError | None]:
     """A way, or why it is none."""
     try:
-        return look(graph, specs, asked, place, in_memory), None
+        return look(graph, specs, asked, resources, in_memory), None
     except (UsageError, MemoryBudgetError) as error:
         return None, error
     except MemoryError:
@@ -163,7 +162,7 @@ def _batches(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
-    place: Place,
+    resources: Resources,
     _in_memory: bool,
 ) -> PairsWay | None:
     """All rows on the device, and searches that share each look at an arc."""
@@ -172,13 +171,13 @@ def _batches(
             "many sources on a CUDA device need ids of 32 bits, and the graph has "
             f"{graph.rows:,} vertices with edges: use --device cpu"
         )
-    needed, there = batches_device_bytes(graph, specs, asked), place.device.memory_bytes
+    needed, there = batches_device_bytes(graph, specs, asked), resources.device.memory_bytes
     if needed > there:
         raise MemoryBudgetError(
             f"many sources on {graph.path} need {needed:,} bytes of device memory in one worker, "
             f"and a worker may use {there:,}; use --device cpu"
         )
-    locked, most = locked_bytes(graph, specs, asked), place.cuda_limits.pinned_bytes
+    locked, most = locked_bytes(graph, specs, asked), resources.cuda_limits.pinned_bytes
     if most is not None and locked > most:
         raise MemoryBudgetError(
             f"batches of sources on {graph.path} bring their answers to {locked:,} bytes of pinned "
@@ -191,24 +190,24 @@ def _resident(
     graph: Graph,
     _specs: Sequence[ArraySpec],
     asked: Asked,
-    place: Place,
+    resources: Resources,
     _in_memory: bool,
 ) -> PairsWay | None:
     """All rows on the device, one source after the other."""
     if only_ranks(graph):
         return None
-    needed = engine_cache.cuda_bytes(graph, single_of(asked.kernel))
+    needed = cuda_memory.cuda_bytes(graph, single_of(asked.kernel))
     needed += shifted_device_bytes(graph, asked.kernel)
-    if needed <= place.device.memory_bytes:
+    if needed <= resources.device.memory_bytes:
         return PairsWay(CUDA, ONE_BY_ONE)
     raise MemoryBudgetError(
         f"{asked.kernel} on {graph.path} needs {needed:,} bytes of device memory in one worker, "
-        f"and a worker may use {place.device.memory_bytes:,}; use --device cpu"
+        f"and a worker may use {resources.device.memory_bytes:,}; use --device cpu"
     )
 
 
 def _pinned(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, in_memory: bool
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, resources: Resources, in_memory: bool
 ) -> PairsWay | None:
     """Rows in pinned host memory, one source after the other, within what the device has.
 
@@ -218,19 +217,19 @@ def _pinned(
         return None
     if not cuda_pinned.may_pin(graph, single_of(asked.kernel)):
         return None
-    budget_bytes = pinned_budget(graph, specs, asked, place, in_memory=in_memory)
+    budget_bytes = pinned_budget(graph, specs, asked, resources, in_memory=in_memory)
     return PairsWay(CUDA, ONE_BY_ONE, budget_bytes)
 
 
 def _in_store(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, in_memory: bool
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, resources: Resources, in_memory: bool
 ) -> PairsWay | None:
     """Arcs in the store, one source after the other; of its weights, too, as they are."""
     if is_shifted(graph, asked.kernel):
         return None
-    if not cuda_disk.suits(graph, single_of(asked.kernel), place):
+    if not cuda_disk.suits(graph, single_of(asked.kernel), resources):
         return None
-    device_bytes, host_bytes = stored_budgets(graph, specs, asked, place, in_memory=in_memory)
+    device_bytes, host_bytes = stored_budgets(graph, specs, asked, resources, in_memory=in_memory)
     return PairsWay(CUDA, ONE_BY_ONE, device_bytes, host_bytes=host_bytes)
 
 

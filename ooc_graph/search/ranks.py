@@ -15,10 +15,11 @@ from ooc_graph.answers.scatter import Tree
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.resources import CPU, CUDA
+from ooc_graph.model.task import SearchTask, Written
+from ooc_graph.model.trace import Course, course_of, slowest
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.devices import CPU, CUDA
 from ooc_graph.runtime.warmup import RANKS, warm
-from ooc_graph.search.ways import Course, SearchTask, Written, course_of, slowest
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tables import save
 from ooc_graph.sinks.trees import deliver, lonely_tree, measure_dtype

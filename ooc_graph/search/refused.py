@@ -6,19 +6,19 @@ from typing import Any, Protocol
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.memory.moved import Moved
+from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import CPU, CUDA
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
-from ooc_graph.strategies.edge_list import ROWS
 
 
 class Task(Protocol):
-    """Searches of one graph by one rank, a dataclass; see `ooc_graph.search.ways.SearchTask`."""
+    """Searches of one graph by one rank, a dataclass; see `ooc_graph.model.task.SearchTask`."""
 
     @property
     def path(self) -> str:
@@ -104,7 +104,7 @@ def with_less(task: Task) -> tuple[dict[str, Any], str]:
     engine_cache.release()
     graph = engine_cache.open_same(task.path, task.identity)
     if task.device == CUDA:
-        whole_bytes = engine_cache.cuda_bytes(graph, task.kernel)
+        whole_bytes = cuda_memory.cuda_bytes(graph, task.kernel)
         within = min(whole_bytes, cuda_modules.device_bytes()[0]) // 8 * 7
         # The least may be more than that; where it is not free either, loading says so.
         budget_bytes = max(within, cuda_pinned.least_device_bytes(graph, task.kernel))
@@ -167,7 +167,7 @@ def in_store_alone(task: SingleTask) -> tuple[dict[str, Any], str]:
 def _left_in_store(task: SingleTask, what: str, host_bytes: int) -> tuple[dict[str, Any], str]:
     engine_cache.release()
     graph = engine_cache.open_same(task.path, task.identity)
-    wanted = task.budget_bytes or engine_cache.cuda_bytes(graph, task.kernel)
+    wanted = task.budget_bytes or cuda_memory.cuda_bytes(graph, task.kernel)
     within = min(wanted, cuda_modules.device_bytes()[0] // 8 * 7)
     budget_bytes = max(within, cuda_disk.least_device_bytes(graph, task.kernel))
     said = (
@@ -188,31 +188,6 @@ def less_in_store(task: SingleTask) -> tuple[dict[str, Any], str]:
         f"{budget_bytes:,} bytes of the device's"
     )
     return {"budget_bytes": budget_bytes}, said
-
-
-def note_in_store(search: Any, moved: Moved, budget_bytes: int, host_bytes: int) -> str:
-    """What is said of a search on a CUDA device with arcs in the store, and of memory it lacked.
-
-    Parameters
-    ----------
-    search
-        `ooc_graph.shards.device_tiers.DeviceTierSearch`.
-    budget_bytes, host_bytes
-        Of the device's and of the host's memory what was planned.
-    """
-    plan, said = search.plan, cuda_disk.note_of(search, moved)
-    said = with_shortfall(said, budget_bytes, plan.device_budget_bytes, "of the device's")
-    return with_shortfall(said, host_bytes, plan.host_budget_bytes, "of the host's")
-
-
-def with_shortfall(note: str, wanted_bytes: int, had_bytes: int, of: str) -> str:
-    """What is said of a search, and which memory it was to have where loading ended with less."""
-    if had_bytes >= wanted_bytes:
-        return note
-    return (
-        f"{note}; it went on within {had_bytes:,} bytes {of} where {wanted_bytes:,} were planned, "
-        "since memory was refused or is others'"
-    )
 
 
 def _has_other_form(graph: Graph, task: Task) -> bool:

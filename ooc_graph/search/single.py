@@ -11,18 +11,21 @@ from typing import Any
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.commit import Partial, partial_store
+from ooc_graph.model.kernel import EDGES, ORDER_OF, ROWS
+from ooc_graph.model.resources import CUDA
+from ooc_graph.model.task import SearchTask, Written
+from ooc_graph.model.way import Way, refusal_of
 from ooc_graph.runtime import engine_cache, io_progress
-from ooc_graph.runtime.devices import CUDA
+from ooc_graph.runtime.fallback import carry_out
 from ooc_graph.runtime.workplace import Place
-from ooc_graph.search.choice import choose, on_cpu
+from ooc_graph.search.choice import choose, require_together
+from ooc_graph.search.choice import on_cpu as choose_cpu
 from ooc_graph.search.choice_cuda import ranks_instead
 from ooc_graph.search.ranks import MakeRanks, WritePart, gather, join
-from ooc_graph.search.way import Way, carry_out, refusal_of
-from ooc_graph.search.ways import SearchTask, Ways, Written
+from ooc_graph.search.ways import Ways
 from ooc_graph.search.whole import search_whole
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.trees import CUPY, NUMPY, answer_bytes, answer_lonely, measure_dtype
-from ooc_graph.strategies import edge_list
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.types import Progress
 
@@ -43,7 +46,7 @@ def search(
     progress: Progress,
     out: Path | None = None,
     exchange: str = "auto",
-    method: str = edge_list.ROWS,
+    method: str = ROWS,
     overwrite: bool = False,
     arrays: str = NUMPY,
 ) -> TreeResult:
@@ -59,14 +62,16 @@ def search(
         If a chunk is not as the manifest says; nothing is written then either.
     """
     engine_cache.require_same(graph.path, graph.identity)
-    graph.require(engine_cache.ORDER_OF[kernel])
+    graph.require(ORDER_OF[kernel])
     root = _as_id(root)
     graph.position_of(root)
     held_bytes = 0 if out is not None else answer_bytes(graph, kernel, arrays)
+    require_together(kernel, exchange, method, place.wanted)
+    on_cpu = method == EDGES
     way = choose(
         graph,
         kernel,
-        place,
+        place.resources(on_cpu=on_cpu),
         exchange=exchange,
         method=method,
         tiers=True,
@@ -76,7 +81,7 @@ def search(
     )
     _require_arrays(arrays, way, place, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
-    told = io_progress.told(graph.identity, f"{kernel} from {root}", place, progress)
+    told = io_progress.told(graph.identity, f"{kernel} from {root}", place.client, progress)
     with writing as store, progress.stage(f"{kernel} from {root}"), told:
         task = SearchTask(
             str(graph.path),
@@ -99,8 +104,8 @@ def search(
                 copies=way.copies,
                 host_bytes=way.host_bytes,
                 may_stay=way.device == CUDA
-                and ranks_instead(graph, kernel, way, place, exchange) is None
-                and cuda_disk.suits(graph, kernel, place),
+                and ranks_instead(graph, kernel, way, place.resources(), exchange) is None
+                and cuda_disk.suits(graph, kernel, place.resources()),
             )
             return _carry_out(graph, chosen, way.exchange, place)
 
@@ -108,17 +113,17 @@ def search(
             try:
                 return run(way)
             except (MemoryBudgetError, MemoryError) as error:
-                ranks = ranks_instead(graph, kernel, way, place, exchange)
+                ranks = ranks_instead(graph, kernel, way, place.resources(), exchange)
                 if ranks is None:
                     raise
                 progress.note(f"{kernel} {ranks.said}: {refusal_of(error)}")
             return run(ranks)
 
         def fall_back(why: str) -> Way:
-            return on_cpu(
+            return choose_cpu(
                 graph,
                 kernel,
-                place,
+                place.resources(on_cpu=True),
                 exchange=exchange,
                 method=method,
                 why=why,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
+from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import CUDA
 from ooc_graph.search.refused import (
     SingleTask,
     has_less,

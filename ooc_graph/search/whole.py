@@ -7,17 +7,19 @@ from typing import Any
 
 from ooc_graph.answers.scatter import Tree
 from ooc_graph.memory.moved import Moved
+from ooc_graph.model.engine import Searcher
+from ooc_graph.model.task import SearchTask, Written
+from ooc_graph.model.trace import Course, course_of
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.machine import give_back_freed_memory
-from ooc_graph.search.refused import note_in_store, with_shortfall
 from ooc_graph.search.step_down import Step, goes_on_after, less_of, pins_too_much, step_down
-from ooc_graph.search.ways import Course, SearchTask, Written, course_of
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.sinks import device_columns
 from ooc_graph.sinks.trees import CUPY, lonely_tree, written_of
+from ooc_graph.strategies import loading
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
-from ooc_graph.strategies.loading import Searcher
+from ooc_graph.strategies.cuda.on_disk import note_in_store, with_shortfall
 
 
 def search_whole(task: SearchTask) -> Written:
@@ -49,7 +51,7 @@ def _searched(task: SearchTask) -> tuple[Any, ...]:
 
 
 def _search_held(task: SearchTask) -> Written:
-    with engine_cache.searcher(*_searched(task), less=not pins_too_much(task)) as held:
+    with loading.searcher(*_searched(task), less=not pins_too_much(task)) as held:
         before = held.moved
         if task.arrays == CUPY:
             written = device_columns.search(held, task.root)

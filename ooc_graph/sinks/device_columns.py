@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.rows import on_device
 from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
-from ooc_graph.search.ways import Course, SearchTask, Written
+from ooc_graph.model.engine import Searcher
+from ooc_graph.model.task import SearchTask, Written
+from ooc_graph.model.trace import Course
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import INT64_UNREACHED
-
-if TYPE_CHECKING:
-    from ooc_graph.answers.scatter import Ids
-    from ooc_graph.strategies.loading import Searcher
 
 
 def search(held: Searcher, root: int) -> Written:

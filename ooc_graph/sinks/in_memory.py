@@ -14,9 +14,10 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import REACHED, SOURCE, VERTEX
 from ooc_graph.memory.moved import Moved
 from ooc_graph.runtime.workplace import Place
-from ooc_graph.search.many_tasks import Done, PairsTask, solve
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
+from ooc_graph.strategies.many.task import PairsTask
+from ooc_graph.strategies.many.tasks import Done, solve
 from ooc_graph.types import AnyArray, IntArray, Progress, StageProgress
 
 

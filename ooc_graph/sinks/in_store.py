@@ -17,10 +17,11 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES, REACHED, SIDECAR_BYTES, SOURCE, VERTEX
 from ooc_graph.memory.moved import Moved
 from ooc_graph.runtime.workplace import Place
-from ooc_graph.search.many_tasks import PairsTask, write_batch
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
 from ooc_graph.sinks.in_memory import ids_of
+from ooc_graph.strategies.many.task import PairsTask
+from ooc_graph.strategies.many.tasks import write_batch
 from ooc_graph.types import AnyArray, IntArray, Progress
 
 

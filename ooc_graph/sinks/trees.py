@@ -11,11 +11,12 @@ import numpy as np
 from ooc_graph.answers.scatter import Tree, columns_of, write_columns
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.model import rank_memory
+from ooc_graph.model.engine import load_ids
+from ooc_graph.model.task import SearchTask, Written
+from ooc_graph.model.trace import Course
 from ooc_graph.runtime import engine_cache
-from ooc_graph.search.ways import Course, SearchTask, Written
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks import device_columns
-from ooc_graph.strategies import loading
 
 NUMPY, CUPY = "numpy", "cupy"
 """Where an answer that is not written lies: in host memory, or on the CUDA device."""
@@ -49,13 +50,13 @@ def answer_lonely(task: SearchTask) -> Written:
     """A root without arcs needs no rows."""
     graph = engine_cache.open_same(task.path, task.identity)
     if task.arrays == CUPY:
-        return device_columns.lonely(graph, loading.load_ids(graph), task)
+        return device_columns.lonely(graph, load_ids(graph), task)
     return deliver(task, graph, (lonely_tree(graph, task.kernel, task.root), Course(0.0, ())))
 
 
 def deliver(task: SearchTask, graph: Graph, joined: tuple[Tree, Course]) -> Written:
     """As `written_of`, for a search whose process has no id tables yet."""
-    return written_of(task, joined[0], loading.load_ids(graph), joined[1])
+    return written_of(task, joined[0], load_ids(graph), joined[1])
 
 
 def written_of(task: SearchTask, tree: Tree, ids: Any, course: Course) -> Written:

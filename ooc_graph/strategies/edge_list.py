@@ -10,11 +10,9 @@ from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
 from ooc_graph.layout.names import id_dtype
+from ooc_graph.model.kernel import METHODS
 from ooc_graph.shards.edge_list import edge_list_bytes, grouping_bytes, load_edges
 from ooc_graph.shards.load import Graph
-
-ROWS, EDGES = "rows", "edges"
-METHODS = (ROWS, EDGES)
 
 # Bytes a vertex beside the edges: state of a search, id tables, the answer's pieces.
 _STATE_BYTES = {"bfs": 40, "sssp": 48}

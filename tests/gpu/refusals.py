@@ -11,6 +11,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.memory import Refusing
@@ -27,7 +28,7 @@ def wanted(
     """Options of a search that begins in one of the tiers, with something to give up there."""
     options: dict[str, Any] = {"device": "cuda", "arrays": arrays}
     if begun == "pinned":
-        options["device_memory"] = engine_cache.cuda_bytes(graph, kernel) - 1
+        options["device_memory"] = cuda_memory.cuda_bytes(graph, kernel) - 1
     elif begun == "in the store":
         # So that the graph is too large for pinned memory, as small as it is.
         patch.setattr(cuda_pinned, "may_pin", lambda *_: False)

@@ -12,6 +12,7 @@ from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.kernels.cuda.runtime.bus import COPIES, COPY_BYTES, SECTOR_BYTES, link_rate
 from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import Shard
 from tests.gpu.asked import bounds, pulled, root_pushed
@@ -157,7 +158,7 @@ def test_a_search_says_what_went_over_the_bus(
     monkeypatch.setattr(cuda_pinned, "COUNT_BUS", True)
     path = tmp_path_factory.mktemp("graphs") / "kronecker.zarr"
     graph = og.build(og.Kronecker(16), path, rows="both")
-    budget = engine_cache.cuda_bytes(graph, kernel) - 1
+    budget = cuda_memory.cuda_bytes(graph, kernel) - 1
     said = Said()
     engine_cache.release()
     root = int(graph.original_of()[0])

@@ -14,6 +14,7 @@ from ooc_graph.answers.result import TreeResult
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.command_line import command
@@ -115,7 +116,7 @@ def test_refused_pinning_leaves_arcs_in_the_store(
     refuse_pinning(monkeypatch)
     said, root = Said(), hub(graph)
     # Rows that were to be pinned, and then columns that were.
-    small = engine_cache.cuda_bytes(graph, kernel) - 1
+    small = cuda_memory.cuda_bytes(graph, kernel) - 1
     found = searched(graph, kernel, root, device="cuda", device_memory=small, progress=said)
     same(graph, kernel, found, root)
     assert "leaves arcs in the store" in said.notes[0]

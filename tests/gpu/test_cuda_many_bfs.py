@@ -21,6 +21,7 @@ from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies import loading
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides
 from tests.gpu.graphs import GRAPHS, kronecker, path
@@ -261,13 +262,13 @@ def test_batches_stay_within_their_plan(
     store: og.Graph, reduce: str | None, bins: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the plan has whatever the graph is made small, so that the rest shows."""
-    monkeypatch.setattr(loading, "CUDA_FIXED_BYTES", 1 << 19)
+    monkeypatch.setattr(cuda_memory, "CUDA_FIXED_BYTES", 1 << 19)
     for module in (loading, cuda_many_host):
         monkeypatch.setattr(module, "PART_BYTES", 1)
     ids = store.original_ids()[::9]
-    least = loading.cuda_bytes(store, "multi_source_bfs")
+    least = cuda_memory.cuda_bytes(store, "multi_source_bfs")
     if reduce is None:
-        least += loading.cuda_levels_bytes(store, store.vertices)
+        least += cuda_memory.cuda_levels_bytes(store, store.vertices)
     given: dict[str, Any] = {"reduce": reduce}
     if bins is not None:
         least += min(len(ids), cuda_many_bfs_plan.LANES) * (3 + bins) * 8

@@ -13,6 +13,7 @@ import ooc_graph as og
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.pool import WholePieces, allocating, pool_within
 from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.memory import used_bytes
 from tests.gpu.searching import column_bytes as columns
@@ -32,9 +33,9 @@ def test_a_small_budget_takes_the_next_way(light: og.Graph, kernel: str, tmp_pat
     single, sources = "sssp" if kernel == "apsp" else "bfs", light.original_ids()[::50]
     right = columns(find(light, sources, device="cpu"))
     many = "apsp" if kernel == "apsp" else "multi_source_bfs"
-    batches, whole = (engine_cache.cuda_bytes(light, name) for name in (many, single))
+    batches, whole = (cuda_memory.cuda_bytes(light, name) for name in (many, single))
     if kernel == "bfs":
-        batches += engine_cache.cuda_levels_bytes(light, light.vertices)
+        batches += cuda_memory.cuda_levels_bytes(light, light.vertices)
     for budget, words in (
         (batches, ""),
         (batches - 1, "searched one by one on the CUDA device"),
@@ -81,7 +82,7 @@ def test_batches_stay_within_the_least_budget(wide: og.Graph, reduce: str | None
     """Where there is room for all of them eight are searched at once, and take more."""
     sources = wide.original_ids()[: 8 * (128 if wide.weight_dtype == np.float32 else 64)]
     targets = wide.original_ids()[::999]
-    least = engine_cache.cuda_bytes(wide, "apsp")
+    least = cuda_memory.cuda_bytes(wide, "apsp")
     given = {"device": "cuda", "targets": targets, "reduce": reduce}
     found, most = [], []
     for budget in (least, 16 << 30):

@@ -21,6 +21,7 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.search import many_ways
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.command_line import command
@@ -71,7 +72,7 @@ def limits(graph: og.Graph, kernel: str, *, pins: bool = False) -> dict[str, Any
     """Budgets into which neither all rows go nor the rows that would be pinned."""
     least = cuda_disk.least_plan(cuda_disk.known_facts(graph, SINGLE[kernel]))
     device_memory = least.device_bytes + 64 * graph.rows
-    assert device_memory < engine_cache.cuda_bytes(graph, SINGLE[kernel])
+    assert device_memory < cuda_memory.cuda_bytes(graph, SINGLE[kernel])
     host_memory = least.host_bytes + 48 * graph.rows if pins else 0
     return {"device": "cuda", "device_memory": device_memory, "host_memory": host_memory}
 
@@ -140,7 +141,7 @@ def test_pinning_that_is_refused_leaves_arcs_in_the_store(
 ) -> None:
     right, said = columns(FIND[kernel](hubs, some(hubs), device="cpu")), Said()
     refuse_pinning(monkeypatch)
-    small = engine_cache.cuda_bytes(hubs, SINGLE[kernel]) - 1
+    small = cuda_memory.cuda_bytes(hubs, SINGLE[kernel]) - 1
     found = FIND[kernel](hubs, some(hubs), device="cuda", device_memory=small, progress=said)
     assert columns(found) == right
     assert any("arcs in the store: " in note and "refused" in note for note in said.notes)

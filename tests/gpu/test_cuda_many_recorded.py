@@ -22,8 +22,9 @@ from ooc_graph.kernels.cuda.many.search import CudaManySearch
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache
-from ooc_graph.search import many, many_tasks
+from ooc_graph.search import many
 from ooc_graph.strategies.many import on_device
+from ooc_graph.strategies.many import task as many_task
 from ooc_graph.types import IntArray
 from tests.gpu.many import MANY, negative_sides, right, sides, some
 from tests.said import Said
@@ -42,7 +43,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     engine_cache.release()
     monkeypatch.setattr(many, "pairs_specs", specs)
     monkeypatch.setattr(cuda_many_host, "PART_BYTES", 1)
-    for module in (cuda_johnson, on_device, many_tasks):
+    for module in (cuda_johnson, on_device, many_task):
         monkeypatch.setattr(module, "CREWS", 1)
     yield
     engine_cache.release()

@@ -14,9 +14,10 @@ import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import CUDA
 from ooc_graph.search import many_ways
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu import stores
 from tests.gpu.memory import Refusing, used_bytes
@@ -43,9 +44,9 @@ def without(*ways: str) -> Iterator[None]:
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        plain, budget = engine_cache.cuda_bytes, many_ways.pinned_budget
+        plain, budget = cuda_memory.cuda_bytes, many_ways.pinned_budget
         patch.setattr(
-            engine_cache,
+            cuda_memory,
             "cuda_bytes",
             lambda graph, kernel: LARGE if kernel in ways else plain(graph, kernel),
         )
@@ -212,7 +213,7 @@ def test_a_device_that_others_use(light: og.Graph, monkeypatch: pytest.MonkeyPat
         find: columns(find(light, sources, device="cpu"))
         for find in (og.johnson, og.multi_source_bfs)
     }
-    whole = engine_cache.cuda_bytes(light, "bfs")
+    whole = cuda_memory.cuda_bytes(light, "bfs")
     assert cuda_pinned.least_device_bytes(light, "bfs") < whole
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole - 1, LARGE))
     engine_cache.release()
@@ -223,9 +224,9 @@ def test_a_device_that_others_use(light: og.Graph, monkeypatch: pytest.MonkeyPat
     assert "apsp on the CPU" in said.notes[0]
     with pytest.raises(DeviceBusyError, match="others use the rest"):
         og.multi_source_bfs(light, sources, device="cuda")
-    plain = engine_cache.cuda_bytes
+    plain = cuda_memory.cuda_bytes
     monkeypatch.setattr(
-        engine_cache, "cuda_bytes", lambda g, k: LARGE if k == "multi_source_bfs" else plain(g, k)
+        cuda_memory, "cuda_bytes", lambda g, k: LARGE if k == "multi_source_bfs" else plain(g, k)
     )
     found = og.multi_source_bfs(light, sources, device="cuda", progress=said)
     assert columns(found) == right[og.multi_source_bfs]

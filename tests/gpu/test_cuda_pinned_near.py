@@ -20,6 +20,7 @@ from ooc_graph.kernels.cuda.sssp.near_far import NearFar
 from ooc_graph.kernels.cuda.sssp.sums import IN_PLACE
 from ooc_graph.memory.cuda.pinned_plan import NearPlan
 from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import Rows, Shard
 from tests.gpu import comparison
@@ -240,7 +241,7 @@ def test_many_sources_one_by_one(dtype: str, tmp_path: Path) -> None:
     built = build(tmp_path / "g.zarr", dtype, directed=False)
     sources, said = built.original_ids()[:5], Said()
     least = cuda_pinned.least_device_bytes(built, "sssp")
-    assert least < engine_cache.cuda_bytes(built, "sssp")
+    assert least < cuda_memory.cuda_bytes(built, "sssp")
     found = og.johnson(built, sources, device="cuda", device_memory=least, progress=said)
     right = og.johnson(built, sources, device="cpu")
     for name in right.names:

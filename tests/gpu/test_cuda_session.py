@@ -13,6 +13,7 @@ from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.cluster import local_cuda_cluster
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from tests.gpu.cases import Case
 from tests.gpu.searching import columns, search
 
@@ -137,7 +138,7 @@ def test_the_estimate_of_device_memory_is_an_upper_bound(tmp_path: Path) -> None
             engine_cache.release()
             assert pool.used_bytes() == 0
             search(kernel)(graph, int(ends[0][0]), device="cuda")
-            assert pool.used_bytes() <= engine_cache.cuda_bytes(graph, kernel), (dtype, kernel)
+            assert pool.used_bytes() <= cuda_memory.cuda_bytes(graph, kernel), (dtype, kernel)
         engine_cache.release()
         assert pool.used_bytes() == 0
 

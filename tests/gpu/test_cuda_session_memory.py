@@ -8,6 +8,7 @@ import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.cases import Case
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("released")
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_rows_that_do_not_fit_are_in_pinned_memory(plain: Case, kernel: str) -> None:
     said, root = Said(), plain.roots[0]
-    limits = {"device_memory": engine_cache.cuda_bytes(plain.graph, kernel) - 1}
+    limits = {"device_memory": cuda_memory.cuda_bytes(plain.graph, kernel) - 1}
     found = search(kernel)(plain.graph, root, device="cuda", progress=said, **limits)
     assert columns(found) == columns(search(kernel)(plain.graph, root, device="cpu"))
     assert ["in pinned host memory" in note for note in said.notes] == [True]
@@ -62,7 +63,7 @@ def test_refused_pinning_leaves_it_to_the_cpu(plain: Case, monkeypatch: pytest.M
     engine_cache.release()
     root, limits = (
         plain.roots[0],
-        {"device_memory": engine_cache.cuda_bytes(plain.graph, "bfs") - 1},
+        {"device_memory": cuda_memory.cuda_bytes(plain.graph, "bfs") - 1},
     )
     with pytest.raises(MemoryBudgetError, match="pinned host memory are refused"):
         og.bfs(plain.graph, root, device="cuda", **limits)
@@ -74,7 +75,7 @@ def test_refused_pinning_leaves_it_to_the_cpu(plain: Case, monkeypatch: pytest.M
 
 def test_a_device_that_others_use(plain: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """``cuda`` says so with the bytes, ``auto`` searches on the CPU; nothing stays allocated."""
-    needed = engine_cache.cuda_bytes(plain.graph, "bfs")
+    needed = cuda_memory.cuda_bytes(plain.graph, "bfs")
     least = min(tier.least_device_bytes(plain.graph, "bfs") for tier in (cuda_pinned, cuda_disk))
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least - 1, 2 * needed))
     engine_cache.release()
@@ -88,7 +89,7 @@ def test_a_device_that_others_use(plain: Case, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_device_that_others_use_in_part(plain: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all rows do not fit what is free, ``cuda`` pins them, and ``auto`` leaves it."""
-    needed, root = engine_cache.cuda_bytes(plain.graph, "bfs"), plain.roots[0]
+    needed, root = cuda_memory.cuda_bytes(plain.graph, "bfs"), plain.roots[0]
     right = columns(og.bfs(plain.graph, root, device="cpu"))
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (needed - 1, 2 * needed))
     engine_cache.release()

@@ -15,6 +15,7 @@ from ooc_graph.runtime import engine_cache
 from ooc_graph.search import choice_cuda
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.trees import answer_bytes
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.grown import SLACK_BYTES, grown_by, measured, small_and_large, tell
 
@@ -43,7 +44,7 @@ def searched(graph: Graph, tier: str, kernel: str) -> None:
     """Search from some roots with rows in a tier; answers are dropped."""
     limits: dict[str, Any] = {"device": "cuda"}
     if tier == "pinned":
-        limits["device_memory"] = engine_cache.cuda_bytes(graph, kernel) - 1
+        limits["device_memory"] = cuda_memory.cuda_bytes(graph, kernel) - 1
     originals = graph.original_of()
     roots = [int(originals[row]) for row in (0, 100, graph.rows // 2)]
     del originals

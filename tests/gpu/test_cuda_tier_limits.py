@@ -13,6 +13,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from tests.command_line import listing
 from tests.gpu import stores
@@ -42,7 +43,7 @@ def nearly_complete(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 def limits(graph: og.Graph, kernel: str, tier: str) -> dict[str, int]:
     """Budgets with which a tier is taken."""
     if tier == PINNED:
-        return {"device_memory": engine_cache.cuda_bytes(graph, kernel) - 1}
+        return {"device_memory": cuda_memory.cuda_bytes(graph, kernel) - 1}
     least = cuda_disk.least_device_bytes(graph, kernel)
     return {"device_memory": least + 8 * graph.rows, "host_memory": 0}
 

@@ -12,6 +12,7 @@ import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu import stores
@@ -69,7 +70,7 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
 
 
 def limits(graph: og.Graph, kernel: str) -> dict[str, Any]:
-    return {"device": "cuda", "device_memory": engine_cache.cuda_bytes(graph, kernel) - 1}
+    return {"device": "cuda", "device_memory": cuda_memory.cuda_bytes(graph, kernel) - 1}
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])

@@ -24,6 +24,7 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime import steps as cuda_steps
 from ooc_graph.layout import names
 from ooc_graph.model import rank_memory
+from ooc_graph.model.kernel import CUDA_FIXED_BYTES
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.shards import cuda_plan
@@ -233,7 +234,7 @@ def test_the_memory_said_is_enough(
     edges = found.source, found.target, found.weight
     graph = og.build(edges, tmp_path / "g.zarr", directed=True, shards=4, device="cpu")
     expected = columns(getattr(og, kernel)(graph, 0, device="cpu"))
-    limit = rank_memory.ranks_bytes(graph, kernel, range(4)) - engine_cache.CUDA_FIXED_BYTES
+    limit = rank_memory.ranks_bytes(graph, kernel, range(4)) - CUDA_FIXED_BYTES
     engine_cache.release()
     pool = cupy.get_default_memory_pool()
     pool.free_all_blocks()

@@ -28,6 +28,7 @@ from ooc_graph.memory.cpu.plan import (
     least_bytes,
     plan_disk,
 )
+from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards import tiers
 from ooc_graph.shards.load import Graph
@@ -103,7 +104,7 @@ def test_searches_in_memory_and_out_of_the_store(
     kernel: str, directed: bool, shards: int, stores: Stores
 ) -> None:
     plain, packed = (Graph.open(stores[directed, shards, form]) for form in (False, True))
-    order = engine_cache.ORDER_OF[kernel]
+    order = ORDER_OF[kernel]
     columns = ["neighbors"] if kernel == "bfs" else ["neighbors", "weights"]
     for name in ("offsets", *columns):
         for shard in range(shards):
@@ -132,7 +133,7 @@ def test_searches_in_memory_and_out_of_the_store(
 )
 def test_a_harmed_chunk_stops_searches_by_name(kernel: str, harm: str, stores: Stores) -> None:
     graph = Graph.open(stores[False, 1, True])
-    order = engine_cache.ORDER_OF[kernel]
+    order = ORDER_OF[kernel]
     search = loaded(graph, kernel, HeadRule(1))
     wanted = answer(search.run(1))
     column = "neighbors" if kernel == "bfs" else "weights"

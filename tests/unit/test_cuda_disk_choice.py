@@ -23,20 +23,22 @@ from ooc_graph.memory.cuda.disk_bfs_plan import DiskDevicePlan, least_disk_plan,
 from ooc_graph.memory.cuda.pinned_plan import COLUMNS, DeviceFacts
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model import rank_memory
+from ooc_graph.model.resources import CUDA, CudaLimits, Resources
+from ooc_graph.model.sizes import parse_bytes
+from ooc_graph.model.task import SearchTask, Written
+from ooc_graph.model.trace import Course
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.devices import CudaLimits
-from ooc_graph.runtime.machine import parse_bytes
-from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.runtime.workplace import planned
 from ooc_graph.search import choice, refused, single
 from ooc_graph.search import whole as search_whole
-from ooc_graph.search.ways import Course, SearchTask, Written
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
 from ooc_graph.strategies import loading
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import NoProgress
 from tests.command_line import call
-from tests.quiet_client import QuietClient
+from tests.made_up_place import TwoWorkers
 
 HOST = 1 << 40
 
@@ -53,10 +55,8 @@ def _little_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", 0)
 
 
-def place(
-    device_bytes: int, pinned_bytes: int | None = None, limit_bytes: int = HOST
-) -> PlannedCuda:
-    return PlannedCuda(limit_bytes, CudaLimits(device_bytes, pinned_bytes))
+def place(device_bytes: int, pinned_bytes: int | None = None, limit_bytes: int = HOST) -> Resources:
+    return planned(limit_bytes, CUDA, CudaLimits(device_bytes, pinned_bytes))
 
 
 def facts(directed: bool = False, scale: int = 20) -> DiskFacts:
@@ -146,7 +146,7 @@ def in_store(graph: og.Graph, there: Any, **options: Any) -> choice.Way:
 
 
 def test_arcs_stay_in_the_store_where_pinned_memory_is_too_small(graph: og.Graph) -> None:
-    small, needed = engine_cache.cuda_bytes(graph, "bfs") - 1, 4 * graph.arcs
+    small, needed = cuda_memory.cuda_bytes(graph, "bfs") - 1, 4 * graph.arcs
     assert choice.choose(graph, "bfs", place(small, needed), pinned=True).host_bytes is None
     for limit in (needed - 1, 1, 0):
         way = in_store(graph, place(small, limit))
@@ -162,21 +162,20 @@ def test_arcs_stay_in_the_store_where_the_device_has_no_room_for_offsets(graph: 
     assert in_store(graph, place(least)).budget_bytes == least
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
         choice.choose(graph, "bfs", place(least - 1), pinned=True)
-    auto = place(least - 1)
-    auto.wanted = "auto"
+    auto = replace(place(least - 1), wanted="auto")
     way = choice.choose(graph, "bfs", auto, pinned=True, tiers=True)
     assert way.device == "cpu"
     assert f"at least {least:,} bytes" in way.why
 
 
 def test_an_answer_on_the_device_is_beside_the_budget(graph: og.Graph) -> None:
-    small = engine_cache.cuda_bytes(graph, "bfs") - 1
+    small = cuda_memory.cuda_bytes(graph, "bfs") - 1
     way = in_store(graph, place(small, 0), on_device=True)
     assert way.budget_bytes == small - cuda_disk.answer_device_bytes(graph)
 
 
 def test_host_memory_holds_what_a_search_must_have(graph: og.Graph) -> None:
-    small = engine_cache.cuda_bytes(graph, "bfs") - 1
+    small = cuda_memory.cuda_bytes(graph, "bfs") - 1
     needed = least_disk_plan(cuda_disk.known_facts(graph, "bfs")).host_bytes
     answer = 20 * graph.vertices
     needed += cuda_disk.beside_bytes(graph) + answer
@@ -202,18 +201,10 @@ def test_what_cannot_stay_in_the_store(
     assert not cuda_disk.may_stay(graph, "bfs")
 
 
-class TwoWorkers(PlannedCuda):
-    """Two workers with a device each, of which nothing is asked but what they have."""
-
-    client = QuietClient()  # type: ignore[assignment]
-    has_ranks = True
-    processes = 2
-
-
 def test_ranks_that_fit_take_precedence(graph: og.Graph) -> None:
     needed = rank_memory.ranks_bytes(graph, "bfs", range(2))
     for limit, exchange in ((needed, "scheduler"), (needed - 1, "one")):
-        workers = TwoWorkers(HOST, CudaLimits(limit, 0))
+        workers = TwoWorkers(HOST, CudaLimits(limit, 0)).resources()
         way = choice.choose(graph, "bfs", workers, pinned=True)
         assert (way.exchange, way.host_bytes is not None) == (exchange, exchange == "one")
 
@@ -239,7 +230,7 @@ def test_only_without_ranks_a_refused_search_goes_to_the_store(
 
 
 def test_the_search_before_is_taken_again(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = engine_cache.cuda_bytes(graph, "bfs") - 1
+    small = cuda_memory.cuda_bytes(graph, "bfs") - 1
     monkeypatch.setattr(process, "number_of", lambda _: "0")
     whom = str(graph.path), graph.identity, "bfs", "rows", "cuda", "0"
     monkeypatch.setattr(engine_cache, "_held", {(*whom, (small, True, False, 5000)): None})
@@ -247,8 +238,7 @@ def test_the_search_before_is_taken_again(graph: og.Graph, monkeypatch: pytest.M
     assert engine_cache.held_within(graph, "bfs", "cuda") is None
     # Hardly anything is free, for it is held.
     for pinned, taken in ((None, True), (5000, True), (4999, False)):
-        tight = place(small, pinned, 1)
-        tight.is_limited = False
+        tight = replace(place(small, pinned, 1), is_limited=False)
         if taken:
             assert in_store(graph, tight).host_bytes == 5000
         else:
@@ -257,7 +247,7 @@ def test_the_search_before_is_taken_again(graph: og.Graph, monkeypatch: pytest.M
 
 
 def test_refused_memory_goes_to_the_store(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, least = engine_cache.cuda_bytes(graph, "bfs"), cuda_disk.least_device_bytes(graph, "bfs")
+    whole, least = cuda_memory.cuda_bytes(graph, "bfs"), cuda_disk.least_device_bytes(graph, "bfs")
     least_sssp = cuda_disk.least_device_bytes(graph, "sssp")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (9 * whole, 9 * whole))
     tried: list[tuple[int, int | None]] = []

@@ -28,11 +28,11 @@ from ooc_graph.memory.cuda.disk_sssp_plan import (
 from ooc_graph.memory.cuda.pinned_plan import COLUMNS, DeviceFacts
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model import rank_memory
-from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import CudaLimits
-from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.model.resources import CUDA, CudaLimits, Resources
+from ooc_graph.runtime.workplace import planned
 from ooc_graph.search import choice
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.command_line import call
@@ -52,8 +52,8 @@ def _little_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", 0)
 
 
-def place(device_bytes: int, pinned_bytes: int | None = None) -> PlannedCuda:
-    return PlannedCuda(HOST, CudaLimits(device_bytes, pinned_bytes))
+def place(device_bytes: int, pinned_bytes: int | None = None) -> Resources:
+    return planned(HOST, CUDA, CudaLimits(device_bytes, pinned_bytes))
 
 
 def facts(directed: bool = False, scale: int = 20) -> DiskFacts:
@@ -162,7 +162,7 @@ def test_the_numbers_of_the_device_are_the_plans() -> None:
 
 
 def test_arcs_stay_in_the_store_where_nothing_else_will_do(graph: og.Graph) -> None:
-    small, needed = engine_cache.cuda_bytes(graph, "sssp") - 1, 8 * graph.arcs
+    small, needed = cuda_memory.cuda_bytes(graph, "sssp") - 1, 8 * graph.arcs
     assert cuda_pinned.may_pin(graph, "sssp")
     way = choice.choose(graph, "sssp", place(small, needed), pinned=True)
     assert (way.device, way.host_bytes) == ("cuda", None)
@@ -186,10 +186,10 @@ def test_what_cannot_stay_in_the_store(
         path = tmp_path / f"{np.dtype(dtype)}.zarr"
         other = og.build((source, target, (100 * weight).astype(dtype)), path)
         assert not cuda_disk.may_stay(other, "sssp")
-        needed = place(engine_cache.cuda_bytes(other, "sssp") - 1, 0)
+        needed = place(cuda_memory.cuda_bytes(other, "sssp") - 1, 0)
         with pytest.raises(MemoryBudgetError, match="of pinned host memory, and 0 may be used"):
             choice.choose(other, "sssp", needed, pinned=True)
-        needed.wanted = "auto"
+        needed = replace(needed, wanted="auto")
         way = choice.choose(other, "sssp", needed, pinned=True, tiers=True)
         assert way.device == "cpu"
         assert "bytes of pinned host memory" in way.why
@@ -202,17 +202,15 @@ def test_where_pulling_does_not_pay_it_must_be_asked_for(tmp_path: Path) -> None
     flat = og.build((at, at + 1, np.ones(4000, np.float32)), tmp_path / "path.zarr")
     assert cuda_disk.may_stay(flat, "sssp")
     assert not cuda_pinned.reads_little(flat, "sssp")
-    small = engine_cache.cuda_bytes(flat, "sssp") - 1
+    small = cuda_memory.cuda_bytes(flat, "sssp") - 1
     # Rows that may be pinned are, whoever asks.
     for wanted in ("cuda", "auto"):
-        there = place(small)
-        there.wanted = wanted
+        there = replace(place(small), wanted=wanted)
         way = choice.choose(flat, "sssp", there, pinned=True, tiers=True)
         assert way == choice.Way("cuda", "one", budget_bytes=cuda_pinned.budget_of(there))
     there = place(small, 0)
     assert choice.choose(flat, "sssp", there, pinned=True).host_bytes == 0
-    there.wanted = "auto"
-    way = choice.choose(flat, "sssp", there, pinned=True, tiers=True)
+    way = choice.choose(flat, "sssp", replace(there, wanted="auto"), pinned=True, tiers=True)
     assert (way.device, way.host_bytes) == ("cpu", None)
     assert "bytes of pinned host memory" in way.why
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,8 +21,9 @@ from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.kernels.cuda.many.bfs_batch import TOLD
 from ooc_graph.layout.names import HUB
-from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import CUDA
+from ooc_graph.model.resources import CUDA, CudaLimits
+from ooc_graph.runtime.workplace import planned
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.dividing import plan_of
 from ooc_graph.strategies.many.memory import batches_device_bytes, locked_bytes, process_bytes
 from ooc_graph.types import AnyArray, IntArray, Rows
@@ -71,7 +73,7 @@ def test_memory_of_batches() -> None:
 
 
 def test_counts_of_a_histogram_are_in_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_cache, "cuda_bytes", lambda *_: 1000)
+    monkeypatch.setattr(cuda_memory, "cuda_bytes", lambda *_: 1000)
     held: Any = SimpleNamespace(path="g")
     for sources, bins in ((10, 64), (300, 64), (300, 1 << 20)):
         asked = Asked(reduce="histogram", bins=Bins(bins), hops=True)
@@ -90,8 +92,7 @@ def test_tasks_of_levels(reduce: str | None) -> None:
         path="g", rows=1 << 20, vertices=1 << 20, arcs=10**11, has_negative_weights=True
     )
     held.resident_bytes = lambda order: {HUB: 1 << 30}[order]
-    place: Any = SimpleNamespace(client=None, threads=4, processes=1)
-    place.limit_bytes = place.least_limit_bytes = 1 << 50
+    place = replace(planned(1 << 50, CUDA, CudaLimits(1 << 40)), threads=4)
     specs = pairs_specs(asked, 1 << 20, 1 << 20, np.dtype(np.int32))
     plan = plan_of(held, specs, asked, place, CUDA, in_memory=False)
     assert plan.lanes == cuda_many_bfs_plan.LANES

@@ -19,11 +19,11 @@ from ooc_graph.kernels.cuda.many import search as cuda_many
 from ooc_graph.kernels.cuda.many.core import SHARED_ROW, TILE_ARCS, tiles_of
 from ooc_graph.kernels.cuda.many.prune import fit_floats
 from ooc_graph.kernels.cuda.many.search import part_dtype
-from ooc_graph.runtime.devices import CUDA, Device
+from ooc_graph.model.resources import CUDA, Device
 from ooc_graph.search import many
-from ooc_graph.search.many_tasks import PairsTask
 from ooc_graph.strategies.many import on_device
 from ooc_graph.strategies.many.dividing import plan_of
+from ooc_graph.strategies.many.task import PairsTask
 from ooc_graph.types import INT64_UNREACHED
 
 

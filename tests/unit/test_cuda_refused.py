@@ -20,22 +20,23 @@ from ooc_graph.kernels.cuda.store import bfs_search as disk_bfs_search
 from ooc_graph.layout import stored
 from ooc_graph.memory.cpu import disk
 from ooc_graph.model import rank_memory
+from ooc_graph.model.resources import CudaLimits
+from ooc_graph.model.task import SearchTask, Written
+from ooc_graph.model.trace import Course
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.devices import CudaLimits
-from ooc_graph.runtime.workplace import PlannedCuda
 from ooc_graph.search import refused, single
 from ooc_graph.search import whole as search_whole
-from ooc_graph.search.ways import Course, SearchTask, Written
 from ooc_graph.shards import device_sides, device_tiers, load, row_loader
 from ooc_graph.shards import tiers as shard_tiers
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom
 from ooc_graph.strategies import loading
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import NoProgress
 from tests.disk_steps import PlainSteps
-from tests.unit.test_cuda_disk_choice import TwoWorkers
+from tests.made_up_place import CudaHere, TwoWorkers
 from tests.unit.test_tier_memory import Scarce
 
 KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -87,7 +88,7 @@ def refuse_in_turn(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> Tried
 def test_refused_host_memory_leaves_arcs_in_the_store(
     kernel: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = engine_cache.cuda_bytes(graph, kernel)
+    whole = cuda_memory.cuda_bytes(graph, kernel)
     pinned, device = whole // 8 * 7, MemoryBudgetError("the device's")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole, whole))
     plain = task_of(graph, kernel)
@@ -138,13 +139,13 @@ def test_refused_host_memory_goes_to_ranks_where_there_are_some(
     noted: list[str] = []
     progress = NoProgress()
     monkeypatch.setattr(progress, "note", noted.append)
-    root, whole = int(graph.original_of()[0]), engine_cache.cuda_bytes(graph, "bfs")
+    root, whole = int(graph.original_of()[0]), cuda_memory.cuda_bytes(graph, "bfs")
     assert rank_memory.ranks_bytes(graph, "bfs", range(2)) < whole
     workers = TwoWorkers(FREE, CudaLimits(whole))
     single.search(graph, "bfs", root, place=workers, progress=progress)
     assert tried == ["one", "scheduler"]
     assert noted == ["bfs by ranks, exchange scheduler: host memory was refused"]
-    alone = PlannedCuda(FREE, CudaLimits(whole))
+    alone = CudaHere(FREE, CudaLimits(whole))
     with pytest.raises(MemoryBudgetError, match="host memory was refused; use --device cpu"):
         single.search(graph, "bfs", root, place=alone, progress=progress)
 
@@ -164,7 +165,7 @@ def test_what_is_refused_to_a_loaded_search_in_the_store_is_done_within_less(
         tried.append(task.budget_bytes)
         key = engine_cache._key(*search_whole._searched(task))
         if is_loaded:
-            engine_cache._held[key] = SimpleNamespace(search=None)  # type: ignore[assignment]
+            engine_cache._held[key] = SimpleNamespace(search=None, close=lambda: None)  # type: ignore[assignment]
         raise MemoryBudgetError("the answer does not fit")
 
     monkeypatch.setattr(search_whole, "_search_held", held)
@@ -184,8 +185,8 @@ def test_what_is_refused_to_a_loaded_search_in_the_store_is_done_within_less(
 
 
 def test_a_search_that_has_less_than_planned_says_so() -> None:
-    assert refused.with_shortfall("bfs had", 5000, 5000, "of the host's") == "bfs had"
-    said = refused.with_shortfall("bfs had", 5000, 4000, "of the host's")
+    assert cuda_disk.with_shortfall("bfs had", 5000, 5000, "of the host's") == "bfs had"
+    said = cuda_disk.with_shortfall("bfs had", 5000, 4000, "of the host's")
     assert said.startswith("bfs had; it went on within 4,000 bytes of the host's where 5,000 were")
 
 
@@ -272,7 +273,7 @@ def test_host_memory_refused_at_any_allocation_is_done_without(
     wanted = getattr(og, kernel)(graph, task.root, device="cpu").parent.tobytes()
     least = cuda_disk.least_plan(cuda_disk.known_facts(graph, kernel))
     if begun == "pinned":
-        task = replace(task, budget_bytes=engine_cache.cuda_bytes(graph, kernel))
+        task = replace(task, budget_bytes=cuda_memory.cuda_bytes(graph, kernel))
     elif begun == "in the store":
         budgets = least.device_bytes + 64 * graph.rows, least.host_bytes + 48 * graph.rows
         task = replace(task, budget_bytes=budgets[0], host_bytes=budgets[1])

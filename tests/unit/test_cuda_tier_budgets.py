@@ -12,16 +12,19 @@ from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.memory.cuda.pinned_plan import DevicePlan
-from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.devices import CudaLimits
-from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.model.resources import CUDA, CudaLimits
+from ooc_graph.model.task import SearchTask, Written
+from ooc_graph.model.trace import Course
+from ooc_graph.runtime import process
+from ooc_graph.runtime.workplace import planned
 from ooc_graph.search import choice, refused, single, step_down
 from ooc_graph.search import whole as search_whole
-from ooc_graph.search.ways import Course, SearchTask, Written
 from ooc_graph.strategies import loading
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import NoProgress
 from tests import tiered_graphs
+from tests.made_up_place import CudaHere
 from tests.tiered_graphs import HOST, place
 
 graph, directed, nothing_stays = (
@@ -34,16 +37,15 @@ graph, directed, nothing_stays = (
 def test_a_device_without_a_limit_keeps_some_memory() -> None:
     found = place(1 << 30)
     assert cuda_pinned.budget_of(found) == 1 << 30
-    found.cuda_limits = CudaLimits()
-    assert cuda_pinned.budget_of(found) == 15 << 26
+    assert cuda_pinned.budget_of(replace(found, cuda_limits=CudaLimits())) == 15 << 26
 
 
 def test_a_refusal_says_what_would_help(graph: og.Graph) -> None:
-    whole, needed = engine_cache.cuda_bytes(graph, "bfs"), 4 * graph.arcs
+    whole, needed = cuda_memory.cuda_bytes(graph, "bfs"), 4 * graph.arcs
 
     def said(device_bytes: int, limit: int, pinned: int | None, *, limited: bool = True) -> str:
-        there = PlannedCuda(limit, CudaLimits(device_bytes, pinned))
-        there.is_limited = limited
+        found = planned(limit, CUDA, CudaLimits(device_bytes, pinned))
+        there = replace(found, is_limited=limited)
         with pytest.raises(MemoryBudgetError) as refused:
             choice.choose(graph, "bfs", there, pinned=True)
         return str(refused.value)
@@ -64,7 +66,7 @@ def test_what_goes_on_has_the_least_at_least(
     task = SearchTask(str(graph.path), graph.identity, kernel, 0, None, device="cuda")
     least, whole = (
         cuda_pinned.least_device_bytes(graph, kernel),
-        engine_cache.cuda_bytes(graph, kernel),
+        cuda_memory.cuda_bytes(graph, kernel),
     )
     for free, budget in ((least, least), (least // 2, least), (9 * whole, whole // 8 * 7)):
         monkeypatch.setattr(cuda_modules, "device_bytes", lambda n=free: (n, 9 * whole))
@@ -74,7 +76,7 @@ def test_what_goes_on_has_the_least_at_least(
 
 
 def test_host_memory_holds_tables_and_an_answer_too(graph: og.Graph) -> None:
-    small = engine_cache.cuda_bytes(graph, "bfs") - 1
+    small = cuda_memory.cuda_bytes(graph, "bfs") - 1
     rows = 4 * graph.arcs
     # Where the answer goes to a store, and where it stays in host memory.
     assert rows < CHUNK_BYTES
@@ -82,7 +84,7 @@ def test_host_memory_holds_tables_and_an_answer_too(graph: og.Graph) -> None:
     for answer_bytes in (0, 20 * graph.vertices):
         needed = rows + tables + answer_bytes
         for limit, fits in ((needed, True), (needed - 1, False)):
-            there = PlannedCuda(limit, CudaLimits(small))
+            there = planned(limit, CUDA, CudaLimits(small))
             options = {"pinned": True, "answer_bytes": answer_bytes}
             if fits:
                 assert choice.choose(graph, "bfs", there, **options).budget_bytes == small
@@ -95,7 +97,7 @@ def test_host_memory_holds_tables_and_an_answer_too(graph: og.Graph) -> None:
 def test_an_answer_on_the_device_is_planned_for(graph: og.Graph, kernel: str) -> None:
     answer = cuda_pinned.answer_device_bytes(graph)
     assert answer >= 29 * graph.vertices
-    small = engine_cache.cuda_bytes(graph, kernel) - 1
+    small = cuda_memory.cuda_bytes(graph, kernel) - 1
     # There the parents have names, which take memory of their own.
     least = cuda_pinned.least_device_bytes(graph, kernel)
     names = (8 if kernel == "bfs" else 4) * graph.rows
@@ -275,7 +277,7 @@ def test_who_asks_for_a_device_has_rows_pinned(
         return Written(Course(0.0, ()), columns={})
 
     monkeypatch.setattr(single, "_carry_out", carry_out)
-    there = place(1 << 40)
+    there = CudaHere(HOST, CudaLimits(1 << 40))
     there.wanted = wanted
     root = int(graph.original_of()[0])
     single.search(graph, "bfs", root, place=there, progress=NoProgress())

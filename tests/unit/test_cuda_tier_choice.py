@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +14,18 @@ from ooc_graph.kernels.common.decisions import hubs_hold_much
 from ooc_graph.kernels.common.sssp.survey import first_rows, may_pull, sampled_rows, survey
 from ooc_graph.memory.cuda.pinned_plan import least_plan
 from ooc_graph.model import rank_memory
+from ooc_graph.model.resources import CUDA, CudaLimits
+from ooc_graph.model.task import SearchTask, Written
+from ooc_graph.model.trace import Course
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.devices import CudaLimits
-from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.runtime.workplace import planned
 from ooc_graph.search import choice, single
-from ooc_graph.search.ways import Course, SearchTask, Written
 from ooc_graph.shards.survey import spread_share
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import NoProgress
 from tests import tiered_graphs
-from tests.quiet_client import QuietClient
+from tests.made_up_place import CudaHere, TwoWorkers
 from tests.tiered_graphs import HOST, place
 
 graph, directed, nothing_stays = (
@@ -39,7 +42,7 @@ def test_rows_are_pinned_where_the_device_is_too_small(
     # As on large graphs, where what is small beside the vertices does not matter.
     monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", 0)
     monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._SSSP_STRETCHES", 0)
-    whole = engine_cache.cuda_bytes(graph, kernel)
+    whole = cuda_memory.cuda_bytes(graph, kernel)
     assert choice.choose(graph, kernel, place(whole), pinned=True) == choice.Way("cuda", "one")
     small = whole - 1
     way = choice.choose(graph, kernel, place(small), pinned=True)
@@ -55,7 +58,7 @@ def test_rows_are_pinned_where_the_device_is_too_small(
 
 def test_pinned_memory_has_a_limit_too(graph: og.Graph) -> None:
     needed = 4 * graph.arcs
-    small = engine_cache.cuda_bytes(graph, "bfs") - 1
+    small = cuda_memory.cuda_bytes(graph, "bfs") - 1
     assert choice.choose(graph, "bfs", place(small, needed), pinned=True).budget_bytes
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of pinned host memory"):
         choice.choose(graph, "bfs", place(small, needed - 1), pinned=True)
@@ -65,7 +68,7 @@ def test_pinned_memory_has_a_limit_too(graph: og.Graph) -> None:
 def test_rows_that_are_pinned_already_need_no_free_memory(
     graph: og.Graph, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = engine_cache.cuda_bytes(graph, kernel) - 1
+    small = cuda_memory.cuda_bytes(graph, kernel) - 1
     pinned = graph.arcs * (4 if kernel == "bfs" else 8)
 
     def chosen(
@@ -77,8 +80,8 @@ def test_rows_that_are_pinned_already_need_no_free_memory(
         on_device: bool = False,
     ) -> choice.Way:
         # Hardly anything is free, for the rows are held.
-        tight = PlannedCuda(1, CudaLimits(device_bytes, pinned_bytes))
-        tight.is_limited = limited
+        found = planned(1, CUDA, CudaLimits(device_bytes, pinned_bytes))
+        tight = replace(found, is_limited=limited)
         return choice.choose(graph, kernel, tight, pinned=may_pin, on_device=on_device)
 
     monkeypatch.setattr(process, "number_of", lambda _: "0")
@@ -112,7 +115,7 @@ def test_what_wants_all_rows_on_the_device_is_refused(directed: og.Graph) -> Non
     for kernel in ("components", "apsp", "multi_source_bfs"):
         assert not cuda_pinned.may_pin(directed, kernel)
     # Where it is not known which answer stands beside the rows.
-    small = engine_cache.cuda_bytes(directed, "sssp") - 1
+    small = cuda_memory.cuda_bytes(directed, "sssp") - 1
     with pytest.raises(MemoryBudgetError, match="bytes of device memory in one worker"):
         choice.choose(directed, "sssp", place(small))
 
@@ -121,14 +124,6 @@ def hubs_with(weight: np.ndarray, path: Path) -> og.Graph:
     """A graph with hubs."""
     ends = (np.random.default_rng(5).random((2, len(weight))) ** 3 * 5000).astype(np.int64)
     return og.build((*ends, weight.astype(np.float32)), path, rows="both", shards=2)
-
-
-class TwoWorkers(PlannedCuda):
-    """Two workers with a device each, of which nothing is asked but what they have."""
-
-    client = QuietClient()  # type: ignore[assignment]
-    has_ranks = True
-    processes = 2
 
 
 @pytest.mark.parametrize("kind", ["equal", "of few values", "within a factor of 8"])
@@ -147,14 +142,14 @@ def test_weights_that_do_not_spread_are_pinned_or_left_to_ranks(kind: str, tmp_p
     assert not cuda_pinned.reads_little(found, "sssp")
     assert cuda_pinned.reads_little(found, "bfs")
     needed = rank_memory.ranks_bytes(found, "sssp", range(1))
-    assert needed < engine_cache.cuda_bytes(found, "sssp")
+    assert needed < cuda_memory.cuda_bytes(found, "sssp")
     pinned = cuda_pinned.pinned_bytes(found, "sssp")
     for limit, expected in (
         (pinned, choice.Way("cuda", "one", budget_bytes=needed)),
         (pinned - 1, choice.Way("cuda", "scheduler")),
     ):
         workers = TwoWorkers(HOST, CudaLimits(needed, limit))
-        assert choice.choose(found, "sssp", workers, pinned=True) == expected
+        assert choice.choose(found, "sssp", workers.resources(), pinned=True) == expected
 
 
 @pytest.mark.parametrize("wanted", ["cuda", "auto"])
@@ -163,9 +158,7 @@ def test_refused_pinning_goes_on_to_ranks(
 ) -> None:
     needed = rank_memory.ranks_bytes(graph, "bfs", range(2))
     assert (
-        cuda_pinned.least_device_bytes(graph, "bfs")
-        < needed
-        < engine_cache.cuda_bytes(graph, "bfs")
+        cuda_pinned.least_device_bytes(graph, "bfs") < needed < cuda_memory.cuda_bytes(graph, "bfs")
     )
     tried: list[tuple[str, str, bool]] = []
 
@@ -186,7 +179,7 @@ def test_refused_pinning_goes_on_to_ranks(
     assert tried == [("cuda", "one", True), ("cuda", "scheduler", False)]
     assert noted == ["bfs by ranks, exchange scheduler: 8 bytes of pinned host memory are refused"]
     # Without workers, or on workers too small for the ranks, there is nothing to go on to.
-    alone = PlannedCuda(HOST, CudaLimits(needed))
+    alone = CudaHere(HOST, CudaLimits(needed))
     small = TwoWorkers(HOST, CudaLimits(needed - 1))
     for other in (alone, small):
         tried.clear()

@@ -16,13 +16,15 @@ from ooc_graph.errors import DeviceError, MemoryBudgetError, UsageError
 from ooc_graph.graph500.run import BatchTask
 from ooc_graph.memory.cuda.pinned_plan import COLUMNS, BfsPlan
 from ooc_graph.model import rank_memory
+from ooc_graph.model.resources import CUDA, CudaLimits
+from ooc_graph.model.task import SearchTask, Written
+from ooc_graph.model.trace import Course
 from ooc_graph.runtime import devices, engine_cache, process
-from ooc_graph.runtime.devices import CudaLimits
-from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.runtime.workplace import planned
 from ooc_graph.search import choice, step_down
 from ooc_graph.search import whole as search_whole
-from ooc_graph.search.ways import Course, SearchTask, Written
 from ooc_graph.strategies import loading
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests import tiered_graphs
 from tests.command_line import call
@@ -45,7 +47,7 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
         loaded.append(budget_bytes)
         if not budget_bytes:
             raise MemoryBudgetError("refused")
-        return SimpleNamespace(pinned=None, moved=None, search=None, ids=None)
+        return SimpleNamespace(pinned=None, moved=None, search=None, ids=None, close=lambda: None)
 
     monkeypatch.setattr(loading, "load", load)
     monkeypatch.setattr(process, "number_of", lambda _: "0")
@@ -59,9 +61,8 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
     assert search_whole.search_whole(task).notes == ()
     assert loaded == [0, 1000]
     # It is held as what was asked for, where that fits the device, whatever is free in the host.
-    whole = engine_cache.cuda_bytes(graph, "bfs")
-    tight = PlannedCuda(1, CudaLimits(whole))
-    tight.is_limited = False
+    whole = cuda_memory.cuda_bytes(graph, "bfs")
+    tight = replace(planned(1, CUDA, CudaLimits(whole)), is_limited=False)
     assert choice.choose(graph, "bfs", tight, pinned=True) == choice.Way("cuda", "one")
     # But not where so much must not be pinned, nor for Graph500.
     for other in (
@@ -87,7 +88,7 @@ def test_the_plan_is_shown(
 ) -> None:
     table = og.plan(graph, kernel, device="cuda", device_memory="1GiB")
     assert (table["tier"], table["device budget"]) == ("device memory", 1 << 30)
-    assert table["device bytes: in all"] == engine_cache.cuda_bytes(graph, kernel)
+    assert table["device bytes: in all"] == cuda_memory.cuda_bytes(graph, kernel)
     arguments = ["plan", str(graph.path), "--kernel", kernel, "--device", "cuda", "--json"]
     limits = ["--device-memory", "28MB", "--host-memory", "1GB"]
     done = call(monkeypatch, capsys, *arguments, *limits)
@@ -103,7 +104,7 @@ def test_the_plan_is_shown(
     table = og.plan(graph, kernel, device="cuda", device_memory="1GiB")
     assert table["tier"] == "device memory, by ranks"
     ranks = rank_memory.ranks_bytes(graph, kernel, range(graph.shards))
-    assert table["device bytes: in all"] == ranks != engine_cache.cuda_bytes(graph, kernel)
+    assert table["device bytes: in all"] == ranks != cuda_memory.cuda_bytes(graph, kernel)
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])

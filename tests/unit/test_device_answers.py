@@ -11,7 +11,7 @@ import pytest
 
 from ooc_graph.answers.scatter import Ids, Tree, columns_of
 from ooc_graph.graph500 import on_device
-from ooc_graph.search.ways import course_of
+from ooc_graph.model.trace import course_of
 from ooc_graph.sinks import device_columns
 
 NONE = np.uint32(0xFFFFFFFF)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,9 +24,12 @@ from ooc_graph.errors import (
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.model import rank_memory
-from ooc_graph.runtime import building, devices
+from ooc_graph.model.kernel import CUDA_FIXED_BYTES
+from ooc_graph.model.resources import CudaLimits
+from ooc_graph.runtime import building, devices, workplace
 from ooc_graph.runtime.workplace import Here
 from ooc_graph.search import choice, single
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.types import Dealing
 from tests.command_line import call
 from tests.said import Said
@@ -184,13 +188,13 @@ def test_memory_of_a_device(cupy: Any) -> None:
 
 
 def test_a_graph_too_large_for_the_device(cupy: Any, graph: og.Graph) -> None:
-    needed = choice.resident.cuda_bytes(graph, "bfs")
+    needed = cuda_memory.cuda_bytes(graph, "bfs")
     cupy(total=needed, free=needed)
-    assert choice.choose(graph, "bfs", Here(wanted="auto")).device == "cuda"
+    assert choice.choose(graph, "bfs", Here(wanted="auto").resources()).device == "cuda"
     cupy(total=needed - 1, free=needed - 1)
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of device memory"):
-        choice.choose(graph, "bfs", Here(wanted="cuda"))
-    way = choice.choose(graph, "bfs", Here(wanted="auto"))
+        choice.choose(graph, "bfs", Here(wanted="cuda").resources())
+    way = choice.choose(graph, "bfs", Here(wanted="auto").resources())
     assert (way.device, way.exchange) == ("cpu", "one")
     assert "device memory" in way.why
 
@@ -208,14 +212,14 @@ def test_ids_of_64_bits_go_to_ranks(cupy: Any, weighted: og.Graph, kernel: str) 
     needed = rank_memory.ranks_bytes(weighted, kernel, range(weighted.shards))
     cupy(total=needed, free=needed)
     for wanted in ("cuda", "auto"):
-        way = choice.choose(weighted, kernel, Here(wanted=wanted))
+        way = choice.choose(weighted, kernel, Here(wanted=wanted).resources())
         assert (way.device, way.exchange) == ("cuda", "local")
     with pytest.raises(UsageError, match="this one is by ranks, exchange local"):
         getattr(og, kernel)(weighted, 1, arrays="cupy")
     cupy(total=needed - 1, free=needed - 1)
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of device memory"):
-        choice.choose(weighted, kernel, Here(wanted="cuda"))
-    way = choice.choose(weighted, kernel, Here(wanted="auto"))
+        choice.choose(weighted, kernel, Here(wanted="cuda").resources())
+    way = choice.choose(weighted, kernel, Here(wanted="auto").resources())
     assert (way.device, way.exchange) == ("cpu", "one")
     assert f"needs {needed:,} bytes of device memory" in way.why
 
@@ -224,15 +228,9 @@ def test_ids_of_64_bits_go_to_ranks(cupy: Any, weighted: og.Graph, kernel: str) 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_ranks_of_workers_need_less(weighted: og.Graph, kernel: str) -> None:
     def on(workers: int, memory_bytes: int) -> choice.Way:
-        place: Any = SimpleNamespace(
-            client=object(),
-            wanted="cuda",
-            device=devices.Device("cuda", memory_bytes),
-            processes=workers,
-            process_limit_bytes=1 << 40,
-            least_limit_bytes=1 << 40,
-        )
-        return choice.choose(weighted, kernel, place)
+        found = workplace.planned(1 << 40, "cuda", CudaLimits(memory_bytes))
+        resources = replace(found, processes=workers, has_ranks=True, has_client=True)
+        return choice.choose(weighted, kernel, resources)
 
     needed = [rank_memory.ranks_bytes(weighted, kernel, range(n)) for n in (1, 4)]
     assert weighted.shards == 4
@@ -250,7 +248,7 @@ def test_device_memory_of_ranks_by_the_width_of_ids(
     narrow = {k: rank_memory.ranks_bytes(weighted, k, []) for k in ("bfs", "sssp")}
     monkeypatch.setattr(names, "WIDE_VERTICES", 0)
     wide = {k: rank_memory.ranks_bytes(weighted, k, []) for k in ("bfs", "sssp")}
-    fixed = choice.resident.CUDA_FIXED_BYTES
+    fixed = CUDA_FIXED_BYTES
     assert {k: (n - fixed) / weighted.rows for k, n in narrow.items()} == {"bfs": 9, "sssp": 17}
     assert {k: (n - fixed) / weighted.rows for k, n in wide.items()} == {"bfs": 17, "sssp": 25}
 
@@ -272,8 +270,8 @@ def test_what_no_cuda_device_does(
 ) -> None:
     cupy(total=1 << 40, free=1 << 40)
     with pytest.raises(UsageError, match=why):
-        choice.choose(graph, kernel, Here(wanted="cuda"), method=method)
-    way = choice.choose(graph, kernel, Here(wanted="auto"), method=method)
+        choice.choose(graph, kernel, Here(wanted="cuda").resources(), method=method)
+    way = choice.choose(graph, kernel, Here(wanted="auto").resources(), method=method)
     assert way == choice.Way("cpu", "one")
 
 

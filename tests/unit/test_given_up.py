@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ooc_graph.answers.pairs import Asked
 from ooc_graph.kernels.common.cancellation import event_here, heard_by, leave_if_given_up
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
 from ooc_graph.kernels.cpu.store.one_by_one import TierSingly
-from ooc_graph.search import many_tasks
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce, run_all
+from ooc_graph.strategies.many import tasks as many_tasks
+from ooc_graph.strategies.many.task import PairsTask
 from ooc_graph.types import NoProgress
 
 WAIT_S = 120.0
@@ -127,8 +129,8 @@ def test_a_task_that_waited_for_the_graph_is_not_begun(monkeypatch: pytest.Monke
     """Its turn comes when the one before has ended, which an interrupt may have ended."""
     is_over = threading.Event()
     is_over.set()
-    task: Any = many_tasks.PairsTask("g", "1", many_tasks.Asked(hops=True), 3, 1, ())
+    task: Any = PairsTask("g", "1", Asked(hops=True), 3, 1, ())
     held: Any = nullcontext(SimpleNamespace(allocating=nullcontext))
-    monkeypatch.setattr(many_tasks.resident, "searcher", lambda *_, **__: held)
+    monkeypatch.setattr(many_tasks.loading, "searcher", lambda *_, **__: held)
     with pytest.raises(CancelledError):
         heard_by(is_over, many_tasks.solve)(task, np.arange(3))

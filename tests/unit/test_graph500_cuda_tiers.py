@@ -28,21 +28,21 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.cpu import plan
 from ooc_graph.memory.cuda.pinned_plan import plan_device
 from ooc_graph.memory.moved import Moved
+from ooc_graph.model.engine import Searcher, load_ids
 from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.resources import CUDA, CudaLimits, Device
+from ooc_graph.model.trace import Course
 from ooc_graph.runtime import building, engine_cache, process, workplace
-from ooc_graph.runtime.devices import CUDA, CudaLimits, Device
-from ooc_graph.runtime.workplace import PlannedCuda
 from ooc_graph.search.refused import with_less
 from ooc_graph.search.step_down import less_of
-from ooc_graph.search.ways import Course
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.device_tiers import DeviceTierSearch
-from ooc_graph.strategies import loading
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import NoProgress
 from tests.command_line import call
+from tests.made_up_place import CudaHere
 from tests.said import Said
 
 KERNELS = ("bfs", "sssp")
@@ -77,25 +77,25 @@ class Uncounted:
         return course
 
 
-def held_by_cpu(task: BatchTask) -> loading.Searcher:
+def held_by_cpu(task: BatchTask) -> Searcher:
     """What a device would hold of a graph, as the task says."""
     graph, device = engine_cache.open_same(task.path, task.identity), process.device()
-    ids = loading.load_ids(graph)
+    ids = load_ids(graph)
     if task.device == CUDA and task.host_bytes is not None:
         within = task.budget_bytes, task.host_bytes
         there = cuda_disk.plan_within(cuda_disk.known_facts(graph, task.kernel), *within)
         found = cpu_disk.load_within(graph, task.kernel, 1 << 30, device)
         search: Any = DeviceTierSearch(found.search, found.sides, there, None)  # type: ignore[arg-type]
-        return loading.Searcher(task.kernel, search, graph, ids, None)
+        return Searcher(task.kernel, search, graph, ids, None)
     shard = graph.load(ORDER_OF[task.kernel])
     search = getattr(device, task.kernel)(shard)
     if task.device != CUDA:
-        return loading.Searcher(task.kernel, search, graph, ids, shard.tuples)
+        return Searcher(task.kernel, search, graph, ids, shard.tuples)
     facts, pinned = cuda_pinned.known_facts(graph, task.kernel), None
     if task.budget_bytes:
         pinned = plan_device(task.kernel, facts, task.budget_bytes, 1 << 40)
     given = graph, ids, shard.tuples
-    return loading.Searcher(task.kernel, Uncounted(search), *given, pinned=pinned)
+    return Searcher(task.kernel, Uncounted(search), *given, pinned=pinned)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[BatchTask]:
     tasks: list[BatchTask] = []
 
     @contextmanager
-    def searcher(task: BatchTask) -> Iterator[loading.Searcher]:
+    def searcher(task: BatchTask) -> Iterator[Searcher]:
         tasks.append(task)
         yield held_by_cpu(task)
 
@@ -419,10 +419,10 @@ def test_what_the_host_has_beside_the_rows_is_for_answers(graph: og.Graph) -> No
     for task, rows in ((pinned, 4 * graph.arcs), (store, stored)):
         first = rows + tables + check_bytes(graph)
         for more in (0, 1, 3):
-            there = PlannedCuda(first + more * 40 * graph.vertices, CudaLimits(SMALL))
+            there = CudaHere(first + more * 40 * graph.vertices, CudaLimits(SMALL))
             assert _at_once(graph, task, there) == 1 + more
-        assert _at_once(graph, task, PlannedCuda(1, CudaLimits(SMALL))) == 1
-        assert _at_once(graph, task, PlannedCuda(1 << 40, CudaLimits(SMALL))) == 16
+        assert _at_once(graph, task, CudaHere(1, CudaLimits(SMALL))) == 1
+        assert _at_once(graph, task, CudaHere(1 << 40, CudaLimits(SMALL))) == 16
 
 
 def test_what_went_over_the_bus_is_summed() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -35,11 +36,12 @@ from ooc_graph.memory.cuda.pinned_plan import (
     least_plan,
     plan_device,
 )
+from ooc_graph.model.resources import CUDA, CudaLimits, Resources
+from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import CudaLimits
-from ooc_graph.runtime.workplace import PlannedCuda
+from ooc_graph.runtime.workplace import planned
 from ooc_graph.search import choice, refused, step_down
-from ooc_graph.search.ways import SearchTask
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import Rows
@@ -214,12 +216,12 @@ def _little_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_plan, "FIXED_BYTES", 0)
 
 
-def place(device_bytes: int, pinned_bytes: int | None = None) -> PlannedCuda:
-    return PlannedCuda(HOST, CudaLimits(device_bytes, pinned_bytes))
+def place(device_bytes: int, pinned_bytes: int | None = None) -> Resources:
+    return planned(HOST, CUDA, CudaLimits(device_bytes, pinned_bytes))
 
 
 def test_rows_are_pinned_where_the_device_is_too_small(graph: og.Graph) -> None:
-    whole, pinned = engine_cache.cuda_bytes(graph, "sssp"), cuda_pinned.pinned_bytes(graph, "sssp")
+    whole, pinned = cuda_memory.cuda_bytes(graph, "sssp"), cuda_pinned.pinned_bytes(graph, "sssp")
     assert pinned == graph.arcs * (4 + graph.weight_dtype.itemsize)
     assert cuda_pinned.may_pin(graph, "sssp")
     assert not cuda_pinned.reads_little(graph, "sssp")
@@ -236,7 +238,7 @@ def test_rows_are_pinned_where_the_device_is_too_small(graph: og.Graph) -> None:
 def test_what_comes_behind_pinned_memory(graph: og.Graph, wanted: str) -> None:
     """With float32 the store where CUDA is asked for; else the CPU, or what would do is said."""
     small, pinned = (
-        engine_cache.cuda_bytes(graph, "sssp") - 1,
+        cuda_memory.cuda_bytes(graph, "sssp") - 1,
         cuda_pinned.pinned_bytes(graph, "sssp"),
     )
     least = cuda_pinned.least_device_bytes(graph, "sssp")
@@ -245,8 +247,7 @@ def test_what_comes_behind_pinned_memory(graph: og.Graph, wanted: str) -> None:
         (least - 1, pinned): f"at least {least:,} bytes of device memory",
     }
     for limits, words in said.items():
-        there = place(*limits)
-        there.wanted = wanted
+        there = replace(place(*limits), wanted=wanted)
         options = {"pinned": True, "tiers": True}
         if wanted == "auto":
             way = choice.choose(graph, "sssp", there, **options)
@@ -263,7 +264,7 @@ def test_what_comes_behind_pinned_memory(graph: og.Graph, wanted: str) -> None:
 
 
 def test_host_memory_holds_a_chunk_of_the_widest_column(graph: og.Graph) -> None:
-    small, widest = engine_cache.cuda_bytes(graph, "sssp") - 1, max(4, graph.weight_dtype.itemsize)
+    small, widest = cuda_memory.cuda_bytes(graph, "sssp") - 1, max(4, graph.weight_dtype.itemsize)
     tables = 4 * graph.vertices + 48 * graph.rows + min(CHUNK_BYTES, widest * graph.arcs)
     needed = (
         cuda_pinned.pinned_bytes(graph, "sssp")
@@ -271,7 +272,7 @@ def test_host_memory_holds_a_chunk_of_the_widest_column(graph: og.Graph) -> None
         + (8 * graph.vertices) * (graph.first_id is None)
     )
     for limit, fits in ((needed, True), (needed - 1, False)):
-        there = PlannedCuda(limit, CudaLimits(small))
+        there = planned(limit, CUDA, CudaLimits(small))
         if fits:
             assert cuda_pinned.plan_for(graph, "sssp", there).budget_bytes == small
         else:

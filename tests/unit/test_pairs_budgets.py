@@ -13,9 +13,11 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.pairs import Asked, pairs_specs
 from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.model import engine
+from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import AUTO, CUDA
 from ooc_graph.strategies import loading
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many.memory import locked_bytes
 from tests.command_line import call
@@ -90,7 +92,8 @@ def limits(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> Limits:
     found = Limits()
     found.seen(made_up)
     monkeypatch.setattr(loading, "pool_within", found.pool_within)
-    monkeypatch.setattr(loading, "allocating", found.allocating)
+    for module in (loading, engine):
+        monkeypatch.setattr(module, "allocating", found.allocating)
     return found
 
 
@@ -102,9 +105,9 @@ def test_a_budget_of_the_device_takes_the_next_way(
     right = columns(find(graph, sources, device="cpu"))
     single = "sssp" if kernel == "apsp" else "bfs"
     many = "apsp" if kernel == "apsp" else "multi_source_bfs"
-    batches, whole = (engine_cache.cuda_bytes(graph, name) for name in (many, single))
+    batches, whole = (cuda_memory.cuda_bytes(graph, name) for name in (many, single))
     if kernel == "bfs":
-        batches += engine_cache.cuda_levels_bytes(graph, graph.vertices)
+        batches += cuda_memory.cuda_levels_bytes(graph, graph.vertices)
     least = cuda_pinned.least_device_bytes(graph, single)
     for budget, way in (
         (batches, BATCHES),
@@ -201,7 +204,7 @@ def test_without_pinned_memory_there_are_batches_that_reduce(
 @pytest.mark.parametrize("wanted", [AUTO, CUDA])
 def test_nothing_is_pinned(graph: og.Graph, made_up: MadeUp, wanted: str, kernel: str) -> None:
     find, sources, said = FIND[kernel], graph.original_ids()[::9], Said()
-    whole = engine_cache.cuda_bytes(graph, "sssp" if kernel == "apsp" else "bfs")
+    whole = cuda_memory.cuda_bytes(graph, "sssp" if kernel == "apsp" else "bfs")
     given = {"device": wanted, "device_memory": whole - 1, "host_memory": 0, "progress": said}
     if wanted == CUDA:
         words = "of pinned host memory, and 0 may be used; raise --host-memory"
@@ -229,7 +232,7 @@ def test_the_commands_take_budgets(
         monkeypatch.setattr(f"ooc_graph.runtime.cluster.{name}", _no_cluster)
     single = "sssp" if command == "apsp" else "bfs"
     whole, least = (
-        engine_cache.cuda_bytes(graph, single),
+        cuda_memory.cuda_bytes(graph, single),
         cuda_pinned.least_device_bytes(graph, single),
     )
     words = graph.path, "--sources", 5, "--out", tmp_path / "d.zarr", "--quiet", "--device-memory"

@@ -20,9 +20,11 @@ from ooc_graph.kernels.cpu.store import johnson as tier_johnson
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache, process, workplace
-from ooc_graph.search import many, many_tasks
-from ooc_graph.sinks import recording
+from ooc_graph.search import many
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many import dividing, on_device, singly, stored
+from ooc_graph.strategies.many import recording as many_recording
+from ooc_graph.strategies.many import task as many_task
 from tests import made_up_device
 from tests.made_up_device import BATCHES, FIND, MadeUp, Single
 from tests.said import Said
@@ -56,7 +58,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(module, "way_of", way_of)
     monkeypatch.setattr(dividing, "CUDA_SOURCES", (CHUNK * CHUNKS,))
     monkeypatch.setattr(dividing, "CUDA_BATCH_BYTES", BATCH * 8)
-    for module in (on_device, many_tasks):
+    for module in (on_device, many_task):
         monkeypatch.setattr(module, "CREWS", 1)
     # Tasks one after the other.
     monkeypatch.setattr(workplace, "cores", lambda: 1)
@@ -148,10 +150,10 @@ def searching(device: MadeUp, graph: og.Graph, where: str, find: str, **options:
         return
     with pytest.MonkeyPatch.context() as patch:
         if where == SINGLY:
-            plain = engine_cache.cuda_bytes
+            plain = cuda_memory.cuda_bytes
             many = "apsp", "multi_source_bfs"
             patch.setattr(
-                engine_cache, "cuda_bytes", lambda *g: 1 << 50 if g[1] in many else plain(*g)
+                cuda_memory, "cuda_bytes", lambda *g: 1 << 50 if g[1] in many else plain(*g)
             )
         yield partial(search, device="cuda")
 
@@ -191,7 +193,7 @@ def test_a_run_that_ends_in_the_middle_of_a_task_goes_on_there(
         assert kept == set(finished.numbers)
         assert 3 <= len(kept) < CHUNKS
         assert not [thread for thread in threading.enumerate() if "record" in thread.name]
-        assert recording._unrecorded._count == 0
+        assert many_recording._unrecorded._count == 0
 
         again = Searched(device, lambda *_: None)
         with pytest.MonkeyPatch.context() as patch, again.heard():
@@ -256,11 +258,11 @@ def test_threads_that_are_refused_are_refused_memory(
             raise MemoryError("the system starts no further thread")
         return real(pool, *given)
 
-    real = recording.Threads.submit
-    monkeypatch.setattr(recording.Threads, "submit", submit)
+    real = many_recording.Threads.submit
+    monkeypatch.setattr(many_recording.Threads, "submit", submit)
     og.johnson(hubs, sources, out=tmp_path / "d.zarr", device="cuda", progress=said)
     assert refused
-    assert recording._unrecorded._count == 0
+    assert many_recording._unrecorded._count == 0
     assert any(note.startswith("memory was refused: apsp on") for note in said.notes)
     assert set(device.used) == {BATCHES}
     found, whole = (Stored.open(tmp_path / f"{name}.zarr") for name in ("d", "whole"))

@@ -20,12 +20,13 @@ from ooc_graph.errors import DeviceBusyError, InputError, MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cuda.disk import DiskPlan
+from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits
 from ooc_graph.runtime import engine_cache, workplace
-from ooc_graph.runtime.devices import AUTO, CPU, CUDA, CudaLimits
 from ooc_graph.runtime.workplace import Here
 from ooc_graph.search.many_ways import PairsWay, ways_for
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom, PinningRefusedError
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many import dividing
@@ -103,7 +104,7 @@ def limits(graph: og.Graph, kernel: str) -> dict[str, int]:
     """Budgets into which rows fit nowhere, and into which some arcs do."""
     single = SINGLE[kernel]
     host_bytes = cuda_pinned.pinned_bytes(graph, single) - 1
-    return {"device_memory": engine_cache.cuda_bytes(graph, single) - 1, "host_memory": host_bytes}
+    return {"device_memory": cuda_memory.cuda_bytes(graph, single) - 1, "host_memory": host_bytes}
 
 
 @pytest.mark.parametrize("written", [False, True])
@@ -155,7 +156,7 @@ def test_nothing_is_pinned_and_the_search_goes_on(
 
 
 def chosen(graph: og.Graph, asked: Asked, there: Here) -> list[PairsWay]:
-    return list(ways_for(graph, specs_of(graph, asked), asked, there, in_memory=True))
+    return list(ways_for(graph, specs_of(graph, asked), asked, there.resources(), in_memory=True))
 
 
 def specs_of(graph: og.Graph, asked: Asked) -> Any:
@@ -215,7 +216,7 @@ def test_other_weights_do_without(tmp_path: Path, weights: str) -> None:
     path = tmp_path / "g.zarr"
     other = og.build((*edges[:2], edges[2].astype(dtype)), path, rows="both", directed=True)
     assert other.has_negative_weights == (weights == "negative")
-    memory = min(engine_cache.cuda_bytes(other, kernel) for kernel in ("bfs", "sssp")) - 1
+    memory = min(cuda_memory.cuda_bytes(other, kernel) for kernel in ("bfs", "sssp")) - 1
     small = Here(GIB, CUDA, CudaLimits(memory, 0))
     # Potentials make weights that are not the store's, so these are not pinned either.
     wanting = "device memory in one worker" if weights == "negative" else "pinned host memory"
@@ -229,17 +230,17 @@ def test_other_weights_do_without(tmp_path: Path, weights: str) -> None:
 def test_answers_are_beside_the_host_budget(graph: og.Graph, kernel: str) -> None:
     asked, single = Asked(hops=kernel == "bfs"), SINGLE[kernel]
     specs = specs_of(graph, asked)
-    memory = engine_cache.cuda_bytes(graph, single) - 1
+    memory = cuda_memory.cuda_bytes(graph, single) - 1
     least = cuda_disk.least_plan(cuda_disk.known_facts(graph, single)).host_bytes
 
     def budgets(limit: int) -> tuple[int, int]:
-        there = Here(limit, CUDA, CudaLimits(memory))
+        there = Here(limit, CUDA, CudaLimits(memory)).resources()
         return stored_budgets(graph, specs, asked, there, in_memory=True)
 
     # What is left for the search is what its plan may take.
     device_bytes, host_bytes = budgets(GIB)
     plan = plan_singly(
-        graph, specs, asked, Here(GIB, CUDA), device_bytes, host_bytes, in_memory=True
+        graph, specs, asked, Here(GIB, CUDA).resources(), device_bytes, host_bytes, in_memory=True
     )
     assert (plan.method, plan.budget_bytes, plan.host_bytes) == (ONE_BY_ONE, memory, host_bytes)
     needed = GIB - host_bytes + least
@@ -247,7 +248,9 @@ def test_answers_are_beside_the_host_budget(graph: og.Graph, kernel: str) -> Non
     assert budgets(needed) == (memory, least)
     with pytest.raises(MemoryBudgetError, match=f"needs at least {needed:,} bytes of host memory"):
         budgets(needed - 1)
-    without = plan_singly(graph, specs, asked, Here(GIB, CUDA), device_bytes, 0, in_memory=True)
+    without = plan_singly(
+        graph, specs, asked, Here(GIB, CUDA).resources(), device_bytes, 0, in_memory=True
+    )
     assert without.needed_bytes == needed <= plan.needed_bytes <= GIB
 
 

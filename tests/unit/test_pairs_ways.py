@@ -20,10 +20,11 @@ from ooc_graph.errors import (
     UsageError,
 )
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.model.resources import AUTO, CUDA, CudaLimits, Device
 from ooc_graph.runtime import devices, engine_cache
-from ooc_graph.runtime.devices import AUTO, CUDA, CudaLimits, Device
 from ooc_graph.runtime.workplace import Here
 from ooc_graph.search.many_ways import PairsWay, ways_for
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many import dividing
 from ooc_graph.strategies.many import memory as many_memory
@@ -189,7 +190,7 @@ def test_a_device_whose_memory_others_have(
 ) -> None:
     find, sources = FIND[kernel], hubs.original_ids()[::9]
     right = columns(find(hubs, sources, device="cpu"))
-    whole = engine_cache.cuda_bytes(hubs, "apsp" if kernel == "apsp" else "multi_source_bfs")
+    whole = cuda_memory.cuda_bytes(hubs, "apsp" if kernel == "apsp" else "multi_source_bfs")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole - 1, GIB))
     if wanted == AUTO:
         said = Said()
@@ -207,10 +208,10 @@ def test_searches_one_by_one_where_others_have_the_memory(
     hubs: og.Graph, device: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a single search does: rows that are not there need less."""
-    sources, plain = hubs.original_ids()[::9], engine_cache.cuda_bytes
+    sources, plain = hubs.original_ids()[::9], cuda_memory.cuda_bytes
     right = columns(og.multi_source_bfs(hubs, sources, device="cpu"))
     monkeypatch.setattr(
-        engine_cache, "cuda_bytes", lambda g, k: 1 << 60 if k == "multi_source_bfs" else plain(g, k)
+        cuda_memory, "cuda_bytes", lambda g, k: 1 << 60 if k == "multi_source_bfs" else plain(g, k)
     )
     whole = plain(hubs, "bfs")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole - 1, GIB))
@@ -347,13 +348,13 @@ def test_negative_cycles_are_found_for_searches_one_by_one(device: MadeUp, tmp_p
 def test_ways_of_negative_weights_follow_the_memory_there_is(negative: og.Graph) -> None:
     dtype = np.dtype(negative.weight_dtype)
     wider = (negative.arcs * (8 - 4) + negative.rows * 64) * (dtype == np.int32)
-    least = engine_cache.cuda_bytes(negative, "sssp") + wider
+    least = cuda_memory.cuda_bytes(negative, "sssp") + wider
     one = PairsWay(CUDA, ONE_BY_ONE)
 
     def bare(memory: int) -> list[PairsWay]:
         return [replace(way, why="") for way in chosen(negative, Asked(), CUDA, memory)]
 
-    assert bare(engine_cache.cuda_bytes(negative, "apsp")) == [PairsWay(CUDA), one]
+    assert bare(cuda_memory.cuda_bytes(negative, "apsp")) == [PairsWay(CUDA), one]
     assert bare(least) == [one]
     with pytest.raises(MemoryBudgetError, match=f"needs {least:,} bytes of device memory"):
         bare(least - 1)
@@ -386,7 +387,7 @@ def chosen(graph: og.Graph, asked: Asked, wanted: str, memory: int) -> list[Pair
     place = Here(GIB, wanted, CudaLimits(memory))
     dtype = np.dtype(np.int32 if asked.hops else np.float32)
     specs = pairs_specs(asked, 10, graph.vertices, dtype)
-    return list(ways_for(graph, specs, asked, place, in_memory=True))
+    return list(ways_for(graph, specs, asked, place.resources(), in_memory=True))
 
 
 @pytest.mark.usefixtures("device")
@@ -396,8 +397,8 @@ def test_ways_follow_the_memory_there_is(
 ) -> None:
     asked, single = Asked(hops=hops), "bfs" if hops else "sssp"
     many = "multi_source_bfs" if hops else "apsp"
-    batches, whole = (engine_cache.cuda_bytes(hubs, kernel) for kernel in (many, single))
-    batches += engine_cache.cuda_levels_bytes(hubs, hubs.vertices) if hops else 0
+    batches, whole = (cuda_memory.cuda_bytes(hubs, kernel) for kernel in (many, single))
+    batches += cuda_memory.cuda_levels_bytes(hubs, hubs.vertices) if hops else 0
     least = cuda_pinned.least_device_bytes(hubs, single)
     assert least < whole < batches
     one, pinned = (PairsWay(CUDA, ONE_BY_ONE, budget) for budget in (0, 1))

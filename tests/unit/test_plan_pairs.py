@@ -17,12 +17,14 @@ from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.layout.stored import Stored
+from ooc_graph.model import engine
+from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import engine_cache, workplace
-from ooc_graph.runtime.devices import CUDA
 from ooc_graph.search import many
-from ooc_graph.search.many_tasks import PairsTask
 from ooc_graph.strategies import loading
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.many.task import PairsTask
 from tests.command_line import Ended, call
 from tests.made_up_device import MadeUp, build_hubs, put_in_place
 from tests.said import Said
@@ -193,14 +195,15 @@ def test_plans_for_a_cuda_device(
     """As a device that is made up has it: in batches, one by one, with rows in pinned memory."""
     graph, single = stores["hubs"], "sssp" if kernel == "apsp" else "bfs"
     sources = graph.original_ids()[:40]
-    batches, whole = (engine_cache.cuda_bytes(graph, name) for name in (kernel, single))
+    batches, whole = (cuda_memory.cuda_bytes(graph, name) for name in (kernel, single))
     if kernel != "apsp":
-        batches += engine_cache.cuda_levels_bytes(graph, graph.vertices)
+        batches += cuda_memory.cuda_levels_bytes(graph, graph.vertices)
     least = cuda_pinned.least_device_bytes(graph, single)
     given = {"device": CUDA, "memory_limit": GIB}
     made_up: MadeUp = put_in_place(monkeypatch)
     monkeypatch.setattr(loading, "pool_within", lambda limit_bytes: limit_bytes)
-    monkeypatch.setattr(loading, "allocating", lambda _: nullcontext())
+    for module in (loading, engine):
+        monkeypatch.setattr(module, "allocating", lambda _: nullcontext())
     expected = [
         (batches, "device memory", "batches"),
         (whole, "device memory", "one by one"),

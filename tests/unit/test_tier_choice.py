@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch
+from ooc_graph.model.resources import Resources
 from ooc_graph.runtime import engine_cache, workplace
 from ooc_graph.search import choice
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
@@ -29,12 +31,9 @@ def path_graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-class Workers(workplace.Planned):
+def workers_with(limit_bytes: int, processes: int = 1) -> Resources:
     """Workers of a cluster, each of which has as much memory."""
-
-    def __init__(self, limit_bytes: int, processes: int = 1) -> None:
-        super().__init__(limit_bytes)
-        self.processes = processes
+    return replace(workplace.planned(limit_bytes), processes=processes)
 
 
 def test_one_worker_has_tiers_rather_than_ranks(path_graph, monkeypatch, capsys):
@@ -44,12 +43,12 @@ def test_one_worker_has_tiers_rather_than_ranks(path_graph, monkeypatch, capsys)
     assert least < bare - 1
     words = ("plan", path_graph, "--kernel", "sssp", "--memory-limit")
     for limit in (least, bare - 1):
-        way = choice.choose(graph, "sssp", Workers(limit), tiers=True)
+        way = choice.choose(graph, "sssp", workers_with(limit), tiers=True)
         assert (way.exchange, way.budget_bytes) == ("one", limit)
         told = call(monkeypatch, capsys, *words, limit, "--json")
         assert json.loads(told.out)["tier"] == "disk"
         with pytest.raises(MemoryBudgetError):
-            choice.choose(graph, "sssp", Workers(limit))
+            choice.choose(graph, "sssp", workers_with(limit))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -62,7 +61,7 @@ def test_rows_that_fit_once_are_kept_once(kernel, path_graph, monkeypatch, capsy
     wanted = getattr(og, kernel)(graph, 7, device="cpu")
     for limit, copies in ((whole, True), (whole - 1, False), (bare, False)):
         for workers in (1, 2):
-            way = choice.choose(graph, kernel, Workers(limit, workers), tiers=True)
+            way = choice.choose(graph, kernel, workers_with(limit, workers), tiers=True)
             assert (way.exchange, way.budget_bytes, way.copies) == ("one", 0, copies)
         told = json.loads(call(monkeypatch, capsys, *words, limit, "--json").out)
         assert (told["tier"], told["bytes: in all"]) == ("memory", whole if copies else bare)
@@ -80,7 +79,7 @@ def test_rows_that_fit_once_are_kept_once(kernel, path_graph, monkeypatch, capsy
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_least_that_is_told_is_the_least_of_all_ways(kernel, path_graph, monkeypatch, capsys):
     graph = og.open(path_graph)
-    worker = Workers(1)
+    worker = workers_with(1)
     ways = (
         cpu_disk.least_within(graph, kernel),
         choice.resident_bytes(graph, kernel, copies=False),

@@ -15,8 +15,8 @@ import pytest
 import ooc_graph as og
 from ooc_graph.graph500 import searches
 from ooc_graph.graph500.run import BatchTask
+from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.engine_cache import ORDER_OF
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.many import tiers as many_tiers

@@ -23,8 +23,8 @@ from ooc_graph.kernels.cpu.sssp import search as sssp_search
 from ooc_graph.kernels.cpu.store import bfs_search as tier_bfs_search
 from ooc_graph.kernels.cpu.store import sssp_search as tier_sssp_search
 from ooc_graph.memory.cpu import disk, plan
+from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
-from ooc_graph.search.ways import SearchTask
 from ooc_graph.search.whole import search_whole
 from ooc_graph.shards import load, tiers
 from ooc_graph.shards.load import Graph

@@ -20,6 +20,7 @@ from ooc_graph.memory.cpu.plan import (
     HeadRule,
     Plan,
 )
+from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards import tiers
 from ooc_graph.shards.load import Graph
@@ -83,7 +84,7 @@ def loaded(graph: Graph, kernel: str, rule: HeadRule, batch: int = 4, kept: int 
 def test_the_same_bytes_from_stores_of_any_form(kernel, directed, shards, stores):
     graph = Graph.open(stores[directed, shards])
     assert graph.shards == shards
-    order = engine_cache.ORDER_OF[kernel]
+    order = ORDER_OF[kernel]
     shard = graph.load(order)
     reference = getattr(DEVICE, kernel)(shard)
     whole = shard.out_hub if kernel == "bfs" else shard.out_light
@@ -116,7 +117,7 @@ def test_rows_without_arcs_behind_whole_units(kernel, batch_of, tmp_path):
         patch.setattr(chunks, "SIDECAR_BYTES", UNIT)
         og.build(edges, tmp_path / "g.zarr", directed=True)
     graph = Graph.open(tmp_path / "g.zarr")
-    reference = getattr(DEVICE, kernel)(graph.load(engine_cache.ORDER_OF[kernel]))
+    reference = getattr(DEVICE, kernel)(graph.load(ORDER_OF[kernel]))
     search = loaded(graph, kernel, HeadRule(1), window=64)
     for root in (0, graph.rows - 1):
         same(search.run(root), reference.run(root))
@@ -181,7 +182,7 @@ class Interrupted(np.ndarray):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_an_interrupt_while_units_are_kept_leaves_what_is_right(kernel, stores, monkeypatch):
     graph = Graph.open(stores[False, 1])
-    wanted = getattr(DEVICE, kernel)(graph.load(engine_cache.ORDER_OF[kernel])).run(1).copy()
+    wanted = getattr(DEVICE, kernel)(graph.load(ORDER_OF[kernel])).run(1).copy()
     search = loaded(graph, kernel, HeadRule(1), 8, 1 << 20)
     units = search.sides[0].units
     units._kept[units._used * UNIT :] = 0
@@ -274,7 +275,7 @@ def search_from_some(search: Any) -> None:
 
 
 def chunk_file(store: Path, kernel: str, column: str) -> Path:
-    folder = store / names.rows_path(0, "out", engine_cache.ORDER_OF[kernel]) / column / "c"
+    folder = store / names.rows_path(0, "out", ORDER_OF[kernel]) / column / "c"
     return folder / "1"
 
 
@@ -283,7 +284,7 @@ def chunk_file(store: Path, kernel: str, column: str) -> Path:
 @pytest.mark.parametrize("harm", ["flip", "cut", "remove"])
 def test_a_chunk_harmed_during_searches_stops_them_by_name(kernel, harm, stores):
     graph = Graph.open(stores[False, 1])
-    wanted = getattr(DEVICE, kernel)(graph.load(engine_cache.ORDER_OF[kernel])).run(1).copy()
+    wanted = getattr(DEVICE, kernel)(graph.load(ORDER_OF[kernel])).run(1).copy()
     search = loaded(graph, kernel, HeadRule(1))
     path = chunk_file(graph.path, kernel, "neighbors" if kernel == "bfs" else "weights")
     content = path.read_bytes()

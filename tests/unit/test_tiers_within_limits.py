@@ -27,6 +27,7 @@ from ooc_graph.memory.cpu.plan import (
     plan_disk,
     rules,
 )
+from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import engine_cache, process, workplace
 from ooc_graph.runtime.warmup import TIERS, warm
 from ooc_graph.search import choice
@@ -114,7 +115,7 @@ def test_the_plan_command_says_what_a_search_does(kernel, kronecker, monkeypatch
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_harmed_chunk_leaves_no_result(kernel, kronecker, tmp_path, monkeypatch, capsys):
     graph = og.open(kronecker)
-    column = graph.path / names.rows_path(0, "out", engine_cache.ORDER_OF[kernel]) / "neighbors"
+    column = graph.path / names.rows_path(0, "out", ORDER_OF[kernel]) / "neighbors"
     (path,) = (column / "c").iterdir()
     content = path.read_bytes()
     out = tmp_path / "r.zarr"
@@ -146,7 +147,7 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:
     getattr(og, kernel)(graph, source, device="cpu")
     # What compiles kernels takes memory of its own.
     warm(kernel, graph, process.device(), variant=TIERS)
-    least, whole = least_of(graph, kernel), graph.resident_bytes(engine_cache.ORDER_OF[kernel])
+    least, whole = least_of(graph, kernel), graph.resident_bytes(ORDER_OF[kernel])
     for budget in (least, (least + whole) // 2):
         session_tiers.known_facts.forget()
         plan = plan_disk(tiers.facts_of(graph, kernel), budget)
@@ -154,7 +155,7 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:
         key = (str(graph.path), graph.identity, kernel, "rows", "cpu", budget)
 
         def search(key: Any = key) -> None:
-            with engine_cache.searcher(*key) as held:
+            with loading.searcher(*key) as held:
                 held.search.run(0)
 
         most = plan.bytes - RESERVE_BYTES

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ooc_graph.answers.numbers import SourceNumbers
 from ooc_graph.kernels.common.completion import Told, shifted, starts, stretches
-from ooc_graph.sinks import recording
-from ooc_graph.sinks.recording import Recording
+from ooc_graph.strategies.many import recording as many_recording
+from ooc_graph.strategies.many.recording import Recording
 
 WAIT_S = 60.0
 
@@ -176,7 +176,7 @@ def test_no_more_are_found_than_may_be_lost() -> None:
         told(8, 20)
     assert sorted(written.begun) == [0, 1, 2, 3, 4]
     assert threading.get_ident() not in written.threads
-    assert recording._unrecorded._count == 0
+    assert many_recording._unrecorded._count == 0
 
 
 @pytest.mark.parametrize("length", [3, 6, 10])
@@ -200,7 +200,7 @@ def test_a_chunk_that_is_not_complete_counts(length: int) -> None:
         searching.join(WAIT_S)
     assert begun == list(range(40))
     assert sorted(written.begun) == list(range(-(-40 // length)))
-    assert recording._unrecorded._count == 0
+    assert many_recording._unrecorded._count == 0
 
 
 def test_what_cannot_be_written_is_not_waited_for() -> None:
@@ -216,7 +216,7 @@ def test_what_cannot_be_written_is_not_waited_for() -> None:
 
     with pytest.raises(OSError, match="for 1"):
         search(4)
-    assert recording._unrecorded._count == 0
+    assert many_recording._unrecorded._count == 0
     # By the thread that searches.
     with pytest.raises(OSError, match="for 1"):
         search(0)

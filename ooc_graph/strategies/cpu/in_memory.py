@@ -6,7 +6,7 @@ from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_hold_much, 
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.sssp.near_far_search import may_pair_rows, paired_bytes
 from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.runtime.workplace import Place
+from ooc_graph.model.resources import Resources
 from ooc_graph.shards.load import Graph
 
 # Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
@@ -21,21 +21,21 @@ def resident_bytes(graph: Graph, kernel: str, *, copies: bool = True) -> int:
     return rows + copied + graph.rows * _STATE_BYTES[kernel]
 
 
-def ranks_bytes(graph: Graph, kernel: str, place: Place) -> int:
+def ranks_bytes(graph: Graph, kernel: str, resources: Resources) -> int:
     """Memory of the busiest worker where many ranks search."""
     rows = graph.resident_bytes(ORDER_OF[kernel])
-    return rows * busiest(graph, place) // graph.shards + graph.rows * _STATE_BYTES[kernel]
+    return rows * busiest(graph, resources) // graph.shards + graph.rows * _STATE_BYTES[kernel]
 
 
-def least_in_memory(graph: Graph, kernel: str, place: Place) -> int:
+def least_in_memory(graph: Graph, kernel: str, resources: Resources) -> int:
     """Least memory of a worker, where all rows are brought into memory."""
     whole = resident_bytes(graph, kernel, copies=False)
-    return min(whole, ranks_bytes(graph, kernel, place)) if place.has_ranks else whole
+    return min(whole, ranks_bytes(graph, kernel, resources)) if resources.has_ranks else whole
 
 
-def busiest(graph: Graph, place: Place) -> int:
+def busiest(graph: Graph, resources: Resources) -> int:
     """Shards of the busiest worker: they are dealt whole, and every worker takes part."""
-    return -(-graph.shards // min(place.processes, graph.shards))
+    return -(-graph.shards // min(resources.processes, graph.shards))
 
 
 def _copied_bytes(graph: Graph, kernel: str) -> int:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.resources import Resources
 from ooc_graph.runtime import engine_cache
+from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
-from ooc_graph.strategies.edge_list import ROWS
-
-if TYPE_CHECKING:
-    from ooc_graph.runtime.workplace import Place
-    from ooc_graph.shards.load import Graph
 
 
 def budgets_for(
     graph: Graph,
     kernel: str,
-    place: Place,
+    resources: Resources,
     *,
     answer_bytes: int,
     on_device: bool = False,
@@ -44,17 +40,19 @@ def budgets_for(
     """
     held = (
         None
-        if place.is_limited
+        if resources.is_limited
         else engine_cache.held_in_store(graph, *(held_as or (kernel, ROWS)))
     )
-    budget_bytes = cuda_disk.budget_for(graph, place, on_device=on_device)
+    budget_bytes = cuda_disk.budget_for(graph, resources, on_device=on_device)
     if held is not None and held[0] == budget_bytes:
-        host_bytes = cuda_disk.host_budget(graph, place, answer_bytes)
-        limit = place.cuda_limits.pinned_bytes
+        host_bytes = cuda_disk.host_budget(graph, resources, answer_bytes)
+        limit = resources.cuda_limits.pinned_bytes
         # A limit that was met is met again. Where less was free, or there is none, what is free
         # comes and goes, and loading again pays only for much more.
         may_hold = limit is None or held[1] <= limit
         if held[1] == limit or (may_hold and 2 * held[1] >= host_bytes):
             return held
-    plan = cuda_disk.plan_for(graph, kernel, place, answer_bytes=answer_bytes, on_device=on_device)
+    plan = cuda_disk.plan_for(
+        graph, kernel, resources, answer_bytes=answer_bytes, on_device=on_device
+    )
     return plan.device_budget_bytes, plan.host_budget_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -16,18 +16,15 @@ from ooc_graph.memory.cuda.disk_bfs_plan import least_disk_plan, plan_disk_devic
 from ooc_graph.memory.cuda.disk_sssp_plan import least_disk_sssp, plan_disk_sssp
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model import rank_memory
-from ooc_graph.runtime.devices import AUTO
+from ooc_graph.model.resources import AUTO, Resources
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError, load_device_bfs
 from ooc_graph.shards.device_tiers_sssp import load_device_sssp
+from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import require_stored
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
-
-if TYPE_CHECKING:
-    from ooc_graph.runtime.workplace import Place
-    from ooc_graph.shards.load import Graph
 
 LOADERS: dict[str, Callable[..., DeviceTierSearch]] = {
     "bfs": load_device_bfs,
@@ -48,7 +45,7 @@ def may_stay(graph: Graph, kernel: str) -> bool:
     return cpu_disk.has_tiers(graph, kernel)
 
 
-def suits(graph: Graph, kernel: str, place: Place) -> bool:
+def suits(graph: Graph, kernel: str, resources: Resources) -> bool:
     """As `may_stay`, for what was asked for at a place.
 
     Where SSSP has nothing to gain from pulling it goes on by many small steps, each of which may
@@ -56,7 +53,7 @@ def suits(graph: Graph, kernel: str, place: Place) -> bool:
     """
     if not may_stay(graph, kernel):
         return False
-    return place.wanted != AUTO or cuda_pinned.reads_little(graph, kernel)
+    return resources.wanted != AUTO or cuda_pinned.reads_little(graph, kernel)
 
 
 def least_plan(facts: DiskFacts) -> DiskPlan:
@@ -100,10 +97,10 @@ def answer_device_bytes(graph: Graph) -> int:
     return cuda_pinned.answer_device_bytes(graph) + graph.rows * _NAME_BYTES
 
 
-def budget_for(graph: Graph, place: Place, *, on_device: bool) -> int:
+def budget_for(graph: Graph, resources: Resources, *, on_device: bool) -> int:
     """Device memory that a search may use, beside an answer that stays there."""
     beside = answer_device_bytes(graph) if on_device else 0
-    return cuda_pinned.budget_of(place) - beside
+    return cuda_pinned.budget_of(resources) - beside
 
 
 def least_device_bytes(graph: Graph, kernel: str) -> int:
@@ -136,15 +133,20 @@ def beside_bytes(graph: Graph) -> int:
     return graph.vertices * table + graph.rows * 8 + pieces
 
 
-def host_budget(graph: Graph, place: Place, answer_bytes: int) -> int:
+def host_budget(graph: Graph, resources: Resources, answer_bytes: int) -> int:
     """Host memory that a search may use: of the process, or what ``--host-memory`` says."""
-    free = max(place.process_limit_bytes - beside_bytes(graph) - answer_bytes, 0)
-    limit = place.cuda_limits.pinned_bytes
+    free = max(resources.process_limit_bytes - beside_bytes(graph) - answer_bytes, 0)
+    limit = resources.cuda_limits.pinned_bytes
     return free if limit is None else min(limit, free)
 
 
 def plan_for(
-    graph: Graph, kernel: str, place: Place, *, answer_bytes: int = 0, on_device: bool = False
+    graph: Graph,
+    kernel: str,
+    resources: Resources,
+    *,
+    answer_bytes: int = 0,
+    on_device: bool = False,
 ) -> DiskPlan:
     """Plan for a process that searches; reads the graph's offsets.
 
@@ -163,14 +165,14 @@ def plan_for(
     facts = known_facts(graph, kernel)
     beside = beside_bytes(graph) + answer_bytes
     needed = least_plan(facts).host_bytes + beside
-    if needed > place.process_limit_bytes:
-        more = "raise --memory-limit" if place.is_limited else "that is what is free"
+    if needed > resources.process_limit_bytes:
+        more = "raise --memory-limit" if resources.is_limited else "that is what is free"
         raise MemoryBudgetError(
             f"{kernel} on {facts.rows:,} rows with arcs in the store needs at least {needed:,} "
-            f"bytes of host memory, and {place.process_limit_bytes:,} may be used; {more}"
+            f"bytes of host memory, and {resources.process_limit_bytes:,} may be used; {more}"
         )
-    budget = max(budget_for(graph, place, on_device=on_device), 0)
-    return plan_within(facts, budget, host_budget(graph, place, answer_bytes))
+    budget = max(budget_for(graph, resources, on_device=on_device), 0)
+    return plan_within(facts, budget, host_budget(graph, resources, answer_bytes))
 
 
 def load_within(
@@ -228,3 +230,28 @@ def note_of(search: DeviceTierSearch, moved: Moved) -> str:
         f"store for {moved.rows:,} rows{cpu_disk.how_read(moved)}"
     )
     return f"{said}; {search.unpinned}" if search.unpinned else said
+
+
+def note_in_store(search: Any, moved: Moved, budget_bytes: int, host_bytes: int) -> str:
+    """What is said of a search on a CUDA device with arcs in the store, and of memory it lacked.
+
+    Parameters
+    ----------
+    search
+        `ooc_graph.shards.device_tiers.DeviceTierSearch`.
+    budget_bytes, host_bytes
+        Of the device's and of the host's memory what was planned.
+    """
+    plan, said = search.plan, note_of(search, moved)
+    said = with_shortfall(said, budget_bytes, plan.device_budget_bytes, "of the device's")
+    return with_shortfall(said, host_bytes, plan.host_budget_bytes, "of the host's")
+
+
+def with_shortfall(note: str, wanted_bytes: int, had_bytes: int, of: str) -> str:
+    """What is said of a search, and which memory it was to have where loading ended with less."""
+    if had_bytes >= wanted_bytes:
+        return note
+    return (
+        f"{note}; it went on within {had_bytes:,} bytes {of} where {wanted_bytes:,} were planned, "
+        "since memory was refused or is others'"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,15 +30,13 @@ from ooc_graph.memory.cuda.pinned_plan import (
 )
 from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.resources import Resources
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.lengths import count_lengths
+from ooc_graph.shards.load import Graph
 from ooc_graph.shards.survey import spread_share
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
-
-if TYPE_CHECKING:
-    from ooc_graph.runtime.workplace import Place
-    from ooc_graph.shards.load import Graph
-    from ooc_graph.types import Shard
+from ooc_graph.types import Shard
 
 _KERNELS = "bfs", "sssp"
 COUNT_BUS = True
@@ -83,10 +81,12 @@ def _pulling_pays(graph: Graph, _: str) -> bool:
     return hubs_hold_much(share) and pull_pays(share, spread_share(graph))
 
 
-def budget_of(place: Place) -> int:
+def budget_of(resources: Resources) -> int:
     """Device memory that a search in a process may use."""
-    memory = place.device.memory_bytes
-    return memory if place.cuda_limits.device_bytes is not None else memory - memory // LEFT_SHARE
+    memory = resources.device.memory_bytes
+    return (
+        memory if resources.cuda_limits.device_bytes is not None else memory - memory // LEFT_SHARE
+    )
 
 
 def pinned_bytes(graph: Graph, kernel: str) -> int:
@@ -122,7 +122,7 @@ def _host_bytes(graph: Graph) -> int:
 def plan_for(
     graph: Graph,
     kernel: str,
-    place: Place,
+    resources: Resources,
     *,
     answer_bytes: int = 0,
     named: bool = False,
@@ -144,21 +144,21 @@ def plan_for(
     MemoryBudgetError
         Says the least that would do.
     """
-    host_bytes = place.process_limit_bytes - _host_bytes(graph) - answer_bytes
+    host_bytes = resources.process_limit_bytes - _host_bytes(graph) - answer_bytes
     if is_held:
         host_bytes = max(host_bytes, pinned_bytes(graph, kernel))
-    more = "raise --memory-limit" if place.is_limited else "that is what is free"
-    limit = place.cuda_limits.pinned_bytes
+    more = "raise --memory-limit" if resources.is_limited else "that is what is free"
+    limit = resources.cuda_limits.pinned_bytes
     if limit is not None and limit <= host_bytes:
         host_bytes, more = limit, "raise --host-memory"
-    budget_bytes = budget_for(graph, place, named=named)
+    budget_bytes = budget_for(graph, resources, named=named)
     facts = known_facts(graph, kernel, named)
     return plan_device(kernel, facts, max(budget_bytes, 0), max(host_bytes, 0), more)
 
 
-def budget_for(graph: Graph, place: Place, *, named: bool) -> int:
+def budget_for(graph: Graph, resources: Resources, *, named: bool) -> int:
     """As `budget_of`, less an answer that stays on the device."""
-    return budget_of(place) - (answer_device_bytes(graph) if named else 0)
+    return budget_of(resources) - (answer_device_bytes(graph) if named else 0)
 
 
 def known_facts(graph: Graph, kernel: str, named: bool = False) -> DeviceFacts:

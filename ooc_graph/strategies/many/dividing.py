@@ -15,11 +15,10 @@ from ooc_graph.kernels.cuda.many.search import BATCH_BYTES as CUDA_BATCH_BYTES
 from ooc_graph.kernels.cuda.many.search import CREWS
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import APSP
-from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import CPU, CUDA
-from ooc_graph.runtime.workplace import Place
+from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.resources import CPU, CUDA, Resources
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.edge_list import ROWS
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.memory import (
     answer_bytes,
     beside_bytes,
@@ -85,7 +84,7 @@ class Plan:
     stretch: int = 0
 
 
-def require_answer(specs: Sequence[ArraySpec], asked: Asked, place: Place) -> None:
+def require_answer(specs: Sequence[ArraySpec], asked: Asked, resources: Resources) -> None:
     """Refuse an answer that memory has no room for.
 
     Raises
@@ -93,10 +92,10 @@ def require_answer(specs: Sequence[ArraySpec], asked: Asked, place: Place) -> No
     MemoryBudgetError
     """
     answer = answer_bytes(specs, asked)
-    if answer > place.limit_bytes:
+    if answer > resources.limit_bytes:
         raise MemoryBudgetError(
             f"{specs[0].length:,} sources have {answer:,} bytes of distances, and there are "
-            f"{place.limit_bytes:,}; give out= to write them to a store"
+            f"{resources.limit_bytes:,}; give out= to write them to a store"
         )
 
 
@@ -104,7 +103,7 @@ def plan_of(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
-    place: Place,
+    resources: Resources,
     device: str,
     *,
     in_memory: bool,
@@ -128,28 +127,28 @@ def plan_of(
         Not even the fewest do, or not beside the answer.
     """
     if in_memory:
-        require_answer(specs, asked, place)
-    limit = place.least_limit_bytes + held_bytes(graph, specs, asked, place, device)
-    plan, needed = _within(graph, specs, asked, place, device, limit, in_memory=in_memory)
+        require_answer(specs, asked, resources)
+    limit = resources.least_limit_bytes + held_bytes(graph, specs, asked, resources, device)
+    plan, needed = _within(graph, specs, asked, resources, device, limit, in_memory=in_memory)
     if plan is not None:
         return plan
     advice = "raise --memory-limit or add memory to the workers"
     if asked.reduce == HISTOGRAM and asked.bins.count > BINS:
         advice = f"ask for fewer bins than {asked.bins.count:,}, or {advice}"
-    if in_memory and (beside := beside_bytes(specs, asked, place, in_memory=True)):
+    if in_memory and (beside := beside_bytes(specs, asked, resources, in_memory=True)):
         advice += f", or give out=, as {beside:,} of them are the answer"
     raise MemoryBudgetError(
         f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker may use "
-        f"{place.least_limit_bytes:,}; {advice}"
+        f"{resources.least_limit_bytes:,}; {advice}"
     )
 
 
 def fits_in_batches(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, *, in_memory: bool
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, resources: Resources, *, in_memory: bool
 ) -> bool:
     """Whether the CPU's memory has room for all arcs and for batches; as `plan_of`."""
-    limit = place.least_limit_bytes + held_bytes(graph, specs, asked, place, CPU)
-    plan, _ = _in_memory_within(graph, specs, asked, place, CPU, limit, in_memory=in_memory)
+    limit = resources.least_limit_bytes + held_bytes(graph, specs, asked, resources, CPU)
+    plan, _ = _in_memory_within(graph, specs, asked, resources, CPU, limit, in_memory=in_memory)
     return plan is not None
 
 
@@ -157,7 +156,7 @@ def smaller_plan(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
-    place: Place,
+    resources: Resources,
     device: str,
     refused: Plan,
     *,
@@ -175,7 +174,7 @@ def smaller_plan(
     """
     before = refused.needed_bytes
     limit = before // 2 if refused.budget_bytes else before // 4 * 3
-    given = graph, specs, asked, place, device
+    given = graph, specs, asked, resources, device
     plan, least = _within(*given, limit, in_memory=in_memory)
     if plan is None and least < before:
         plan, _ = _within(*given, least, in_memory=in_memory)
@@ -186,13 +185,13 @@ def least_of(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
-    place: Place,
+    resources: Resources,
     device: str,
     *,
     in_memory: bool,
 ) -> int:
     """Least memory of one process that would do; as `plan_of`."""
-    _, least = _within(graph, specs, asked, place, device, 0, in_memory=in_memory)
+    _, least = _within(graph, specs, asked, resources, device, 0, in_memory=in_memory)
     return least
 
 
@@ -200,20 +199,20 @@ def _within(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
-    place: Place,
+    resources: Resources,
     device: str,
     limit_bytes: int,
     *,
     in_memory: bool,
 ) -> tuple[Plan | None, int]:
     """A plan within so many bytes of every process, or None; and its bytes, or the least."""
-    given = graph, specs, asked, place
+    given = graph, specs, asked, resources
     plan, least = _in_memory_within(*given, device, limit_bytes, in_memory=in_memory)
     if plan is not None:
         return plan, plan.needed_bytes
     if device == CPU and graph.rows and may_stay(graph, asked.kernel):
         # Those that hold all arcs may need less, where there are few of them.
-        beside = beside_bytes(specs, asked, place, in_memory=in_memory)
+        beside = beside_bytes(specs, asked, resources, in_memory=in_memory)
         ways = list(sizes(*given, in_memory=in_memory))
         ways = in_turn(graph, asked.kernel, specs[0], ways, limit_bytes - beside)
         for method, lanes, chunks, held in ways:
@@ -232,24 +231,24 @@ def _in_memory_within(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
-    place: Place,
+    resources: Resources,
     device: str,
     limit_bytes: int,
     *,
     in_memory: bool,
 ) -> tuple[Plan | None, int]:
     """As `_within`, of plans with all arcs in memory."""
-    beside, least = beside_bytes(specs, asked, place, in_memory=in_memory), _MOST_BYTES
-    given = graph, specs[0], asked, place, device
+    beside, least = beside_bytes(specs, asked, resources, in_memory=in_memory), _MOST_BYTES
+    given = graph, specs[0], asked, resources, device
     for lanes, wanted in _sizes(*given, in_memory=in_memory):
         length = specs[0].chunk
         chunks = -(-wanted // length)
         sources = min(chunks * length, specs[0].length)
-        needed = beside + process_bytes(graph, specs, asked, place, device, lanes)
-        needed += task_bytes(graph, specs, asked, sources, place, device, in_memory)
+        needed = beside + process_bytes(graph, specs, asked, resources, device, lanes)
+        needed += task_bytes(graph, specs, asked, sources, resources, device, in_memory)
         if needed <= limit_bytes:
             plan = Plan(lanes, chunks, needed_bytes=needed)
-            plan = _with_closing(plan, graph, specs[0], asked, place, device, limit_bytes)
+            plan = _with_closing(plan, graph, specs[0], asked, resources, device, limit_bytes)
             return plan, plan.needed_bytes
         least = min(least, needed)
     return None, least
@@ -260,16 +259,16 @@ def _with_closing(
     graph: Graph,
     spec: ArraySpec,
     asked: Asked,
-    place: Place,
+    resources: Resources,
     device: str,
     limit_bytes: int,
 ) -> Plan:
     """The plan with a matrix of all pairs as well, where a process may keep one."""
     if asked.hops or spec.dtype.kind == "f":
         return plan
-    closing = -(-spec.length // place.processes)
+    closing = -(-spec.length // resources.processes)
     if device == CUDA:
-        spare_bytes = place.device.memory_bytes - engine_cache.cuda_bytes(graph, APSP)
+        spare_bytes = resources.device.memory_bytes - cuda_memory.cuda_bytes(graph, APSP)
         may_keep = cuda_floyd.closed_bytes(graph.rows) <= spare_bytes
         return replace(plan, closing=closing) if may_keep else plan
     needed = plan.needed_bytes + floyd_warshall.closed_bytes(graph.rows)
@@ -277,19 +276,25 @@ def _with_closing(
 
 
 def _sizes(
-    graph: Graph, spec: ArraySpec, asked: Asked, place: Place, device: str, *, in_memory: bool
+    graph: Graph,
+    spec: ArraySpec,
+    asked: Asked,
+    resources: Resources,
+    device: str,
+    *,
+    in_memory: bool,
 ) -> Iterator[tuple[int, int]]:
     """Lanes, and sources of a task, from the most to the fewest."""
     if device == CUDA:
         lanes = CUDA_BFS_LANES if asked.hops else CUDA_BATCH_BYTES // spec.dtype.itemsize
-        share = min(_share(spec, place.processes, lanes), _most_sources(graph, lanes))
+        share = min(_share(spec, resources.processes, lanes), _most_sources(graph, lanes))
         yield from ((lanes, min(sources, share)) for sources in CUDA_SOURCES)
         return
-    is_held = not is_in_place(asked, place, device, in_memory=in_memory)
+    is_held = not is_in_place(asked, resources, device, in_memory=in_memory)
     batches = BATCHES if is_held else BATCHES_IN_PLACE
     for most in LANES:
         lanes = most * (BFS_LANES if asked.hops else 1)
-        yield lanes, batches * lanes * place.threads
+        yield lanes, batches * lanes * resources.threads
 
 
 def _share(spec: ArraySpec, processes: int, lanes: int) -> int:

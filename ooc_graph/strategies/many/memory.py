@@ -13,11 +13,13 @@ from ooc_graph.kernels.cuda.many.pieces import STAGED_BYTES, staged_bytes
 from ooc_graph.kernels.cuda.many.search import part_dtype
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
+from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.resources import CUDA, Resources
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import CUDA
-from ooc_graph.runtime.workplace import Place
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.many.on_device import BEYOND, ON_DEVICE, SUMMED
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
+from ooc_graph.strategies.many.on_device import BEYOND
+from ooc_graph.strategies.many.task import ON_DEVICE, SUMMED
 
 # A row's lanes are whole vectors.
 _LANE_BYTES = 128
@@ -58,9 +60,11 @@ _SOURCE_BYTES = 80
 _TALLY_BYTES = 400
 
 
-def beside_bytes(specs: Sequence[ArraySpec], asked: Asked, place: Place, *, in_memory: bool) -> int:
+def beside_bytes(
+    specs: Sequence[ArraySpec], asked: Asked, resources: Resources, *, in_memory: bool
+) -> int:
     """Memory of the answer in the process that searches; with a cluster it is the client's."""
-    if place.client is not None:
+    if resources.has_client:
         return 0
     if in_memory:
         return answer_bytes(specs, asked)
@@ -77,10 +81,10 @@ def stored_bytes(specs: Sequence[ArraySpec], asked: Asked) -> int:
 
 
 def held_bytes(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, device: str
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, resources: Resources, device: str
 ) -> int:
     """Memory of what this process keeps for such searches: it is not free, and need not be."""
-    if device == CUDA or place.is_limited or place.client is not None:
+    if device == CUDA or resources.is_limited or resources.has_client:
         return 0
     held = engine_cache.held(str(graph.path), graph.identity, asked.kernel)
     if held is None:
@@ -91,26 +95,36 @@ def held_bytes(
 
 
 def process_bytes(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, device: str, lanes: int
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    resources: Resources,
+    device: str,
+    lanes: int,
 ) -> int:
     """Memory of a process beside the answers."""
-    return sum(process_parts(graph, specs, asked, place, device, lanes).values())
+    return sum(process_parts(graph, specs, asked, resources, device, lanes).values())
 
 
 def process_parts(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, device: str, lanes: int
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    resources: Resources,
+    device: str,
+    lanes: int,
 ) -> dict[str, int]:
     """As `process_bytes`, by purpose."""
     if device == CUDA:
         shifted = 0 if asked.hops else shifted_bytes(graph, specs[0].dtype.itemsize)
         return {
             # They stay in host memory, too: parents are found there.
-            "rows": graph.resident_bytes(engine_cache.ORDER_OF[asked.kernel]),
+            "rows": graph.resident_bytes(ORDER_OF[asked.kernel]),
             "other weights": shifted,
             "id tables": graph.vertices * ID_BYTES,
             # Page-locked.
             "answers on their way": STAGED_BYTES,
-            "parents": graph.rows * place.threads * _SCRATCH_BYTES if asked.parents else 0,
+            "parents": graph.rows * resources.threads * _SCRATCH_BYTES if asked.parents else 0,
             # If batches of BFS are given up.
             "a search one by one": graph.rows * _LEVEL_ROW_BYTES if asked.hops else 0,
         }
@@ -120,7 +134,7 @@ def process_parts(
         while_sorted = arcs * _SORTED_BYTES if graph.has_negative_weights else 0
         while_pruned = arcs * _PRUNED_ARC_BYTES + 2 * graph.rows * _PRUNED_VERTEX_BYTES
         parts["preparing rows"] = max(while_sorted, while_pruned)
-    return parts | {"batches": place.threads * batch_bytes(graph, specs, asked, lanes)}
+    return parts | {"batches": resources.threads * batch_bytes(graph, specs, asked, lanes)}
 
 
 def batch_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked, lanes: int) -> int:
@@ -134,9 +148,9 @@ def batch_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked, lanes: i
 
 def batches_device_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
     """Least memory of a CUDA device for batches, with levels where these are wanted."""
-    needed = engine_cache.cuda_bytes(graph, asked.kernel)
+    needed = cuda_memory.cuda_bytes(graph, asked.kernel)
     if asked.hops and asked.reduce is None:
-        needed += engine_cache.cuda_levels_bytes(graph, specs[0].width or 0)
+        needed += cuda_memory.cuda_levels_bytes(graph, specs[0].width or 0)
     if asked.hops and asked.reduce == HISTOGRAM:
         needed += tallied_bytes(min(specs[0].length, LEVEL_LANES), asked.bins.count)
     return needed
@@ -194,7 +208,7 @@ def task_bytes(
     specs: Sequence[ArraySpec],
     asked: Asked,
     sources: int,
-    place: Place,
+    resources: Resources,
     device: str,
     in_memory: bool,
 ) -> int:
@@ -210,9 +224,9 @@ def task_bytes(
         Of a task.
     """
     if asked.hops and asked.reduce is not None:
-        return sources * (_TALLY_BYTES + _reduced_bytes(asked)) * place.threads
-    stays_here = _stays_here(place, in_memory=in_memory)
-    if is_in_place(asked, place, device, in_memory=in_memory):
+        return sources * (_TALLY_BYTES + _reduced_bytes(asked)) * resources.threads
+    stays_here = _stays_here(resources, in_memory=in_memory)
+    if is_in_place(asked, resources, device, in_memory=in_memory):
         source_bytes = 0
     else:
         source_bytes = _source_bytes(graph, specs, asked, device)
@@ -220,7 +234,7 @@ def task_bytes(
         source_bytes += sum(spec.item_bytes for spec in specs)
     if asked.reduce is not None:
         source_bytes += _reduced_bytes(asked)
-    tasks = 1 if stays_here else place.threads
+    tasks = 1 if stays_here else resources.threads
     # As many threads write what is found of a task while it is searched, and one each task's rest.
     made = 0
     if device == CUDA and asked.parents and not in_memory:
@@ -235,15 +249,15 @@ def task_bytes(
     return sources * source_bytes * tasks + made
 
 
-def _stays_here(place: Place, *, in_memory: bool) -> bool:
+def _stays_here(resources: Resources, *, in_memory: bool) -> bool:
     """Whether answers stay in the memory of the process that searches."""
-    return in_memory and place.client is None
+    return in_memory and not resources.has_client
 
 
-def is_in_place(asked: Asked, place: Place, device: str, *, in_memory: bool) -> bool:
+def is_in_place(asked: Asked, resources: Resources, device: str, *, in_memory: bool) -> bool:
     """Whether distances go where they belong as they are found, so that no task holds any."""
     is_ordered = not asked.hops or device == CUDA
-    stays_here = _stays_here(place, in_memory=in_memory)
+    stays_here = _stays_here(resources, in_memory=in_memory)
     return stays_here and is_ordered and asked.reduce is None and not asked.parents
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,15 +14,9 @@ from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.cuda.many.search import CREWS, part_dtype
 from ooc_graph.runtime.process import threads_here
+from ooc_graph.strategies.many.task import ON_DEVICE, PairsTask
 from ooc_graph.types import AnyArray, IntArray
 
-if TYPE_CHECKING:
-    from ooc_graph.search.many_tasks import PairsTask
-
-ON_DEVICE = ("eccentricity", "closeness", "sum")
-"""Reductions that a CUDA device makes itself."""
-SUMMED = ("closeness", "sum")
-"""Those that add distances up."""
 BEYOND = 64
 """Sources whose distances leave the device at once where their sums are beyond float64."""
 Heard = Callable[[Any], "Told | None"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,13 +17,11 @@ from ooc_graph.answers.tallies import SourceTallies
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.common.many.tallies import empty_tallies
-from ooc_graph.runtime.devices import CUDA
-from ooc_graph.sinks.recording import Recording
+from ooc_graph.model.resources import CUDA
 from ooc_graph.strategies.many.on_device import Heard, columns, internal_ids, on_device
+from ooc_graph.strategies.many.recording import Recording
+from ooc_graph.strategies.many.task import PairsTask
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
-
-if TYPE_CHECKING:
-    from ooc_graph.search.many_tasks import PairsTask
 
 Rows: TypeAlias = SourceRows | SourceColumns | SourceTallies | SourceParts | SourceNumbers
 

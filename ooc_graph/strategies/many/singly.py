@@ -8,9 +8,9 @@ from dataclasses import replace
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.resources import CUDA, Resources
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import CUDA
-from ooc_graph.runtime.workplace import Place
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
@@ -29,7 +29,7 @@ def plan_singly(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
-    place: Place,
+    resources: Resources,
     budget_bytes: int,
     host_bytes: int | None = None,
     *,
@@ -54,9 +54,9 @@ def plan_singly(
     MemoryBudgetError
         Host memory has no room for the rows on their way, or beside them for the answers.
     """
-    way = way_of(ONE_BY_ONE, 1, graph, specs, asked, place, in_memory=in_memory)
+    way = way_of(ONE_BY_ONE, 1, graph, specs, asked, resources, in_memory=in_memory)
     _, lanes, chunks, task_bytes = way
-    needed = _beside(graph, specs, asked, place, task_bytes, in_memory)
+    needed = _beside(graph, specs, asked, resources, task_bytes, in_memory)
     stretch = stretch_of(specs[0], asked, lanes, chunks)
     plan = Plan(lanes, chunks, budget_bytes, ONE_BY_ONE, needed_bytes=needed, stretch=stretch)
     if host_bytes is not None:
@@ -66,19 +66,19 @@ def plan_singly(
     if budget_bytes:
         # `pinned_budget` has seen to it.
         return plan
-    needed += graph.resident_bytes(engine_cache.ORDER_OF[asked.kernel]) + graph.vertices * ID_BYTES
+    needed += graph.resident_bytes(ORDER_OF[asked.kernel]) + graph.vertices * ID_BYTES
     if is_shifted(graph, asked.kernel):
         needed += shifted_bytes(graph, specs[0].dtype.itemsize)
-    if needed > place.least_limit_bytes:
+    if needed > resources.least_limit_bytes:
         raise MemoryBudgetError(
             f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker may "
-            f"use {place.least_limit_bytes:,}; raise --memory-limit or add memory to the workers"
+            f"use {resources.least_limit_bytes:,}; raise --memory-limit or add memory to them"
         )
     return replace(plan, needed_bytes=needed)
 
 
 def pinned_budget(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, *, in_memory: bool
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, resources: Resources, *, in_memory: bool
 ) -> int:
     """Device memory for searches one by one with rows in pinned host memory, as single ones have.
 
@@ -92,19 +92,19 @@ def pinned_budget(
     MemoryBudgetError
         The device, or the host, has too little; says the least that would do.
     """
-    beside = _beside_in_any(graph, specs, asked, place, in_memory)
+    beside = _beside_in_any(graph, specs, asked, resources, in_memory)
     is_held = (
-        not place.is_limited
+        not resources.is_limited
         and engine_cache.held_within(graph, asked.kernel, CUDA, ONE_BY_ONE) is not None
     )
     plan = cuda_pinned.plan_for(
-        graph, single_of(asked.kernel), place, answer_bytes=beside, is_held=is_held
+        graph, single_of(asked.kernel), resources, answer_bytes=beside, is_held=is_held
     )
     return plan.budget_bytes
 
 
 def stored_budgets(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, *, in_memory: bool
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, resources: Resources, *, in_memory: bool
 ) -> tuple[int, int]:
     """Device and host memory for searches one by one with arcs in the store, as single ones have.
 
@@ -118,16 +118,18 @@ def stored_budgets(
     MemoryBudgetError
         The device, or the host, has too little; says the least that would do.
     """
-    beside = _beside_in_any(graph, specs, asked, place, in_memory)
+    beside = _beside_in_any(graph, specs, asked, resources, in_memory)
     held_as = asked.kernel, ONE_BY_ONE
-    return budgets_for(graph, single_of(asked.kernel), place, answer_bytes=beside, held_as=held_as)
+    return budgets_for(
+        graph, single_of(asked.kernel), resources, answer_bytes=beside, held_as=held_as
+    )
 
 
 def smaller_singly(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
-    place: Place,
+    resources: Resources,
     refused: Plan,
     *,
     in_memory: bool,
@@ -138,7 +140,7 @@ def smaller_singly(
     """
     if not refused.host_bytes:
         return None
-    given = graph, specs, asked, place, refused.budget_bytes
+    given = graph, specs, asked, resources, refused.budget_bytes
     return plan_singly(*given, 0, in_memory=in_memory)
 
 
@@ -150,22 +152,22 @@ def _in_store_bytes(graph: Graph, kernel: str, budget_bytes: int, host_bytes: in
 
 
 def _beside_in_any(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, in_memory: bool
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, resources: Resources, in_memory: bool
 ) -> int:
     """As `_beside`, so that what is left suffices every process, also the one that has least."""
-    _, _, _, task_bytes = way_of(ONE_BY_ONE, 1, graph, specs, asked, place, in_memory=in_memory)
-    beside = _beside(graph, specs, asked, place, task_bytes, in_memory)
-    return beside + place.process_limit_bytes - place.least_limit_bytes
+    _, _, _, task_bytes = way_of(ONE_BY_ONE, 1, graph, specs, asked, resources, in_memory=in_memory)
+    beside = _beside(graph, specs, asked, resources, task_bytes, in_memory)
+    return beside + resources.process_limit_bytes - resources.least_limit_bytes
 
 
 def _beside(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
-    place: Place,
+    resources: Resources,
     task_bytes: int,
     in_memory: bool,
 ) -> int:
     """Host memory beside rows and id tables."""
-    answers = beside_bytes(specs, asked, place, in_memory=in_memory) + task_bytes
+    answers = beside_bytes(specs, asked, resources, in_memory=in_memory) + task_bytes
     return answers + graph.rows * _TREE_BYTES

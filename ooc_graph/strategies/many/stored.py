@@ -10,7 +10,7 @@ from ooc_graph.kernels.common.many.tuning import LANES
 from ooc_graph.kernels.cpu.store.johnson import lane_bytes
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.runtime.workplace import Place
+from ooc_graph.model.resources import Resources
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.tiers import BATCHES, ONE_BY_ONE, methods_of, takes_one_by_one
 
@@ -27,12 +27,12 @@ _REDUCED_BYTES, _BIN_BYTES = 200, 48
 
 
 def sizes(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, place: Place, *, in_memory: bool
+    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, resources: Resources, *, in_memory: bool
 ) -> Iterator[Way]:
     """Ways to divide the sources, those that hold more first; each as of `way_of`."""
     for method in methods_of(graph, asked.kernel):
         for lanes in LANES_STORED if method == BATCHES else (1,):
-            yield way_of(method, lanes, graph, specs, asked, place, in_memory=in_memory)
+            yield way_of(method, lanes, graph, specs, asked, resources, in_memory=in_memory)
 
 
 def way_of(
@@ -41,7 +41,7 @@ def way_of(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
-    place: Place,
+    resources: Resources,
     *,
     in_memory: bool,
 ) -> Way:
@@ -56,7 +56,7 @@ def way_of(
     beside_bytes
         Memory of a process beside the rows and what searches of one source hold.
     """
-    parts = beside_parts(method, lanes, graph, specs, asked, place, in_memory=in_memory)
+    parts = beside_parts(method, lanes, graph, specs, asked, resources, in_memory=in_memory)
     return method, lanes, -(-lanes // specs[0].chunk), sum(parts.values())
 
 
@@ -66,7 +66,7 @@ def beside_parts(
     graph: Graph,
     specs: Sequence[ArraySpec],
     asked: Asked,
-    place: Place,
+    resources: Resources,
     *,
     in_memory: bool,
 ) -> dict[str, int]:
@@ -77,10 +77,10 @@ def beside_parts(
         ids = id_dtype(graph.rows).itemsize if asked.parents else 0
         # And each row's place in the answer.
         state = graph.rows * (lane_bytes(specs[0].dtype, lanes, ids) + 8)
-    is_sent = in_memory and place.client is not None
+    is_sent = in_memory and resources.has_client
     stretch = stretch_of(specs[0], asked, lanes, chunks)
     answers = _task_bytes(graph, specs, asked, sources, lanes, in_memory, stretch, is_sent=is_sent)
-    tasks = 1 if in_memory and not is_sent else place.threads
+    tasks = 1 if in_memory and not is_sent else resources.threads
     return {"batches": state, "answers of tasks": tasks * answers}
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ooc_graph.answers.columns import SourceColumns
-from ooc_graph.answers.pairs import TOGETHER, Asked, SourceRows, write_rows
+from ooc_graph.answers.pairs import SourceRows, write_rows
 from ooc_graph.answers.reductions import Reduced
 from ooc_graph.errors import (
     DeviceBusyError,
@@ -20,105 +19,25 @@ from ooc_graph.errors import (
 )
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told
-from ooc_graph.kernels.cuda.many.search import CREWS
 from ooc_graph.layout.chunks import FileEntry
-from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.units import finish_unit
 from ooc_graph.memory.moved import Moved
+from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.resources import CPU
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import CPU, CUDA
-from ooc_graph.search.refused import note_in_store
 from ooc_graph.shards.load import Graph
-from ooc_graph.sinks.recording import Recording
+from ooc_graph.strategies import loading
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
-from ooc_graph.strategies.edge_list import ROWS
-from ooc_graph.strategies.many.on_device import SUMMED
+from ooc_graph.strategies.cuda.on_disk import note_in_store
+from ooc_graph.strategies.many.recording import Recording
 from ooc_graph.strategies.many.searches import Rows, batch_by_batch, in_memory
-from ooc_graph.strategies.many.tiers import ONE_BY_ONE, note_on_device
+from ooc_graph.strategies.many.task import PairsTask
+from ooc_graph.strategies.many.tiers import note_on_device
 from ooc_graph.types import AnyArray, IntArray
 
 Answer = TypeVar("Answer")
 
 LOOP = "negative_loop"
-
-
-@dataclass(frozen=True)
-class PairsTask:
-    """What all sources of a run have in common, as it travels to workers.
-
-    Parameters
-    ----------
-    path, identity
-        The graph's.
-    asked
-        What is asked of every source.
-    sources
-        How many there are in all.
-    lanes
-        Most sources of a batch.
-    specs
-        How distances, and parents if wanted, are stored: in chunks of the same whole sources.
-    folder, attempt
-        The partial store, and the folder of this run in it; None where nothing is written.
-    device
-        ``cpu`` or ``cuda``.
-    budget_bytes
-        Memory beside answers and a batch's lanes, where arcs stay in the store; 0 where all are
-        brought into memory. On a CUDA device its memory, where rows are in pinned host memory or in
-        the store, or what batches may take of it at most; 0: what there is.
-    method
-        How these search, see `ooc_graph.strategies.many.tiers.methods_of`; on a CUDA device
-        ``rows``, in batches, or one by one.
-    closing
-        Sources of one process, if it may keep a matrix of all pairs as well; else 0.
-    host_bytes
-        Host memory for searches on a CUDA device whose arcs stay in the store; else None.
-    stretch
-        Sources whose distances to all vertices are held at a time; 0: those of all of a task's.
-    """
-
-    path: str
-    identity: str
-    asked: Asked
-    sources: int
-    lanes: int
-    specs: tuple[ArraySpec, ...]
-    folder: str | None = None
-    attempt: str | None = None
-    device: str = CPU
-    budget_bytes: int = 0
-    method: str = ROWS
-    closing: int = 0
-    host_bytes: int | None = None
-    stretch: int = 0
-
-    @property
-    def spec(self) -> ArraySpec:
-        """How distances are stored."""
-        return self.specs[0]
-
-    @property
-    def is_one_by_one_on_device(self) -> bool:
-        """Whether a CUDA device searches from one source after the other."""
-        return self.device == CUDA and self.method == ONE_BY_ONE
-
-    @property
-    def most_found(self) -> int:
-        """Sources that a process may have found and not recorded, or is searching from.
-
-        0 where every thread searches batches of its own: each records one before the next.
-        """
-        if self.device == CUDA and self.method != ONE_BY_ONE:
-            # Each of its crews has a batch; BFS is all of one.
-            return self.lanes if self.asked.hops else CREWS * self.lanes
-        is_in_memory = self.device == CPU and not self.budget_bytes
-        return 0 if is_in_memory else TOGETHER[self.asked.hops]
-
-    @property
-    def sums_on_device(self) -> bool:
-        """Whether sums of floats have the bits that a CUDA device gives them."""
-        is_batched = self.device == CUDA and self.method != ONE_BY_ONE
-        return is_batched and self.asked.reduce in SUMMED and self.spec.dtype.kind == "f"
 
 
 class Done(NamedTuple):
@@ -292,7 +211,7 @@ def _search(
     Where it is recorded, some of it may be before the search is over.
     """
     try:
-        searcher = engine_cache.searcher(
+        searcher = loading.searcher(
             *_whom(task), task.budget_bytes, named=False, host_bytes=task.host_bytes
         )
         with searcher as held, held.allocating():

@@ -1,0 +1,64 @@
+"""A graph that is loaded for searches, with what they need."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from ooc_graph.answers.scatter import Ids
+from ooc_graph.kernels.cuda.runtime.pool import WholePieces, allocating
+from ooc_graph.memory.cuda.pinned_plan import DevicePlan
+from ooc_graph.memory.moved import Moved
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tiers import TierSearch
+
+
+@dataclass(frozen=True)
+class Searcher:
+    """A graph in memory with buffers for one kernel, and its id tables.
+
+    Parameters
+    ----------
+    kernel
+        ``bfs``, ``sssp``, ``components``, ``apsp`` or ``multi_source_bfs``.
+    search
+        The device's search.
+    graph, ids, tuples
+        The store, its id tables, and tuples by internal id.
+    named
+        Whether an answer that stays on the device has original ids as parents.
+    pinned
+        What the device holds where rows are in pinned host memory, else None.
+    pool
+        What device memory comes from where it has a limit, else None.
+    """
+
+    kernel: str
+    search: Any
+    graph: Graph
+    ids: Ids
+    tuples: Any
+    named: bool = False
+    pinned: DevicePlan | None = None
+    pool: WholePieces | None = None
+
+    def allocating(self) -> AbstractContextManager[None]:
+        """Have this thread take device memory from where the search has its own."""
+        return allocating(self.pool)
+
+    def close(self) -> None:
+        """Close the store's files, if arcs stay there."""
+        if isinstance(self.search, TierSearch):
+            self.search.close()
+
+    @property
+    def moved(self) -> Moved | None:
+        """What was read of the store so far, where arcs stay there."""
+        return self.search.moved if isinstance(self.search, TierSearch) else None
+
+
+def load_ids(graph: Graph) -> Ids:
+    """Id tables of a graph."""
+    originals = None if graph.first_id is not None else graph.original_ids()
+    return Ids(graph.internal_of(), graph.original_of(), graph.first_id, originals)

@@ -1,0 +1,138 @@
+"""What plans know of machines: devices, limits, and the memory and threads of processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ooc_graph.errors import UsageError
+from ooc_graph.model.sizes import parse_bytes
+
+AUTO, CPU, CUDA = "auto", "cpu", "cuda"
+DEVICES = (AUTO, CPU, CUDA)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that was chosen.
+
+    Parameters
+    ----------
+    name
+        ``cpu`` or ``cuda``.
+    memory_bytes
+        Of the smallest CUDA device; 0 for the CPU.
+    why
+        Why it is the CPU where ``auto`` was asked for; else empty.
+    """
+
+    name: str
+    memory_bytes: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class CudaLimits:
+    """Memory that searches on a CUDA device may use.
+
+    Parameters
+    ----------
+    device_bytes
+        Of the device; None: what it has.
+    pinned_bytes
+        Of pinned host memory; None: what the process may use; 0: nothing is pinned.
+    """
+
+    device_bytes: int | None = None
+    pinned_bytes: int | None = None
+
+    @classmethod
+    def of(cls, device_memory: str | int | None, host_memory: str | int | None) -> CudaLimits:
+        """Limits as they are given, such as ``"16GiB"``.
+
+        Raises
+        ------
+        UsageError
+            No sizes; or nothing of the device, where no search does without.
+        """
+        return cls(
+            parse_bytes(device_memory, option="--device-memory"),
+            parse_bytes(host_memory, option="--host-memory", or_none=True),
+        )
+
+    def require_cuda(self, wanted: str) -> CudaLimits:
+        """These limits, for a device that is asked for.
+
+        Raises
+        ------
+        UsageError
+            There are limits, and it is the CPU, which heeds none of them.
+        """
+        if wanted == CPU and (self.device_bytes is not None or self.pinned_bytes is not None):
+            raise UsageError(
+                "--device-memory and --host-memory are for CUDA devices: use --device cuda, or "
+                "--memory-limit for the CPU"
+            )
+        return self
+
+    def within(self, device: Device) -> Device:
+        """The device with as much memory as may be used."""
+        if self.device_bytes is None:
+            return device
+        return replace(device, memory_bytes=min(device.memory_bytes, self.device_bytes))
+
+
+def require_name(wanted: str) -> None:
+    """Refuse a device that there is not.
+
+    Raises
+    ------
+    UsageError
+    """
+    if wanted not in DEVICES:
+        raise UsageError(f"device {wanted!r}: choose {', '.join(DEVICES)}")
+
+
+NO_LIMITS = CudaLimits()
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What the processes that search bring, measured once.
+
+    Parameters
+    ----------
+    wanted
+        Device that was asked for: ``auto``, ``cpu`` or ``cuda``.
+    device
+        Device that all processes have.
+    cuda_limits
+        Memory that searches on CUDA devices may use.
+    limit_bytes
+        Host memory of all processes together.
+    process_limit_bytes
+        Host memory of the process that has most, which searches of one process.
+    least_limit_bytes
+        Host memory of the process that has least.
+    is_limited
+        Whether that memory is a limit that somebody set, not what happens to be free.
+    processes
+        Processes that search.
+    threads
+        Threads that every process has.
+    has_ranks
+        Whether many ranks can search, on workers.
+    has_client
+        Whether the processes are workers of a cluster, apart from the process that asks.
+    """
+
+    wanted: str
+    device: Device
+    cuda_limits: CudaLimits
+    limit_bytes: int
+    process_limit_bytes: int
+    least_limit_bytes: int
+    is_limited: bool
+    processes: int
+    threads: int
+    has_ranks: bool
+    has_client: bool

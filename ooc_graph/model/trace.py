@@ -1,0 +1,41 @@
+"""How a search went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a search went.
+
+    Parameters
+    ----------
+    elapsed_s
+        The search alone.
+    levels
+        (vertices, arcs examined, direction) per level or phase.
+    """
+
+    elapsed_s: float
+    levels: tuple[tuple[int | None, int, str], ...]
+
+
+def course_of(kernel: str, found: Any) -> Course:
+    """Course of what a device found."""
+    if kernel != "bfs":
+        phases = tuple((None, arcs, phase) for phase, arcs in found.phase_arcs.items())
+        return Course(found.elapsed_s, phases)
+    columns = (found.level_vertices, found.level_arcs, found.level_direction)
+    levels = zip(*(column.tolist() for column in columns), strict=True)
+    return Course(
+        found.elapsed_s,
+        tuple((vertices, arcs, "pull" if way else "push") for vertices, arcs, way in levels),
+    )
+
+
+def slowest(courses: Sequence[Course]) -> Course:
+    """Course of all ranks, which agree on everything but the clock."""
+    return replace(courses[0], elapsed_s=max(course.elapsed_s for course in courses))

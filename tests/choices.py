@@ -1,0 +1,197 @@
+"""What is chosen for searches over a grid of graphs, requests, devices and budgets.
+
+    python -m tests.choices
+
+records it in ``choices.json.gz``, which `tests.unit.test_choices` compares with what is chosen now.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import ooc_graph as og
+from ooc_graph.errors import OocGraphError
+from ooc_graph.model.rank_memory import ranks_bytes as device_ranks_bytes
+from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits, Device, Resources
+from ooc_graph.runtime.workplace import planned
+from ooc_graph.search import choice
+from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.cpu.in_memory import ranks_bytes, resident_bytes
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
+
+RECORDED = Path(__file__).with_name("choices.json.gz")
+PLENTY = 1 << 40
+
+
+class Case(NamedTuple):
+    """What is asked, and of which processes."""
+
+    kernel: str
+    exchange: str
+    method: str
+    on_device: bool
+    resources: Resources
+
+
+def graphs(folder: Path) -> dict[str, og.Graph]:
+    """Graphs that differ in what may be done with them."""
+    random = np.random.default_rng(3)
+    ends = (3000 * random.random((2, 40_000)) ** 3).astype(np.int64)
+    weight = random.random(40_000).astype(np.float32)
+    path = np.arange(20_000)
+    return {
+        "kronecker": og.build(og.Kronecker(10), folder / "k.zarr", rows="both"),
+        "directed, float64": og.build(
+            (*ends, weight.astype(np.float64)),
+            folder / "d.zarr",
+            rows="both",
+            directed=True,
+            shards=4,
+        ),
+        "flat weights": og.build(
+            (*ends, np.ones(40_000, np.float32)), folder / "f.zarr", rows="both", shards=2
+        ),
+        "path": og.build((path, path + 1, 1 + path % 7), folder / "p.zarr", rows="both", shards=2),
+        "no store": og.from_edges(*ends, weight),
+    }
+
+
+def cases(graph: og.Graph) -> Iterator[Case]:
+    """Requests, each with processes whose memory is just enough for something, or just not."""
+    for kernel in ("bfs", "sssp", "components"):
+        for resources in itertools.chain(_on_cpus(graph, kernel), _on_devices(graph, kernel)):
+            yield Case(kernel, "auto", "rows", False, resources)
+            if resources.cuda_limits.pinned_bytes is None:
+                for exchange in ("local", "scheduler"):
+                    yield Case(kernel, exchange, "rows", False, resources)
+                if kernel != "components":
+                    yield Case(kernel, "auto", "edges", False, resources)
+            if kernel != "components":
+                yield Case(kernel, "auto", "rows", True, resources)
+
+
+def _on_cpus(graph: og.Graph, kernel: str) -> Iterator[Resources]:
+    one = planned(PLENTY)
+    two = replace(one, processes=2, has_client=True)
+    here = replace(one, has_ranks=False)
+    sizes = {resident_bytes(graph, kernel), resident_bytes(graph, kernel, copies=False)}
+    sizes |= {ranks_bytes(graph, kernel, two)}
+    if cpu_disk.has_tiers(graph, kernel):
+        least = cpu_disk.least_within(graph, kernel)
+        sizes |= {least, least + _answer_bytes(graph)}
+    for place, size, wanted in itertools.product((here, one, two), sorted(sizes), (CPU, AUTO)):
+        for limit in (size - 1, size):
+            yield _with(place, limit, wanted=wanted)
+
+
+def _on_devices(graph: og.Graph, kernel: str) -> Iterator[Resources]:
+    if kernel == "components":
+        yield _cuda(PLENTY, None, PLENTY, 1)
+        return
+    sizes = {cuda_memory.cuda_bytes(graph, kernel)}
+    sizes |= {device_ranks_bytes(graph, kernel, range(graph.shards))}
+    sizes |= {device_ranks_bytes(graph, kernel, range(-(-graph.shards // 2)))}
+    if cuda_pinned.may_pin(graph, kernel):
+        sizes |= {cuda_pinned.least_device_bytes(graph, kernel, named=n) for n in (False, True)}
+    if cuda_disk.may_stay(graph, kernel):
+        sizes |= {cuda_disk.least_device_bytes(graph, kernel)}
+    pinned = cuda_pinned.pinned_bytes(graph, kernel)
+    host = graph.resident_bytes("hub" if kernel == "bfs" else "light") + 48 * graph.rows
+    for size, limit, there, processes in itertools.product(
+        sorted(sizes), (None, 0, pinned - 1, pinned), (1 << 16, pinned, host, PLENTY), (1, 2)
+    ):
+        for device_bytes in (size - 1, size):
+            for wanted in (CUDA, AUTO):
+                yield replace(_cuda(device_bytes, limit, there, processes), wanted=wanted)
+
+
+def _cuda(device_bytes: int, pinned: int | None, host: int, processes: int) -> Resources:
+    found = _with(planned(PLENTY), host, wanted=CUDA)
+    limits = CudaLimits(device_bytes, pinned)
+    many = processes > 1
+    return replace(
+        found,
+        device=Device(CUDA, device_bytes),
+        cuda_limits=limits,
+        processes=processes,
+        has_ranks=many,
+        has_client=many,
+    )
+
+
+def _with(resources: Resources, limit: int, **changes: Any) -> Resources:
+    limits = {
+        "limit_bytes": limit * resources.processes,
+        "process_limit_bytes": limit,
+        "least_limit_bytes": limit,
+    }
+    return replace(resources, **limits, **changes)
+
+
+def _answer_bytes(graph: og.Graph) -> int:
+    return 20 * graph.vertices
+
+
+def outcome(graph: og.Graph, case: Case) -> str:
+    """What is chosen, or the error, without the folder of the graph."""
+    try:
+        way = chosen(graph, case)
+    except OocGraphError as error:
+        return f"{type(error).__name__}: {error}".replace(str(graph.path), "G")
+    said = [way.device, way.exchange, str(way.budget_bytes), str(way.copies), str(way.host_bytes)]
+    return " ".join([*said, way.why.replace(str(graph.path), "G")]).strip()
+
+
+def chosen(graph: og.Graph, case: Case) -> Any:
+    """As a search chooses, or components do."""
+    tiers = case.kernel != "components"
+    return choice.choose(
+        graph,
+        case.kernel,
+        case.resources,
+        exchange=case.exchange,
+        method=case.method,
+        tiers=tiers,
+        pinned=tiers,
+        answer_bytes=_answer_bytes(graph) if tiers else 0,
+        on_device=case.on_device,
+    )
+
+
+def outcomes(folder: Path) -> dict[str, list[str]]:
+    """How the cases of each graph and kernel end, in their order; ``=`` is as the case before."""
+    found: dict[str, list[str]] = {}
+    for name, graph in graphs(folder).items():
+        last = ""
+        for case in cases(graph):
+            ended = outcome(graph, case)
+            found.setdefault(f"{name}, {case.kernel}", []).append("=" if ended == last else ended)
+            last = ended
+    return found
+
+
+def recorded() -> dict[str, list[str]]:
+    """What was chosen when it was recorded."""
+    found: dict[str, list[str]] = json.loads(gzip.decompress(RECORDED.read_bytes()))
+    return found
+
+
+def main() -> None:
+    with TemporaryDirectory() as folder:
+        found = json.dumps(outcomes(Path(folder)), indent=0).encode()
+        RECORDED.write_bytes(gzip.compress(found, mtime=0))
+
+
+if __name__ == "__main__":
+    main()
