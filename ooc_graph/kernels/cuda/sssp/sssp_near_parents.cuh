@@ -37,13 +37,7 @@ __device__ __forceinline__ void settle(const Graph& g, const Search& s, u32* cou
                                        Length at, u32 parent) {
     if (v == root) parent = v;
     if (real) s.parent[v] = parent == NONE ? NONE : name_of(g, parent);
-    const bool flat = real && at < UNREACHED && parent == NONE;
-    const u32 lane = threadIdx.x % 32, flats = __ballot_sync(FULL, flat);
-    if (!flats) return;
-    u32 place = 0;
-    if (lane == 0) place = atomicAdd(count, __popc(flats));
-    place = __shfl_sync(FULL, place, 0) + __popc(flats & ((1u << lane) - 1));
-    if (flat) s.flat[place] = v;
+    append(s.flat, count, 0, real && at < UNREACHED && parent == NONE, v);
 }
 
 __device__ __noinline__ u64 parent_pass(const Graph g, const Search s, u32* count, u32 root, Best* scratch) {
