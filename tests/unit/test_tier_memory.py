@@ -125,7 +125,7 @@ def test_graph500_goes_on_with_arcs_in_the_store(why, tmp_path, monkeypatch):
     """Validated, with what was held and read in the report and the record."""
     small = og.build(og.Kronecker(10), tmp_path / "small.zarr")
     row_bytes = 1 << 20
-    monkeypatch.setattr(in_memory, "_STATE_BYTES", dict.fromkeys(KERNELS, row_bytes))
+    monkeypatch.setattr(in_memory, "STATE_BYTES", dict.fromkeys(KERNELS, row_bytes))
     monkeypatch.setattr(plan, "rules", lambda _: iter([plan.HeadRule(1)]))
     limit, said = None, Said()
     if why == "limit":
