@@ -14,12 +14,12 @@ from __future__ import annotations
 import contextlib
 import os
 import statistics
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.program import Program, load_average
+from harness.timing import sampled
 
 from ooc_graph import Kronecker
 from ooc_graph.report.memory_watch import MemoryWatch
@@ -29,40 +29,29 @@ from ooc_graph.session.machine import default_limit_bytes, parse_bytes
 from ooc_graph.shards.build_options import BuildOptions
 
 
-class DiskWatch:
-    """How many threads of the workers wait for the disk (state D), sampled while a block runs.
+class DiskWaits:
+    """How many threads of the workers wait for the disk (state D), summed over samples.
 
     The system keeps no such account by default, so their states are looked at.
     """
 
-    def __init__(self, pids: Sequence[int], interval_s: float = 0.1) -> None:
-        self._pids, self._interval_s = pids, interval_s
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+    def __init__(self, pids: Sequence[int]) -> None:
+        self._pids = pids
         self.waiting = self.samples = 0
 
-    def __enter__(self) -> DiskWatch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._interval_s):
-            self.samples += 1
-            for pid in self._pids:
-                for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
-                    with contextlib.suppress(OSError):
-                        self.waiting += stat.read_text().rpartition(") ")[2][0] == "D"
+    def look(self) -> None:
+        self.samples += 1
+        for pid in self._pids:
+            for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+                with contextlib.suppress(OSError):
+                    self.waiting += stat.read_text().rpartition(") ")[2][0] == "D"
 
 
 def one(client: Any, source: Kronecker, folder: Path, limit: int) -> dict[str, Any]:
     """Build once; the figures."""
     os.sync()
-    disk = DiskWatch(list(client.run(os.getpid).values()))
-    with MemoryWatch(interval_s=0.02) as watch, disk:
+    disk = DiskWaits(list(client.run(os.getpid).values()))
+    with MemoryWatch(interval_s=0.02) as watch, sampled(disk.look, 0.1):
         _, report = build_with_report(
             source,
             folder / "graph.zarr",

@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from gpu_build_runs import disk_rates, summary, way_of_building, write_columns
-from harness.device import DeviceProgram, DeviceWatch, free_memory
+from harness.device import DevicePeak, DeviceProgram, free_memory
 from harness.files import drop_from_cache
 from harness.program import scales_of, words
 from harness.tables import show
-from harness.timing import timed
+from harness.timing import sampled, timed
 
 from ooc_graph import Kronecker
 from ooc_graph.edges.interface import EdgeSource
@@ -73,7 +73,8 @@ def figures(
     shutil.rmtree(folder / "graph.zarr", ignore_errors=True)
     os.sync()
     out = folder / "graph.zarr"
-    with DeviceWatch() as watch:
+    device = DevicePeak()
+    with sampled(device.look, 0.002):
         elapsed_s, _, report = timed(
             partial(built, source, out, on_device=on_device, memory_bytes=memory_bytes)
         )
@@ -86,7 +87,7 @@ def figures(
         "arcs": report.arcs,
         "run_bytes": report.run_bytes,
         "store_bytes": sum(entry.size for entry in report.manifest.files.values()),
-        "device_peak_bytes": watch.peak_bytes,
+        "device_peak_bytes": device.bytes,
         "manifest_sha256": report.manifest.sha256,
     }
 

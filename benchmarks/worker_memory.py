@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import time
 from typing import Any
 
-import psutil
 from distributed import Client, LocalCluster
 from harness.program import Program
 
 import ooc_graph as og
+from ooc_graph.report.memory_watch import MemoryWatch, resident_bytes
 from ooc_graph.session import resident
 from ooc_graph.session.machine import give_back_freed_memory
 
@@ -42,34 +41,21 @@ def searched(graph: og.Graph, root: int, limit: str) -> dict[str, Any]:
     ):
         (pid,) = client.run(os.getpid).values()
         client.run(bare)
-        memory = psutil.Process(pid).memory_info
-        before_bytes = most_bytes = memory().rss
-        over = threading.Event()
-
-        def watch() -> None:
-            nonlocal most_bytes
-            while not over.wait(0.003):
-                most_bytes = max(most_bytes, memory().rss)
-
-        thread = threading.Thread(target=watch)
-        thread.start()
-        try:
-            for search in (og.bfs, og.bfs, og.sssp, og.sssp):
-                search(graph, root, client=client)
-                done.append(search.__name__)
-        except og.errors.MemoryBudgetError as error:
-            print(f"{limit}: {error}")
-        finally:
-            over.set()
-            thread.join()
+        with MemoryWatch([pid], interval_s=0.003) as watch:
+            try:
+                for search in (og.bfs, og.bfs, og.sssp, og.sssp):
+                    search(graph, root, client=client)
+                    done.append(search.__name__)
+            except og.errors.MemoryBudgetError as error:
+                print(f"{limit}: {error}")
         client.run(release)
         time.sleep(1)
         (state,) = client.scheduler_info(n_workers=-1)["workers"].values()
         return {
             "limit_bytes": state["memory_limit"],
-            "before_bytes": before_bytes,
-            "most_bytes": most_bytes,
-            "after_bytes": memory().rss,
+            "before_bytes": watch.baseline_bytes,
+            "most_bytes": watch.peak_bytes,
+            "after_bytes": resident_bytes([pid]),
             "calls": done,
         }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -77,6 +79,22 @@ def test_first_run_does_not_count(module: Any) -> None:
     runs: list[int] = []
     found = module("timing").repeated(lambda: runs.append(1) or len(runs), 3)
     assert [one.result for one in found] == [2, 3, 4]
+
+
+def test_a_thread_looks_until_the_end(module: Any) -> None:
+    looks: list[int] = []
+    enough = threading.Event()
+
+    def look() -> None:
+        looks.append(1)
+        if len(looks) == 3:
+            enough.set()
+
+    with module("timing").sampled(look, 0.001):
+        assert enough.wait(60)
+    before = len(looks)
+    time.sleep(0.02)
+    assert len(looks) == before
 
 
 def test_other_answers_end_the_program(module: Any) -> None:

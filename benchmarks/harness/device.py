@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator
-from threading import Event, Thread
 from typing import Any
 
 import cupy
@@ -145,30 +144,19 @@ def reached_of(tree: Any, kernel: str) -> Any:
     return tree.level != (255 if tree.level.dtype == np.uint8 else -1)
 
 
-class DeviceWatch:
-    """Context that sees how many more bytes of the device are taken than when it began."""
+class DevicePeak:
+    """How many more bytes of the device are taken than at first, by anybody."""
 
-    def __init__(self, interval_s: float = 0.002) -> None:
-        self._interval_s, self._over = interval_s, Event()
-        self._thread = Thread(target=self._look, daemon=True)
+    def __init__(self) -> None:
         self._free = self._begun = _free_bytes()
 
-    def __enter__(self) -> DeviceWatch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
     @property
-    def peak_bytes(self) -> int:
-        """Most at any moment that was looked at, by anybody."""
+    def bytes(self) -> int:
+        """Most at any moment that was looked at."""
         return self._begun - self._free
 
-    def _look(self) -> None:
-        while not self._over.wait(self._interval_s):
-            self._free = min(self._free, _free_bytes())
+    def look(self) -> None:
+        self._free = min(self._free, _free_bytes())
 
 
 def _free_bytes() -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event, Thread
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
@@ -55,6 +57,24 @@ def medians(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
 def least(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """Minimum of each."""
     return {name: min(found) for name, found in times.items()}
+
+
+@contextmanager
+def sampled(look: Callable[[], None], interval_s: float) -> Iterator[None]:
+    """Context in which a thread looks at something again and again."""
+    over = Event()
+
+    def run() -> None:
+        while not over.wait(interval_s):
+            look()
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @dataclass
