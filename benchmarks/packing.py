@@ -22,16 +22,16 @@ of the arcs in memory, whose answers must be the same.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import statistics
-from collections.abc import Callable
+from collections import Counter
+from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
+from harness.files import drop_from_cache
+from harness.program import Program, load_average
+from harness.timing import rates, same_bytes, take_turns, timed
 
 import ooc_graph as og
 from ooc_graph.kernels.common.bitmap import lowest_bit
@@ -41,12 +41,10 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import HUB, LIGHT, SIDECAR_BYTES, rows_path
 from ooc_graph.layout.packed_loops import pack, unpack
 from ooc_graph.memory.cpu.plan import HeadRule, Plan
-from ooc_graph.report.records import append_record
 from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.tiers import facts_of, load_tiers
 from ooc_graph.types import AnyArray
 
-RECORDS = Path(__file__).resolve().parent / "records" / "packing.jsonl"
 BLOCK = 128
 MOST_ARCS = 1 << 24
 """Arcs that are looked at, from the first row on and again evenly over the rows."""
@@ -180,20 +178,6 @@ def _decode_elias_fano(offsets: Any, low: Any, high: Any, count: int, values: An
             high_at = place + 1
 
 
-def timed(task: Callable[[], Any], arcs: int, repeats: int) -> dict[str, float]:
-    """Arcs a second of one thread: best and median, after a first run."""
-    task()
-    taken = []
-    for _ in range(repeats):
-        begun = perf_counter()
-        task()
-        taken.append(perf_counter() - begun)
-    return {
-        "best_arcs_per_s": arcs / min(taken),
-        "median_arcs_per_s": arcs / statistics.median(taken),
-    }
-
-
 def part_of(graph: og.Graph, order: str) -> tuple[AnyArray, AnyArray]:
     """Offsets from 0 on and neighbours of blocks of rows, evenly over the first shard."""
     group = rows_path(0, "out", order)
@@ -256,7 +240,7 @@ def elias_fano(offsets: AnyArray, neighbors: AnyArray, rows: int) -> tuple[Any, 
     return decode, used / len(neighbors)
 
 
-def measure(path: Path, repeats: int) -> None:
+def measure(program: Program, path: Path, repeats: int) -> None:
     """Measure all ways on a store's row orders."""
     graph = og.open(path)
     for order in graph.attributes["row_orders"]:
@@ -272,24 +256,17 @@ def measure(path: Path, repeats: int) -> None:
             ways["gaps"] = gaps(neighbors, graph.rows)
             ways["elias-fano"] = elias_fano(offsets, neighbors, graph.rows)
         for name, (decode, bits) in ways.items():
-            speed = timed(decode, len(neighbors), repeats)
+            speed = rates(decode, len(neighbors), "arcs", repeats)
             if not np.array_equal(decode(), neighbors):
                 raise SystemExit(f"{name}: what was decoded differs")
-            record = {
-                "benchmark": "packing: neighbours",
-                "graph": path.stem,
-                "rows": graph.rows,
-                "arcs": graph.arcs,
-                "arcs_measured": len(neighbors),
-                "order": order,
-                "way": name,
-                "bits_per_arc": round(bits, 2),
-                **speed,
-                "repeats": repeats,
-            }
-            append_record(RECORDS, record)
-            rate = speed["best_arcs_per_s"] / 1e6
-            print(f"{path.stem:24} {order:6} {name:11} {bits:6.2f} bits {rate:8.0f} M arcs/s")
+            measured = {"arcs_measured": len(neighbors), "order": order, "way": name}
+            keep(
+                program,
+                "neighbours",
+                graph,
+                measured | {"repeats": repeats},
+                {"bits_per_arc": round(bits, 2), **speed},
+            )
     if LIGHT in graph.attributes["row_orders"]:
         weights = graph.stored.read(f"{rows_path(0, 'out', LIGHT)}/weights")
         if weights.dtype.kind == "i" and len(weights):
@@ -297,123 +274,112 @@ def measure(path: Path, repeats: int) -> None:
             print(f"{path.stem:24} integer weights: {bits} of {8 * weights.dtype.itemsize} bits")
 
 
-def drop_cache(graph: og.Graph) -> None:
-    """Have the system forget what it holds of a store's files."""
-    for path in graph.path.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def spread(seconds: list[float]) -> dict[str, float]:
-    return {"best_s": min(seconds), "median_s": statistics.median(seconds)}
-
-
-def load_in_turn(graphs: dict[str, og.Graph], order: str, cold: bool, repeats: int) -> None:
-    """Load all rows of each store after the other."""
-    taken: dict[str, list[float]] = {name: [] for name in graphs}
-    for repeat in range(repeats + 1):
-        for name, graph in graphs.items():
-            if cold:
-                drop_cache(graph)
-            begun = perf_counter()
-            graph.load(order)
-            if repeat:
-                taken[name].append(perf_counter() - begun)
-    keep("loading", graphs, {"order": order, "cold": cold, "repeats": repeats}, taken)
-
-
 def keep(
+    program: Program,
     what: str,
-    graphs: dict[str, og.Graph],
+    graph: og.Graph,
     parameters: dict[str, Any],
-    taken: dict[str, list[float]],
-    **figures: Any,
+    figures: dict[str, Any],
 ) -> None:
-    plain = graphs["plain"]
-    found = {name: spread(seconds) for name, seconds in taken.items()}
-    record = {
-        "benchmark": f"packing: {what}",
-        "graph": plain.path.stem,
-        "rows": plain.rows,
-        "arcs": plain.arcs,
-        **parameters,
-        "figures": found,
-        **figures,
-        "load_average": os.getloadavg()[0],
+    of_graph = {"graph": graph.path.stem, "rows": graph.rows, "arcs": graph.arcs}
+    program.flat_record(of_graph | parameters, figures, f"packing: {what}")
+
+
+def spreads(times: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+    return {
+        name: {"best_s": min(found), "median_s": statistics.median(found)}
+        for name, found in times.items()
     }
-    append_record(RECORDS, record)
-    print(what, parameters, json.dumps(found), json.dumps(figures))
+
+
+def forget(graph: og.Graph) -> None:
+    """Have the system forget what it holds of a store's files."""
+    drop_from_cache(graph.path.rglob("*"))
+
+
+def load_in_turn(
+    program: Program, graphs: dict[str, og.Graph], order: str, cold: bool, repeats: int
+) -> None:
+    """Load all rows of each store after the other."""
+    calls = {name: partial(graph.load, order) for name, graph in graphs.items()}
+
+    def before(name: str) -> None:
+        if cold:
+            forget(graphs[name])
+
+    take_turns(calls, 1, before=before)
+    turns = take_turns(calls, repeats, before=before)
+    parameters = {"order": order, "cold": cold, "repeats": repeats}
+    figures = {"figures": spreads(turns.times_s), **load_average()}
+    keep(program, "loading", graphs["plain"], parameters, figures)
 
 
 def search_in_turn(
-    graphs: dict[str, og.Graph], kernel: str, rule: HeadRule, cold: bool, repeats: int
+    program: Program,
+    graphs: dict[str, og.Graph],
+    kernel: str,
+    rule: HeadRule,
+    cold: bool,
+    repeats: int,
 ) -> None:
     """Search with heads in memory, of each store after the other; answers must be the same."""
     device = CpuDevice(cores())
-    tiers, loads, moved = {}, {}, dict.fromkeys(graphs, 0)
+    tiers, loads = {}, {}
     for name, graph in graphs.items():
         plan = Plan(facts_of(graph, kernel), 0, rule, 16, 0)
-        drop_cache(graph)
-        begun = perf_counter()
-        tiers[name] = load_tiers(graph, plan, device, graph.head_share(first_rows(graph.rows)))
-        loads[name] = perf_counter() - begun
-    taken: dict[str, list[float]] = {name: [] for name in graphs}
-    units = dict(moved)
+        forget(graph)
+        share = graph.head_share(first_rows(graph.rows))
+        loads[name], _, tiers[name] = timed(partial(load_tiers, graph, plan, device, share))
+    read: dict[str, Counter[str]] = {name: Counter() for name in graphs}
+    times: dict[str, list[float]] = {name: [] for name in graphs}
     for root in range(0, 1000 * repeats, 1000):
-        answers = set()
+        same = same_bytes(f"the answer from internal id {root} differs")
         for name, tier in tiers.items():
             tier.run(root)
             if cold:
-                drop_cache(graphs[name])
+                forget(graphs[name])
             before = tier.moved
-            begun = perf_counter()
-            tree = tier.run(root)
-            taken[name].append(perf_counter() - begun)
+            elapsed_s, _, tree = timed(partial(tier.run, root))
+            times[name].append(elapsed_s)
             since = tier.moved.since(before)
-            moved[name] += since.bytes
-            units[name] += since.units
-            answers.add(tree.parent.tobytes())
-        if len(answers) > 1:
-            raise SystemExit(f"answers differ from internal id {root}")
+            read[name].update(bytes=since.bytes, units=since.units)
+            same(name, tree.parent)
     for tier in tiers.values():
         tier.close()
     device.close()
     parameters = {"kernel": kernel, "heads": str(rule), "cold": cold, "searches": repeats}
-    totals = {name: {"bytes": moved[name], "units": units[name]} for name in graphs}
-    keep("searches", graphs, parameters, taken, read=totals, cold_load_s=loads)
+    figures = {"figures": spreads(times), "read": read, "cold_load_s": loads, **load_average()}
+    keep(program, "searches", graphs["plain"], parameters, figures)
 
 
-def beside(plain: Path, packed: Path, repeats: int) -> None:
+def beside(program: Program, plain: Path, packed: Path, repeats: int) -> None:
     """Compare two stores of one graph."""
     graphs = {"plain": og.open(plain), "compressed": og.open(packed)}
     sizes = {
-        name: sum(entry.size for path, entry in graph.stored.manifest.files.items())
+        name: sum(entry.size for entry in graph.stored.manifest.files.values())
         for name, graph in graphs.items()
     }
     print("bytes of the stores:", sizes)
     for order in graphs["plain"].attributes["row_orders"]:
         for cold in (False, True):
-            load_in_turn(graphs, order, cold, repeats)
+            load_in_turn(program, graphs, order, cold, repeats)
     rules = {"bfs": HeadRule(12), "sssp": HeadRule(6, 5)}
     for order, kernel in ((HUB, "bfs"), (LIGHT, "sssp")):
         if order in graphs["plain"].attributes["row_orders"]:
             for cold in (False, True):
-                search_in_turn(graphs, kernel, rules[kernel], cold, repeats)
+                search_in_turn(program, graphs, kernel, rules[kernel], cold, repeats)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("stores", nargs="+", type=Path)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--beside", action="store_true")
-    options = parser.parse_args()
+    program = Program("packing", __doc__, repeats=7)
+    program.add("stores", nargs="+", type=Path)
+    program.add("--beside", action="store_true")
+    options = program.parse()
     if options.beside:
-        beside(*options.stores, options.repeats)
+        beside(program, *options.stores, options.repeats)
         return
     for path in options.stores:
-        measure(path, options.repeats)
+        measure(program, path, options.repeats)
 
 
 if __name__ == "__main__":

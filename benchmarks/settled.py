@@ -19,17 +19,22 @@ Appends to records/johnson.jsonl.
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections.abc import Callable
-from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import Any
 
 import numpy as np
-from johnson import RANDOM_STATE, RECORDS, random_arcs, rows_of
-from methods import shared_folder
+from harness.graphs import (
+    RANDOM_STATE,
+    ROAD_NY,
+    both_sides,
+    data_folder,
+    kronecker_in_memory,
+    random_arcs,
+    some_rows,
+)
+from harness.program import Program, load_average
+from harness.timing import least, same_bytes, take_turns
 from numba import njit
 
 import ooc_graph as og
@@ -37,11 +42,9 @@ from ooc_graph.kernels.common.sides import light_rows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many.search import CpuManySearch
 from ooc_graph.kernels.cpu.many.sssp import LOOKED, RELAXED, ROWS, SWEEPS
-from ooc_graph.report.records import append_record
 from ooc_graph.types import AnyArray, Rows
 
 SCALE, VERTICES = 16, 8000
-ROADS = "dimacs9-road/USA-road-d.NY.gr.gz"
 NAMES = ("passes", "rows", "arcs", "arcs_for_lanes")
 """What is counted: passes over waiting rows, rows that pushed, arcs relaxed, and how many sources
 these were relaxed for in all."""
@@ -132,28 +135,17 @@ def settle(
             answer[lane, row] = distance[row, lane]
 
 
-def kronecker() -> tuple[Rows, Rows]:
-    edges = og.Kronecker(SCALE, weighted=True)
-    graph: Any = og.from_edges(*edges.block(0, edges.edges), vertices=edges.vertices)
-    return light_rows(graph.load("light"))
-
-
-def random() -> tuple[Rows, Rows]:
-    vertices, u, v, weight = random_arcs(VERTICES, negative=False)
-    return rows_of(vertices, u, v, weight), rows_of(vertices, v, u, weight)
-
-
 def roads() -> tuple[Rows, Rows]:
     with TemporaryDirectory() as folder:
-        graph = og.build(shared_folder() / "data" / ROADS, Path(folder) / "g.zarr")
+        graph = og.build(data_folder() / ROAD_NY, f"{folder}/g.zarr")
         sides = light_rows(graph.load("light"))
     out, into = (Rows(s.offsets, s.neighbors, s.weights.astype(np.float64)) for s in sides)  # type: ignore[union-attr]
     return out, into
 
 
 GRAPHS: dict[str, Callable[[], tuple[Rows, Rows]]] = {
-    "kronecker": kronecker,
-    "random": random,
+    "kronecker": lambda: light_rows(kronecker_in_memory(SCALE).load("light")),
+    "random": lambda: both_sides(random_arcs(VERTICES, negative=False)),
     "roads": roads,
 }
 
@@ -166,56 +158,51 @@ def measure(sides: tuple[Rows, Rows], sources: AnyArray, repeats: int) -> dict[s
     mine, theirs = (np.ones(shape, out.weights.dtype) for _ in range(2))
     search = CpuManySearch(out, into, Team(1), len(sources))
     arrays = out.offsets.view(np.int64), out.neighbors.astype(np.int64), out.weights
-    times: dict[str, list[float]] = {"ours": [], "settled": []}
-    for _ in range(repeats):
-        search.counts[:] = 0
-        begun = perf_counter()
-        search.run(sources, mine)
-        times["ours"].append(perf_counter() - begun)
-        counts = np.zeros(4, np.int64)
-        begun = perf_counter()
-        settle(*arrays, sources, theirs, counts)
-        times["settled"].append(perf_counter() - begun)
-        if mine.tobytes() != theirs.tobytes():
-            raise SystemExit("the answers differ")
-    own = search.counts[0]
-    lanes = int(own[RELAXED]) * len(sources)
-    ours = [int(own[SWEEPS]), int(own[ROWS]), int(own[RELAXED]), lanes]
-    least = {name: min(found) for name, found in times.items()}
+    search.counts[:] = 0
+    counted = np.zeros(4, np.int64)
+    calls: dict[str, Callable[[], Any]] = {
+        "ours": lambda: search.run(sources, mine),
+        "settled": lambda: settle(*arrays, sources, theirs, counted),
+    }
+    same = same_bytes()
+
+    def check(name: str, _: Any) -> None:
+        same(name, mine if name == "ours" else theirs)
+
+    turns = take_turns(calls, repeats, check=check)
+    own, lanes = search.counts[0] // repeats, len(sources)
+    ours = [int(count) for count in (own[SWEEPS], own[ROWS], own[RELAXED], own[RELAXED] * lanes)]
+    best = least(turns.times_s)
     return {
-        "times_s": times,
-        "least_s": least,
+        "times_s": turns.times_s,
+        "least_s": best,
         "ours": dict(zip(NAMES, ours, strict=True)) | {"arcs_looked_at": int(own[LOOKED])},
-        "settled": dict(zip(NAMES, counts.tolist(), strict=True)),
-        "ours_is_faster_by": least["settled"] / least["ours"],
+        "settled": dict(zip(NAMES, (counted // repeats).tolist(), strict=True)),
+        "ours_is_faster_by": best["settled"] / best["ours"],
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("graphs", nargs="*", help=f"of {', '.join(GRAPHS)} [all]")
-    parser.add_argument("--lanes", type=int, default=64)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--records", type=Path, default=RECORDS)
-    options = parser.parse_args()
+    program = Program("johnson", __doc__, repeats=3)
+    program.add("graphs", nargs="*", help=f"of {', '.join(GRAPHS)} [all]")
+    program.add("--lanes", type=int, default=64)
+    options = program.parse()
     for name in options.graphs or GRAPHS:
         out, into = GRAPHS[name]()
-        rows, arcs = len(out.offsets) - 1, len(out.neighbors)
-        chosen = np.random.default_rng(RANDOM_STATE).choice(rows, options.lanes, replace=False)
+        rows = len(out.offsets) - 1
+        chosen = some_rows(rows, options.lanes)
         # Compiles both; a search of one batch anyhow.
         measure((out, into), chosen[:2], 1)
-        found = measure((out, into), chosen, options.repeats)
-        print(f"{name}: {rows:,} rows, {arcs:,} arcs; least {found['least_s']}", flush=True)
-        print(f"  ours {found['ours']}\n  settled {found['settled']}", flush=True)
-        parameters = {"graph": name, "vertices": rows, "arcs": arcs, "lanes": options.lanes}
-        append_record(
-            options.records,
-            {
-                "benchmark": "johnson_settled",
-                "parameters": parameters | {"threads": 1, "random_state": RANDOM_STATE},
-                "figures": found | {"load_average": os.getloadavg()[0]},
-            },
-        )
+        figures = measure((out, into), chosen, options.repeats)
+        parameters = {
+            "graph": name,
+            "vertices": rows,
+            "arcs": len(out.neighbors),
+            "lanes": options.lanes,
+            "threads": 1,
+            "random_state": RANDOM_STATE,
+        }
+        program.record(parameters, figures | load_average(), "johnson_settled")
 
 
 if __name__ == "__main__":
