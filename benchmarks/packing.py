@@ -1,19 +1,11 @@
-"""Bits an arc, and decoding speed, of the ways to store neighbours in fewer bits.
+"""Bits an arc, and decoding speed, of neighbours in fewer bits; and stores of such columns.
 
     python benchmarks/packing.py GRAPH.zarr... [--repeats 7]
     python benchmarks/packing.py --beside PLAIN.zarr COMPRESSED.zarr [--repeats 5]
 
-For each row order of a store, of all its out-neighbours, on one thread:
-
-- ``raw``: as stored; its speed is that of a copy,
-- ``packed``: ceil(log2 rows) bits each, by the package's own loops, in units of 64 KiB of numbers,
-- ``gaps``: what each neighbour is beyond the last one, modulo the number of rows, in blocks of 128
-  of one width, with what is wider listed apart (PFOR-delta); the bits lie in four lanes, as vector
-  instructions like them, the sums are made one by one,
-- ``elias-fano``: each row on its own.
-
-The last two are for rows that ascend by id; they are left out of others. Each way is decoded whole
-and compared. Words that would say where blocks or rows begin are not counted.
+For each row order of a store, of all its out-neighbours, on one thread: ``raw``, as stored, whose
+speed is that of a copy, and ``packed``, ceil(log2 rows) bits each, by the package's own loops, in
+units of 64 KiB of numbers. What is decoded is compared.
 
 ``--beside`` compares a store with one built of the same edges with ``--compress``, in turn: loading
 all rows, with their chunks in the page cache and dropped from it before, and searches with a part
@@ -34,8 +26,6 @@ from harness.program import Program, load_average
 from harness.timing import rates, same_bytes, take_turns, timed
 
 import ooc_graph as og
-from ooc_graph.kernels.common.bitmap import lowest_bit
-from ooc_graph.kernels.common.compiled import kernel as compiled
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import HUB, LIGHT, SIDECAR_BYTES, rows_path
@@ -45,155 +35,17 @@ from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.tiers import facts_of, load_tiers
 from ooc_graph.types import AnyArray
 
-BLOCK = 128
 MOST_ARCS = 1 << 24
-"""Arcs that are looked at, from the first row on and again evenly over the rows."""
+"""Arcs that are looked at."""
 
 
-@compiled
-def _encode_gaps(values: Any, count: int, words: Any) -> int:
-    """Blocks of 128 one after the other; the words that they take.
-
-    A block is its width, the number of exceptions, 32 slots of 4 lanes, the places of the
-    exceptions in bytes, and the exceptions.
-    """
-    at, before = 0, np.int64(-1)
-    for begin in range(0, len(values), BLOCK):
-        size = min(BLOCK, len(values) - begin)
-        best, best_words = 32, BLOCK
-        for width in range(32):
-            wide, last = 0, before
-            for index in range(begin, begin + size):
-                wide += (np.int64(values[index]) - last - 1) % count >> width != 0
-                last = np.int64(values[index])
-            if 4 * width + wide + (wide + 3) // 4 < best_words:
-                best, best_words = width, 4 * width + wide + (wide + 3) // 4
-        header, wide, mask = at, 0, (np.int64(1) << best) - 1
-        listed = at + 1 + 4 * best
-        for word in range(header + 1, header + 1 + 4 * best + (BLOCK + 3) // 4):
-            words[word] = 0
-        for index in range(size):
-            gap = (np.int64(values[begin + index]) - before - 1) % count
-            before = np.int64(values[begin + index])
-            bit, lane = (index >> 2) * best, index & 3
-            place, shift = at + 1 + 4 * (bit >> 5) + lane, bit & 31
-            if best:
-                words[place] |= (gap & mask) << shift
-                if shift + best > 32:
-                    words[place + 4] |= (gap & mask) >> (32 - shift)
-            if gap >> best:
-                words[listed + (wide >> 2)] |= index << 8 * (wide & 3)
-                wide += 1
-        values_at, wide = listed + (wide + 3) // 4, 0
-        last = np.int64(values[begin - 1]) if begin else np.int64(-1)
-        for index in range(begin, begin + size):
-            gap = (np.int64(values[index]) - last - 1) % count
-            last = np.int64(values[index])
-            if gap >> best:
-                words[values_at + wide] = gap
-                wide += 1
-        words[header] = best | wide << 8
-        at = values_at + wide
-    return at
-
-
-@compiled
-def _decode_gaps(words: Any, count: int, gaps: Any, values: Any) -> None:
-    at, before = 0, np.int64(-1)
-    for begin in range(0, len(values), BLOCK):
-        size = min(BLOCK, len(values) - begin)
-        width, wide = np.int64(words[at] & 255), np.int64(words[at] >> 8)
-        mask = np.uint32((1 << width) - 1)
-        at += 1
-        for slot in range(32):
-            bit = slot * width
-            place, shift = at + 4 * (bit >> 5), np.uint32(bit & 31)
-            if shift + width > 32:
-                back = np.uint32(32 - shift)
-                for lane in range(4):
-                    low, high = words[place + lane], words[place + 4 + lane]
-                    gaps[4 * slot + lane] = (low >> shift | high << back) & mask
-            else:
-                for lane in range(4):
-                    gaps[4 * slot + lane] = words[place + lane] >> shift & mask
-        at += 4 * width
-        listed, at = at, at + (wide + 3) // 4
-        for index in range(wide):
-            gaps[words[listed + (index >> 2)] >> 8 * (index & 3) & 255] = words[at + index]
-        at += wide
-        for index in range(size):
-            before += np.int64(gaps[index]) + 1
-            before -= count if before >= count else 0
-            values[begin + index] = before
-
-
-@compiled
-def _encode_elias_fano(offsets: Any, values: Any, count: int, low: Any, high: Any) -> int:
-    """Low bits of all rows, then high ones in unary; the bits that they take."""
-    low_at, high_at = 0, 0
-    for row in range(len(offsets) - 1):
-        begin, end = offsets[row], offsets[row + 1]
-        bits = 0
-        while (end - begin) << (bits + 1) <= count:
-            bits += 1
-        for index in range(begin, end):
-            value = np.uint64(values[index])
-            part = value & ((np.uint64(1) << np.uint64(bits)) - np.uint64(1))
-            low[low_at >> 6] |= part << np.uint64(low_at & 63)
-            if (low_at & 63) + bits > 64:
-                low[(low_at >> 6) + 1] |= part >> np.uint64(64 - (low_at & 63))
-            low_at += bits
-            place = high_at + np.int64(value >> np.uint64(bits)) + index - begin
-            high[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
-        if end > begin:
-            high_at += (np.int64(values[end - 1]) >> bits) + end - begin
-    return low_at + high_at
-
-
-@compiled
-def _decode_elias_fano(offsets: Any, low: Any, high: Any, count: int, values: Any) -> None:
-    low_at, high_at = 0, 0
-    for row in range(len(offsets) - 1):
-        begin, end = offsets[row], offsets[row + 1]
-        bits = 0
-        while (end - begin) << (bits + 1) <= count:
-            bits += 1
-        mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
-        word_at, first = high_at >> 6, high_at
-        word = high[word_at] >> np.uint64(high_at & 63) << np.uint64(high_at & 63)
-        for index in range(begin, end):
-            while word == np.uint64(0):
-                word_at += 1
-                word = high[word_at]
-            place = (word_at << 6) + lowest_bit(word)
-            word &= word - np.uint64(1)
-            shift = np.uint64(low_at & 63)
-            part = low[low_at >> 6] >> shift
-            if shift + np.uint64(bits) > np.uint64(64):
-                part |= low[(low_at >> 6) + 1] << (np.uint64(64) - shift)
-            values[index] = (
-                np.uint64(place - first - index + begin) << np.uint64(bits) | part & mask
-            )
-            low_at += bits
-            high_at = place + 1
-
-
-def part_of(graph: og.Graph, order: str) -> tuple[AnyArray, AnyArray]:
-    """Offsets from 0 on and neighbours of blocks of rows, evenly over the first shard."""
-    group = rows_path(0, "out", order)
-    offsets = graph.stored.read(f"{group}/offsets").astype(np.int64)
-    neighbors = graph.stored.read(f"{group}/neighbors")
+def part_of(graph: og.Graph, order: str) -> AnyArray:
+    """Neighbours of the first shard's rows, or 16 parts of them, evenly over all."""
+    neighbors = graph.stored.read(f"{rows_path(0, 'out', order)}/neighbors")
     if len(neighbors) <= MOST_ARCS:
-        return offsets, neighbors
-    parts, lengths = [], []
-    share = MOST_ARCS // 16
-    for piece in range(16):
-        first = int(np.searchsorted(offsets, len(neighbors) * piece // 16))
-        last = int(np.searchsorted(offsets, offsets[first] + share, "right")) - 1
-        parts.append(neighbors[offsets[first] : offsets[last]])
-        lengths.append(np.diff(offsets[first : last + 1]))
-    found = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-    return found, np.concatenate(parts)
+        return neighbors
+    begins = np.arange(16) * (len(neighbors) // 16)
+    return np.concatenate([neighbors[begin : begin + MOST_ARCS // 16] for begin in begins])
 
 
 def packed(neighbors: AnyArray, rows: int) -> tuple[Any, float]:
@@ -213,38 +65,11 @@ def packed(neighbors: AnyArray, rows: int) -> tuple[Any, float]:
     return decode, bits
 
 
-def gaps(neighbors: AnyArray, rows: int) -> tuple[Any, float]:
-    blocks = -(-len(neighbors) // BLOCK)
-    words = np.empty(blocks * (BLOCK + 40) + 64, np.uint32)
-    used = _encode_gaps(neighbors, rows, words)
-    found, room = np.empty_like(neighbors), np.empty(BLOCK, np.uint32)
-
-    def decode() -> AnyArray:
-        _decode_gaps(words, rows, room, found)
-        return found
-
-    return decode, 32 * used / len(neighbors)
-
-
-def elias_fano(offsets: AnyArray, neighbors: AnyArray, rows: int) -> tuple[Any, float]:
-    bits = max(1, rows.bit_length())
-    low = np.zeros(len(neighbors) * bits // 64 + 2, np.uint64)
-    high = np.zeros((4 * len(neighbors) + 4 * len(offsets)) // 64 + 2, np.uint64)
-    used = _encode_elias_fano(offsets, neighbors, rows, low, high)
-    found = np.empty_like(neighbors)
-
-    def decode() -> AnyArray:
-        _decode_elias_fano(offsets, low, high, rows, found)
-        return found
-
-    return decode, used / len(neighbors)
-
-
 def measure(program: Program, path: Path, repeats: int) -> None:
     """Measure all ways on a store's row orders."""
     graph = og.open(path)
     for order in graph.attributes["row_orders"]:
-        offsets, neighbors = part_of(graph, order)
+        neighbors = part_of(graph, order)
         copied = np.empty_like(neighbors)
 
         def raw(found: AnyArray = copied, given: AnyArray = neighbors) -> AnyArray:
@@ -252,9 +77,6 @@ def measure(program: Program, path: Path, repeats: int) -> None:
             return found
 
         ways = {"raw": (raw, 32), "packed": packed(neighbors, graph.rows)}
-        if order == HUB:
-            ways["gaps"] = gaps(neighbors, graph.rows)
-            ways["elias-fano"] = elias_fano(offsets, neighbors, graph.rows)
         for name, (decode, bits) in ways.items():
             speed = rates(decode, len(neighbors), "arcs", repeats)
             if not np.array_equal(decode(), neighbors):
