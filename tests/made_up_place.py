@@ -39,7 +39,6 @@ class TwoWorkers(CudaHere):
     """Two workers with a device each, of which nothing is asked but what they have."""
 
     client = QuietClient()  # type: ignore[assignment]
-    has_ranks = True
     processes = 2
 
     def resources(self, *, on_cpu: bool = False) -> Resources:

@@ -1,4 +1,4 @@
-"""What the session promises beyond a single search: paths, identities, concurrency, losses."""
+"""What the API promises beyond a single search: paths, identities, concurrency, losses."""
 
 from __future__ import annotations
 

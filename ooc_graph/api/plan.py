@@ -11,6 +11,7 @@ from ooc_graph.api.sources import places_of
 from ooc_graph.boundary import public
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import MULTI_SOURCE_BFS
+from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.resources import CPU, CUDA, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.runtime.machine import default_limit_bytes
@@ -93,5 +94,6 @@ def plan(
     aimed = None if targets is None else places_of(opened, targets, "targets")
     asked = Asked(aimed, None, reduce, parents, Bins(bins), hops)
     count = opened.vertices if sources is None else len(places_of(opened, sources))
+    opened.require(ORDER_OF[asked.kernel], signed=True)
     resources = planned(limit_bytes, device, limits)
     return describe_pairs(opened, count, asked, resources)

@@ -40,9 +40,9 @@ def check_bytes(graph: Graph) -> int:
     return answer_bytes(graph) + graph.vertices * _CHECK_BYTES + cores() * _CHECK_BLOCK_BYTES
 
 
-def task_for(planned: Plan, run: Run, graph: Graph, source: Kronecker, kernel: str) -> BatchTask:
+def task_for(plan: Plan, run: Run, graph: Graph, source: Kronecker, kernel: str) -> BatchTask:
     """The batch as a plan has it carried out."""
-    way, place = planned.way, run.place
+    way, place = plan.way, run.place
     task = BatchTask(
         str(graph.path),
         graph.identity,
@@ -54,7 +54,7 @@ def task_for(planned: Plan, run: Run, graph: Graph, source: Kronecker, kernel: s
         way.copies,
         pinned_bytes=place.cuda_limits.pinned_bytes,
         host_bytes=way.host_bytes,
-        may_stay=may_stay(planned),
+        may_stay=may_stay(plan),
         pins_if_busy=place.wanted == CUDA,
         device_limit_bytes=place.cuda_limits.device_bytes,
     )

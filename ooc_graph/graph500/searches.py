@@ -31,7 +31,8 @@ from ooc_graph.runtime.fallback import carry_out
 from ooc_graph.runtime.machine import cores
 from ooc_graph.runtime.process import threads_here
 from ooc_graph.runtime.validation import check_edges, validator_of
-from ooc_graph.search.plan import Plan, on_cpu, plan
+from ooc_graph.search.plan import Plan, on_cpu
+from ooc_graph.search.plan import plan as plan_for
 from ooc_graph.search.single import search
 from ooc_graph.search.whole import run_search
 from ooc_graph.shards.load import Graph
@@ -91,13 +92,13 @@ def search_all(
         try:
             return search_by(found)
         except (MemoryBudgetError, MemoryError) as error:
-            if (ranks := found.ranks()) is None:
+            if (ranks := found.ranks(place.resources())) is None:
                 raise
             run.progress.note(f"{kernel} {ranks.way.said}: {refusal_of(error)}")
         return search_by(ranks)
 
     return carry_out(
-        plan(graph, request, place.resources()),
+        plan_for(graph, request, place.resources()),
         kernel,
         place,
         run.progress,
@@ -107,10 +108,10 @@ def search_all(
 
 
 def _search_by(
-    planned: Plan, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
+    plan: Plan, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
 ) -> tuple[list[Searched], list[EnergyRecord]]:
-    way = planned.way
-    # Of a way that was given up.
+    way = plan.way
+    # Of a plan that was given up.
     run.tiers.pop(kernel, None)
     if why := _searched_one_by_one(way, graph, validated=run.options.validate):
         if way.device == CUDA and run.options.validate:
@@ -118,7 +119,7 @@ def _search_by(
         search = partial(_search_one, run, graph, source, kernel, way.exchange)
         run.timed(f"{kernel} warm-up", lambda: search(keys[:1]))
         return _all_batches(run, kernel, search, keys, lambda: 1), []
-    batches = Batches(run, graph, task_for(planned, run, graph, source, kernel))
+    batches = Batches(run, graph, task_for(plan, run, graph, source, kernel))
     with run.progress.stage(f"{kernel}: loading, warming up"):
         run.timed(f"{kernel} warm-up", lambda: batches.call(warm_up, int(keys[0])))
     if said := where_rows_are(batches.task):

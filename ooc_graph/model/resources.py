@@ -22,7 +22,7 @@ class Device:
     memory_bytes
         Of the smallest CUDA device; 0 for the CPU.
     why
-        Why it is the CPU where ``auto`` was asked for; else empty.
+        Why it is the CPU if ``auto`` was asked for; else empty.
     """
 
     name: str
@@ -52,7 +52,7 @@ class CudaLimits:
         Raises
         ------
         UsageError
-            No sizes; or nothing of the device, where no search does without.
+            A size is invalid, or that of the device is zero.
         """
         return cls(
             parse_bytes(device_memory, option="--device-memory"),
@@ -97,7 +97,7 @@ NO_LIMITS = CudaLimits()
 
 @dataclass(frozen=True)
 class Resources:
-    """What the processes that search bring, measured once.
+    """What the processes offer to a search, at one moment.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a strategy is: a place for the rows of a graph, and the search that finds them there."""
+"""What a strategy is: where the rows of a graph are kept, and how they are searched there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ all rows there; rows in pinned host memory; arcs in the store."""
 
 
 class Strategy(Protocol):
-    """A way to search that a plan may choose; see ``docs/adding.md``."""
+    """Where the rows of a graph are kept, and how they are searched there."""
 
     @property
     def name(self) -> str:
@@ -31,10 +31,10 @@ class Strategy(Protocol):
         """One of the tiers above."""
 
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
-        """Why this strategy does not do what is asked for, whatever memory there is; or empty."""
+        """Why it is no candidate for this request; or empty."""
 
     def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:
-        """What this process has loaded that will do. Its memory is not free, and need not be."""
+        """What this process still has loaded, if it will do; it needs no free memory."""
 
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
         """What it would hold in memory.

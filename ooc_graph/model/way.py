@@ -18,10 +18,10 @@ class Way:
     exchange
         ``one`` rank, or ``local`` or ``scheduler``.
     why
-        Why it is the CPU where ``auto`` was asked for; else empty.
+        Why it is the CPU if ``auto`` was asked for; else empty.
     budget_bytes
         Memory for a search whose arcs stay in the store, or, on a CUDA device, device memory for
-        one whose rows are in host memory or in the store; 0 where all are brought into memory.
+        one whose rows are in host memory or in the store; 0 if all are brought into memory.
     copies
         Whether rows in memory may be kept in another form besides, which some searches gain by.
     host_bytes

@@ -1,4 +1,4 @@
-"""How a search is carried out, and on the CPU instead where a device will not do."""
+"""How a search is carried out, and on the CPU instead if a device will not do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def carry_out(
     run: Callable[[Tried], Done],
     fall_back: Callable[[str], Tried],
 ) -> Done:
-    """Carry work out; where ``auto`` took a CUDA device that will not do, on the CPU.
+    """Carry work out; if ``auto`` took a CUDA device that will not do, on the CPU.
 
     Parameters
     ----------

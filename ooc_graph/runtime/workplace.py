@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from ooc_graph import __version__
 from ooc_graph.errors import ClusterLostError, MemoryBudgetError, UsageError
 from ooc_graph.forked import require_own_client
-from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits, Device, Resources, require_name
+from ooc_graph.model.resources import (
+    AUTO,
+    CPU,
+    CUDA,
+    NO_LIMITS,
+    CudaLimits,
+    Device,
+    Resources,
+    require_name,
+)
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.devices import choose_here, choose_on_workers
 from ooc_graph.runtime.machine import cores, default_limit_bytes, return_freed_memory
@@ -31,7 +40,6 @@ if TYPE_CHECKING:
 Done = TypeVar("Done")
 
 _log = logging.getLogger("ooc_graph")
-NO_LIMITS = CudaLimits()
 
 
 class Place(Protocol):
@@ -46,16 +54,8 @@ class Place(Protocol):
         """Takes a line about workers that cannot go on."""
 
     @property
-    def has_ranks(self) -> bool:
-        """Whether many ranks can search, on workers."""
-
-    @property
     def limit_bytes(self) -> int:
         """Memory of all processes together."""
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether the memory is a limit that somebody set, not what happens to be free."""
 
     @property
     def wanted(self) -> str:
@@ -89,10 +89,6 @@ class Place(Protocol):
     def threads(self) -> int:
         """Threads that every process has."""
 
-    @property
-    def least_limit_bytes(self) -> int:
-        """Memory that every process may use for a search."""
-
     def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
         """Call a function where searches run: alone in one process, with all its threads."""
 
@@ -109,7 +105,6 @@ class Here:
 
     client = None
     note = staticmethod(_log.warning)
-    has_ranks = False
     processes = 1
 
     def __init__(
@@ -131,11 +126,6 @@ class Here:
 
     @property
     def process_limit_bytes(self) -> int:
-        """Memory that a search may use."""
-        return self.limit_bytes
-
-    @property
-    def least_limit_bytes(self) -> int:
         """Memory that a search may use."""
         return self.limit_bytes
 
@@ -225,9 +215,6 @@ class OnCluster:
     MemoryBudgetError
         Dask's limits leave no worker any memory for a search.
     """
-
-    is_limited = True
-    has_ranks = True
 
     def __init__(
         self,
@@ -341,11 +328,6 @@ class OnCluster:
     def process_limit_bytes(self) -> int:
         """Memory of the worker that searches run on."""
         return max(self._limits(self._workers()))
-
-    @property
-    def least_limit_bytes(self) -> int:
-        """Memory of the worker that has least."""
-        return min(self._limits(self._workers()))
 
     @property
     def threads(self) -> int:

@@ -1,8 +1,8 @@
 """Strategies of searches from one source and of components, in the order in which they are tried.
 
-Searches on a CUDA device come first. Of two strategies of a device that both fit the one that has
-more where it searches is the faster; ranks on the devices of several workers search what one device
-has no room for, not even with rows in pinned memory, and on the CPU what fits no worker alone.
+CUDA comes first. On each device, strategies that keep more in memory come first, since they are
+faster. Ranks on CUDA devices are tried if one device has no room, not even with rows in pinned
+memory; ranks on the CPU, if no worker has room alone.
 """
 
 from __future__ import annotations

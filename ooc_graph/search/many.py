@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
@@ -83,7 +82,7 @@ def pairs(
                 return search.held(way)
             return search.stored(way, out, overwrite=overwrite)
 
-    ways = ways_for(graph, specs, asked, place.resources(), in_memory=out is None)
+    ways = ways_for(graph, specs, asked, place.resources, in_memory=out is None)
     return carry_out_in_turn(asked.kernel, ways, place, progress, run)
 
 
@@ -206,8 +205,11 @@ class _Search:
         return replace(PairsResult.open(out), elapsed_s=self._elapsed_s)
 
     def _plan(self, way: PairsWay, *, in_memory: bool) -> Plan:
-        given = way, self._graph, self._specs, self._asked, self._place.resources()
-        return reckoned(self._what, partial(plan_by, *given, in_memory=in_memory), self._place)
+        def plan() -> Plan:
+            given = self._graph, self._specs, self._asked, self._place.resources()
+            return plan_by(way, *given, in_memory=in_memory)
+
+        return reckoned(self._what, plan, self._place)
 
     def _with_less(
         self, way: PairsWay, plan: Plan, run: Callable[[Plan], Found], *, in_memory: bool
@@ -216,9 +218,9 @@ class _Search:
         if way.is_one_by_one and way.host_bytes is None:
             # There is none that holds less.
             return run(plan)
-        given = self._graph, self._specs, self._asked, self._place.resources()
 
         def smaller(refused: Plan) -> Plan | None:
+            given = self._graph, self._specs, self._asked, self._place.resources()
             if way.is_one_by_one:
                 return smaller_singly(*given, refused, in_memory=in_memory)
             return smaller_plan(*given, way.device, refused, in_memory=in_memory)

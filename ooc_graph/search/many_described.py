@@ -80,7 +80,7 @@ def _first(
 ) -> tuple[PairsWay, Plan]:
     """The first way that is not refused host memory by its plan."""
     refused: MemoryBudgetError | None = None
-    for way in ways_for(graph, specs, asked, resources, in_memory=False):
+    for way in ways_for(graph, specs, asked, lambda: resources, in_memory=False):
         try:
             return way, plan_by(way, graph, specs, asked, resources, in_memory=False)
         except MemoryBudgetError as error:

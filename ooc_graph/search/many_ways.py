@@ -70,7 +70,12 @@ class PairsWay:
 
 
 def ways_for(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, resources: Resources, *, in_memory: bool
+    graph: Graph,
+    specs: Sequence[ArraySpec],
+    asked: Asked,
+    measure: Callable[[], Resources],
+    *,
+    in_memory: bool,
 ) -> Iterator[PairsWay]:
     """Ways to search from many sources, in the order in which they are tried.
 
@@ -81,6 +86,9 @@ def ways_for(
     ----------
     specs
         How distances, and parents if wanted, are stored.
+    measure
+        Gives what there is; it is asked again before each way, as one that was tried may have cost
+        a worker.
     in_memory
         Whether the answer stays in the memory of this process.
 
@@ -89,7 +97,7 @@ def ways_for(
     UsageError, DeviceError, MemoryBudgetError
         CUDA is asked for, and has no way at all.
     """
-    given = graph, specs, asked, resources
+    resources = measure()
     # Without rows nothing is to be searched, and columns could be taken from none.
     if resources.device.name == CPU or not graph.rows:
         yield PairsWay(CPU, why=resources.device.why)
@@ -97,6 +105,7 @@ def ways_for(
     refused: OocGraphError | None = None
     count = 0
     for look in _LOOKS:
+        given = graph, specs, asked, measure()
         way, why = _seen(look, *given, in_memory)
         refused = why or refused
         if way is not None:

@@ -1,9 +1,9 @@
-"""The plan of a search: which strategy, what it holds in memory, what was rejected and why."""
+"""The plan of a search: which strategy it takes, and what that holds in memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.model.request import SCHEDULER, Request
@@ -14,13 +14,6 @@ from ooc_graph.search.candidates import CANDIDATES
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.ranks import Ranks
-
-
-class Rejection(NamedTuple):
-    """A strategy that is not taken, and why."""
-
-    strategy: Strategy
-    why: str
 
 
 @dataclass(frozen=True)
@@ -35,8 +28,6 @@ class Plan:
         Where rows are.
     way
         What it holds.
-    rejected
-        What comes before it in the table and was rejected for want of memory.
     """
 
     graph: Graph
@@ -44,7 +35,6 @@ class Plan:
     resources: Resources
     strategy: Strategy
     way: Way
-    rejected: tuple[Rejection, ...] = ()
 
     @property
     def device(self) -> str:
@@ -56,19 +46,27 @@ class Plan:
         """Why it is the CPU, if ``auto`` was asked for."""
         return self.way.why
 
-    def ranks(self) -> Plan | None:
+    def ranks(self, resources: Resources | None = None) -> Plan | None:
         """Ranks on the same devices, if one rank was refused memory that this plan had counted on.
 
-        None if there are no workers to share the work, or it does not fit them either.
+        Parameters
+        ----------
+        resources
+            What there is now; None: what there was when this plan was made.
+
+        Returns
+        -------
+        Plan or None
+            None if there are no workers to share the work, or it does not fit them either.
         """
         if self.way.device != CUDA or self.way.exchange != "one":
             return None
-        given = self.graph, self.request, self.resources
+        given = self.graph, self.request, resources or self.resources
         ranks = next(strategy for strategy in CANDIDATES if isinstance(strategy, Ranks))
         if ranks.lacks(*given):
             return None
         try:
-            return replace(self, strategy=ranks, way=ranks.reserve(*given))
+            return Plan(*given, ranks, ranks.reserve(*given))
         except MemoryBudgetError:
             return None
 
@@ -119,7 +117,6 @@ def _planned(graph: Graph, request: Request, resources: Resources, device: str) 
         if (way := strategy.cached(*given)) is not None:
             return Plan(*given, strategy, way)
     refusals: list[tuple[int, int, MemoryBudgetError]] = []
-    rejected: list[Rejection] = []
     for strategy in strategies:
         if strategy.lacks(*given):
             continue
@@ -127,9 +124,8 @@ def _planned(graph: Graph, request: Request, resources: Resources, device: str) 
             way = strategy.reserve(*given)
         except MemoryBudgetError as error:
             refusals.append((strategy.tier, len(refusals), error))
-            rejected.append(Rejection(strategy, str(error)))
         else:
-            return Plan(*given, strategy, way, tuple(rejected))
+            return Plan(*given, strategy, way)
     # The one that keeps least in memory says the least that would do.
     raise max(refusals)[-1]
 

@@ -100,7 +100,7 @@ def search(
             try:
                 return run(found)
             except (MemoryBudgetError, MemoryError) as error:
-                if (ranks := found.ranks()) is None:
+                if (ranks := found.ranks(place.resources())) is None:
                     raise
                 progress.note(f"{kernel} {ranks.way.said}: {refusal_of(error)}")
             return run(ranks)

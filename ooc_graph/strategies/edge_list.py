@@ -33,7 +33,7 @@ class EdgeList:
         return "" if request.method == EDGES else "another method is asked for"
 
     def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:  # noqa: ARG002
-        """A plan says the same without."""
+        """Nothing to look up: the plan would be the same."""
         return None
 
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:

@@ -11,7 +11,12 @@ from ooc_graph.model.resources import CPU, CUDA, Resources
 from ooc_graph.model.strategy import MEMORY, too_little
 from ooc_graph.model.way import Way
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cpu.in_memory import ADVICE, STATE_BYTES, describe_rows
+from ooc_graph.strategies.cpu.in_memory import (
+    ADVICE,
+    STATE_BYTES,
+    describe_rows,
+    resident_bytes,
+)
 from ooc_graph.strategies.cuda.in_memory import describe_rows_on_device, require_both
 
 
@@ -84,6 +89,12 @@ def ranks_bytes(graph: Graph, kernel: str, resources: Resources) -> int:
     """Host memory of the busiest worker whose ranks search on the CPU."""
     rows = graph.resident_bytes(ORDER_OF[kernel])
     return rows * busiest(graph, resources) // graph.shards + graph.rows * STATE_BYTES[kernel]
+
+
+def least_in_memory(graph: Graph, kernel: str, resources: Resources) -> int:
+    """Least host memory of a worker if all rows are brought into memory."""
+    whole = resident_bytes(graph, kernel, copies=False)
+    return min(whole, ranks_bytes(graph, kernel, resources)) if resources.has_ranks else whole
 
 
 def busiest(graph: Graph, resources: Resources) -> int:

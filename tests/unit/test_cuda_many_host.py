@@ -193,10 +193,10 @@ def test_sums_of_the_device_that_do_not_fit_are_refused(
             found.reduced("closeness")
 
 
-class _Place:
-    """A process with a device of so much memory."""
+class _Offered:
+    """What a process with a device of so much memory offers."""
 
-    client, threads, processes = None, 4, 1
+    has_client, threads, processes = False, 4, 1
     limit_bytes = least_limit_bytes = process_limit_bytes = 1 << 30
 
     def __init__(self, wanted: str, device: Device) -> None:
@@ -300,7 +300,7 @@ def _task(asked: Asked) -> PairsTask:
 
 
 def test_tasks_of_a_device_fit_host_memory(graph: og.Graph) -> None:
-    place: Any = _Place(CUDA, Device(CUDA, 1 << 40))
+    place: Any = _Offered(CUDA, Device(CUDA, 1 << 40))
     specs = pairs_specs(Asked(), 1 << 14, 1 << 12, np.dtype(np.float32))
     plans = []
     # Four tasks whose sources have 16 KiB each, beside 128 MiB for pieces on their way.
@@ -322,7 +322,7 @@ def test_tasks_of_a_device_fit_host_memory(graph: og.Graph) -> None:
 def test_every_device_has_sources(
     graph: og.Graph, sources: int, processes: int, dtype: str
 ) -> None:
-    place: Any = _Place(CUDA, Device(CUDA, 1 << 40))
+    place: Any = _Offered(CUDA, Device(CUDA, 1 << 40))
     place.processes, place.least_limit_bytes = processes, 1 << 50
     # Chunks of 16 sources, or 8.
     specs = pairs_specs(Asked(), sources, 1 << 18, np.dtype(dtype))
@@ -360,7 +360,7 @@ def test_tasks_of_a_device_end_after_some_seconds(
         path="g", rows=1 << 20, vertices=1 << 20, arcs=2 * edges, has_negative_weights=False
     )
     held.resident_bytes = lambda _: 0
-    place: Any = _Place(CUDA, Device(CUDA, 1 << 50))
+    place: Any = _Offered(CUDA, Device(CUDA, 1 << 50))
     place.processes, place.least_limit_bytes = processes, 1 << 50
     asked = Asked(reduce="sum")
     specs = pairs_specs(asked, 1 << 20, 1 << 20, np.dtype(dtype))
@@ -406,7 +406,7 @@ def test_memory_of_tasks_is_what_the_device_gives(
         path="g", rows=rows, vertices=1 << 20, arcs=1 << 24, has_negative_weights=False
     )
     held.resident_bytes = lambda _: 8 << 24
-    place: Any = _Place(CUDA, Device(CUDA, 1 << 40))
+    place: Any = _Offered(CUDA, Device(CUDA, 1 << 40))
     # Four threads; of float32 distances a source has 4 MiB.
     place.least_limit_bytes = limit_gib << 30
     specs = pairs_specs(asked, 1 << 20, 1 << 20, np.dtype(np.float32))

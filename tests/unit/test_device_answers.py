@@ -1,4 +1,4 @@
-"""What the session makes of a device's answers; NumPy stands in for CuPy, a tree for the search."""
+"""What a search makes of a device's answers; NumPy stands in for CuPy, a tree for the search."""
 
 from __future__ import annotations
 

@@ -86,4 +86,4 @@ def test_a_limit_of_nothing_is_one_for_workers_too(
     cluster = TwoWorkers(Brought(9_000, is_limit), Brought(9_000, is_limit))
     monkeypatch.setattr(Cluster, "of", lambda _: cluster)
     place = OnCluster(None, limit)  # type: ignore[arg-type]
-    assert (place.limit_bytes, place.least_limit_bytes) == (2 * each, each)
+    assert (place.limit_bytes, place.resources(on_cpu=True).least_limit_bytes) == (2 * each, each)

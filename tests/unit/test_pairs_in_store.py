@@ -156,7 +156,7 @@ def test_nothing_is_pinned_and_the_search_goes_on(
 
 
 def chosen(graph: og.Graph, asked: Asked, there: Here) -> list[PairsWay]:
-    return list(ways_for(graph, specs_of(graph, asked), asked, there.resources(), in_memory=True))
+    return list(ways_for(graph, specs_of(graph, asked), asked, there.resources, in_memory=True))
 
 
 def specs_of(graph: og.Graph, asked: Asked) -> Any:

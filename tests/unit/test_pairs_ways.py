@@ -387,7 +387,7 @@ def chosen(graph: og.Graph, asked: Asked, wanted: str, memory: int) -> list[Pair
     place = Here(GIB, wanted, CudaLimits(memory))
     dtype = np.dtype(np.int32 if asked.hops else np.float32)
     specs = pairs_specs(asked, 10, graph.vertices, dtype)
-    return list(ways_for(graph, specs, asked, place.resources(), in_memory=True))
+    return list(ways_for(graph, specs, asked, place.resources, in_memory=True))
 
 
 @pytest.mark.usefixtures("device")

@@ -13,6 +13,7 @@ import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch
 from ooc_graph.model.resources import Resources
+from ooc_graph.model.way import Way
 from ooc_graph.runtime import engine_cache, workplace
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
@@ -101,3 +102,24 @@ def test_memory_refused_is_not_tried_with_more(path_graph):
     with pytest.raises(MemoryBudgetError, match=f"needs {least - 1:,} bytes at least .* refuses"):
         cpu_disk.smaller_budget(graph, "bfs", least - 1, 0)
     assert cpu_disk.smaller_budget(graph, "bfs", least + 1, 0) == least
+
+
+def test_a_large_worker_leaves_arcs_in_the_store_beside_a_small_one(path_graph):
+    """Ranks need the small one, whose memory does not matter to a search by one process."""
+    graph = og.open(path_graph)
+    least, ranks = cpu_disk.least_within(graph, "sssp"), resident_bytes(graph, "sssp", copies=False)
+    two = workers_with(ranks - 1, 2)
+    small = replace(two, least_limit_bytes=ranks_bytes(graph, "sssp", two) - 1)
+    assert least < ranks - 1
+    way = chosen(graph, "sssp", small)
+    assert (way.exchange, way.budget_bytes) == ("one", ranks - 1)
+
+
+def test_components_use_rows_that_are_loaded(path_graph):
+    graph = og.open(path_graph)
+    og.components(graph, device="cpu")
+    free = replace(workers_with(1), is_limited=False)
+    assert chosen(graph, "components", free) == Way("cpu", "one")
+    engine_cache.release()
+    with pytest.raises(MemoryBudgetError, match="needs at least"):
+        chosen(graph, "components", free)

@@ -33,7 +33,7 @@ from ooc_graph.runtime.warmup import TIERS, warm
 from ooc_graph.shards import tiers
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies import loading
-from ooc_graph.strategies.cpu import on_disk as session_tiers
+from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from tests.command_line import call
 from tests.memory_limits import traced_peak
@@ -149,7 +149,7 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:
     warm(kernel, graph, process.device(), variant=TIERS)
     least, whole = least_of(graph, kernel), graph.resident_bytes(ORDER_OF[kernel])
     for budget in (least, (least + whole) // 2):
-        session_tiers.known_facts.forget()
+        cpu_disk.known_facts.forget()
         plan = plan_disk(tiers.facts_of(graph, kernel), budget)
         assert plan.bytes <= budget
         key = (str(graph.path), graph.identity, kernel, "rows", "cpu", budget)

@@ -26,7 +26,7 @@ class CudaDevice:
     """Searches on the device and the stream that are CuPy's current ones.
 
     Made in the process that uses it, and stays there. Connected components it does not have: the
-    session refuses them before.
+    search refuses them before.
 
     Raises
     ------

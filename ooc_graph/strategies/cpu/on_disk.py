@@ -21,8 +21,8 @@ from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import TierSearch, facts_of, load_tiers, require_stored
-from ooc_graph.strategies.cpu.in_memory import ADVICE, resident_bytes
-from ooc_graph.strategies.ranks import ranks_bytes
+from ooc_graph.strategies.cpu.in_memory import ADVICE
+from ooc_graph.strategies.ranks import least_in_memory
 
 KERNELS = ("bfs", "sssp")
 
@@ -35,17 +35,11 @@ class OnDisk:
 
     name, device, tier = "cpu/disk", CPU, DISK
 
-    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
-        """It is one rank, of a graph in a store; all rows may take less memory than its heads."""
+    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
+        """It is one rank, of a graph in a store."""
         if request.method != ROWS or request.exchange != ANY:
             return "another method or ranks are asked for"
-        if not has_tiers(graph, request.kernel):
-            return "arcs cannot stay in the store"
-        whole = resident_bytes(graph, request.kernel, copies=False)
-        if resources.has_ranks:
-            whole = min(whole, ranks_bytes(graph, request.kernel, resources))
-        least = least_within(graph, request.kernel) + request.answer_bytes
-        return "all rows take less memory" if whole <= least else ""
+        return "" if has_tiers(graph, request.kernel) else "arcs cannot stay in the store"
 
     def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:
         """What the search before left here."""
@@ -59,6 +53,8 @@ class OnDisk:
         least = least_within(graph, request.kernel) + request.answer_bytes
         available = resources.process_limit_bytes
         if least > available:
+            # All rows may take less.
+            least = min(least, least_in_memory(graph, request.kernel, resources))
             raise too_little(f"{request.kernel} on {graph.path}", least, available, ADVICE)
         return Way(CPU, "one", budget_bytes=available - request.answer_bytes)
 

@@ -12,8 +12,8 @@ from ooc_graph.shards.load import Graph
 def cached_on_device(graph: Graph, request: Request, resources: Resources) -> int | None:
     """Device memory that rows were loaded within which this process still has; 0: all are there.
 
-    None if it has none, or they may not be taken again: rows that are asked for on the device may
-    have been refused, and be in pinned memory, of which there may be too much by now.
+    None if nothing is loaded, or it may not be used again. Rows that were asked for on the device
+    may be in pinned memory, and exceed its limit now.
     """
     if resources.is_limited or request.exchange != ANY:
         return None

@@ -43,7 +43,7 @@ class InMemory:
     def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:
         """What the search before left here, if all rows fit the device now.
 
-        They may have been refused: rows that are not there are cached as what was asked for.
+        Rows that were refused device memory are cached under what was asked for.
         """
         held = cached_on_device(graph, request, resources)
         fits = cuda_bytes(graph, request.kernel) <= resources.device.memory_bytes
@@ -104,7 +104,7 @@ def require_both(
     Parameters
     ----------
     rows
-        Host memory of rows on their way.
+        Host memory that rows take on their way to the device.
     needed
         Device memory.
     is_least

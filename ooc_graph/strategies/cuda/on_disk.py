@@ -137,7 +137,7 @@ def may_stay(graph: Graph, kernel: str) -> bool:
 
 
 def suits(graph: Graph, kernel: str, resources: Resources) -> bool:
-    """As `may_stay`, for what was asked for at a place.
+    """As `may_stay`, for the device that was asked for.
 
     Where SSSP has nothing to gain from pulling it goes on by many small steps, each of which may
     read: ``auto`` leaves that to the CPU, whose memory may have the rows.

@@ -95,7 +95,8 @@ class Pinned:
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
         """It is one rank, and pays only if the device has no room for all rows.
 
-        Rows that the host has no room for on their way it has no room to pin either.
+        If all rows fit the device, it is the host that lacked room, and it could not pin them
+        either.
         """
         if request.method != ROWS or request.exchange != ANY:
             return "another method or ranks are asked for"
