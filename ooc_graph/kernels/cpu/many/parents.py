@@ -14,6 +14,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.team import ABORT, CHUNK, Team, atomic_add, atomic_load, new_control
 from ooc_graph.kernels.cpu.sssp.parents import resolve_plateaus
 from ooc_graph.kernels.cpu.sssp.push import LightRows, Wave, path_sum
@@ -106,6 +107,7 @@ def parents_of_sources(
                 wave.top,
                 wave.bound,
                 wave.step,
+                wave.dealt,
             )
             unresolved, listed = scratch.unresolved[thread], scratch.listed[thread]
             left = resolve_plateaus(out, into, mine, parent, count, unresolved, listed)
@@ -159,6 +161,7 @@ def find_parents(
         unreached(dtype),
         unreached(dtype),
         np.zeros(1),
+        WHOLE,
     )
     team.launch(
         parents_of_sources, new_control(), out, into, wave, scratch, sources, answer, parents

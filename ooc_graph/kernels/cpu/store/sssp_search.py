@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import ENOUGH_PUSHED, SsspTree, finish_by_push
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS
@@ -111,6 +112,7 @@ class TierSsspSearch:
             top,
             np.zeros(1, dtype),
             np.zeros(1, np.float64),
+            WHOLE,
         )
         self._top: Any = top[0]
         self._lanes = (
