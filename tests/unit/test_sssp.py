@@ -20,6 +20,7 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import INT64_UNREACHED, Rows, Shard
 from tests import oracles
+from tests.gpu.ranked import CommonSteps
 from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs
 
 DEVICES = {threads: CpuDevice(threads) for threads in (1, 2, 3)}
@@ -29,13 +30,18 @@ def distance_dtype(arcs: Arcs) -> np.dtype:
     return arcs.weight.dtype if arcs.weight.dtype.kind == "f" else np.dtype(np.int64)
 
 
-def ranked(arcs: Arcs, shards: int, root: int, ids: str = "uint32") -> SsspTree:
-    """Parents and distances by P coroutines, brought into global order."""
+def ranked(
+    arcs: Arcs, shards: int, root: int, ids: str = "uint32", *, without_inner: int = 0
+) -> SsspTree:
+    """Parents and distances by P coroutines, brought into global order.
+
+    The first ``without_inner`` ranks have the steps of every device alone.
+    """
     device, parts = DEVICES[1], arcs.shards(shards, ids)
     shared = device.sssp_shared(arcs.vertices, distance_dtype(arcs))
-    trees, _ = local.run(
-        [sssp(device.sssp_rank(part), root, shared) for part in parts], shared, shards
-    )
+    ranks = [device.sssp_rank(part) for part in parts]
+    ranks[:without_inner] = map(CommonSteps, ranks[:without_inner])
+    trees, _ = local.run([sssp(rank, root, shared) for rank in ranks], shared, shards)
     parent = np.empty(arcs.vertices, ids)
     distance = np.empty(arcs.vertices, distance_dtype(arcs))
     for part, tree in zip(parts, trees, strict=True):
@@ -104,6 +110,20 @@ def test_pulling_reads_a_small_part_of_a_skewed_graph():
     check(tree, arcs, arcs.vertices - 1)
     assert tree.phase_arcs["pull"] > 0
     assert sum(tree.phase_arcs.values()) < len(arcs.source) / 2
+
+
+def test_ranks_push_the_inner_vertices_if_all_can():
+    """It saves them arcs, and a rank of a device that cannot does not part from the others."""
+    arcs = skewed(24_000, 600_000, "float32", directed=False, seed=5)
+    root = arcs.vertices - 1
+    alone = DEVICES[1].sssp(arcs.shards(1)[0]).run(root)
+    found = {lacking: ranked(arcs, 2, root, without_inner=lacking) for lacking in range(3)}
+    for tree in found.values():
+        same(tree, alone)
+        assert tree.phase_arcs["pull"] > 0
+    parents = {lacking: tree.phase_arcs["parents"] for lacking, tree in found.items()}
+    assert parents[0] < 1.1 * alone.phase_arcs["parents"]
+    assert parents[1] == parents[2] > 2 * parents[0]
 
 
 @pytest.mark.parametrize("dtype", WEIGHTS)

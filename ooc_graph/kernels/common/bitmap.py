@@ -111,9 +111,16 @@ def deal_frontiers(frontier: Words, shards: int, payloads: Sequence[tuple[AnyArr
     ----------
     frontier
         uint64: whole blocks of every shard.
+    payloads
+        Of each rank, positions in its bitmap and the words there, all others being zero; or no
+        positions and all words.
     """
     blocks = frontier.reshape(-1, shards, BLOCK_WORDS)
-    for shard, (words,) in enumerate(payloads):
+    for shard, (positions, words) in enumerate(payloads):
+        if len(positions) or not len(words):
+            blocks[:, shard] = 0
+            blocks[positions // BLOCK_WORDS, shard, positions % BLOCK_WORDS] = words
+            continue
         whole = len(words) // BLOCK_WORDS
         blocks[:whole, shard] = words[: whole * BLOCK_WORDS].reshape(whole, BLOCK_WORDS)
         rest = words[whole * BLOCK_WORDS :]

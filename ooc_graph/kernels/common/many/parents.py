@@ -14,6 +14,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.sssp.distances import path_sum, unreached
 from ooc_graph.kernels.common.sssp.plateaus import resolve_plateaus
 from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
@@ -105,6 +106,7 @@ def parents_of_sources(
                 wave.top,
                 wave.bound,
                 wave.step,
+                wave.dealt,
             )
             unresolved, listed = scratch.unresolved[thread], scratch.listed[thread]
             left = resolve_plateaus(out, into, mine, parent, count, unresolved, listed)
@@ -157,6 +159,7 @@ def find_parents(
         unreached(dtype),
         unreached(dtype),
         np.zeros(1),
+        WHOLE,
     )
     team.launch(
         parents_of_sources, new_control(), out, into, wave, scratch, sources, answer, parents

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import (
     ENOUGH_PUSHED,
     SsspTree,
@@ -33,7 +34,7 @@ from ooc_graph.kernels.cpu.sssp.fused import (
 )
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED, UNRESOLVED
 from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS, HEADS, HeadedRows
-from ooc_graph.types import AnyArray, IntArray, Rows
+from ooc_graph.types import AnyArray, Dealing, IntArray, Rows
 
 
 def light_rows(rows: Rows) -> LightRows:
@@ -45,16 +46,22 @@ def light_rows(rows: Rows) -> LightRows:
     return LightRows(offsets, rows.neighbors, rows.weights, lightest)
 
 
-def headed_rows(rows: LightRows) -> HeadedRows:
+def headed_rows(rows: LightRows, dealing: Dealing) -> HeadedRows:
     """The same rows with their heads copied to the front."""
-    shape = HEADS, len(rows.offsets) - 1
+    shape = HEADS, dealing.rows
     neighbors = np.empty(shape, rows.neighbors.dtype)
-    neighbors[:] = np.arange(shape[1])
+    neighbors[:] = dealing.owned()
     weights = np.full(shape, _heaviest_of(rows.weights.dtype), rows.weights.dtype)
     for column in range(HEADS):
         pairs = [(rows.neighbors, neighbors[column]), (rows.weights, weights[column])]
         _copy_heads(rows.offsets, column, pairs)
     return HeadedRows(rows.offsets, rows.neighbors, rows.weights, neighbors, weights)
+
+
+def taken_dtype(rows: LightRows) -> np.dtype[Any]:
+    """Type of a `Wave`'s ``taken``: the longest row's arcs and the flags fit it."""
+    longest = int(np.diff(rows.offsets).max(initial=0))
+    return np.dtype(np.uint32 if longest >> (32 - FLAG_BITS) == 0 else np.uint64)
 
 
 def _copy_heads(offsets: IntArray, column: int, pairs: Sequence[tuple[AnyArray, AnyArray]]) -> None:
@@ -89,7 +96,8 @@ class CpuSsspSearch:
 
     def __init__(self, out: Rows, into: Rows, tuples: AnyArray, team: Team) -> None:
         self._out = light_rows(out)
-        self._into = headed_rows(self._out if into is out else light_rows(into))
+        whole = Dealing(len(out.offsets) - 1)
+        self._into = headed_rows(self._out if into is out else light_rows(into), whole)
         if into is out:
             # The same numbers: one copy is enough.
             self._out = self._out._replace(lightest=self._into.head_weights[0])
@@ -100,12 +108,11 @@ class CpuSsspSearch:
         found = survey(self._out, tuples)
         self._may_pull = may_pull(found)
         self._step = found.step
-        longest = int(np.diff(self._out.offsets).max(initial=0))
         parent = np.empty(rows, ids)
         first = min(MOST_FIRST, max(1, len(self._out.neighbors) // ENOUGH_PUSHED))
         self._wave = Wave(
             np.empty(rows, dtype),
-            np.empty(rows, np.uint32 if longest >> (32 - FLAG_BITS) == 0 else np.uint64),
+            np.empty(rows, taken_dtype(self._out)),
             # Nobody has a parent before all distances are final.
             parent,
             np.empty(rows, ids),
@@ -113,6 +120,7 @@ class CpuSsspSearch:
             top,
             np.zeros(1, dtype),
             np.zeros(1, np.float64),
+            WHOLE,
         )
         self._answer = Answer(
             parent,
@@ -177,7 +185,7 @@ class CpuSsspSearch:
     def _require_whole(self, control: IntArray) -> None:
         """Refuse an answer in which reached vertices lack a distance or a parent."""
         distance, top = self._wave.distance, self._wave.top[0]
-        if self._may_overflow and overflowed(self._out, distance, self._heaviest, top):
+        if self._may_overflow and overflowed(self._out, distance, WHOLE, self._heaviest, top):
             raise overflow_error(distance.dtype)
         if control[UNRESOLVED]:
             raise AssertionError(f"{control[UNRESOLVED]} reached vertices have no parent")

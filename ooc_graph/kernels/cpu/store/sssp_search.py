@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import ENOUGH_PUSHED, SsspTree, finish_by_push
 from ooc_graph.kernels.common.sssp.distances import (
     distance_dtype,
@@ -98,6 +99,7 @@ class TierSsspSearch:
             top,
             np.zeros(1, dtype),
             np.zeros(1, np.float64),
+            WHOLE,
         )
         self._top: Any = top[0]
         self._lanes = (
