@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import drop, has, put, put_all
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.bitmap import has
+from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add
+from ooc_graph.kernels.cpu.sssp.plateaus import is_better_parent, offer_parent
 from ooc_graph.kernels.cpu.sssp.push import HEADS, arc_of, path_sum
 from ooc_graph.types import AnyArray
 
@@ -76,21 +77,12 @@ def inner_parents(out: Any, wave: Any, parent: Any, inner: int) -> int:
     They are nearer than all other vertices, so whoever finds a parent here needs no other.
     """
     distance, top, examined = wave.distance, wave.top[0], 0
-    none = parent.dtype.type(-1)
     for index in range(inner):
         u = np.int64(wave.first[index])
-        at = distance[u]
         examined += out.offsets[u + 1] - out.offsets[u]
         for position in range(out.offsets[u], out.offsets[u + 1]):
             v = np.int64(out.neighbors[position])
-            away = distance[v]
-            if at >= away or away == top or path_sum(at, out.weights[position], top) != away:
-                continue
-            if parent[v] != none:
-                rival = np.int64(parent[v])
-                if distance[rival] < at or (distance[rival] == at and rival < u):
-                    continue
-            parent[v] = u
+            offer_parent(distance, parent, v, u, out.weights[position], top)
     return examined
 
 
@@ -98,8 +90,7 @@ def inner_parents(out: Any, wave: Any, parent: Any, inner: int) -> int:
 def _offer(distance: Any, parent: Any, row: int, u: int, weight: Any, near: Any, top: Any) -> Any:
     """Take neighbour ``u`` as the row's parent if it is a better one; the parent's distance."""
     at, away, rival = distance[row], distance[u], np.int64(parent[row])
-    nearer = (away < near) | ((away == near) & (u < rival))
-    if nearer & (away < at) & (path_sum(away, weight, top) == at):
+    if is_better_parent(away, u, near, rival) & (away < at) & (path_sum(away, weight, top) == at):
         parent[row] = u
         return away
     return near
@@ -191,58 +182,6 @@ def parents_part(
             if (parent[row] == none) & (distance[row] < top):
                 lacking[atomic_add(control, UNRESOLVED, 1)] = row
     atomic_add(control, EXAMINED, examined)
-
-
-@subroutine
-def _next_to(out: Any, wave: Any, unresolved: Any, listed: Any, found: int) -> int:
-    """List unresolved rows beside ``taken[:found]`` in ``pending``, each once."""
-    count, top = 0, wave.top[0]
-    for index in range(found):
-        u = np.int64(wave.taken[index])
-        at = wave.distance[u]
-        for position in range(out.offsets[u], out.offsets[u + 1]):
-            if path_sum(at, out.weights[position], top) > at:
-                break
-            v = np.int64(out.neighbors[position])
-            if wave.distance[v] == at and has(unresolved, v) and not has(listed, v):
-                put(listed, v)
-                wave.pending[count] = v
-                count += 1
-    for index in range(count):
-        drop(listed, np.int64(wave.pending[index]))
-    return count
-
-
-@kernel
-def resolve_plateaus(
-    out: Any, into: Any, wave: Any, parent: Any, count: int, unresolved: Any, listed: Any
-) -> int:
-    """Give the rows on plateaus, ``pending[:count]``, their parents, hop by hop; one thread.
-
-    Returns how many rows found none: above zero only where out- and in-arcs contradict each other.
-
-    Parameters
-    ----------
-    unresolved, listed
-        Scratch bitmaps of zeros. The wave's ``taken`` and ``pending`` are scratch, too.
-    """
-    put_all(unresolved, wave.pending, count)
-    left = count
-    while count > 0:
-        found = 0
-        for index in range(count):
-            v = np.int64(wave.pending[index])
-            at = wave.distance[v]
-            u = plateau_parent(into, wave.distance, unresolved, v, at, wave.top[0])
-            if u >= 0:
-                parent[v] = u
-                wave.taken[found] = v
-                found += 1
-        for index in range(found):
-            drop(unresolved, np.int64(wave.taken[index]))
-        left -= found
-        count = _next_to(out, wave, unresolved, listed, found)
-    return left
 
 
 @subroutine

@@ -27,7 +27,8 @@ from ooc_graph.kernels.cpu.sssp.fused import (
     overflowed,
     search,
 )
-from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED, UNRESOLVED, resolve_plateaus
+from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED, UNRESOLVED
+from ooc_graph.kernels.cpu.sssp.plateaus import Plateau, list_lacking, resolve_plateaus
 from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS, HEADS, HeadedRows, LightRows, Wave
 from ooc_graph.kernels.cpu.sssp.shared import unreached
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray, Rows
@@ -143,11 +144,36 @@ def may_pull(found: Survey) -> bool:
     return pull_pays(found.head_share, found.spread_rows / max(found.sampled_rows, 1))
 
 
+def new_wave(parent: AnyArray, dtype: np.dtype[Any], arcs: int, longest: int) -> Wave:
+    """Room for a push.
+
+    Parameters
+    ----------
+    parent
+        Ids (rows,): the queue, as nobody has a parent before all distances are final.
+    dtype
+        Of the distances.
+    arcs, longest
+        Of all rows, and of the longest.
+    """
+    rows, ids = len(parent), parent.dtype
+    return Wave(
+        np.empty(rows, dtype),
+        np.empty(rows, np.uint32 if longest >> (32 - FLAG_BITS) == 0 else np.uint64),
+        parent,
+        np.empty(rows, ids),
+        np.empty(min(MOST_FIRST, max(1, arcs // ENOUGH_PUSHED)), ids),
+        unreached(dtype),
+        np.zeros(1, dtype),
+        np.zeros(1, np.float64),
+    )
+
+
 class CpuSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
 
     Beside the rows, their heads and the answer it holds 8 bytes a vertex (32-bit ids, rows below
-    2**30 arcs), and a quarter of a byte more while plateaus are resolved.
+    2**30 arcs), and a bit more while plateaus are resolved.
 
     Parameters
     ----------
@@ -168,24 +194,12 @@ class CpuSsspSearch:
         self._team = team
         rows, ids = len(out.offsets) - 1, out.neighbors.dtype
         dtype = distance_dtype(self._out.weights)
-        top = unreached(dtype)
         found = survey(self._out, tuples)
         self._may_pull = may_pull(found)
         self._step = found.step
         longest = int(np.diff(self._out.offsets).max(initial=0))
         parent = np.empty(rows, ids)
-        first = min(MOST_FIRST, max(1, len(self._out.neighbors) // ENOUGH_PUSHED))
-        self._wave = Wave(
-            np.empty(rows, dtype),
-            np.empty(rows, np.uint32 if longest >> (32 - FLAG_BITS) == 0 else np.uint64),
-            # Nobody has a parent before all distances are final.
-            parent,
-            np.empty(rows, ids),
-            np.empty(first, ids),
-            top,
-            np.zeros(1, dtype),
-            np.zeros(1, np.float64),
-        )
+        self._wave = new_wave(parent, dtype, len(self._out.neighbors), longest)
         self._answer = Answer(
             parent,
             np.zeros(4, dtype),
@@ -238,13 +252,13 @@ class CpuSsspSearch:
         return SsspTree(self._answer.parent, self._wave.distance, elapsed_s, phase_arcs)
 
     def _resolve_plateaus(self, control: IntArray) -> None:
-        """Find the parents that ways of weight zero lead to; rare, so its bitmaps are not kept."""
-        count = int(control[UNRESOLVED])
-        if count:
-            bitmaps = (np.zeros(words_for(len(self._answer.parent)), np.uint64) for _ in range(2))
-            control[UNRESOLVED] = resolve_plateaus(
-                self._out, self._into, self._wave, self._answer.parent, count, *bitmaps
-            )
+        """Find the parents that ways of weight zero lead to; rare, so its bitmap is not kept."""
+        if control[UNRESOLVED]:
+            wave, parent = self._wave, self._answer.parent
+            lacking = np.empty(words_for(len(parent)), np.uint64)
+            plateau = Plateau(wave.distance, parent, lacking, wave.pending, wave.top[0])
+            left = list_lacking(plateau)
+            control[UNRESOLVED] = resolve_plateaus(self._out, self._into, plateau, left)
 
     def _require_whole(self, control: IntArray) -> None:
         """Refuse an answer in which reached vertices lack a distance or a parent."""

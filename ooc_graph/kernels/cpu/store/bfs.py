@@ -11,31 +11,39 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import (
-    LOW,
     ONE,
-    SIX,
     WORD_BITS,
+    Words,
     count_bits,
     has,
     lowest_bit,
-    members,
+    put,
     put_all,
 )
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.decisions import PUSH
 from ooc_graph.kernels.common.team import CHUNK, atomic_add
-from ooc_graph.kernels.cpu.bfs.pull import CHUNK_WORDS, FOUND, FOUND_ARCS, pull_part
+from ooc_graph.kernels.cpu.bfs.pull import CHUNK_WORDS, FOUND, FOUND_ARCS, Tree, pull_part
 from ooc_graph.kernels.cpu.bfs.push import claim
 from ooc_graph.kernels.cpu.bfs.thin_levels import choose_direction
-from ooc_graph.kernels.cpu.store.rows import keep_rest
-from ooc_graph.types import IntArray
+from ooc_graph.kernels.cpu.store.rows import scanner
+from ooc_graph.types import AnyArray, IntArray
+
+LOOKED, TAIL = range(2)
+"""Places in the counts of a `Level`: arcs looked at, and the end of the queue."""
 
 
-class Course(NamedTuple):
-    """Levels that were pushed: int64 (levels,) vertices of their frontiers, and arcs."""
+class Level(NamedTuple):
+    """A level on its way: a pull has the ``frontier``, and a push adds what it finds to ``queue``.
 
-    vertices: IntArray
-    arcs: IntArray
+    ``counts`` int64 (2,): see `LOOKED`, `TAIL`; ``depth`` is that of what is found.
+    """
+
+    tree: Tree
+    frontier: Words
+    queue: AnyArray
+    counts: IntArray
+    depth: int
 
 
 @kernel
@@ -46,54 +54,29 @@ def pull_heads(
     pull_part(control, into, tree, into.offsets, frontier, depth)
 
 
-@kernel
-def pull_tails(
-    tree: Any,
-    frontier: Any,
-    depth: int,
-    lengths: Any,
-    window: Any,
-    begin: int,
-    end: int,
-    kept: int,
-    neighbors: Any,
-) -> tuple[int, int]:
-    """Pull along arcs that are at hand; the rows kept, and arcs looked at."""
-    examined = 0
-    for index in range(begin, end):
-        row, count = window.row[index], window.asked[index]
-        place, hit, looked = window.place[0, index], False, 0
-        while looked < count and not hit:
-            hit = has(frontier, neighbors[place + looked])
-            looked += 1
-        examined += looked
-        if hit:
-            tree.parent[row] = neighbors[place + looked - 1]
-            tree.level[row] = depth
-            tree.found[row >> 6] |= ONE << (np.uint64(row) & LOW)
-        else:
-            kept = keep_rest(window, kept, index, lengths)
-    return kept, examined
+@scanner
+@subroutine
+def pull_tails(level: Any, row: int, neighbors: Any, _weights: Any) -> bool:
+    """Look for a parent in the frontier; a row that has one wants no more."""
+    tree, hit, looked = level.tree, False, 0
+    while looked < len(neighbors) and not hit:
+        hit = has(level.frontier, neighbors[looked])
+        looked += 1
+    level.counts[LOOKED] += looked
+    if hit:
+        tree.parent[row] = neighbors[looked - 1]
+        tree.level[row] = level.depth
+        put(tree.found, row)
+    return not hit
 
 
-@kernel
-def push_parts(
-    tree: Any,
-    queue: Any,
-    tail: int,
-    lengths: Any,
-    window: Any,
-    begin: int,
-    end: int,
-    kept: int,
-    neighbors: Any,
-) -> tuple[int, int]:
-    """Push arcs that are at hand; the rows kept, and the end of the new vertices in ``queue``."""
-    for index in range(begin, end):
-        u, first = np.uint64(window.row[index]), window.place[0, index]
-        tail = claim(tree, u, neighbors, first, first + window.asked[index], queue, tail)
-        kept = keep_rest(window, kept, index, lengths)
-    return kept, tail
+@scanner
+@subroutine
+def push_tails(level: Any, row: int, neighbors: Any, _weights: Any) -> bool:
+    """Offer a row of the frontier as parent to all of its neighbours."""
+    tree, u, tail = level.tree, np.uint64(row), level.counts[TAIL]
+    level.counts[TAIL] = claim(tree, u, neighbors, 0, len(neighbors), level.queue, tail)
+    return True
 
 
 @subroutine
@@ -113,8 +96,8 @@ def settle_queue(heads: Any, tree: Any, queue: Any, begin: int, end: int, depth:
     """Make new vertices, ``queue[begin:end]``, visited at ``depth``; their arcs."""
     arcs = 0
     for index in range(begin, end):
-        v = np.uint64(queue[index])
-        tree.visited[v >> SIX] |= ONE << (v & LOW)
+        v = np.int64(queue[index])
+        put(tree.visited, v)
         tree.level[v] = depth
         arcs += heads.lengths[v]
     return arcs
@@ -140,7 +123,7 @@ def push_levels(
     Parameters
     ----------
     course
-        Receives vertices and arcs of each level.
+        `Course`: receives what happened, level by level.
     arcs, unvisited
         Out-arcs of the frontier, and of all that is not visited without it.
     depth
@@ -161,6 +144,7 @@ def push_levels(
     levels, left = 0, unvisited
     while True:
         course.vertices[levels], course.arcs[levels] = end - begin, arcs
+        course.direction[levels] = PUSH
         levels += 1
         tail, longer = _push_heads(heads, tree, queue, begin, end)
         if longer > 0:
@@ -173,12 +157,6 @@ def push_levels(
         if choose_direction(PUSH, end - begin, arcs, left, len(tree.level)) != PUSH:
             break
     return levels, begin, end, end, arcs, 0, left
-
-
-@kernel
-def list_found(found: Any, queue: Any) -> int:
-    """List the vertices of a bitmap in order; how many there are."""
-    return int(members(found, queue))
 
 
 @kernel

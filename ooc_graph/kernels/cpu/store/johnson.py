@@ -6,6 +6,7 @@ all, and where no row improved nothing is fetched.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from ooc_graph.kernels.cpu.store.lanes import (
     relax_lanes,
     spread_lanes,
 )
-from ooc_graph.kernels.cpu.store.rows import TierRows
+from ooc_graph.kernels.cpu.store.rows import Scan, TierRows
 from ooc_graph.types import AnyArray, IntArray
 
 PARENT_BITS = 3 * 8
@@ -140,6 +141,7 @@ class TierJohnson:
             self._potential,
             np.zeros(lanes, dtype),
             np.array(limits, dtype),
+            np.zeros(1, np.int64),
         )
 
     def _settle(self, state: LaneState, sources: IntArray) -> LaneState:
@@ -151,6 +153,7 @@ class TierJohnson:
         state.distance[sources, lanes] = 0
         state.reach[:] = state.pending[:] = top
         state.pending[sources] = 0
+        state.relaxed[0] = 0
         begun = np.zeros(self.vertices, np.bool_)
         begun[sources] = True
         state.waiting[:] = pack_bits(begun)
@@ -160,23 +163,14 @@ class TierJohnson:
             waiting[:] = 0
             state = state._replace(waiting=waiting, low=state.pending, pending=state.low)
             state.pending[:] = top
-            self._pass(state, pushing)
+            self.passes += 1
+            self._each(pushing, partial(relax_lanes, state))
+        self.relaxed += int(state.relaxed[0])
         return state
 
-    def _pass(self, state: LaneState, pushing: Words) -> None:
-        def scan(*part: Any) -> int:
-            kept, relaxed = relax_lanes(state, *part)
-            self.relaxed += relaxed
-            return int(kept)
-
-        self.passes += 1
-        self._each(pushing, scan)
-
-    def _each(self, bits: Words, scan: Any) -> None:
+    def _each(self, bits: Words, scan: Scan) -> None:
         """Scan all arcs of the rows of a bitmap."""
-        out = self._out
-        for waiting in out.rows(bits):
-            out.scan(out.scan_heads(waiting, scan), scan, out.most_look)
+        self._out.scan_rows(bits, scan, self._out.most_look)
 
     def _parents(self, state: LaneState, sources: IntArray) -> AnyArray:
         """Parents of a batch: ids (rows, sources).
@@ -192,18 +186,11 @@ class TierJohnson:
         found, frontier = (np.empty(rows, np.uint64) for _ in range(2))
         parents = ParentState(parent, found, frontier, np.zeros(rows, np.uint64))
         bits = pack_bits(np.ones(rows, np.bool_))
-
-        def offer(*part: Any) -> int:
-            return int(offer_lanes(state, parents, len(sources), *part))
-
-        def spread(*part: Any) -> int:
-            return int(spread_lanes(state, parents, *part))
-
-        self._each(bits, offer)
+        self._each(bits, partial(offer_lanes, (state, parents)))
         parent[sources, lanes] = sources
-        left = find_lacking(state, parents, len(sources))
+        left = find_lacking(state, parents)
         while left:
-            self._each(bits, spread)
+            self._each(bits, partial(spread_lanes, (state, parents)))
             found_now = next_hop(parents, bits)
             left -= found_now
             if not found_now:
