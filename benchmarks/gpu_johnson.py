@@ -50,7 +50,8 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.common.sides import light_rows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many.bellman_ford_search import potentials
-from ooc_graph.kernels.cpu.many.johnson import CpuJohnson, plain_rows
+from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
+from ooc_graph.kernels.cpu.many.search import plain_rows
 from ooc_graph.kernels.cuda.many.host import HostAnswers
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
 from ooc_graph.kernels.cuda.many.search import CudaManySearch

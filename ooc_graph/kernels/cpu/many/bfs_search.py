@@ -13,7 +13,9 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, pack_bits, words_for
 from ooc_graph.kernels.common.completion import Told, shifted, starts
-from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.common.decisions import BfsTree
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch
 from ooc_graph.kernels.cpu.many.bfs import (
     BINS,
     FEW_LANES,
@@ -22,11 +24,13 @@ from ooc_graph.kernels.cpu.many.bfs import (
     WORDS,
     Batch,
     Neighbors,
+    Task,
     search_batch,
 )
 from ooc_graph.kernels.cpu.many.bfs_choice import BfsTrial
-from ooc_graph.kernels.cpu.many.bfs_one_by_one import BfsSideBySide, tally_levels, write_levels
-from ooc_graph.kernels.cpu.many.search import even_lanes
+from ooc_graph.kernels.cpu.many.bfs_one_by_one import tally_levels, write_levels
+from ooc_graph.kernels.cpu.many.one_by_one import each_alone
+from ooc_graph.kernels.cpu.many.search import even_lanes, run_batches
 from ooc_graph.kernels.cpu.many.side_by_side import tell_side_by_side
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
 
@@ -216,10 +220,9 @@ class CpuManyBfs:
         if longest < min(FEW_LANES, lanes):
             return np.ones(len(sources), np.bool_)
         finished = np.zeros(len(begins) - 1, np.bool_)
-        given = (
+        task = Task(
             self._out,
             self._into,
-            _states(self.vertices, threads),
             pack_bits(wanted),
             np.array([last, width, PATIENCE, WORTH], np.int64),
             np.array([INT32_UNREACHED], np.int32),
@@ -229,13 +232,8 @@ class CpuManyBfs:
             tallies,
             finished,
         )
-
-        def batches(thread: int, _: int, control: IntArray) -> None:
-            while (number := search_batch(thread, control, *given)) >= 0:
-                if told is not None:
-                    told(int(begins[number]), int(begins[number + 1]))
-
-        self._team.launch(batches, new_control())
+        states = [_state(self.vertices) for _ in range(threads)]
+        run_batches(self._team, search_batch, states, task, told)
         # Of few sources it says little: more of them may meet.
         self._is_thin = not finished.all() and longest >= WORD_BITS
         return np.repeat(~finished, np.diff(begins))
@@ -250,14 +248,15 @@ class CpuManyBfs:
         """Search one by one from the sources that are ``left``, and have their levels taken."""
         places = np.flatnonzero(left).tolist()
 
-        def found(at: int, level: AnyArray) -> None:
-            take(places[at], level)
+        def found(at: int, tree: BfsTree) -> None:
+            take(places[at], tree.level)
             if told is not None:
                 told(places[at], places[at] + 1)
 
         if places:
             threads = min(self._team.threads, len(places))
-            BfsSideBySide(*self._rows, threads).each(sources[left], found)
+            searches = [CpuBfsSearch(*self._rows, Team(1)) for _ in range(threads)]
+            each_alone(searches, sources[left], found)
 
 
 def empty_tallies(sources: int, bins: int) -> IntArray:
@@ -269,20 +268,8 @@ def _neighbors(rows: Rows) -> Neighbors:
     return Neighbors(rows.offsets.view(np.int64), rows.neighbors)
 
 
-def _states(rows: int, threads: int) -> Batch:
-    """State of one batch for each thread."""
+def _state(rows: int) -> Batch:
+    """State of one batch."""
     words = words_for(rows)
-
-    def empty(*shape: int) -> AnyArray:
-        return np.empty((threads, *shape), np.uint64)
-
-    return Batch(
-        empty(rows, 2 * WORDS),
-        empty(rows, WORDS),
-        empty(words),
-        empty(words),
-        empty(words),
-        empty(WORDS),
-        empty(PLANES, WORDS),
-        empty(2),
-    )
+    shapes = (rows, 2 * WORDS), (rows, WORDS), words, words, words, WORDS, (PLANES, WORDS), 2
+    return Batch(*(np.empty(shape, np.uint64) for shape in shapes))

@@ -2,12 +2,14 @@
 
 In a batch a row is pushed whenever it improves for any of the sources. Where these lie far apart in
 a long thin graph, such as a road network, that is once for each of them, and every push carries the
-lanes of all others. Then single searches are faster, and threads need not share one. The bits are
-the same.
+lanes of all others. A batch of BFS visits each row once for almost every source there, and a visit
+costs more than one of a single search. Then single searches are faster, and threads need not share
+one. The bits are the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,20 @@ def put_row(distance: Any, source: int, potential: Any, columns: Any, row: Any) 
         row[column] = found if found <= most else far
 
 
+def each_alone(
+    searches: Sequence[Any], sources: IntArray, take: Callable[[int, Any], None]
+) -> None:
+    """Call ``take(place, tree)`` for every source, on the thread that searched from it.
+
+    Each thread has one of the searches, whose answer changes with its next one.
+    """
+
+    def search(thread: int, place: int) -> None:
+        take(place, searches[thread].run(int(sources[place])))
+
+    side_by_side(len(searches), len(sources), search)
+
+
 class SideBySide:
     """Single searches of one graph, one on each thread.
 
@@ -63,11 +79,6 @@ class SideBySide:
             else:
                 self._searches.append(CpuSsspSearch(out, into, tuples, Team(1)))
 
-    @property
-    def threads(self) -> int:
-        """Searches at a time."""
-        return len(self._searches)
-
     def run(
         self,
         sources: IntArray,
@@ -79,10 +90,10 @@ class SideBySide:
         """As `Chooser.run`."""
         by = np.empty(0, answer.dtype) if potential is None else potential
 
-        def search(thread: int, place: int) -> None:
-            distance = self._searches[thread].run(int(sources[place])).distance
-            put_row(distance, int(sources[place]), by, columns, answer[columns.at[place]])
+        def take(place: int, tree: Any) -> None:
+            source, row = int(sources[place]), answer[columns.at[place]]
+            put_row(tree.distance, source, by, columns, row)
             if told is not None:
                 told(place, place + 1)
 
-        side_by_side(self.threads, len(sources), search)
+        each_alone(self._searches, sources, take)

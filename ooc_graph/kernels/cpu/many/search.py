@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.many import prune as many_prune
 from ooc_graph.kernels.cpu.many.floors import floors_of, tells_apart
 from ooc_graph.kernels.cpu.many.lanes import lanes_for
-from ooc_graph.kernels.cpu.many.sssp import Batch, Columns, search_batch
+from ooc_graph.kernels.cpu.many.sssp import Batch, Columns, Task, search_batch
 from ooc_graph.kernels.cpu.sssp.push import LightRows
 from ooc_graph.kernels.cpu.sssp.search import distance_dtype, overflow_error, sums_may_overflow
 from ooc_graph.kernels.cpu.sssp.shared import unreached
@@ -55,8 +56,8 @@ class CpuManySearch:
     def __init__(
         self, out: Rows, into: Rows, team: Team, lanes: int = LANES, longest: int | None = None
     ) -> None:
-        self._out = _rows(out)
-        self._into = self._out if into is out else _rows(into)
+        self._out = plain_rows(out)
+        self._into = self._out if into is out else plain_rows(into)
         self._team = team
         self.dtype = distance_dtype(self._out.weights)
         self._lanes = lanes
@@ -163,13 +164,13 @@ class CpuManySearch:
         lanes = even_lanes(len(sources), most, self._team.threads)
         threads, lanes = self._team.threads, lanes_for(dtype, min(lanes, WORD_BITS))
         begins = starts(len(sources), lanes, told, most, threads)
-        states = _states(self.vertices, dtype, int(np.diff(begins).max()), threads)
-        given = (
-            into,
+        longest = int(np.diff(begins).max())
+        states = [_state(self.vertices, dtype, longest, counts) for counts in self.counts]
+        task = Task(
             out,
+            into,
             leaves_of(out, into),
             floors,
-            states,
             np.array([step_of(out, dtype)], dtype),
             np.empty(0, dtype) if potential is None else potential,
             sources,
@@ -177,14 +178,7 @@ class CpuManySearch:
             columns,
             answer,
         )
-
-        def batches(thread: int, _: int, control: IntArray) -> None:
-            while (number := search_batch(thread, control, *given)) >= 0:
-                if told is not None:
-                    told(int(begins[number]), int(begins[number + 1]))
-
-        self._team.launch(batches, new_control())
-        self.counts += states.counts
+        run_batches(self._team, search_batch, states, task, told)
 
     def _prune(self) -> tuple[LightRows, LightRows]:
         """Rows without arcs that no shortest path needs: of out-arcs, and of in-arcs."""
@@ -221,10 +215,10 @@ class CpuManySearch:
         return pruned[0], pruned[1]
 
 
-def _rows(rows: Rows) -> LightRows:
+def plain_rows(rows: Rows) -> LightRows:
+    """Rows as kernels take them; no weight is kept apart."""
     assert rows.weights is not None
-    none = rows.weights[:0]
-    return LightRows(rows.offsets.view(np.int64), rows.neighbors, rows.weights, none)
+    return LightRows(rows.offsets.view(np.int64), rows.neighbors, rows.weights, rows.weights[:0])
 
 
 def all_columns(sources: int, rows: int, dtype: np.dtype[Any]) -> Columns:
@@ -260,24 +254,43 @@ def step_of(rows: LightRows, dtype: np.dtype[Any]) -> Any:
     return np.array(float(rows.weights.mean(dtype=np.float64)) / degree).astype(dtype)[()]
 
 
-def _states(rows: int, dtype: np.dtype[Any], lanes: int, threads: int) -> Batch:
-    """State of one batch for each thread."""
+def _state(rows: int, dtype: np.dtype[Any], lanes: int, counts: IntArray) -> Batch:
+    """State of one batch; what it does is added to ``counts``."""
     lanes = lanes_for(dtype, min(lanes, WORD_BITS))
     limits: list[Any] = [INTEGER_TOP, 2 * INTEGER_TOP, 0]
     if dtype.kind == "f":
         limits = [np.inf, np.nan, 8 * epsilon(dtype)]
-    words = words_for(rows)
     return Batch(
-        np.empty((threads, rows, lanes), dtype),
-        np.empty((threads, rows), dtype),
-        np.empty((threads, rows), dtype),
-        np.empty((threads, lanes), dtype),
-        np.empty((threads, lanes), dtype),
-        np.array([limits] * threads, dtype),
-        np.empty((threads, words), np.uint64),
-        np.empty((threads, rows), np.uint64),
-        np.zeros((threads, 4), np.int64),
+        np.empty((rows, lanes), dtype),
+        np.empty(rows, dtype),
+        np.empty(rows, dtype),
+        np.empty(lanes, dtype),
+        np.array(limits, dtype),
+        np.empty(words_for(rows), np.uint64),
+        np.empty(rows, np.uint64),
+        counts,
     )
+
+
+def run_batches(
+    team: Team, search_batch: Any, states: Sequence[Any], task: Any, told: Told | None
+) -> None:
+    """Search batch after batch by all threads, each with a state of its own.
+
+    Parameters
+    ----------
+    search_batch
+        Kernel that searches the next one of ``task``; its number, below 0 if there is none.
+    told
+        Hears of every batch at its end.
+    """
+
+    def batches(thread: int, _: int, control: IntArray) -> None:
+        while (number := search_batch(control, states[thread], task)) >= 0:
+            if told is not None:
+                told(int(task.begins[number]), int(task.begins[number + 1]))
+
+    team.launch(batches, new_control())
 
 
 def highest(dtype: np.dtype[Any]) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import Words, pack_bits, words_for
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.common.many import ManySources
 from ooc_graph.kernels.cpu.many.bellman_ford_search import Potentials, find_potentials
 from ooc_graph.kernels.cpu.many.johnson import longest_shifted
 from ooc_graph.kernels.cpu.many.lanes import lanes_for
@@ -36,7 +37,7 @@ PARENT_BITS = 3 * 8
 """Bytes a row of bits while parents are found."""
 
 
-class TierJohnson:
+class TierJohnson(ManySources):
     """Distances from any number of sources, one batch at a time.
 
     The bits are those of `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`. Beside what is in memory
@@ -61,6 +62,7 @@ class TierJohnson:
         self._out = out
         falling = TierFalling(out, heaviest)
         self.dtype, self.vertices = falling.dtype, falling.rows
+        self.ids = out.heads.neighbors.dtype
         self.potentials: Potentials | None = None
         self._potential, longest = np.zeros(self.vertices, self.dtype), None
         if falling.ends[0] < 0:
@@ -72,48 +74,17 @@ class TierJohnson:
         require_room(heaviest_shifted, self.vertices, self.dtype, longest)
         self.relaxed = self.passes = 0
 
-    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
-        """Arrays for distances from so many sources, and for their parents."""
-        shape = sources, self.vertices
-        return np.empty(shape, self.dtype), np.empty(shape, self._out.heads.neighbors.dtype)
-
-    def run(
-        self,
-        sources: IntArray,
-        answer: AnyArray | None = None,
-        *,
-        lanes: int = LANES,
-        told: Told | None = None,
-    ) -> AnyArray:
-        """Search from each of the internal ids ``sources``; as `CpuJohnson.run`."""
-        if answer is None:
-            answer = np.empty((len(sources), self.vertices), self.dtype)
-        self._search(sources, answer, lanes, None, told)
-        return answer
-
-    def run_with_parents(
-        self,
-        sources: IntArray,
-        answers: tuple[AnyArray, AnyArray] | None = None,
-        *,
-        lanes: int = LANES,
-        told: Told | None = None,
-    ) -> tuple[AnyArray, AnyArray]:
-        """As `CpuJohnson.run_with_parents`."""
-        answer, parents = self.empty(len(sources)) if answers is None else answers
-        self._search(sources, answer, lanes, parents, told)
-        return answer, parents
-
-    def _search(
+    def _find(
         self,
         sources: IntArray,
         answer: AnyArray,
-        most: int,
         parents: AnyArray | None,
+        lanes: int | None,
         told: Told | None,
     ) -> None:
         if not len(sources):
             return
+        most = lanes or LANES
         state = self._state(min(most, len(sources)))
         columns = all_columns(len(sources), self.vertices, self.dtype)
         for part in stretches(len(sources), most, told):
@@ -181,8 +152,7 @@ class TierJohnson:
             The graph's rows contradict the distances.
         """
         rows, lanes = self.vertices, np.arange(len(sources))
-        ids = self._out.heads.neighbors.dtype
-        parent = np.full((rows, len(sources)), np.iinfo(ids).max, ids)
+        parent = np.full((rows, len(sources)), np.iinfo(self.ids).max, self.ids)
         found, frontier = (np.empty(rows, np.uint64) for _ in range(2))
         parents = ParentState(parent, found, frontier, np.zeros(rows, np.uint64))
         bits = pack_bits(np.ones(rows, np.bool_))

@@ -18,9 +18,9 @@ from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many.bellman_ford import restore, reweighted
 from ooc_graph.kernels.cpu.many.bellman_ford_search import Potentials, potentials
-from ooc_graph.kernels.cpu.many.johnson import longest_reweighted, plain_rows
+from ooc_graph.kernels.cpu.many.johnson import longest_reweighted
 from ooc_graph.kernels.cpu.many.parents import find_parents
-from ooc_graph.kernels.cpu.many.search import require_room
+from ooc_graph.kernels.cpu.many.search import plain_rows, require_room
 from ooc_graph.kernels.cpu.sssp.push import LightRows
 from ooc_graph.kernels.cpu.sssp.search import distance_dtype
 from ooc_graph.kernels.cpu.sssp.shared import unreached
