@@ -22,7 +22,15 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, Team, atomic_add, barrier, new_control
+from ooc_graph.kernels.common.team import (
+    CHUNK,
+    FIRST_FREE,
+    Team,
+    atomic_add,
+    barrier,
+    chunks,
+    new_control,
+)
 from ooc_graph.kernels.cpu.many.minima import SQUARE, TILE, close_square, lower_square
 from ooc_graph.kernels.cpu.many.sssp import Columns
 from ooc_graph.kernels.cpu.sssp.push import LightRows
@@ -84,10 +92,7 @@ def close_squares(
     count
         Squares in a row.
     """
-    while True:
-        i = atomic_add(control, CHUNK, 1)
-        if i >= count:
-            break
+    for i, _ in chunks(control, 1, count):
         squares[i * count * SQUARE : (i + 1) * count * SQUARE] = TOP
         for row in range(i * TILE, min((i + 1) * TILE, len(out.offsets) - 1)):
             inside = (row - i * TILE) * TILE
@@ -105,10 +110,7 @@ def close_squares(
             control[CHUNK] = control[FIRST_FREE] = 0
         if not barrier(control, threads):
             return
-        while True:
-            taken = atomic_add(control, CHUNK, 1)
-            if taken >= 2 * count:
-                break
+        for taken, _ in chunks(control, 1, 2 * count):
             other = taken >> 1
             if other == k:
                 continue
@@ -152,10 +154,7 @@ def take_rows(
         (rows,): what the weights were shifted by, which is taken away; or empty.
     """
     shifted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
-    while True:
-        place = atomic_add(control, CHUNK, 1)
-        if place >= len(sources):
-            return
+    for place, _ in chunks(control, 1, len(sources)):
         source = sources[place]
         mine = potential[source] if shifted else 0
         first = (source // TILE * count) * SQUARE + source % TILE * TILE

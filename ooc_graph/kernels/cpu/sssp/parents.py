@@ -14,7 +14,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import has
 from ooc_graph.kernels.common.compiled import subroutine
-from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add
+from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, chunks
 from ooc_graph.kernels.cpu.sssp.plateaus import is_better_parent, offer_parent
 from ooc_graph.kernels.cpu.sssp.push import HEADS, arc_of, path_sum
 from ooc_graph.types import AnyArray
@@ -161,11 +161,7 @@ def parents_part(
     rows, examined = len(distance), 0
     none = parent.dtype.type(-1)
     lightest = into.head_weights[0]
-    while True:
-        base = atomic_add(control, CHUNK, CHUNK_ROWS)
-        if base >= rows:
-            break
-        end = min(base + CHUNK_ROWS, rows)
+    for base, end in chunks(control, CHUNK_ROWS, rows):
         if base <= root < end:
             parent[root] = root
         count = 0

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, Words, drop, has, lowest_bit, put
+from ooc_graph.kernels.common.bitmap import Words, drop, has, members_of, put
 from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
 from ooc_graph.kernels.cpu.sssp.push import path_sum
 from ooc_graph.types import AnyArray
@@ -104,15 +104,11 @@ def find_beside(plateau: Any, row: int, neighbors: Any, weights: Any) -> bool:
 def queue_found(plateau: Any) -> int:
     """Forget the rows that lack a parent no more; list them, and return how many."""
     count, none = 0, plateau.parent.dtype.type(-1)
-    for index in range(len(plateau.lacking)):
-        rest = plateau.lacking[index]
-        while rest != 0:
-            row = index * WORD_BITS + lowest_bit(rest)
-            rest &= rest - ONE
-            if plateau.parent[row] != none:
-                drop(plateau.lacking, row)
-                plateau.queue[count] = row
-                count += 1
+    for row in members_of(plateau.lacking):
+        if plateau.parent[row] != none:
+            drop(plateau.lacking, row)
+            plateau.queue[count] = row
+            count += 1
     return count
 
 
@@ -190,13 +186,9 @@ def resolve_plateaus(out: Any, into: Any, plateau: Any, left: int) -> int:
 
     Returns how many found none: above zero only where out- and in-arcs contradict each other.
     """
-    for index in range(len(plateau.lacking)):
-        word = plateau.lacking[index]
-        while word != 0:
-            row = index * WORD_BITS + lowest_bit(word)
-            word &= word - ONE
-            start, stop = into.offsets[row], into.offsets[row + 1]
-            find_beside(plateau, row, into.neighbors[start:stop], into.weights[start:stop])
+    for row in members_of(plateau.lacking):
+        start, stop = into.offsets[row], into.offsets[row + 1]
+        find_beside(plateau, row, into.neighbors[start:stop], into.weights[start:stop])
     columns, no_lengths = (out.neighbors, out.weights), out.offsets[:0]
     found = queue_found(plateau)
     _, found, _ = spread_hops(out.offsets, no_lengths, columns, plateau, 0, found, plateau.lacking)

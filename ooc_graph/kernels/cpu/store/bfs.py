@@ -22,7 +22,7 @@ from ooc_graph.kernels.common.bitmap import (
 )
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.decisions import PUSH
-from ooc_graph.kernels.common.team import CHUNK, atomic_add
+from ooc_graph.kernels.common.team import atomic_add, chunks
 from ooc_graph.kernels.cpu.bfs.pull import CHUNK_WORDS, FOUND, FOUND_ARCS, Tree, pull_part
 from ooc_graph.kernels.cpu.bfs.push import claim
 from ooc_graph.kernels.cpu.bfs.thin_levels import choose_direction
@@ -173,11 +173,8 @@ def count_found(_thread: int, _threads: int, control: Any, tree: Any, lengths: A
     Words `FOUND` and `FOUND_ARCS` count up, word `CHUNK` must be 0 at the start.
     """
     words, count, arcs = len(tree.found), 0, 0
-    while True:
-        begin = atomic_add(control, CHUNK, CHUNK_WORDS)
-        if begin >= words:
-            break
-        for index in range(begin, min(begin + CHUNK_WORDS, words)):
+    for begin, end in chunks(control, CHUNK_WORDS, words):
+        for index in range(begin, end):
             found = tree.found[index]
             tree.visited[index] |= found
             count += count_bits(found)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit
+from ooc_graph.kernels.common.bitmap import members_of
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.cpu.store.rows import arcs_at_hand, keep_rest
 
@@ -21,12 +21,8 @@ REQUEST_WORDS = 3
 def arcs_beyond(bits: Any, at_hand: Any) -> int:
     """Arcs that the rows of a bitmap have beyond what is at hand."""
     arcs = 0
-    for index in range(len(bits)):
-        word = bits[index]
-        while word != 0:
-            row = index * WORD_BITS + lowest_bit(word)
-            word &= word - ONE
-            arcs += np.int64(at_hand.lengths[row]) - arcs_at_hand(at_hand, row)
+    for row in members_of(bits):
+        arcs += np.int64(at_hand.lengths[row]) - arcs_at_hand(at_hand, row)
     return arcs
 
 

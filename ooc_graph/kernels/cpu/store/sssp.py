@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, Words, count_bits, lowest_bit, put
+from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, members_of, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add
+from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, chunks
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
 from ooc_graph.kernels.cpu.sssp.push import path_sum
 from ooc_graph.kernels.cpu.store.rows import scanner
@@ -134,11 +134,8 @@ def pull_heads(
     distance, floor, top = field.distance, field.bound, field.top
     rows, low, examined, reached = len(distance), top, 0, 0
     lane = Lane(lanes.left[thread], lanes.best[thread])
-    while True:
-        base = atomic_add(control, CHUNK, CHUNK_ROWS)
-        if base >= rows:
-            break
-        end, count = min(base + CHUNK_ROWS, rows), 0
+    for base, end in chunks(control, CHUNK_ROWS, rows):
+        count = 0
         for index in range(base >> 6, (end + WORD_BITS - 1) >> 6):
             field.marks[index] = wanting[index] = 0
         for row in range(base, end):
@@ -187,14 +184,10 @@ def pull_tails(field: Any, row: int, neighbors: Any, weights: Any) -> bool:
 def count_arcs(bits: Any, heads: Any) -> tuple[int, int, int]:
     """Rows of a bitmap, their arcs, and how many of them go beyond their heads."""
     count, arcs, longer = 0, 0, 0
-    for index in range(len(bits)):
-        word = bits[index]
-        count += count_bits(word)
-        while word != 0:
-            row = index * WORD_BITS + lowest_bit(word)
-            word &= word - ONE
-            arcs += heads.lengths[row]
-            longer += heads.starts[row + 1] - heads.starts[row] < heads.lengths[row]
+    for row in members_of(bits):
+        count += 1
+        arcs += heads.lengths[row]
+        longer += heads.starts[row + 1] - heads.starts[row] < heads.lengths[row]
     return count, arcs, longer
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.team import CHUNK, atomic_add
+from ooc_graph.kernels.common.team import atomic_add, chunks
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS
 from ooc_graph.kernels.cpu.sssp.plateaus import (
     best_parent,
@@ -52,11 +52,7 @@ def parent_heads(_thread: int, _threads: int, control: Any, heads: Any, field: A
     """
     distance, parent, floor, top = field.distance, field.parent, field.bound, field.top
     rows, examined, none = len(distance), 0, parent.dtype.type(-1)
-    while True:
-        base = atomic_add(control, CHUNK, CHUNK_ROWS)
-        if base >= rows:
-            break
-        end = min(base + CHUNK_ROWS, rows)
+    for base, end in chunks(control, CHUNK_ROWS, rows):
         for index in range(base >> 6, (end + WORD_BITS - 1) >> 6):
             field.marks[index] = 0
         for row in range(base, end):
