@@ -37,6 +37,7 @@ from ooc_graph.kernels.common.team import (
     atomic_load,
     atomic_store,
 )
+from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.types import AnyArray, IntArray
 
 WORDS = 4
@@ -59,13 +60,6 @@ VISITS, FOUND = range(2)
 GIVEN_UP = FIRST_FREE
 """Word of the control array: some batch was not worth it."""
 NONE = np.uint64(0)
-
-
-class Neighbors(NamedTuple):
-    """Rows to go along: ``offsets`` int64 (rows + 1,), ``neighbors``."""
-
-    offsets: AnyArray
-    neighbors: AnyArray
 
 
 class Batch(NamedTuple):
@@ -307,8 +301,8 @@ class Task(NamedTuple):
         bool (batches,), false: set where a batch came to its end.
     """
 
-    out: Neighbors
-    into: Neighbors
+    out: OutRows
+    into: OutRows
     wanted: Words
     options: IntArray
     far: AnyArray

@@ -37,6 +37,7 @@ from ooc_graph.kernels.common import decisions as interface
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.intrinsics import further, high_value, high_word, is_absorbed, rarely
 from ooc_graph.kernels.common.prefetch import prefetch
+from ooc_graph.kernels.cpu.sssp.plateaus import is_better_parent
 from ooc_graph.types import AnyArray
 
 DISTANCE_BITS, PARENT_BITS = 32, 30
@@ -94,7 +95,7 @@ def _is_better_parent(word: Any, u: Any, at: Any, seen: Any) -> bool:
     """Tell whether ``u``, at distance ``at``, is a better parent than the one in ``seen``."""
     rival = seen & _PARENT
     away = word[rival] & _DISTANCE
-    return bool((at < away) | ((at == away) & (u < rival)))
+    return bool(is_better_parent(at, u, away, rival))
 
 
 @subroutine

@@ -18,7 +18,7 @@ from ooc_graph.types import AnyArray
 @inlined
 def is_better_parent(away: Any, u: Any, near: Any, rival: Any) -> Any:
     """Tell whether ``u``, at distance ``away``, is a better parent than ``rival`` at ``near``."""
-    return away < near or (away == near and u < rival)
+    return (away < near) | ((away == near) & (u < rival))
 
 
 @subroutine

@@ -103,19 +103,31 @@ def settle_queue(heads: Any, tree: Any, queue: Any, begin: int, end: int, depth:
     return arcs
 
 
+class Frontier(NamedTuple):
+    """The vertices of a level, and where the search stands.
+
+    Parameters
+    ----------
+    begin, end
+        They are ``queue[begin:end]``.
+    arcs, unvisited
+        Their out-arcs, and those of all that is not visited.
+    depth
+        Their level.
+    """
+
+    begin: int
+    end: int
+    arcs: int
+    unvisited: int
+    depth: int
+
+
 @kernel
 def push_levels(
-    heads: Any,
-    tree: Any,
-    queue: Any,
-    course: Any,
-    begin: int,
-    end: int,
-    arcs: int,
-    unvisited: int,
-    depth: int,
-) -> tuple[int, int, int, int, int, int, int]:
-    """Push level after level along heads, from the frontier ``queue[begin:end]``; one thread.
+    heads: Any, tree: Any, queue: Any, course: Any, frontier: Any
+) -> tuple[int, Frontier, int, int]:
+    """Push level after level along heads; one thread.
 
     Ends before a level that should pull, when there is no frontier or no room in ``course``, and in
     the middle of a level that has rows with arcs beyond their heads.
@@ -124,39 +136,35 @@ def push_levels(
     ----------
     course
         `Course`: receives what happened, level by level.
-    arcs, unvisited
-        Out-arcs of the frontier, and of all that is not visited without it.
-    depth
-        Level of the frontier.
+    frontier
+        `Frontier`, in the queue.
 
     Returns
     -------
     levels
         Levels begun.
-    begin, end, tail
-        Where the frontier is. If rows of it go on beyond their heads, ``queue[end:tail]`` was found
-        so far and is not settled.
-    arcs, longer
-        Out-arcs of the frontier, and how many rows of it go on.
-    left
-        ``unvisited``, less the arcs of frontiers found.
+    frontier
+        The one that is reached.
+    tail, longer
+        If ``longer`` rows of it go on beyond their heads, ``queue[frontier.end:tail]`` was found so
+        far and is not settled.
     """
-    levels, left = 0, unvisited
+    levels = 0
     while True:
+        begin, end, arcs, left, depth = frontier
         course.vertices[levels], course.arcs[levels] = end - begin, arcs
         course.direction[levels] = PUSH
         levels += 1
         tail, longer = _push_heads(heads, tree, queue, begin, end)
         if longer > 0:
-            return levels, begin, end, tail, arcs, longer, left
-        arcs = settle_queue(heads, tree, queue, end, tail, depth + levels)
-        begin, end = end, tail
-        left -= arcs
-        if begin == end or levels == len(course.arcs):
+            return levels, frontier, tail, longer
+        arcs = settle_queue(heads, tree, queue, end, tail, depth + 1)
+        frontier = Frontier(end, tail, arcs, left - arcs, depth + 1)
+        if end == tail or levels == len(course.arcs):
             break
-        if choose_direction(PUSH, end - begin, arcs, left, len(tree.level)) != PUSH:
+        if choose_direction(PUSH, tail - end, arcs, left - arcs, len(tree.level)) != PUSH:
             break
-    return levels, begin, end, end, arcs, 0, left
+    return levels, frontier, tail, 0
 
 
 @kernel

@@ -15,6 +15,7 @@ from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows
 from ooc_graph.kernels.cpu.store.bfs import (
     LOOKED,
     TAIL,
+    Frontier,
     Level,
     count_found,
     mark_queue,
@@ -76,22 +77,21 @@ class TierBfsSearch:
         start = perf_counter()
         self._courses.clear()
         arcs = self._start(root)
-        unvisited, direction, rows = self._arcs - arcs, PUSH, len(self._queue)
-        begin, end, depth = 0, 1, 0
-        while end > begin:
+        at, direction = Frontier(0, 1, arcs, self._arcs - arcs, 0), PUSH
+        while (found := at.end - at.begin) > 0:
             # After a push the frontier is in the queue, after a pull in the bitmap of finds.
-            wanted = choose_direction(direction, end - begin, arcs, unvisited, rows)
+            rows = len(self._queue)
+            wanted = choose_direction(direction, found, at.arcs, at.unvisited, rows)
             if wanted == PULL:
                 if direction == PUSH:
-                    mark_queue(self._tree.found, self._queue, begin, end)
-                self._pull(depth + 1, end - begin)
-                depth += 1
-                begin, (end, arcs) = 0, self._count()
-                unvisited -= arcs
+                    mark_queue(self._tree.found, self._queue, at.begin, at.end)
+                self._pull(at.depth + 1, found)
+                found, arcs = self._count()
+                at = Frontier(0, found, arcs, at.unvisited - arcs, at.depth + 1)
             else:
                 if direction == PULL:
                     members(self._tree.found, self._queue)
-                begin, end, arcs, unvisited, depth = self._push(begin, end, arcs, unvisited, depth)
+                at = self._push(at)
             direction = wanted
         elapsed_s = perf_counter() - start
         course = map(np.concatenate, zip(*self._courses, strict=True))
@@ -128,24 +128,20 @@ class TierBfsSearch:
         counts = np.array([0, tail])
         return Level(self._tree, self._frontier, self._queue, counts, depth)
 
-    def _push(
-        self, begin: int, end: int, arcs: int, unvisited: int, depth: int
-    ) -> tuple[int, int, int, int, int]:
-        """Push levels from a frontier in the queue; see `push_levels`. What is next, and its level.
+    def _push(self, frontier: Frontier) -> Frontier:
+        """Push levels from a frontier in the queue; see `push_levels`. The next one.
 
         A level of which all rows are in memory costs what its frontier has, and no more.
         """
         tree, queue, out, course = self._tree, self._queue, self._out, self._course
-        levels, begin, end, tail, arcs, longer, left = map(
-            int, push_levels(out.heads, tree, queue, course, begin, end, arcs, unvisited, depth)
-        )
+        levels, frontier, tail, longer = push_levels(out.heads, tree, queue, course, frontier)
         self._courses.append(Course(*(column[:levels].copy() for column in course)))
-        depth += levels
         if not longer:
-            return begin, end, arcs, left, depth
-        level = self._level(depth, tail)
+            return frontier
+        begin, end, _, unvisited, depth = frontier
+        level = self._level(depth + 1, tail)
         for waiting in out.tails_of(queue[begin:end]):
             out.scan(waiting, partial(push_tails, level), out.most_look)
         tail = int(level.counts[TAIL])
-        arcs = int(settle_queue(out.heads, tree, queue, end, tail, depth))
-        return end, tail, arcs, left - arcs, depth
+        arcs = int(settle_queue(out.heads, tree, queue, end, tail, depth + 1))
+        return Frontier(end, tail, arcs, unvisited - arcs, depth + 1)
