@@ -32,9 +32,9 @@ from ooc_graph.kernels.common.team import (
     new_control,
 )
 from ooc_graph.kernels.cpu.many.minima import SQUARE, TILE, close_square, lower_square
-from ooc_graph.kernels.cpu.many.sssp import Columns
+from ooc_graph.kernels.cpu.many.sssp import Wanted
 from ooc_graph.kernels.cpu.sssp.push import LightRows
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.types import AnyArray
 
 TOP = (1 << 30) - 1
 """Where there is no path."""
@@ -141,24 +141,16 @@ def take_rows(
     control: Any,
     squares: Any,
     count: int,
-    sources: Any,
-    potential: Any,
-    columns: Any,
-    answer: Any,
+    wanted: Any,
 ) -> None:
-    """Write distances of sources to ``answer``, by `ooc_graph.kernels.cpu.many.sssp.Columns`.
-
-    Parameters
-    ----------
-    potential
-        (rows,): what the weights were shifted by, which is taken away; or empty.
-    """
+    """Write distances of sources, as `ooc_graph.kernels.cpu.many.sssp.Wanted` has it."""
+    sources, columns, potential = wanted.sources, wanted.columns, wanted.potential
     shifted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
     for place, _ in chunks(control, 1, len(sources)):
         source = sources[place]
         mine = potential[source] if shifted else 0
         first = (source // TILE * count) * SQUARE + source % TILE * TILE
-        row = answer[columns.at[place]]
+        row = wanted.answer[columns.at[place]]
         for column in range(len(columns.row)):
             v, found = columns.row[column], far
             if v >= 0:
@@ -186,19 +178,9 @@ class Closed:
     count: int
     team: Team
 
-    def run(
-        self, sources: IntArray, answer: AnyArray, columns: Columns, potential: AnyArray | None
-    ) -> None:
-        """Distances from internal ids go to ``answer``, int64, as ``columns`` say.
-
-        Parameters
-        ----------
-        potential
-            (rows,): what the weights were shifted by, which is taken away; None: nothing.
-        """
-        by = np.empty(0, np.int64) if potential is None else potential
-        given = self.squares, self.count, sources, by, columns, answer
-        self.team.launch(take_rows, new_control(), *given)
+    def run(self, wanted: Wanted) -> None:
+        """Write distances, int64."""
+        self.team.launch(take_rows, new_control(), self.squares, self.count, wanted)
 
 
 def close(out: LightRows, team: Team) -> Closed | None:

@@ -14,8 +14,8 @@ from ooc_graph.kernels.cpu.many.bellman_ford import restore, reweighted
 from ooc_graph.kernels.cpu.many.bellman_ford_search import Potentials, potentials
 from ooc_graph.kernels.cpu.many.choice import Chooser
 from ooc_graph.kernels.cpu.many.parents import find_parents
-from ooc_graph.kernels.cpu.many.search import LANES, CpuManySearch, all_columns, plain_rows
-from ooc_graph.kernels.cpu.many.sssp import Columns
+from ooc_graph.kernels.cpu.many.search import LANES, CpuManySearch, all_wanted, plain_rows
+from ooc_graph.kernels.cpu.many.sssp import Wanted
 from ooc_graph.kernels.cpu.sssp.push import LightRows
 from ooc_graph.kernels.cpu.sssp.shared import unreached
 from ooc_graph.types import AnyArray, IntArray, Rows
@@ -109,12 +109,13 @@ class CpuJohnson(ManySources):
         """As `kernels.cuda.many.johnson.CudaJohnson.run_columns`, in batches of ``lanes``."""
         if answer is None:
             answer = np.empty((len(sources), len(targets)), self.dtype)
-        columns = all_columns(len(sources), 0, self.dtype)._replace(row=targets)
+        wanted = all_wanted(sources, answer, self._potential)
+        columns = wanted.columns._replace(row=targets)
         if at is not None:
             columns = columns._replace(at=at)
         if most is not None:
             columns.ends[1] = most
-        self._search(sources, answer, columns, self._potential, lanes, told)
+        self._search(wanted._replace(columns=columns), lanes, told)
         return answer
 
     def _find(
@@ -125,9 +126,8 @@ class CpuJohnson(ManySources):
         lanes: int | None,
         told: Told | None,
     ) -> None:
-        columns = all_columns(len(sources), self.vertices, self.dtype)
         if parents is None:
-            self._search(sources, answer, columns, self._potential, lanes, told)
+            self._search(all_wanted(sources, answer, self._potential), lanes, told)
             return
         # Which finds those of the sources that it has searched from.
         alone, far = Team(1), unreached(answer.dtype)[0]
@@ -142,23 +142,13 @@ class CpuJohnson(ManySources):
                 told(begin, end)
 
         heard = Told(found) if told is None else told.instead(found)
-        self._search(sources, answer, columns, None, lanes, heard)
+        self._search(all_wanted(sources, answer), lanes, heard)
 
-    def _search(
-        self,
-        sources: IntArray,
-        answer: AnyArray,
-        columns: Columns,
-        potential: AnyArray | None,
-        lanes: int | None,
-        told: Told | None,
-    ) -> None:
-        """Distances, without what the weights were shifted by if that is given."""
+    def _search(self, wanted: Wanted, lanes: int | None, told: Told | None) -> None:
         if self.chooser is None:
-            how: dict[str, Any] = {"columns": columns, "lanes": lanes, "potential": potential}
-            self.search.run(sources, answer, told=told, **how)
+            self.search.search(wanted, lanes, told)
         else:
-            self.chooser.run(sources, answer, columns, lanes or self._lanes, potential, told)
+            self.chooser.run(wanted, lanes or self._lanes, told)
 
 
 @dataclass(frozen=True)

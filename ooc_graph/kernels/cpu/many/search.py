@@ -14,7 +14,7 @@ from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.many import prune as many_prune
 from ooc_graph.kernels.cpu.many.floors import floors_of, tells_apart
 from ooc_graph.kernels.cpu.many.lanes import lanes_for
-from ooc_graph.kernels.cpu.many.sssp import Batch, Columns, Task, search_batch
+from ooc_graph.kernels.cpu.many.sssp import Batch, Columns, Task, Wanted, search_batch
 from ooc_graph.kernels.cpu.sssp.push import LightRows
 from ooc_graph.kernels.cpu.sssp.search import distance_dtype, overflow_error, sums_may_overflow
 from ooc_graph.kernels.cpu.sssp.shared import unreached
@@ -104,10 +104,7 @@ class CpuManySearch:
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        columns: Columns | None = None,
         lanes: int | None = None,
-        potential: AnyArray | None = None,
-        pruning: bool = True,
         told: Told | None = None,
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``.
@@ -117,18 +114,9 @@ class CpuManySearch:
         sources
             int64 (sources,), repetitions allowed.
         answer
-            Array (sources, vertices) of the distances' dtype to write to; with ``columns`` of as
-            many rows and columns as these name.
-        columns
-            Which distances are wanted, and where they go in ``answer``; None: all of them.
-        lanes
-            Most sources in a batch, by default those of this object.
-        potential
-            (vertices,): what the weights were shifted by; distances are given without it.
-        pruning
-            Whether arcs that nobody needs are dropped first if so many sources pay for it.
-        told
-            Hears of every batch when its rows are in ``answer``.
+            Array (sources, vertices) of the distances' dtype to write to.
+        lanes, told
+            As of `search`.
 
         Returns
         -------
@@ -138,46 +126,50 @@ class CpuManySearch:
         """
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
-        if columns is None:
-            columns = all_columns(len(sources), self.vertices, self.dtype)
-        if pruning:
-            self.expect(len(sources))
-        out, into = (self._out, self._into) if self._pruned is None else self._pruned
-        given = columns, lanes or self._lanes, self._floors
-        if len(sources):
-            self._search(out, into, sources, answer, *given, potential, told)
+        self.search(all_wanted(sources, answer), lanes, told)
         return answer
+
+    def search(
+        self,
+        wanted: Wanted,
+        lanes: int | None = None,
+        told: Told | None = None,
+        *,
+        pruning: bool = True,
+    ) -> None:
+        """Search from some sources.
+
+        Parameters
+        ----------
+        lanes
+            Most sources in a batch, by default those of this object.
+        told
+            Hears of every batch when its rows are in the answer.
+        pruning
+            Whether arcs that nobody needs are dropped first if so many sources pay for it.
+        """
+        if pruning:
+            self.expect(len(wanted.sources))
+        out, into = (self._out, self._into) if self._pruned is None else self._pruned
+        if len(wanted.sources):
+            self._search(out, into, wanted, lanes or self._lanes, self._floors, told)
 
     def _search(
         self,
         out: LightRows,
         into: LightRows,
-        sources: IntArray,
-        answer: AnyArray,
-        columns: Columns,
+        wanted: Wanted,
         most: int,
         floors: AnyArray,
-        potential: AnyArray | None = None,
         told: Told | None = None,
     ) -> None:
-        dtype = answer.dtype
-        lanes = even_lanes(len(sources), most, self._team.threads)
-        threads, lanes = self._team.threads, lanes_for(dtype, min(lanes, WORD_BITS))
-        begins = starts(len(sources), lanes, told, most, threads)
+        dtype, count, threads = wanted.answer.dtype, len(wanted.sources), self._team.threads
+        lanes = lanes_for(dtype, min(even_lanes(count, most, threads), WORD_BITS))
+        begins = starts(count, lanes, told, most, threads)
         longest = int(np.diff(begins).max())
         states = [_state(self.vertices, dtype, longest, counts) for counts in self.counts]
-        task = Task(
-            out,
-            into,
-            leaves_of(out, into),
-            floors,
-            np.array([step_of(out, dtype)], dtype),
-            np.empty(0, dtype) if potential is None else potential,
-            sources,
-            begins,
-            columns,
-            answer,
-        )
+        step = np.array([step_of(out, dtype)], dtype)
+        task = Task(out, into, leaves_of(out, into), floors, step, begins, wanted)
         run_batches(self._team, search_batch, states, task, told)
 
     def _prune(self) -> tuple[LightRows, LightRows]:
@@ -193,11 +185,11 @@ class CpuManySearch:
             longer = many_prune.inflated(out, error)
             back = longer if same else many_prune.inflated(into, error)
             away = np.empty((len(landmarks), self.vertices), dtype)
-            given = all_columns(*away.shape, dtype), self._lanes, np.empty(0, dtype)
-            self._search(longer, back, landmarks, away, *given)
+            given = self._lanes, np.empty(0, dtype)
+            self._search(longer, back, all_wanted(landmarks, away), *given)
             to = away if same else np.empty_like(away)
             if not same:
-                self._search(back, longer, landmarks, to, *given)
+                self._search(back, longer, all_wanted(landmarks, to), *given)
             found = many_prune.span_of(to, away, top)
             if found <= span or eps == 0:
                 break
@@ -221,9 +213,11 @@ def plain_rows(rows: Rows) -> LightRows:
     return LightRows(rows.offsets.view(np.int64), rows.neighbors, rows.weights, rows.weights[:0])
 
 
-def all_columns(sources: int, rows: int, dtype: np.dtype[Any]) -> Columns:
+def all_wanted(sources: IntArray, answer: AnyArray, potential: AnyArray | None = None) -> Wanted:
     """All distances of every source, by internal id, in rows one after the other."""
-    return Columns(np.arange(rows), np.arange(sources), np.repeat(unreached(dtype), 2))
+    dtype, (count, rows) = answer.dtype, answer.shape
+    columns = Columns(np.arange(rows), np.arange(count), np.repeat(unreached(dtype), 2))
+    return Wanted(sources, answer, columns, np.empty(0, dtype) if potential is None else potential)
 
 
 def leaves_of(out: LightRows, into: LightRows) -> IntArray:

@@ -75,9 +75,23 @@ class Columns(NamedTuple):
     at: AnyArray
     ends: AnyArray
 
-    def part(self, start: int, stop: int | None = None) -> Columns:
-        """Those of some of the sources."""
-        return self._replace(at=self.at[start:stop])
+
+class Wanted(NamedTuple):
+    """Sources, and where their distances go.
+
+    ``sources`` int64 (sources,), internal ids; ``columns`` are those of ``answer``; ``potential``
+    (rows,) is what the weights were shifted by, which is taken away, or empty.
+    """
+
+    sources: IntArray
+    answer: AnyArray
+    columns: Columns
+    potential: AnyArray
+
+    def part(self, start: int, stop: int | None = None) -> Wanted:
+        """The same of some of the sources."""
+        columns = self.columns._replace(at=self.columns.at[start:stop])
+        return self._replace(sources=self.sources[start:stop], columns=columns)
 
 
 @subroutine
@@ -255,34 +269,32 @@ def _finish(into: Any, batch: Any, leaves: Any) -> None:
 
 
 @subroutine
-def publish(batch: Any, sources: Any, answer: Any, columns: Any, at: Any, potential: Any) -> None:
-    """Write a batch's distances to rows ``at`` (sources,) of ``answer``, by `Columns`.
-
-    Where there are potentials (rows,), theirs are taken away from the source to the row.
-    """
+def publish(batch: Any, wanted: Any, first: int, end: int) -> None:
+    """Write a batch's distances, of the sources from ``first`` to ``end``, as `Wanted`."""
+    columns, potential, answer = wanted.columns, wanted.potential, wanted.answer
     top, far, most = batch.limits[0], columns.ends[0], columns.ends[1]
     is_shifted = len(potential) > 0
     width = len(columns.row)
     for base in range(0, width, PUBLISHED):
-        end = min(base + PUBLISHED, width)
-        for lane in range(len(sources)):
-            mine = potential[sources[lane]] if is_shifted else top
-            for column in range(base, end):
+        stop = min(base + PUBLISHED, width)
+        for lane in range(end - first):
+            mine = potential[wanted.sources[first + lane]] if is_shifted else top
+            at = columns.at[first + lane]
+            for column in range(base, stop):
                 row, found = columns.row[column], far
                 if row >= 0:
                     distance = batch.distance[row, lane]
                     if distance < top:
                         found = distance - mine + potential[row] if is_shifted else distance
-                answer[at[lane], column] = found if found <= most else far
+                answer[at, column] = found if found <= most else far
 
 
 class Task(NamedTuple):
     """What batches search, and where their distances go.
 
-    ``leaves`` lists rows that no shortest path leads through, ``floors`` is (rows,) or empty,
-    ``step`` an array (1,) of the distances' dtype, and ``potential`` is (rows,) or empty.
-    ``begins`` int64 (batches + 1,): place of each batch's first source, and how many there are.
-    ``columns`` are those of ``answer``.
+    ``leaves`` lists rows that no shortest path leads through, ``floors`` is (rows,) or empty, and
+    ``step`` an array (1,) of the distances' dtype. ``begins`` int64 (batches + 1,): place of each
+    batch's first source, and how many there are.
     """
 
     out: LightRows
@@ -290,11 +302,8 @@ class Task(NamedTuple):
     leaves: IntArray
     floors: AnyArray
     step: AnyArray
-    potential: AnyArray
-    sources: IntArray
     begins: IntArray
-    columns: Columns
-    answer: AnyArray
+    wanted: Wanted
 
 
 @kernel
@@ -309,9 +318,8 @@ def search_batch(control: Any, batch: Any, task: Any) -> Any:
     if number + 1 >= len(task.begins):
         return -1
     first, end = task.begins[number], task.begins[number + 1]
-    sources, columns = task.sources[first:end], task.columns
-    begin(task.out, batch, task.leaves, task.floors, sources)
+    begin(task.out, batch, task.leaves, task.floors, task.wanted.sources[first:end])
     settle(task.out, batch, task.step[0])
     _finish(task.into, batch, task.leaves)
-    publish(batch, sources, task.answer, columns, columns.at[first:end], task.potential)
+    publish(batch, task.wanted, first, end)
     return number

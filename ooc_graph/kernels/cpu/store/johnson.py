@@ -18,7 +18,7 @@ from ooc_graph.kernels.common.many import ManySources
 from ooc_graph.kernels.cpu.many.bellman_ford_search import Potentials, find_potentials
 from ooc_graph.kernels.cpu.many.johnson import longest_shifted
 from ooc_graph.kernels.cpu.many.lanes import lanes_for
-from ooc_graph.kernels.cpu.many.search import INTEGER_TOP, LANES, all_columns, require_room
+from ooc_graph.kernels.cpu.many.search import INTEGER_TOP, LANES, all_wanted, require_room
 from ooc_graph.kernels.cpu.store.bellman_ford import TierFalling
 from ooc_graph.kernels.cpu.store.lanes import (
     LaneState,
@@ -86,13 +86,13 @@ class TierJohnson(ManySources):
             return
         most = lanes or LANES
         state = self._state(min(most, len(sources)))
-        columns = all_columns(len(sources), self.vertices, self.dtype)
+        wanted = all_wanted(sources, answer, self._potential)
         for part in stretches(len(sources), most, told):
             # A batch may take long, and a chunk may have several.
             leave_if_given_up()
             batch = sources[part]
             state = self._settle(state, batch)
-            publish_lanes(state, batch, answer, columns.part(part.start, part.stop))
+            publish_lanes(state, wanted, part.start, part.stop)
             if parents is not None:
                 parents[part] = self._parents(state, batch).T
             if told is not None:

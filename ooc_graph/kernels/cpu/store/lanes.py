@@ -88,9 +88,9 @@ def relax_lanes(state: Any, u: int, neighbors: Any, weights: Any) -> bool:
 
 
 @kernel
-def publish_lanes(state: Any, sources: Any, answer: Any, columns: Any) -> None:
-    """Write distances without the potentials to ``answer``, by `many.sssp.Columns`."""
-    many_sssp.publish(state, sources, answer, columns, columns.at, state.potential)
+def publish_lanes(state: Any, wanted: Any, first: int, end: int) -> None:
+    """Write distances without the potentials, as `many.sssp.Wanted` has it."""
+    many_sssp.publish(state, wanted, first, end)
 
 
 @scanner
