@@ -50,7 +50,6 @@ bench:
 	$(BIN)/python benchmarks/generator.py
 	$(BIN)/python benchmarks/build.py --scale 20
 	$(BIN)/python benchmarks/in_memory.py --scale 20
-	$(BIN)/python benchmarks/searches.py --scale 20
 	$(BIN)/python benchmarks/peers.py --scales 18,20
 
 lint:

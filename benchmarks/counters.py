@@ -20,17 +20,18 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from harness.graphs import ROAD_NY, data_folder
+from harness.program import Program
+from harness.timing import arcs_of
+
 import ooc_graph as og
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.report.records import append_record
+from ooc_graph.model.kernel import ORDER_OF
 
-RECORDS = Path(__file__).parent / "records" / "counters.jsonl"
-ROAD = Path("data/dimacs9-road/USA-road-d.NY.gr.gz")
-ORDER_OF = {"bfs": "hub", "sssp": "light"}
+KERNELS = ("bfs", "sssp")
 # What valgrind can run, whatever this machine has.
 PROCESSOR = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": ""}
 CACHES = ("--D1=32768,8,64", "--LL=1048576,16,64")
@@ -48,10 +49,7 @@ def search(store: Path, kernel: str, roots: list[int]) -> dict[str, int]:
     device = CpuDevice(1)
     found = getattr(device, kernel)(graph.load(ORDER_OF[kernel]))
     internal = graph.internal_of()
-    arcs = 0
-    for root in roots:
-        tree = found.run(int(internal[root]))
-        arcs += int(tree.level_arcs.sum()) if kernel == "bfs" else sum(tree.phase_arcs.values())
+    arcs = sum(arcs_of(found.run(int(internal[root]))) for root in roots)
     device.close()
     return {"vertices": graph.rows, "arcs": graph.arcs, "examined": arcs}
 
@@ -102,40 +100,30 @@ def of_one_search(store: Path, kernel: str, roots: list[int], folder: Path) -> d
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", type=int, default=16)
-    parser.add_argument("--searches", type=int, default=8)
-    parser.add_argument("--data", type=Path, default=None, help="shared graphs")
-    parser.add_argument("--folder", type=Path, default=None)
+    program = Program("counters", __doc__, scale=16, searches=8, data=data_folder(), folder=None)
     for name in ("--search", "--store", "--roots"):  # how this file calls itself
-        parser.add_argument(name, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+        program.add(name, help=argparse.SUPPRESS)
+    options = program.parse()
     if options.search:
         roots = [int(root) for root in options.roots.split(",")]
         print(json.dumps(search(Path(options.store), options.search, roots)))
         return
     if shutil.which("valgrind") is None:
-        parser.error("valgrind is not installed")
-    data = options.data or Path(__file__).resolve().parents[2] / "shared"
+        program.parser.error("valgrind is not installed")
     source = og.Kronecker(options.scale)
     graphs: list[tuple[str, Any, list[int]]] = [
         (f"Kronecker {options.scale}", source, source.search_keys(options.searches + 1).tolist())
     ]
-    if (data / ROAD).exists():
+    if (options.data / ROAD_NY).exists():
         roots = [1 + 26_434 * k for k in range(min(options.searches, 9) + 1)]
-        graphs.append(("road NY", data / ROAD, roots))
-    with tempfile.TemporaryDirectory(dir=options.folder, prefix="counters-benchmark-") as scratch:
+        graphs.append(("road NY", options.data / ROAD_NY, roots))
+    with program.scratch() as scratch:
         for number, (name, edges, roots) in enumerate(graphs):
-            store = Path(scratch) / f"{number}.zarr"
+            store = scratch / f"{number}.zarr"
             og.build(edges, store)
-            for kernel in ORDER_OF:
-                figures = of_one_search(store, kernel, roots, Path(scratch))
-                shown = "  ".join(f"{key} {value:,.2f}" for key, value in figures.items())
-                print(f"{name} {kernel}: {shown}", flush=True)
+            for kernel in KERNELS:
                 parameters = {"graph": name, "kernel": kernel, "searches": len(roots) - 1}
-                append_record(
-                    RECORDS, {"benchmark": "counters", "parameters": parameters, "figures": figures}
-                )
+                program.record(parameters, of_one_search(store, kernel, roots, scratch))
 
 
 if __name__ == "__main__":

@@ -1,31 +1,30 @@
 """Cost of a superstep of the scheduler exchange, on worker processes of this machine.
 
-Run: ``python benchmarks/exchange_latency.py [--workers 2 4] [--record PATH]``. One rank a worker
-and eight ranks a worker; an empty Share, a Route of nothing, and 1 and 8 MB from every worker to
-every other. The first supersteps of each run are not counted (connections are made in them).
-Appends one JSON line for each number of workers.
+    python benchmarks/exchange_latency.py [--workers 2 4] [--empty-only]
+
+One rank a worker and eight ranks a worker; an empty Share, a Route of nothing, and 1 and 8 MB from
+every worker to every other. The first supersteps of each run are not counted (connections are made
+in them). Appends to records/exchange_latency.jsonl.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from distributed import Client, LocalCluster
+from harness.program import Program
+from harness.timing import timed
 
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.interface import Request, Route, Share
 from ooc_graph.exchange.scheduler import run
-from ooc_graph.report.records import append_record
 from ooc_graph.types import DEAL_BLOCK
 
-RECORD = Path(__file__).parent / "records" / "exchange_latency.jsonl"
 WARM_UP = 10
 
 
@@ -73,9 +72,7 @@ def measure(
 ) -> dict[str, float]:
     supersteps = WARM_UP + (200 if pair_bytes == 0 else 30)
     factory = partial(make, request_of, shards, pair_bytes, supersteps)
-    began_s = time.perf_counter()
-    results, stats = run(client, factory, shards, workers=workers)
-    whole_s = time.perf_counter() - began_s
+    whole_s, _, (results, stats) = timed(lambda: run(client, factory, shards, workers=workers))
     times = np.array(results[0][WARM_UP:]) * 1e3
     return {
         "median_ms": round(float(np.median(times)), 3),
@@ -106,12 +103,11 @@ def figures(client: Client, workers: list[str], *, empty_only: bool) -> dict[str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workers", type=int, nargs="+", default=[2, 4])
-    parser.add_argument("--empty-only", action="store_true")
-    parser.add_argument("--record", type=Path, default=RECORD)
-    arguments = parser.parse_args()
-    for count in arguments.workers:
+    program = Program("exchange_latency", __doc__)
+    program.add("--workers", type=int, nargs="+", default=[2, 4])
+    program.add("--empty-only", action="store_true")
+    options = program.parse()
+    for count in options.workers:
         with (
             LocalCluster(
                 n_workers=count, threads_per_worker=1, memory_limit=0,
@@ -119,19 +115,11 @@ def main() -> None:
             ) as cluster,
             Client(cluster) as client,
         ):  # fmt: skip
-            got = figures(
-                client, sorted(Cluster.of(client).look()), empty_only=arguments.empty_only
+            found = figures(
+                client, sorted(Cluster.of(client).look()), empty_only=options.empty_only
             )
-        for name, row in got.items():
-            print(f"{count} workers  {name:32s} {row}")
-        record = {
-            "benchmark": "exchange_latency",
-            "parameters": {"workers": count, "threads_per_worker": 1, "warm_up": WARM_UP},
-            "load_average_1_min": os.getloadavg()[0],
-            "figures": got,
-        }
-        append_record(arguments.record, record)
-    print(f"recorded in {arguments.record}")
+        parameters = {"workers": count, "threads_per_worker": 1, "warm_up": WARM_UP}
+        program.record(parameters, found, load_average_1_min=os.getloadavg()[0])
 
 
 if __name__ == "__main__":

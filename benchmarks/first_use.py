@@ -10,19 +10,15 @@ processor time of all processes. Appends to records/first_use.jsonl.
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import statistics
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from time import perf_counter
 
-from ooc_graph.report.records import append_record
+from harness.program import Program
 
-RECORDS = Path(__file__).parent / "records" / "first_use.jsonl"
 SEARCH = """
 import sys
 import ooc_graph as og
@@ -47,34 +43,29 @@ def median(call: list[str], environment: dict[str, str], repeats: int) -> dict[s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", type=int, default=12)
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
-    python = sys.executable
-    with tempfile.TemporaryDirectory(prefix="first-use-") as scratch:
-        folder = Path(scratch)
+    program = Program("first_use", __doc__, scale=12, repeats=3)
+    options = program.parse()
+    command = [sys.executable, "-m", "ooc_graph"]
+    with program.scratch() as folder:
         graph = str(folder / "out" / "graph.zarr")
         environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
         # Installed packages have their bytecode.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
-        timed([python, "-m", "ooc_graph", "--version"], environment)
-        run = [python, "-m", "ooc_graph", "graph500", "--scale", str(options.scale)]
-        run += ["--searches", "4", "--out", str(folder / "out"), "--overwrite", "--quiet"]
-        search = [python, "-m", "ooc_graph", "bfs", graph, "--source", "1", "--overwrite"]
-        search += ["--out", str(folder / "r.zarr"), "--quiet"]
+        timed([*command, "--version"], environment)
+        run = [*command, "graph500", "--scale", str(options.scale), "--searches", "4"]
+        run += ["--out", str(folder / "out"), "--overwrite", "--quiet"]
+        search = [*command, "bfs", graph, "--source", "1", "--overwrite", "--quiet"]
+        search += ["--out", str(folder / "r.zarr")]
+        in_python = [sys.executable, "-c", SEARCH, graph]
         figures = {
             "graph500_empty_cache": timed(run, environment),
             "graph500_later": median(run, environment, options.repeats),
-            "search_in_python_later": median([python, "-c", SEARCH, graph], environment, 5),
+            "search_in_python_later": median(in_python, environment, 5),
             "search_by_command_later": median(search, environment, options.repeats),
-            "version": median([python, "-m", "ooc_graph", "--version"], environment, 5),
+            "version": median([*command, "--version"], environment, 5),
         }
-    for name, figure in figures.items():
-        print(f"{name:24} {figure['wall_s']:6.2f} s wall, {figure['cpu_s']:6.2f} s processor")
-    parameters = {"scale": options.scale, "load_before": os.getloadavg()[0]}
-    append_record(RECORDS, {"benchmark": "first_use", "parameters": parameters, "figures": figures})
+    program.record({"scale": options.scale, "load_before": os.getloadavg()[0]}, figures)
 
 
 if __name__ == "__main__":

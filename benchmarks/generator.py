@@ -3,26 +3,22 @@
     python benchmarks/generator.py [--scale 22] [--edges 16777216] [--repeats 5]
 
 Into buffers that are there already (what a build does), and `Kronecker.block`, which allocates.
-The best and the median of the repeats are printed and appended to the records, with the machine's
+The best and the median of the repeats are appended to records/generator.jsonl, with the machine's
 load average before, since a busy machine halves the figures.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import statistics
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
+from harness.program import Program
+from harness.timing import rates
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.report.records import append_record
 
-RECORDS = Path(__file__).resolve().parent / "records" / "generator.jsonl"
 BLOCK_EDGES = 1 << 18
 
 
@@ -42,27 +38,8 @@ def fill_buffers(kronecker: Kronecker, edges: int, threads: int, *, weighted: bo
         list(pool.map(work, range(threads)))
 
 
-def rates(task: Callable[[], None], edges: int, repeats: int) -> dict[str, float]:
-    """Best and median edges per second, after one run that compiles and warms up.
-
-    Edges per second of CPU time stand beside them: other work on the machine hardly moves those.
-    """
-    task()
-    elapsed_s, cpu_s = [], []
-    for _ in range(repeats):
-        begin, begin_cpu = time.perf_counter(), time.process_time()
-        task()
-        elapsed_s.append(time.perf_counter() - begin)
-        cpu_s.append(time.process_time() - begin_cpu)
-    return {
-        "best_edges_per_s": edges / min(elapsed_s),
-        "median_edges_per_s": edges / statistics.median(elapsed_s),
-        "median_edges_per_cpu_s": edges / statistics.median(cpu_s),
-    }
-
-
 def measure(kronecker: Kronecker, edges: int, repeats: int) -> dict[str, dict[str, float]]:
-    """All cases, printed as they come."""
+    """All cases."""
     figures = {}
     for threads in sorted({1, 2, len(os.sched_getaffinity(0))}):
         cases: dict[str, Callable[[], None]] = {
@@ -73,42 +50,24 @@ def measure(kronecker: Kronecker, edges: int, repeats: int) -> dict[str, dict[st
             "block()": lambda t=threads: [kronecker.block(0, edges, threads=t)].clear(),
         }
         for case, task in cases.items():
-            name = f"{threads} threads, {case}"
-            figures[name] = rates(task, edges, repeats)
-            best, median, per_cpu = (rate / 1e6 for rate in figures[name].values())
-            print(
-                f"{name:32s} best {best:6.1f} M edges/s, median {median:6.1f}, "
-                f"per second of CPU {per_cpu:6.1f}",
-                flush=True,
-            )
+            figures[f"{threads} threads, {case}"] = rates(task, edges, "edges", repeats)
     return figures
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", type=int, default=22)
-    parser.add_argument("--edges", type=int, default=1 << 24)
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
+    program = Program("generator", __doc__, scale=22, repeats=5)
+    program.add("--edges", type=int, default=1 << 24)
+    options = program.parse()
     kronecker = Kronecker(options.scale)
     edges = min(options.edges, kronecker.edges)
-    print(f"scale {options.scale}, {edges} edges a run, {options.repeats} runs")
-    load_average = os.getloadavg()[0]
-    figures = measure(kronecker, edges, options.repeats)
-    append_record(
-        RECORDS,
-        {
-            "benchmark": "generator",
-            "parameters": {
-                "scale": options.scale,
-                "edges": edges,
-                "repeats": options.repeats,
-                "block_edges": BLOCK_EDGES,
-                "load_average_before": load_average,
-            },
-            "figures": figures,
-        },
-    )
+    parameters = {
+        "scale": options.scale,
+        "edges": edges,
+        "repeats": options.repeats,
+        "block_edges": BLOCK_EDGES,
+        "load_average_before": os.getloadavg()[0],
+    }
+    program.record(parameters, measure(kronecker, edges, options.repeats))
 
 
 if __name__ == "__main__":

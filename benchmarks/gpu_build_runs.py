@@ -8,17 +8,17 @@ must have the same manifest. The files are dropped from the page cache before ea
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
+from harness.files import drop_from_cache
+from harness.timing import timed
 
 from ooc_graph import Kronecker
 from ooc_graph.layout.blocks import BlockWriter, byte_view
@@ -54,14 +54,6 @@ def write_columns(kronecker: Kronecker, folder: Path) -> EdgeColumns:
     return EdgeColumns(False, kronecker.id_range, None, tuple(parts), kronecker.weight_dtype)
 
 
-def drop_from_cache(folder: Path) -> None:
-    """Bring files to the disk and forget their pages."""
-    for path in folder.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
 def disk_rates(folder: Path) -> dict[str, float]:
     """Bytes per second that threads write as a build writes its chunks, read back, and do both."""
     data = byte_view(np.random.default_rng(1).integers(0, 256, CHUNK_BYTES, np.uint8))
@@ -79,11 +71,9 @@ def disk_rates(folder: Path) -> dict[str, float]:
     with ThreadPoolExecutor(cores()) as pool:
 
         def rate(name: str, work: list[Callable[[], None]]) -> None:
-            begun = perf_counter()
-            for done in [pool.submit(each) for each in work]:
-                done.result()
-            rates[f"{name}_bytes_per_s"] = len(work) * CHUNK_BYTES / (perf_counter() - begun)
-            drop_from_cache(folder)
+            elapsed_s = timed(lambda: [*pool.map(lambda each: each(), work)]).elapsed_s
+            rates[f"{name}_bytes_per_s"] = len(work) * CHUNK_BYTES / elapsed_s
+            drop_from_cache(folder.iterdir())
 
         rate("write", [partial(write, path) for path in paths])
         rate("read", [partial(read, path) for path in paths])

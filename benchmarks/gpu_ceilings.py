@@ -10,6 +10,7 @@ from typing import Any
 
 import cupy
 import numpy as np
+from harness.device import event_seconds
 
 SOURCE = Path(__file__).with_name("gpu_kernels.cu")
 COPIED_BYTES = 1 << 31
@@ -22,16 +23,6 @@ def kernel(name: str, value: str = "float") -> Any:
     """A kernel of ``gpu_kernels.cu``, for values of a C type."""
     options = ("-std=c++17", f"-DVALUE={value}")
     return cupy.RawModule(code=SOURCE.read_text(), options=options).get_function(name)
-
-
-def event_seconds(launch: Callable[[], Any]) -> float:
-    """Seconds of a launch, by events on the current stream."""
-    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-    begin.record()
-    launch()
-    end.record()
-    end.synchronize()
-    return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3
 
 
 def _median_s(launch: Callable[[], Any]) -> float:

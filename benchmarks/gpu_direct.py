@@ -14,32 +14,29 @@ records/gpu_direct.jsonl.
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import cupy
-import gpu_graphs
 import kvikio
 import kvikio.cufile_driver
 import kvikio.defaults
 import numpy as np
-from gpu_disk import disk_bytes_per_s, drop_page_cache
+from gpu_disk import disk_bytes_per_s
+from harness.device import DeviceProgram, free_memory
+from harness.files import drop_from_cache
+from harness.timing import timed
 
 import ooc_graph as og
 from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
 from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
 from ooc_graph.memory.cpu.disk import DiskUnits
 from ooc_graph.memory.cuda.disk import READERS
-from ooc_graph.report.records import append_record
 from ooc_graph.shards.tiers import read_lengths
 
-RECORDS = Path(__file__).parent / "records" / "gpu_direct.jsonl"
 BATCH_UNITS = 256
 KVIKIO = {
     "as it comes": {},
@@ -149,87 +146,66 @@ class Direct:
         return int(self._sum[0])
 
 
-def measured(
-    run: Callable[[list[np.ndarray]], int],
-    batches: list[np.ndarray],
-    paths: list[Path],
-    repeats: int,
-) -> tuple[list[float], int]:
-    """Seconds of passes with a cold page cache, and the sum."""
-    run(batches[:2])
-    times, total = [], 0
-    for _ in range(repeats):
-        drop_page_cache(paths)
-        begun = perf_counter()
-        total = run(batches)
-        times.append(perf_counter() - begun)
-    return times, total
+class Passes:
+    """Measures passes over the same units, with a cold page cache; what comes must be the same."""
+
+    def __init__(self, batches: list[np.ndarray], paths: list[Path], repeats: int) -> None:
+        self._batches, self._paths, self._repeats = batches, paths, repeats
+        self._sums: set[int] = set()
+
+    def measure(self, run: Callable[[list[np.ndarray]], int]) -> dict[str, Any]:
+        run(self._batches[:2])
+        times = []
+        for _ in range(self._repeats):
+            drop_from_cache(self._paths)
+            elapsed_s, _, total = timed(lambda: run(self._batches))
+            times.append(elapsed_s)
+            self._sums.add(total)
+        assert len(self._sums) == 1, self._sums
+        size = SIDECAR_BYTES * sum(map(len, self._batches))
+        return {"times_s": times, "bytes_per_s": size / statistics.median(times)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", type=int, default=26)
-    parser.add_argument("--share", type=float, default=0.125)
-    parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--folder", type=Path, default=None)
-    parser.add_argument("--records", type=Path, default=RECORDS)
-    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
-    options = parser.parse_args()
+    program = DeviceProgram("gpu_direct", __doc__, scale=26, repeats=2, folder=None)
+    program.add("--share", type=float, default=0.125)
+    options = program.parse()
     figures: dict[str, Any] = {}
-    with ExitStack() as stack:
-        scratch = stack.enter_context(tempfile.TemporaryDirectory(dir=options.folder))
+    with program.scratch() as scratch:
         source = og.Kronecker(options.scale)
-        graph = og.build(source, Path(scratch) / "graph.zarr", rows="hub", device="cuda")
-        gpu_graphs.free_memory()
+        graph = og.build(source, scratch / "graph.zarr", rows="hub", device="cuda")
+        free_memory()
         chunks = Chunks(graph)
         disk = disk_bytes_per_s(chunks.paths)
         ours = Ours(graph, chunks)
         batches = chunks.batches(options.share)
-        size = SIDECAR_BYTES * sum(map(len, batches))
-        sums = {}
-        times, sums["ours"] = measured(ours.run, batches, chunks.paths, options.repeats)
-        figures["ours"] = {"times_s": times, "bytes_per_s": size / statistics.median(times)}
+        passes = Passes(batches, chunks.paths, options.repeats)
+        figures["ours"] = passes.measure(ours.run)
         for name, settings in KVIKIO.items():
             kvikio.defaults.set(settings)
             with ExitStack() as files:
                 direct = Direct(chunks, files)
-                times, sums[name] = measured(direct.run, batches, chunks.paths, options.repeats)
-            figures[f"kvikio, {name}"] = {
-                "times_s": times,
-                "bytes_per_s": size / statistics.median(times),
-                "requests": direct.requests,
-            }
+                found = passes.measure(direct.run)
+            figures[f"kvikio, {name}"] = found | {"requests": direct.requests}
         # Once more, as a host may keep what its machines read.
-        times, sums["ours, again"] = measured(ours.run, batches, chunks.paths, options.repeats)
-        figures["ours, again"] = {"times_s": times, "bytes_per_s": size / statistics.median(times)}
+        figures["ours, again"] = passes.measure(ours.run)
         ours.units.close()
-        assert len(set(sums.values())) == 1, sums
-    properties = kvikio.cufile_driver.properties
     first = figures["ours"]["bytes_per_s"]
-    for name, one in figures.items():
+    for one in figures.values():
         one["of_ours"] = one["bytes_per_s"] / first
-        print(f"{name:36} {one['bytes_per_s'] / 1e9:6.2f} GB/s {one['of_ours']:5.2f}", flush=True)
-    record = {
-        "benchmark": "gpu_direct",
-        "parameters": {
-            "scale": options.scale,
-            "share": options.share,
-            "batch_units": BATCH_UNITS,
-            "units": sum(map(len, batches)),
-        },
-        "kvikio": {
-            "version": kvikio.__version__,
-            "compatibility_mode": str(kvikio.defaults.get("compat_mode")),
-            "is_gds_available": bool(properties.is_gds_available),
-            "has_nvidia_fs": Path("/proc/driver/nvidia-fs").exists(),
-        },
-        "device": gpu_graphs.device_facts(),
-        "source_commit": options.commit,
-        "disk_bytes_per_s": disk,
-        "figures": figures,
+    parameters = {
+        "scale": options.scale,
+        "share": options.share,
+        "batch_units": BATCH_UNITS,
+        "units": sum(map(len, batches)),
     }
-    append_record(options.records, record)
-    print(record["kvikio"], f"disk in order {disk / 1e9:.2f} GB/s", flush=True)
+    facts = {
+        "version": kvikio.__version__,
+        "compatibility_mode": str(kvikio.defaults.get("compat_mode")),
+        "is_gds_available": bool(kvikio.cufile_driver.properties.is_gds_available),
+        "has_nvidia_fs": Path("/proc/driver/nvidia-fs").exists(),
+    }
+    program.record(parameters, figures, kvikio=facts, disk_bytes_per_s=disk)
 
 
 if __name__ == "__main__":

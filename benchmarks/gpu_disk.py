@@ -18,35 +18,29 @@ order by as many threads, the page cache dropped before. Appends to records/gpu_
 
 from __future__ import annotations
 
-import argparse
-import os
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import cupy
-import gpu_disk_checks
-import gpu_graphs
 import numpy as np
+from gpu_disk_checks import Validated, reached_by
+from harness.device import GIB, DeviceProgram, free_memory, limited_pool
+from harness.files import drop_from_cache
+from harness.timing import timed
 
 import ooc_graph as og
 from ooc_graph.memory.cuda.disk import READERS, describe_disk
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.memory_watch import MemoryWatch
-from ooc_graph.report.records import append_record
 from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.types import AnyArray
 
-RECORDS = Path(__file__).parent / "records" / "gpu_disk.jsonl"
-GIB = 1 << 30
 DISK_BYTES = 4 << 30
 PIECE_BYTES = 1 << 20
 
@@ -60,16 +54,6 @@ def chunks_of(graph: og.Graph, kernel: str) -> list[Path]:
     return [graph.path / spec.chunk_path(index) for spec in specs for index in range(spec.chunks)]
 
 
-def drop_page_cache(paths: list[Path]) -> None:
-    for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)
-
-
 def disk_bytes_per_s(paths: list[Path]) -> float:
     """Rate at which the chunk files come from the disk, in order, a few at a time."""
     wanted, size = [], 0
@@ -78,7 +62,7 @@ def disk_bytes_per_s(paths: list[Path]) -> float:
             break
         wanted.append(path)
         size += path.stat().st_size
-    drop_page_cache(wanted)
+    drop_from_cache(wanted)
 
     def read(path: Path) -> int:
         buffer, got = bytearray(PIECE_BYTES), 0
@@ -87,10 +71,9 @@ def disk_bytes_per_s(paths: list[Path]) -> float:
                 got += count
         return got
 
-    begun = perf_counter()
     with ThreadPoolExecutor(READERS) as executor:
-        total = sum(executor.map(read, wanted))
-    return total / (perf_counter() - begun)
+        elapsed_s, _, total = timed(lambda: sum(executor.map(read, wanted)))
+    return total / elapsed_s
 
 
 def searched(
@@ -99,7 +82,7 @@ def searched(
     search: DeviceTierSearch,
     keys: list[int],
     roots: list[int],
-    checked: gpu_disk_checks.Validated | None,
+    checked: Validated | None,
 ) -> dict[str, Any]:
     """Time, and validate, one search a key, each with a cold page cache."""
     chunks, tuples = chunks_of(graph, kernel), graph.tuples()
@@ -109,13 +92,12 @@ def searched(
     courses: list[Any] = []
     search.run(roots[0])  # kernels are compiled and loaded
     for key, root in zip(keys, roots, strict=True):
-        drop_page_cache(chunks)
-        before, begun = search.moved, perf_counter()
-        tree = search.run(root)
-        times.append(perf_counter() - begun)
+        drop_from_cache(chunks)
+        before = search.moved
+        elapsed_s, _, tree = timed(lambda root=root: search.run(root))
+        times.append(elapsed_s)
         moved.append(search.moved.since(before))
-        reached = gpu_disk_checks.reached_by(tree)
-        edges.append(int(tuples[reached].sum(dtype=np.uint64)) // 2)
+        edges.append(int(tuples[reached_by(tree)].sum(dtype=np.uint64)) // 2)
         courses.append(course_of(kernel, tree))
         if checked is not None:
             checked.add(key, tree)
@@ -144,12 +126,11 @@ def within(
 ) -> tuple[Any, Any, float]:
     """A search by a plan, its device memory from a pool with that limit; and seconds of loading."""
     plan = cuda_disk.plan_within(cuda_disk.known_facts(graph, kernel), device_bytes, host_bytes)
-    pool = cupy.cuda.MemoryPool()
-    pool.set_limit(size=plan.device_bytes)
-    begun = perf_counter()
+    pool = limited_pool(plan.device_bytes)
     with cupy.cuda.using_allocator(pool.malloc):
-        search = cuda_disk.LOADERS[kernel](graph, plan, threads=cores())
-    return search, pool, perf_counter() - begun
+        load = cuda_disk.LOADERS[kernel]
+        load_s, _, search = timed(lambda: load(graph, plan, threads=cores()))
+    return search, pool, load_s
 
 
 def roots_of(graph: og.Graph, source: og.Kronecker, count: int) -> tuple[list[int], list[int]]:
@@ -159,29 +140,23 @@ def roots_of(graph: og.Graph, source: og.Kronecker, count: int) -> tuple[list[in
     return keys.tolist(), internal_of[keys].tolist()
 
 
-def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+def measured(options: Any, folder: Path) -> dict[str, Any]:
     """Build, load and search; all that is recorded."""
     kernel = options.kernel
     source = og.Kronecker(options.scale, weighted=kernel == "sssp")
-    begun = perf_counter()
-    rows = ORDER_OF[kernel]
-    graph = og.build(
-        source, folder / "graph.zarr", rows=rows, compress=options.compress, device="cuda"
-    )
-    build_s = perf_counter() - begun
-    gpu_graphs.free_memory()
+    settings = {"rows": ORDER_OF[kernel], "compress": options.compress, "device": "cuda"}
+    build_s, _, graph = timed(lambda: og.build(source, folder / "graph.zarr", **settings))
+    free_memory()
     disk = disk_bytes_per_s(chunks_of(graph, kernel))
-    print(f"built in {build_s:.1f} s; the disk gives {disk / 1e9:.2f} GB/s", flush=True)
     keys, roots = roots_of(graph, source, options.keys)
     budgets = int(options.device_gib * GIB), int(options.host_gib * GIB)
     cuda_disk.known_facts(graph, kernel)
     with MemoryWatch(interval_s=0.02) as watch:
         search, pool, load_s = within(graph, kernel, *budgets)
         loaded = watch.peak_bytes
-    print(f"loaded in {load_s:.1f} s", flush=True)
     checked = None
     if not options.unchecked:
-        checked = gpu_disk_checks.Validated(source, graph, kernel, len(keys))
+        checked = Validated(source, graph, kernel, len(keys))
     found = searched(graph, kernel, search, keys, roots, checked)
     search.close()
     assert pool.total_bytes() <= search.plan.device_bytes <= budgets[0]
@@ -197,53 +172,25 @@ def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "load_s": load_s,
         "disk_bytes_per_s": disk,
         "share_of_disk": [rate / disk for rate in rates],
+        "median_share_of_disk": float(np.median(rates)) / disk,
         "keys": keys,
         **found,
     }
 
 
-def line(record: dict[str, Any]) -> str:
-    teps, moved = record["teps"], record["moved"]
-    spread = ("harmonic_mean", "minimum", "first_quartile", "median", "third_quartile", "maximum")
-    middle = partial(np.median, axis=0)
-    return (
-        f"{record['kernel']} {record['scale']}, {record['device_gib']} GiB and "
-        + f"{record['host_gib']} GiB | GTEPS "
-        + " ".join(f"{teps[name] / 1e9:.2f}" for name in spread)
-        + f" | median {middle([one['bytes'] for one in moved]) / 1e6:.0f} MB for "
-        + f"{middle([one['rows'] for one in moved]):,.0f} rows, "
-        + f"{100 * middle(record['share_of_disk']):.0f} % of the disk's rate | device peak "
-        + f"{record['device_peak_bytes'] / 1e9:.2f} GB | {record['answers_validated']} validated"
-    )
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kernel", choices=("bfs", "sssp"), default="bfs")
-    parser.add_argument("--scale", type=int, default=26)
-    parser.add_argument("--device-gib", type=float, default=1)
-    parser.add_argument("--host-gib", type=float, default=1)
-    parser.add_argument("--keys", type=int, default=64)
-    parser.add_argument("--folder", type=Path, default=None)
-    parser.add_argument("--compress", action="store_true", help="a store of fewer bits an arc")
-    parser.add_argument("--unchecked", action="store_true", help="for trials")
-    parser.add_argument("--records", type=Path, default=RECORDS)
-    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.folder, prefix="disk-benchmark-") as scratch:
-        found = measured(options, Path(scratch))
-    record = {
-        "benchmark": "gpu_disk",
-        "kernel": options.kernel,
-        "scale": options.scale,
-        "device_gib": options.device_gib,
-        "host_gib": options.host_gib,
-        "compress": options.compress,
-        "device": gpu_graphs.device_facts(),
-        "source_commit": options.commit,
-        **found,
-    }
-    print(line(append_record(options.records, record)), flush=True)
+    program = DeviceProgram("gpu_disk", __doc__, scale=26, folder=None)
+    program.add("--kernel", choices=("bfs", "sssp"), default="bfs")
+    program.add("--device-gib", type=float, default=1)
+    program.add("--host-gib", type=float, default=1)
+    program.add("--keys", type=int, default=64)
+    program.add("--compress", action="store_true", help="a store of fewer bits an arc")
+    program.add("--unchecked", action="store_true", help="for trials")
+    options = program.parse()
+    names = ("kernel", "scale", "device_gib", "host_gib", "compress")
+    parameters = {name: getattr(options, name) for name in names}
+    with program.scratch() as folder:
+        program.flat_record(parameters, measured(options, folder))
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import cupy
-import gpu_graphs
 import numpy as np
+from harness.device import edge_blocks, free_memory
+from harness.timing import measure_of
 
 import ooc_graph as og
 from ooc_graph.model.engine import load_ids
@@ -22,11 +22,6 @@ BLOCK_EDGES = 1 << 26
 # Of the device beside answers that wait for validation: a block of edges, and one answer's columns.
 BESIDE_EDGE_BYTES, BESIDE_VERTEX_BYTES = {"bfs": 12, "sssp": 24}, 64
 VALIDATORS = {"bfs": CudaBfsValidator, "sssp": CudaSsspValidator}
-
-
-def measure_of(tree: Any) -> Any:
-    """Levels or distances."""
-    return tree.level if hasattr(tree, "level") else tree.distance
 
 
 def reached_by(tree: Any) -> Any:
@@ -84,21 +79,10 @@ class Validated:
         """
         if not self._waiting:
             return
-        for block in self._blocks():
+        for block in edge_blocks(self._source, self._kernel == "sssp", BLOCK_EDGES):
             self._validator.block(*block)
         wrong = [verdict for verdict in self._validator.finish() if not verdict.ok]
         if wrong:
             raise SystemExit(f"{len(wrong)} answers are wrong, the first: {wrong[0]}")
         self.right, self._waiting, self._validator = self.right + self._waiting, 0, None
-        gpu_graphs.free_memory()
-
-    def _blocks(self) -> Iterator[tuple[Any, Any, Any]]:
-        size = min(BLOCK_EDGES, self._source.edges)
-        ends = [cupy.empty(size, np.uint32) for _ in range(2)]
-        weight = cupy.empty(size, np.float32) if self._kernel == "sssp" else None
-        for start in range(0, self._source.edges, size):
-            count = min(size, self._source.edges - start)
-            some = None if weight is None else weight[:count]
-            block = ends[0][:count], ends[1][:count], some
-            self._source.generate_into(start, *block)
-            yield block
+        free_memory()

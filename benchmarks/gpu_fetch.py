@@ -13,23 +13,19 @@ blocks of 4 MiB, takes less time than reading the listed rows. Appends to record
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 from collections.abc import Callable
-from pathlib import Path
-from time import perf_counter
-from typing import Any
 
 import cupy
-import gpu_graphs
 import numba
 import numpy as np
-from gpu_ceilings import event_seconds, kernel
+from gpu_ceilings import kernel
+from harness.device import DeviceProgram, event_seconds, timed
+from harness.tables import show
+from harness.timing import repeated
 
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
-from ooc_graph.report.records import append_record
 
-RECORDS = Path(__file__).parent / "records" / "gpu_fetch.jsonl"
 ROW_WORDS = (8, 32, 128, 1024)
 SHARES = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0)
 RANGE_BYTES = (128, 4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20)
@@ -99,16 +95,11 @@ def copied(held: PinnedArray, size: int, issue: Callable[..., int]) -> dict[str,
     streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
     ends = target.data.ptr, held.host.ctypes.data, size, count, STAGED_BYTES
 
-    def run() -> float:
-        cupy.cuda.Device().synchronize()
-        begun = perf_counter()
+    def run() -> None:
         failed = issue(*ends, *(stream.ptr for stream in streams))
-        cupy.cuda.Device().synchronize()
         assert not failed, failed
-        return perf_counter() - begun
 
-    run()
-    seconds = min(run() for _ in range(3))
+    seconds = min(one.elapsed_s for one in repeated(run, 3, timed))
     return {
         "range_bytes": size,
         "ranges": count,
@@ -118,11 +109,9 @@ def copied(held: PinnedArray, size: int, issue: Callable[..., int]) -> dict[str,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gib", type=int, default=4)
-    parser.add_argument("--records", type=Path, default=RECORDS)
-    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
-    options = parser.parse_args()
+    program = DeviceProgram("gpu_fetch", __doc__)
+    program.add("--gib", type=int, default=4)
+    options = program.parse()
     held = PinnedArray(options.gib << 28, np.uint32, threads=16)
     held.host[:] = np.arange(len(held.host), dtype=np.uint32)
     reads = [read(held, words, share) for words in ROW_WORDS for share in SHARES]
@@ -131,25 +120,9 @@ def main() -> None:
     (whole,) = (one["bytes_per_s"] for one in copies if one["range_bytes"] == BLOCK_BYTES)
     for one in reads:
         one["even_share"] = one["bytes_per_s"] / whole
-        print(
-            f"read   {one['row_bytes']:8,} B rows, {one['share']:6.1%}: "
-            f"{one['rows_per_s'] / 1e6:8.2f} M/s {one['bytes_per_s'] / 1e9:6.2f} GB/s, "
-            f"even at {one['even_share']:.1%}"
-        )
-    for one in copies:
-        print(
-            f"copied {one['range_bytes']:10,} B: {one['ranges_per_s'] / 1e6:8.3f} M/s "
-            f"{one['bytes_per_s'] / 1e9:6.2f} GB/s"
-        )
-    record: dict[str, Any] = {
-        "benchmark": "gpu_fetch",
-        "parameters": {"bytes": held.host.nbytes},
-        "device": gpu_graphs.device_facts(),
-        "source_commit": options.commit,
-        "read": reads,
-        "copied": copies,
-    }
-    append_record(options.records, record)
+    show("read", reads)
+    show("copied", copies)
+    program.append(parameters={"bytes": held.host.nbytes}, read=reads, copied=copies)
 
 
 if __name__ == "__main__":

@@ -14,23 +14,21 @@ Appends to records/floyd_warshall.jsonl.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import cupy
-import gpu_graphs
 import numpy as np
+from harness.device import DeviceProgram, free_memory, timed
+from harness.graphs import RANDOM_STATE
+from harness.timing import least, repeated, take_turns
 
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
 from ooc_graph.kernels.cuda.many.search import CudaManySearch
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
-from ooc_graph.report.records import append_record
 
-RECORDS = Path(__file__).parent / "records" / "floyd_warshall.jsonl"
-RANDOM_STATE = 7
 HEAVIEST = 10**6
 LONG_S = 0.4
 """What takes longer is not done again."""
@@ -41,21 +39,13 @@ TYPES = {"int32": "int", "fp32": "float"}
 """Whose minima of sums are measured: the closing has the first, others' figures the second."""
 
 
-def timed(work: Any) -> tuple[float, Any]:
-    cupy.cuda.Device().synchronize()
-    begun = perf_counter()
-    done = work()
-    cupy.cuda.Device().synchronize()
-    return perf_counter() - begun, done
-
-
 def most_minima(value: str) -> float:
     """Minima of sums a second, from registers, of a C type."""
     kernel = cupy.RawKernel(PEAK.read_text(), "least", options=(f"-DVALUE={value}",))
     blocks, loops = 132 * 16, 4096
     out = cupy.empty(blocks * 256, np.int32)
-    found = [timed(lambda: kernel((blocks,), (256,), (loops, 3, out)))[0] for _ in range(5)]
-    return float(blocks * 256 * loops * 32 / min(found[1:]))
+    found = repeated(lambda: kernel((blocks,), (256,), (loops, 3, out)), 4, timed)
+    return float(blocks * 256 * loops * 32 / min(one.elapsed_s for one in found))
 
 
 def rows_of(vertices: int, row: Any, neighbor: Any, weight: Any) -> DeviceRows:
@@ -65,25 +55,25 @@ def rows_of(vertices: int, row: Any, neighbor: Any, weight: Any) -> DeviceRows:
     return DeviceRows(ends, neighbor[order].astype(np.uint32), weight[order])
 
 
-def graphs(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Any]]:
-    for vertices in options.vertices:
-        for density in options.densities:
-            for name in options.kinds:
-                random = cupy.random.RandomState(RANDOM_STATE)
-                if name == "random":
-                    weight = random.randint(1, HEAVIEST + 1, (vertices, vertices), dtype=np.int32)
-                else:
-                    at = random.random_sample((2, vertices))
-                    apart = cupy.hypot(*(at[:, :, None] - at[:, None, :]))
-                    weight = (apart * HEAVIEST / 2).astype(np.int32) + np.int32(1)
-                has_arc = random.random_sample((vertices, vertices)) < density
-                cupy.fill_diagonal(has_arc, False)
-                u, v = cupy.nonzero(has_arc)
-                drawn = weight[u, v].astype(np.int64)
-                sides = rows_of(vertices, u, v, drawn), rows_of(vertices, v, u, drawn)
-                told = {"vertices": vertices, "kind": name, "density": density, "arcs": len(u)}
-                del weight, has_arc, u, v, drawn
-                yield told, sides
+def graphs(
+    vertices: list[int], densities: list[float], kinds: list[str]
+) -> Iterator[tuple[dict[str, Any], Any]]:
+    for count, density, name in product(vertices, densities, kinds):
+        random = cupy.random.RandomState(RANDOM_STATE)
+        if name == "random":
+            weight = random.randint(1, HEAVIEST + 1, (count, count), dtype=np.int32)
+        else:
+            at = random.random_sample((2, count))
+            apart = cupy.hypot(*(at[:, :, None] - at[:, None, :]))
+            weight = (apart * HEAVIEST / 2).astype(np.int32) + np.int32(1)
+        has_arc = random.random_sample((count, count)) < density
+        cupy.fill_diagonal(has_arc, False)
+        u, v = cupy.nonzero(has_arc)
+        drawn = weight[u, v].astype(np.int64)
+        sides = rows_of(count, u, v, drawn), rows_of(count, v, u, drawn)
+        parameters = {"vertices": count, "kind": name, "density": density, "arcs": len(u)}
+        del weight, has_arc, u, v, drawn
+        yield parameters, sides
 
 
 def all_pairs(sides: Any, vertices: int, *, closing: bool) -> tuple[Any, CudaManySearch]:
@@ -93,80 +83,54 @@ def all_pairs(sides: Any, vertices: int, *, closing: bool) -> tuple[Any, CudaMan
     return search.run_on_device(np.arange(vertices)), search
 
 
-def measure(
-    told: dict[str, Any], sides: Any, repeats: int, most: dict[str, float]
-) -> dict[str, Any]:
+def measure(vertices: int, sides: Any, repeats: int, most: dict[str, float]) -> dict[str, Any]:
     """Both ways in turn, and the closing alone."""
-    vertices = told["vertices"]
-    times: dict[str, list[float]] = {"batches": [], "closed": [], "closing": []}
     all_pairs(sides, vertices, closing=True)
     if vertices <= WARMED:
         all_pairs(sides, vertices, closing=False)
-    for turn in range(repeats):
-        if turn and times["batches"][0] > LONG_S:
-            break
-        elapsed_s, (batches, searched) = timed(lambda: all_pairs(sides, vertices, closing=False))
-        times["batches"].append(elapsed_s)
-        elapsed_s, (closed, search) = timed(lambda: all_pairs(sides, vertices, closing=True))
-        times["closed"].append(elapsed_s)
-        if not bool((batches == closed).all()) or not search.is_closed:
-            raise SystemExit(f"{told}: the answers differ, or a path was too long")
-        core, needed = search.core, len(searched.core.weight)
-        del batches, closed, search, searched
-        elapsed_s, _ = timed(lambda core=core: cuda_floyd.close(core))
-        times["closing"].append(elapsed_s)
-    least = {name: min(found) for name, found in times.items()}
-    rate = core.rows**3 / least["closing"]
+    found: dict[str, Any] = {}
+
+    def check(name: str, done: Any) -> None:
+        found[name] = done
+        if name == "closed":
+            (batches, searched), (closed, search) = found.pop("batches"), found.pop("closed")
+            if not bool((batches == closed).all()) or not search.is_closed:
+                raise SystemExit("the answers differ, or a path was too long")
+            found["core"], found["needed"] = search.core, len(searched.core.weight)
+
+    calls = {
+        "batches": lambda: all_pairs(sides, vertices, closing=False),
+        "closed": lambda: all_pairs(sides, vertices, closing=True),
+        "closing": lambda: cuda_floyd.close(found["core"]),
+    }
+    turns = take_turns(calls, repeats, check=check, clock=timed, long_s=LONG_S)
+    best, rows = least(turns.times_s), found["core"].rows
+    rate = rows**3 / best["closing"]
     return {
-        "times_s": times,
-        "least_s": least,
-        "faster_by": least["batches"] / least["closed"],
+        "times_s": turns.times_s,
+        "least_s": best,
+        "faster_by": best["batches"] / best["closed"],
         "minima_per_s": rate,
         "minima_per_s_from_registers": most,
         "share_of_registers": {name: rate / peak for name, peak in most.items()},
-        "needed_share": needed / core.rows**2,
+        "needed_share": found["needed"] / rows**2,
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--vertices", type=int, nargs="*", default=[1000, 2000, 4000, 8000])
-    parser.add_argument("--densities", type=float, nargs="*", default=[1, 0.1, 0.01])
-    parser.add_argument("--kinds", nargs="*", default=["random", "metric"])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--records", type=Path, default=RECORDS)
-    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
-    options = parser.parse_args()
+    program = DeviceProgram("floyd_warshall", __doc__, repeats=3)
+    program.add("--vertices", type=int, nargs="*", default=[1000, 2000, 4000, 8000])
+    program.add("--densities", type=float, nargs="*", default=[1, 0.1, 0.01])
+    program.add("--kinds", nargs="*", default=["random", "metric"])
+    options = program.parse()
     most = {name: most_minima(value) for name, value in TYPES.items()}
-    for name, peak in most.items():
-        print(f"{name}: {peak / 1e12:.2f} T minima of sums a second from registers", flush=True)
     # Where large graphs alone are asked for, kernels are loaded by a small one.
-    small = argparse.Namespace(vertices=[WARMED // 4], densities=[1], kinds=["random"])
-    for told, sides in graphs(small):
-        all_pairs(sides, told["vertices"], closing=False)
-    for told, sides in graphs(options):
-        found = measure(told, sides, options.repeats, most)
-        ms = {name: seconds * 1e3 for name, seconds in found["least_s"].items()}
-        print(
-            f"n {told['vertices']:5d} {told['kind']:6s} {told['density']:5g}: batches "
-            f"{ms['batches']:8.2f} ms, Floyd-Warshall {ms['closed']:7.2f} ms "
-            f"({found['faster_by']:5.2f} x), closing {ms['closing']:7.2f} ms, "
-            f"{found['minima_per_s'] / 1e12:5.2f} T/s, "
-            f"{found['share_of_registers']['fp32']:4.0%} of fp32's, "
-            f"needed {found['needed_share']:.4f}",
-            flush=True,
-        )
-        append_record(
-            options.records,
-            {
-                "benchmark": "gpu_floyd_warshall",
-                "parameters": told,
-                "device": gpu_graphs.device_facts(),
-                "source_commit": options.commit,
-                "figures": found,
-            },
-        )
-        cupy.get_default_memory_pool().free_all_blocks()
+    for parameters, sides in graphs([WARMED // 4], [1], ["random"]):
+        all_pairs(sides, parameters["vertices"], closing=False)
+    for parameters, sides in graphs(options.vertices, options.densities, options.kinds):
+        figures = measure(parameters["vertices"], sides, options.repeats, most)
+        program.record(parameters, figures, "gpu_floyd_warshall")
+        free_memory()
 
 
 if __name__ == "__main__":

@@ -21,43 +21,33 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import cupy
-import gpu_graphs
 import numpy as np
-from gpu_johnson import copy_rate, page_locked, timed
+from harness import device
+from harness.device import DeviceProgram, copy_rate, free_memory, page_locked, timed
+from harness.graphs import RANDOM_STATE
+from harness.timing import repeated
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many.bfs import LANES
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
-from ooc_graph.report.records import append_record
 from ooc_graph.runtime.machine import cores
 from ooc_graph.types import AnyArray, IntArray, Rows
-
-RECORDS = Path(__file__).parent / "records" / "gpu_many_bfs.jsonl"
-RANDOM_STATE = 7
-
-
-def repeated(work: Callable[[], Any], repeats: int) -> tuple[list[float], Any]:
-    """Times of some work but the first, and what it gives."""
-    found = [timed(work) for _ in range(repeats + 1)]
-    return [seconds for seconds, _ in found[1:]], found[-1][1]
 
 
 def singly(graph: Any, sources: IntArray, repeats: int) -> list[float]:
     """Seconds of single searches of all sources, one after the other."""
-    search = gpu_graphs.new_search(graph, "bfs", named=False)
+    search = device.new_search(graph, "bfs", named=False)
 
     def work() -> None:
         for source in sources.tolist():
             search.run_on_device(source)
 
-    return repeated(work, repeats)[0]
+    return [one.elapsed_s for one in repeated(work, repeats, timed)]
 
 
 def on_cpu(
@@ -67,8 +57,8 @@ def on_cpu(
     search = CpuManyBfs(rows, rows, Team(threads))
     answer = np.zeros((len(sources), search.vertices), np.int32)
     for some in (sources[:LANES], sources):
-        reduce_s, tallies = timed(lambda some=some: search.tally(some))
-        levels_s, _ = timed(lambda some=some: search.run(some, answer[: len(some)]))
+        reduce_s, _, tallies = timed(lambda some=some: search.tally(some))
+        levels_s, *_ = timed(lambda some=some: search.run(some, answer[: len(some)]))
     told = {"cpu_reduce_s": reduce_s, "cpu_levels_s": levels_s}
     return told | {"cpu_one_by_one": search.is_one_by_one}, tallies, answer
 
@@ -76,34 +66,34 @@ def on_cpu(
 def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parameters and figures."""
     edges = Kronecker(options.scale, weighted=False)
-    graph = gpu_graphs.build(edges, gpu_graphs.generate(edges, False), "bfs")
-    rows = gpu_graphs.rows_of(graph, "bfs")
-    gpu_graphs.free_memory()
-    first = gpu_graphs.new_search(graph, "bfs", named=False).run_on_device(0)
-    reached = cupy.flatnonzero(gpu_graphs.reached_of(first, "bfs")).get()
+    graph = device.build(edges, device.generate(edges, False), "bfs")
+    rows = device.rows_of(graph, "bfs")
+    free_memory()
+    first = device.new_search(graph, "bfs", named=False).run_on_device(0)
+    reached = cupy.flatnonzero(device.reached_of(first, "bfs")).get()
     random = np.random.default_rng(RANDOM_STATE)
     count = min(options.sources, len(reached))
     sources = random.choice(reached, count, replace=False).astype(np.int64)
     few = sources[: options.singly]
     singly_s = singly(graph, few, options.repeats)
-    gpu_graphs.free_memory()
+    free_memory()
     host = Rows(rows.offsets.get(), rows.neighbors.get())
     told, cpu_tallies, cpu_levels = on_cpu(host, sources[: options.cpu], options.threads)
 
     search = CudaManyBfs(rows, rows, threads=cores())
-    prepare_s, _ = timed(lambda: search.tally(sources[: 2 * LANES]))
-    reduce_s, tallies = repeated(lambda: search.tally(sources), options.repeats)
-    if tallies[: options.cpu].tobytes() != cpu_tallies.tobytes():
+    prepare_s, *_ = timed(lambda: search.tally(sources[: 2 * LANES]))
+    reduced = repeated(lambda: search.tally(sources), options.repeats, timed)
+    if reduced[-1].result[: options.cpu].tobytes() != cpu_tallies.tobytes():
         raise SystemExit("the counts are not the CPU's")
     stored = min(options.stored or count, count)
     answer = page_locked((stored, search.vertices), np.int32)
-    levels_s, _ = repeated(lambda: search.run(sources[:stored], answer), options.repeats)
+    written = repeated(lambda: search.run(sources[:stored], answer), options.repeats, timed)
     if answer[: options.cpu].tobytes() != cpu_levels[:stored].tobytes():
         raise SystemExit("the levels are not the CPU's")
     figures = told | {
         "prepare_s": prepare_s,
-        "reduce_s": reduce_s,
-        "levels_s": levels_s,
+        "reduce_s": [one.elapsed_s for one in reduced],
+        "levels_s": [one.elapsed_s for one in written],
         "singly_s": singly_s,
         "is_one_by_one": search.is_one_by_one,
         "copy_bytes_per_s": copy_rate(answer),
@@ -146,28 +136,12 @@ def rates(parameters: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", type=int, default=20)
-    parser.add_argument("--sources", type=int, default=4096)
-    parser.add_argument("--stored", type=int, help="of them, with levels written [all]")
-    parser.add_argument("--singly", type=int, default=64, help="of them, searched one by one")
-    parser.add_argument("--cpu", type=int, default=1024, help="of them, searched on the CPU")
-    parser.add_argument("--threads", type=int, default=cores(), help="of the CPU [all cores]")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--records", type=Path, default=RECORDS)
-    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
-    options = parser.parse_args()
-    parameters, figures = measure(options)
-    for name, value in figures.items():
-        print(f"{name:22s} {value}")
-    told = {
-        "benchmark": "gpu_many_bfs",
-        "parameters": parameters,
-        "device": gpu_graphs.device_facts(),
-        "source_commit": options.commit,
-        "figures": figures,
-    }
-    append_record(options.records, told)
+    program = DeviceProgram(
+        "gpu_many_bfs", __doc__, scale=20, sources=4096, stored=None, threads=cores(), repeats=3
+    )
+    program.add("--singly", type=int, default=64, help="of them, searched one by one")
+    program.add("--cpu", type=int, default=1024, help="of them, searched on the CPU")
+    program.record(*measure(program.parse()))
 
 
 if __name__ == "__main__":

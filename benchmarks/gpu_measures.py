@@ -10,9 +10,10 @@ from typing import Any
 
 import cupy
 import gpu_ceilings
-import gpu_graphs
 from gpu_checks import Checks
 from gpu_model import Level, Work, bfs_work, shares, sssp_work
+from harness import device
+from harness.timing import measure_of
 
 from ooc_graph.kernels.cuda.build.rows import DeviceGraph
 from ooc_graph.report.energy import EnergyMeter, energy_record, over_repeats
@@ -29,16 +30,16 @@ def timed(graph: DeviceGraph, kernel: str, roots: Sequence[int], search: Any) ->
     """
     checks = Checks()
     check = checks.bfs if kernel == "bfs" else checks.sssp
-    degree = cupy.diff(gpu_graphs.rows_of(graph, kernel).offsets.view("int64"))
+    degree = cupy.diff(device.rows_of(graph, kernel).offsets.view("int64"))
     first = search.run_on_device(roots[0])
-    order = gpu_ceilings.OriginalOrder(graph.internal_of, gpu_graphs.measure_of(first, kernel))
-    order.seconds(first.parent, gpu_graphs.measure_of(first, kernel))
+    order = gpu_ceilings.OriginalOrder(graph.internal_of, measure_of(first))
+    order.seconds(first.parent, measure_of(first))
     times, scatters, tuples, unique, phases, wrong, flat = [], [], [], [], [], 0, 0
     for root in roots:
         tree = search.run_on_device(root)
         times.append(tree.elapsed_s)
-        scatters.append(order.seconds(tree.parent, gpu_graphs.measure_of(tree, kernel)))
-        reached = gpu_graphs.reached_of(tree, kernel)
+        scatters.append(order.seconds(tree.parent, measure_of(tree)))
+        reached = device.reached_of(tree, kernel)
         tuples.append(int(graph.tuples[reached].sum(dtype="uint64")) // 2)
         unique.append(int(degree[reached].sum()) // 2)
         found = check(graph, root, tree)
@@ -68,7 +69,7 @@ def cold(graph: DeviceGraph, kernel: str, search: Any, roots: Sequence[int]) -> 
     Validation does so where searches are validated, and leaves caches with other things in them:
     all are timed under like conditions.
     """
-    neighbors = gpu_graphs.rows_of(graph, kernel).neighbors
+    neighbors = device.rows_of(graph, kernel).neighbors
     search.run_on_device(roots[0])
     for root in roots:
         int(neighbors.max())  # waits, so that no launch is hidden behind it
@@ -77,17 +78,17 @@ def cold(graph: DeviceGraph, kernel: str, search: Any, roots: Sequence[int]) -> 
 
 def internal_times(graph: DeviceGraph, kernel: str, roots: Sequence[int]) -> list[float]:
     """Seconds of the searches whose parents are internal ids."""
-    search = gpu_graphs.new_search(graph, kernel, named=False)
+    search = device.new_search(graph, kernel, named=False)
     return [tree.elapsed_s for tree in cold(graph, kernel, search, roots)]
 
 
 def bfs_levels(graph: DeviceGraph, roots: Sequence[int]) -> list[list[Level]]:
     """Levels of each search: times from a search that takes them, counts from one that counts."""
-    tracing = gpu_graphs.new_search(graph, "bfs", trace=True)
+    tracing = device.new_search(graph, "bfs", trace=True)
     ends_ns = [tracing.course()["ns"].tolist() for _ in cold(graph, "bfs", tracing, roots)]
     del tracing
-    gpu_graphs.free_memory()
-    counting = gpu_graphs.new_search(graph, "bfs", count_arcs=True)
+    device.free_memory()
+    counting = device.new_search(graph, "bfs", count_arcs=True)
     found = []
     for root, ends in zip(roots, ends_ns, strict=True):
         counting.run_on_device(root)
@@ -99,7 +100,7 @@ def bfs_levels(graph: DeviceGraph, roots: Sequence[int]) -> list[list[Level]]:
     return found
 
 
-def arcs_of(levels: Sequence[Level]) -> int:
+def examined_by(levels: Sequence[Level]) -> int:
     """Arcs that a search looks at: pushed arcs once, as the algorithm counts them."""
     return sum(level.pushed + level.examined for level in levels)
 
@@ -107,7 +108,7 @@ def arcs_of(levels: Sequence[Level]) -> int:
 def against_ceilings(works: Sequence[Work], times_s: Sequence[float]) -> dict[str, Any]:
     """Median work of the searches, and its shares of what the device does at most now."""
     copy = gpu_ceilings.copy_rate()
-    gpu_graphs.free_memory()
+    device.free_memory()
     table = works[0].table_bytes
     lookup = gpu_ceilings.lookup_rate(max(table, LEAST_TABLE_BYTES))
     each = [shares(work, s, copy, lookup) for work, s in zip(works, times_s, strict=True)]
@@ -148,25 +149,25 @@ def measured(
     graph: DeviceGraph, kernel: str, roots: Sequence[int], *, with_energy: bool
 ) -> dict[str, Any]:
     """Everything about the searches from some roots."""
-    search = gpu_graphs.new_search(graph, kernel)
+    search = device.new_search(graph, kernel)
     found = timed(graph, kernel, roots, search)
     if with_energy:
         found["energy"] = energy(kernel, search, roots, found["edges"])
     del search
-    gpu_graphs.free_memory()
+    device.free_memory()
     internal = internal_times(graph, kernel, roots)
-    gpu_graphs.free_memory()
+    device.free_memory()
     found["internal_times_s"] = internal
     found["internal_teps"] = teps_statistics(internal, found["edges"]).to_dict()
-    rows, arcs = len(graph.original_of), len(gpu_graphs.rows_of(graph, kernel).neighbors)
+    rows, arcs = len(graph.original_of), len(device.rows_of(graph, kernel).neighbors)
     if kernel == "bfs":
         levels = bfs_levels(graph, roots)
         found["levels"] = [[astuple(level) for level in one] for one in levels]
         works = [bfs_work(rows, one) for one in levels]
-        examined = [arcs_of(one) for one in levels]
+        examined = [examined_by(one) for one in levels]
     else:
         works = [sssp_work(rows, phases) for phases in found["phase_arcs"]]
         examined = [sum(phases.values()) for phases in found["phase_arcs"]]
-    gpu_graphs.free_memory()
+    device.free_memory()
     found["arcs_share"] = statistics.median(examined) / arcs
     return {**found, **against_ceilings(works, found["times_s"])}

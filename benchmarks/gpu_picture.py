@@ -10,24 +10,20 @@ at one scale, of the search whose speed is the median and of the slowest.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from gpu_model import Level
+from harness.pictures import INK, KERNELS, ORANGE, SKY, drawing, plain, save
+from harness.program import RECORDS, Program
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ooc_graph.report.records import read_records
 
-FOLDER = Path(__file__).resolve().parent / "records"
-# Okabe and Ito's colours, told apart by colour-blind readers.
-COLOURS = {"bfs": "#0072B2", "sssp": "#D55E00"}
-PUSH, PULL = "#E69F00", "#56B4E9"
-INK, GRID = "#333333", "#d9d9d9"
+PUSH, PULL = ORANGE, SKY
 LEAST_NAMED = 0.035  # share of the axis from which on a level has room for its number
 LEAST_TIMED = 0.085  # and for its time too
 
@@ -56,25 +52,20 @@ def median_and_slowest(record: dict[str, Any]) -> dict[str, int]:
     return {"slowest": order[0], "median": order[(len(order) - 1) // 2]}
 
 
-def draw(records: Sequence[dict[str, Any]], scale: int, path: Path) -> None:
-    """Write the picture; the ending of the name says what kind of file."""
+def draw(records: Sequence[dict[str, Any]], scale: int) -> Figure:
     traced = [r for r in records if r["scale"] == scale and r.get("levels")]
-    settings: Any = {"svg.hashsalt": "gpu", "svg.fonttype": "none", "font.size": 8}
-    with mpl.rc_context(settings):
-        figure = Figure(figsize=(10.5 if traced else 5, 3.1), layout="constrained")
-        widths = {"width_ratios": [1, 1.25]} if traced else {}
-        axes = figure.subplots(1, 2 if traced else 1, squeeze=False, gridspec_kw=widths)[0]
-        _speeds(axes[0], records)
-        if traced:
-            _levels(axes[1], traced[0])
-        figure.suptitle(f"{records[0]['device']['name']}, Graph500's graphs", x=0.01, ha="left")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(path, metadata=metadata, dpi=130, facecolor="white")
+    figure = Figure(figsize=(10.5 if traced else 5, 3.1), layout="constrained")
+    widths = {"width_ratios": [1, 1.25]} if traced else {}
+    axes = figure.subplots(1, 2 if traced else 1, squeeze=False, gridspec_kw=widths)[0]
+    _speeds(axes[0], records)
+    if traced:
+        _levels(axes[1], traced[0])
+    figure.suptitle(f"{records[0]['device']['name']}, Graph500's graphs", x=0.01, ha="left")
+    return figure
 
 
 def _speeds(axis: Axes, records: Sequence[dict[str, Any]]) -> None:
-    for kernel, colour in COLOURS.items():
+    for kernel, colour in KERNELS.items():
         mine = [r for r in records if r["kernel"] == kernel]
         if not mine:
             continue
@@ -98,9 +89,8 @@ def _speeds(axis: Axes, records: Sequence[dict[str, Any]]) -> None:
     axis.set_ylim(bottom=0)
     axis.margins(x=0.09)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axis.grid(axis="y", color=GRID, linewidth=0.6)
     axis.legend(frameon=False, loc="upper left")
-    _plain(axis)
+    plain(axis, grid="y")
 
 
 def _levels(axis: Axes, record: dict[str, Any]) -> None:
@@ -118,8 +108,7 @@ def _levels(axis: Axes, record: dict[str, Any]) -> None:
     axis.legend(handles=handles, frameon=False, loc="upper right", ncols=2)
     axis.set_ylim(-0.6, 2.0)
     axis.set_xlim(0, longest_us * 1.02)
-    axis.grid(axis="x", color=GRID, linewidth=0.6)
-    _plain(axis)
+    plain(axis, grid="x")
 
 
 def _bar(axis: Axes, place: int, levels: Sequence[Level], longest_us: float) -> None:
@@ -137,21 +126,13 @@ def _bar(axis: Axes, place: int, levels: Sequence[Level], longest_us: float) -> 
         left += took_us
 
 
-def _plain(axis: Axes) -> None:
-    axis.set_axisbelow(True)
-    axis.tick_params(which="both", length=0, colors=INK)
-    for side in axis.spines.values():
-        side.set_visible(False)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--records", type=Path, default=FOLDER / "gpu.jsonl")
-    parser.add_argument("--commit", help="commit of the sources, as recorded")
-    parser.add_argument("--scale", type=int, default=26, help="whose levels are drawn")
-    parser.add_argument("--out", type=Path, default=FOLDER / "gpu.svg")
-    options = parser.parse_args()
-    draw(chosen(list(read_records(options.records)), options.commit), options.scale, options.out)
+    program = Program("gpu", __doc__, out=RECORDS / "gpu.svg")
+    program.add("--scale", type=int, default=26, help="whose levels are drawn")
+    options = program.parse()
+    with drawing("gpu"):
+        records = chosen(list(read_records(options.records)), options.commit)
+        save(draw(records, options.scale), options.out)
 
 
 if __name__ == "__main__":

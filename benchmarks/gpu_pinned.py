@@ -11,45 +11,41 @@ Appends to records/gpu_pinned.jsonl.
 
 from __future__ import annotations
 
-import argparse
-import statistics
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import gpu_graphs
-import near_far
 import numpy as np
+from harness.device import DeviceProgram
+from harness.graphs import grid_ends, kronecker_ends, light_shard, random_roots
+from harness.timing import alternate, medians
 
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
-from ooc_graph.report.records import append_record
 from ooc_graph.runtime.machine import cores
 from ooc_graph.types import Rows, Shard
 
-RECORDS = Path(__file__).parent / "records" / "gpu_pinned.jsonl"
 RANDOM_STATE = 5
 HEAVIEST = 1000
-SIDES = PINNED, RESIDENT, CPU = "pinned", "resident", "CPU"
+PINNED, RESIDENT, CPU = "pinned", "resident", "CPU"
 
 
 def cases(scale: int, side: int) -> Iterator[tuple[str, Shard]]:
     """Graphs with weights: name, light-first rows."""
     random = np.random.default_rng(RANDOM_STATE)
-    u, v, vertices = near_far.kronecker(scale, 16)
+    u, v, vertices = kronecker_ends(scale, 16)
     for name in ("int32", "int64", "float64"):
         weight = random.integers(1, HEAVIEST + 1, len(u)).astype(name)
         if name == "int64":
             weight <<= 32  # stores hold what fits in 32 bits so
         if name == "float64":
             weight = random.random(len(u))
-        yield f"Kronecker {scale}, {name}", near_far.shard_of(u, v, weight, vertices)
-    u, v, vertices = near_far.grid(side)
+        yield f"Kronecker {scale}, {name}", light_shard(u, v, weight, vertices=vertices)
+    u, v, vertices = grid_ends(side)
     weight = random.integers(1, HEAVIEST + 1, len(u)).astype(np.int32)
-    yield f"grid of {side} x {side}, int32", near_far.shard_of(u, v, weight, vertices)
+    yield f"grid of {side} x {side}, int32", light_shard(u, v, weight, vertices=vertices)
 
 
 def pinned(rows: Rows, threads: int) -> Rows:
@@ -73,19 +69,8 @@ def compare(shard: Shard, searches: int, cpu: CpuDevice, threads: int) -> dict[s
         RESIDENT: CudaSsspSearch(rows, rows, shard.tuples),
         CPU: cpu.sssp(shard),
     }
-    roots = np.random.default_rng(RANDOM_STATE).integers(0, len(shard.tuples), searches).tolist()
-    times: dict[str, list[float]] = {name: [] for name in SIDES}
-    for search in sides.values():
-        search.run(roots[0])
-    for root in roots:
-        answers = set()
-        for name, search in sides.items():
-            tree = search.run(root)
-            times[name].append(tree.elapsed_s)
-            answers.add((tree.distance.tobytes(), tree.parent.tobytes()))
-        if len(answers) > 1:
-            raise SystemExit(f"the searches from {root} differ")
-    median = {name: statistics.median(found) for name, found in times.items()}
+    times = alternate(sides, random_roots(len(shard.tuples), searches, RANDOM_STATE))
+    median = medians(times)
     assert rows.weights is not None
     return {
         "rows": len(shard.tuples),
@@ -100,30 +85,14 @@ def compare(shard: Shard, searches: int, cpu: CpuDevice, threads: int) -> dict[s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", type=int, default=22)
-    parser.add_argument("--side", type=int, default=3000)
-    parser.add_argument("--searches", type=int, default=8)
-    parser.add_argument("--threads", type=int, default=cores(), help="of the CPU [all cores]")
-    parser.add_argument("--records", type=Path, default=RECORDS)
-    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
-    options = parser.parse_args()
+    program = DeviceProgram("gpu_pinned", __doc__, scale=22, searches=8, threads=cores())
+    program.add("--side", type=int, default=3000)
+    options = program.parse()
     cpu = CpuDevice(options.threads)
     for name, shard in cases(options.scale, options.side):
         figures = compare(shard, options.searches, cpu, options.threads)
         parameters = {"graph": name, "searches": options.searches, "threads": options.threads}
-        record = {
-            "benchmark": "gpu_pinned",
-            "parameters": parameters,
-            "device": gpu_graphs.device_facts(),
-            "figures": figures,
-        }
-        if options.commit:
-            record["source_commit"] = options.commit
-        append_record(options.records, record)
-        print(name)
-        for key in ("median_s", "pinned_over_cpu", "resident_over_pinned"):
-            print(f"  {key}: {figures[key]}")
+        program.record(parameters, figures)
     cpu.close()
 
 

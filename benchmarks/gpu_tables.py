@@ -8,23 +8,16 @@ newest; of the road networks (gpu_roads.py) those of the same commit, where ther
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from gpu_model import Level
-from gpu_picture import FOLDER, chosen, median_and_slowest
+from gpu_picture import chosen, median_and_slowest
+from harness.program import RECORDS, Program
+from harness.tables import RATES, markdown
 
 from ooc_graph.report.records import read_records
-
-Row = Sequence[object]
-RATES = ("harmonic_mean", "minimum", "first_quartile", "median", "third_quartile", "maximum")
-
-
-def table(head: Row, rows: Iterable[Row]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
 
 
 def giga(value: float) -> str:
@@ -48,7 +41,7 @@ def speeds(records: Sequence[dict[str, Any]]) -> str:
         )
         for r in records
     ]
-    return table((*head, *more, "kernel 1, s"), rows)
+    return markdown((*head, *more, "kernel 1, s"), rows)
 
 
 def ceilings(records: Sequence[dict[str, Any]]) -> str:
@@ -62,7 +55,7 @@ def ceilings(records: Sequence[dict[str, Any]]) -> str:
         )
         for r in records
     ]
-    return table((*head, "look-ups, M", "look-ups, G/s", "share"), rows)
+    return markdown((*head, "look-ups, M", "look-ups, G/s", "share"), rows)
 
 
 def energies(records: Sequence[dict[str, Any]]) -> str:
@@ -76,7 +69,7 @@ def energies(records: Sequence[dict[str, Any]]) -> str:
                 found["reason"] if per_watt is None else f"{per_watt:,.0f}",
             )
             rows.append((r["kernel"].upper(), r["scale"], *figures))
-    return table(("kernel", "scale", "searches", "seconds", "watts", "MTEPS/W"), rows)
+    return markdown(("kernel", "scale", "searches", "seconds", "watts", "MTEPS/W"), rows)
 
 
 def levels(record: dict[str, Any]) -> str:
@@ -88,7 +81,7 @@ def levels(record: dict[str, Any]) -> str:
             arcs = level.examined if level.pull else level.pushed
             took = f"{level.seconds * 1e6:,.0f}"
             rows.append((name, number, way, f"{level.found:,}", f"{arcs:,}", took))
-    return table(("search", "level", "direction", "vertices found", "arcs", "µs"), rows)
+    return markdown(("search", "level", "direction", "vertices found", "arcs", "µs"), rows)
 
 
 def roads(records: Sequence[dict[str, Any]]) -> str:
@@ -102,16 +95,14 @@ def roads(records: Sequence[dict[str, Any]]) -> str:
         for r in records
     ]
     head = ("network", "kernel", "vertices", "weights", "GPU, ms")
-    return table((*head, *(f"{cpu}, ms (GPU faster by)" for cpu in cpus)), rows)
+    return markdown((*head, *(f"{cpu}, ms (GPU faster by)" for cpu in cpus)), rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--records", type=Path, default=FOLDER / "gpu.jsonl")
-    parser.add_argument("--roads", type=Path, default=FOLDER / "gpu_roads.jsonl")
-    parser.add_argument("--commit", help="commit of the sources, as recorded")
-    parser.add_argument("--scale", type=int, default=26, help="whose levels are listed")
-    options = parser.parse_args()
+    program = Program("gpu", __doc__)
+    program.add("--roads", type=Path, default=RECORDS / "gpu_roads.jsonl")
+    program.add("--scale", type=int, default=26, help="whose levels are listed")
+    options = program.parse()
     records = chosen(list(read_records(options.records)), options.commit)
     print(speeds(records))
     print(ceilings(records))

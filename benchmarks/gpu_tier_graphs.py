@@ -6,12 +6,13 @@ to pinned memory. The device keeps them all too, for validation, where it has th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any
 
 import cupy
 import numpy as np
+from harness.device import edge_blocks
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda.build.gather import DeviceBlock
@@ -56,21 +57,11 @@ class PinnedGraph:
         return Rows(held.offsets, self.neighbors.device[:arcs], weights)
 
 
-def blocks(kronecker: Kronecker, weighted: bool) -> Iterator[DeviceBlock]:
-    source, target = (cupy.empty(BLOCK_EDGES, np.uint32) for _ in range(2))
-    weight = cupy.empty(BLOCK_EDGES, np.float32) if weighted else None
-    for start in range(0, kronecker.edges, BLOCK_EDGES):
-        count = min(BLOCK_EDGES, kronecker.edges - start)
-        held = [None if a is None else a[:count] for a in (source, target, weight)]
-        kronecker.generate_into(start, *held)
-        yield DeviceBlock(*held)
-
-
 def build(kronecker: Kronecker, weighted: bool, range_arcs: int) -> PinnedGraph:
     """Make all rows, and pin them."""
     count = TupleCount(kronecker.vertices)
-    for block in blocks(kronecker, False):
-        count.add(block)
+    for block in edge_blocks(kronecker, False, BLOCK_EDGES):
+        count.add(DeviceBlock(*block))
     degree, loops = count.finish()
     del count
     numbering, starts = number_vertices([degree]), cupy.zeros(1, np.uint32)
@@ -86,7 +77,8 @@ def build(kronecker: Kronecker, weighted: bool, range_arcs: int) -> PinnedGraph:
     pinned = [PinnedArray(most, np.uint32, threads=THREADS) for _ in names]
     kept = 0
     for low, high, arcs in ranges:
-        made = maker.rows(blocks(kronecker, weighted), BOTH_ENDS, low, high, arcs)
+        blocks = starmap(DeviceBlock, edge_blocks(kronecker, weighted, BLOCK_EDGES))
+        made = maker.rows(blocks, BOTH_ENDS, low, high, arcs)
         end = kept + int(made.offsets[-1])
         offsets[low : high + 1] = made.offsets + np.uint64(kept)
         for name, all_there, all_pinned in zip(names, device, pinned, strict=True):

@@ -20,17 +20,15 @@ memory; the record says that, the share of the link's peak, and how much more ti
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
-from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import cupy
-import gpu_graphs
 import gpu_tier_graphs
 import numpy as np
 from gpu_checks import Checks
+from harness import device
+from harness.device import GIB, DeviceProgram, free_memory, limited_pool, timed
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch, column_rows
@@ -48,25 +46,8 @@ from ooc_graph.memory.cuda.pinned_plan import (
     plan_bfs,
     rows_within,
 )
-from ooc_graph.report.records import append_record
 from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.types import Rows
-
-RECORDS = Path(__file__).parent / "records" / "gpu_tiers.jsonl"
-GIB = 1 << 30
-
-
-class Capped:
-    """A pool of device memory with a limit."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self.pool = cupy.cuda.MemoryPool()
-        self.pool.set_limit(size=limit_bytes)
-
-    def make(self, work: Any) -> Any:
-        """What some work makes, all its memory from the pool."""
-        with cupy.cuda.using_allocator(self.pool.malloc):
-            return work()
 
 
 def facts_of(graph: gpu_tier_graphs.PinnedGraph) -> DeviceFacts:
@@ -115,13 +96,13 @@ def measured(
         tree = search.run_on_device(root)
         times.append(tree.elapsed_s)
         asked.append(search.asked_bytes)
-        reached = gpu_graphs.reached_of(tree, kernel)
+        reached = device.reached_of(tree, kernel)
         tuples.append(int(whole.tuples[reached].sum(dtype="uint64")) // 2)
         if validate:
             found = check(whole, root, tree)
             wrong, flat = wrong + found[0], flat + found[1]
         else:
-            int(gpu_graphs.rows_of(whole, kernel).neighbors.max())
+            int(device.rows_of(whole, kernel).neighbors.max())
     if wrong:
         raise SystemExit(f"{kernel}: {wrong} rows of the answers are wrong")
     return {
@@ -143,14 +124,13 @@ def figures(
     **options: bool,
 ) -> dict[str, Any]:
     """Searches by a plan, within its budget."""
-    capped = Capped(plan.budget_bytes)
-    gpu_graphs.free_memory()
-    begun = perf_counter()
-    search = capped.make(partial(new_search, graph, plan, **options))
-    cupy.cuda.Device().synchronize()
-    made_s, peak = perf_counter() - begun, capped.pool.total_bytes()
+    pool = limited_pool(plan.budget_bytes)
+    free_memory()
+    with cupy.cuda.using_allocator(pool.malloc):
+        made_s, _, search = timed(partial(new_search, graph, plan, **options))
+    peak = pool.total_bytes()
     found = measured(graph, kernel, roots, search, validate)
-    assert capped.pool.total_bytes() == peak <= plan.bytes <= plan.budget_bytes
+    assert pool.total_bytes() == peak <= plan.bytes <= plan.budget_bytes
     return {"plan": describe_device(plan), "peak_bytes": peak, "hold_s": made_s, **found}
 
 
@@ -168,53 +148,22 @@ def over_bus(plain: dict[str, Any], counted: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def bus_line(bus: dict[str, Any]) -> str:
-    link, each = bus["link_bytes_s"], sum(bus["asked_bytes"]) / len(bus["asked_bytes"])
-    peak = (
-        "link not measured" if link is None else f"{bus['share_of_link']:.0%} of {link / 1e9:.1f}"
-    )
-    return (
-        f"  over the bus: {each / 1e6:,.1f} MB a search, {bus['asked_bytes_s'] / 1e9:.1f} GB/s "
-        f"({peak}); counting took {bus['time_ratio']:.4f} of the time, left "
-        f"{bus['teps_ratio']:.4f} of the TEPS"
-    )
-
-
-def line(record: dict[str, Any]) -> str:
-    teps = record["teps"]
-    spread = ("harmonic_mean", "minimum", "first_quartile", "median", "third_quartile", "maximum")
-    plan = record["plan"]
-    return (
-        f"{record['kernel']} {record['scale']} {record['budget_bytes'] / GIB:5.2f} GiB | "
-        + " ".join(f"{teps[name] / 1e9:7.1f}" for name in spread)
-        + f" | {plan['arcs of each row on the device']} of a row, "
-        + f"{100 * plan['share of arcs on the device']:.1f} % | checked "
-        + f"{record['rows_checked']:,} | peak {record['peak_bytes'] / 1e9:.2f} GB, "
-        + f"held in {record['hold_s']:.1f} s"
-    )
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kernel", choices=("bfs", "sssp"), default="bfs")
-    parser.add_argument("--scale", type=int, required=True)
-    parser.add_argument("--budget-gib", type=float, nargs="+", required=True)
-    parser.add_argument("--columns", type=int, default=COLUMNS)
-    parser.add_argument("--searches", type=int, default=64)
-    parser.add_argument("--range-arcs", type=int, default=3 << 29)
-    parser.add_argument("--unchecked", action="store_true", help="for trials")
-    parser.add_argument("--count-bus", action="store_true", help="count bytes over the bus, too")
-    parser.add_argument("--records", type=Path, default=RECORDS)
-    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
-    options = parser.parse_args()
-    kronecker = Kronecker(options.scale)
-    begun = perf_counter()
-    graph = gpu_tier_graphs.build(kronecker, options.kernel == "sssp", options.range_arcs)
-    gpu_graphs.free_memory()
-    build_s = perf_counter() - begun
-    print(f"scale {options.scale} in pinned memory after {build_s:.1f} s", flush=True)
-    keys = kronecker.search_keys(options.searches, degree=(graph.whole.internal_of >= 0).get())
-    roots = graph.whole.internal_of[cupy.asarray(keys)].get().tolist()
+    program = DeviceProgram("gpu_tiers", __doc__, searches=64)
+    program.add("--kernel", choices=("bfs", "sssp"), default="bfs")
+    program.add("--scale", type=int, required=True)
+    program.add("--budget-gib", type=float, nargs="+", required=True)
+    program.add("--columns", type=int, default=COLUMNS)
+    program.add("--range-arcs", type=int, default=3 << 29)
+    program.add("--unchecked", action="store_true", help="for trials")
+    program.add("--count-bus", action="store_true", help="count bytes over the bus, too")
+    options = program.parse()
+    kronecker, weighted = Kronecker(options.scale), options.kernel == "sssp"
+    build_s, _, graph = timed(
+        lambda: gpu_tier_graphs.build(kronecker, weighted, options.range_arcs)
+    )
+    free_memory()
+    keys, roots = device.search_roots(kronecker, graph.whole.internal_of, options.searches)
     facts = facts_of(graph)
     for gib in options.budget_gib:
         budget = int(gib * GIB)
@@ -223,22 +172,15 @@ def main() -> None:
         found = figures(*searched)
         if options.count_bus:
             found["bus"] = over_bus(found, figures(*searched, count_bus=True))
-        record = {
-            "benchmark": "gpu_tiers",
+        parameters = {
             "kernel": options.kernel,
             "scale": options.scale,
             "budget_bytes": budget,
             "rows": len(graph.whole.original_of),
             "arcs": len(graph.rows.neighbors),
-            "device": gpu_graphs.device_facts(),
-            "source_commit": options.commit,
             "build_s": build_s,
-            "roots": keys,
-            **found,
         }
-        print(line(append_record(options.records, record)), flush=True)
-        if "bus" in record:
-            print(bus_line(record["bus"]), flush=True)
+        program.flat_record(parameters, {"roots": keys, **found})
 
 
 if __name__ == "__main__":

@@ -10,28 +10,23 @@ newest record of gpu.py, by kernels that have all rows on the device.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
+from harness.pictures import GRID, INK, KERNELS, drawing, save
+from harness.program import RECORDS, Program
+from harness.tables import RATES, markdown
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from ooc_graph.report.records import read_records
 
-FOLDER = Path(__file__).resolve().parent / "records"
-# Okabe and Ito's colours, told apart by colour-blind readers.
-COLOURS = {"bfs": "#0072B2", "sssp": "#D55E00"}
-INK, GRID = "#333333", "#d9d9d9"
-RATES = ("harmonic_mean", "minimum", "first_quartile", "median", "third_quartile", "maximum")
 HEAD = (
-    "| kernel | scale | rows, GB | budget, GiB | measured peak, GB | arcs on the device "
-    "| GTEPS: harmonic mean | slowest | first quartile | median | third quartile | best |\n"
-    f"|{'---|' * 12}"
+    *("kernel", "scale", "rows, GB", "budget, GiB", "measured peak, GB", "arcs on the device"),
+    *("GTEPS: harmonic mean", "slowest", "first quartile", "median", "third quartile", "best"),
 )
 
 
@@ -58,50 +53,42 @@ def share(record: dict[str, Any]) -> float:
     return float(record["plan"]["share of arcs on the device"])
 
 
-def line(record: dict[str, Any]) -> str:
-    rates = (f"{record['teps'][name] / 1e9:,.0f}" for name in RATES)
-    cells = (
+def row_of(record: dict[str, Any]) -> tuple[object, ...]:
+    return (
         *(record["kernel"].upper(), record["scale"]),
         f"{record['plan']['bytes of pinned host memory'] / 1e9:.1f}",
         f"{record['budget_bytes'] / (1 << 30):g}",
         f"{record['peak_bytes'] / 1e9:.2f}",
         f"{100 * share(record):.1f} %",
-        *rates,
+        *(f"{record['teps'][name] / 1e9:,.0f}" for name in RATES),
     )
-    return "| " + " | ".join(map(str, cells)) + " |"
 
 
 def draw(
-    records: Sequence[dict[str, Any]],
-    resident: dict[tuple[str, int], dict[str, Any]],
-    path: Path,
-) -> None:
-    """Write the picture; the ending of the name says what kind of file."""
-    settings: Any = {"svg.hashsalt": "gpu tiers", "svg.fonttype": "none", "font.size": 8}
-    with mpl.rc_context(settings):
-        figure = Figure(figsize=(5.6, 3.4), layout="constrained")
-        axis = figure.subplots()
-        for (kernel, scale), group in groupby(records, lambda r: (r["kernel"], r["scale"])):
-            found = list(group)
-            if len(found) > 2:
-                _line(axis, kernel, scale, found)
-                _point(axis, kernel, resident.get((kernel, scale)))
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        axis.set_xlabel("arcs on the device, per cent of all", color=INK)
-        axis.set_ylabel("GTEPS (input tuples)", color=INK)
-        for ticks in (axis.xaxis, axis.yaxis):
-            ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            ticks.set_minor_locator(NullLocator())
-        axis.set_xticks([2, 5, 10, 20, 50, 100])
-        axis.set_yticks([10, 20, 50, 100, 200, 500, 1000, 2000])
-        axis.grid(color=GRID, linewidth=0.6)
-        if axis.lines:
-            axis.legend(frameon=False, loc="lower right")
-        name = records[0]["device"]["name"]
-        axis.set_title(f"{name}: harmonic mean; slowest to best; ring: no budget", loc="left")
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(path, metadata=metadata, dpi=130, facecolor="white")
+    records: Sequence[dict[str, Any]], resident: dict[tuple[str, int], dict[str, Any]]
+) -> Figure:
+    figure = Figure(figsize=(5.6, 3.4), layout="constrained")
+    axis = figure.subplots()
+    for (kernel, scale), group in groupby(records, lambda r: (r["kernel"], r["scale"])):
+        found = list(group)
+        if len(found) > 2:
+            _line(axis, kernel, scale, found)
+            _point(axis, kernel, resident.get((kernel, scale)))
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xlabel("arcs on the device, per cent of all", color=INK)
+    axis.set_ylabel("GTEPS (input tuples)", color=INK)
+    for ticks in (axis.xaxis, axis.yaxis):
+        ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ticks.set_minor_locator(NullLocator())
+    axis.set_xticks([2, 5, 10, 20, 50, 100])
+    axis.set_yticks([10, 20, 50, 100, 200, 500, 1000, 2000])
+    axis.grid(color=GRID, linewidth=0.6)
+    if axis.lines:
+        axis.legend(frameon=False, loc="lower right")
+    name = records[0]["device"]["name"]
+    axis.set_title(f"{name}: harmonic mean; slowest to best; ring: no budget", loc="left")
+    return figure
 
 
 def _line(axis: Axes, kernel: str, scale: int, records: Sequence[dict[str, Any]]) -> None:
@@ -110,29 +97,26 @@ def _line(axis: Axes, kernel: str, scale: int, records: Sequence[dict[str, Any]]
     mean, low, high = (
         [r["teps"][name] / 1e9 for r in ordered] for name in ("harmonic_mean", "minimum", "maximum")
     )
-    axis.fill_between(at, low, high, color=COLOURS[kernel], alpha=0.15, linewidth=0)
+    axis.fill_between(at, low, high, color=KERNELS[kernel], alpha=0.15, linewidth=0)
     label = f"{kernel.upper()}, scale {scale}"
-    axis.plot(at, mean, color=COLOURS[kernel], marker="o", markersize=4, label=label)
+    axis.plot(at, mean, color=KERNELS[kernel], marker="o", markersize=4, label=label)
 
 
 def _point(axis: Axes, kernel: str, record: dict[str, Any] | None) -> None:
     if record is not None:
         rate = record["teps"]["harmonic_mean"] / 1e9
-        colour = COLOURS[kernel]
+        colour = KERNELS[kernel]
         axis.plot([100], [rate], marker="o", markersize=6, color=colour, markerfacecolor="white")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--records", type=Path, default=FOLDER / "gpu_tiers.jsonl")
-    parser.add_argument("--resident", type=Path, default=FOLDER / "gpu.jsonl")
-    parser.add_argument("--out", type=Path, default=FOLDER / "gpu_tiers.svg")
-    options = parser.parse_args()
+    program = Program("gpu_tiers", __doc__, out=RECORDS / "gpu_tiers.svg")
+    program.add("--resident", type=Path, default=RECORDS / "gpu.jsonl")
+    options = program.parse()
     records = chosen(read_records(options.records))
-    print(HEAD)
-    for record in records:
-        print(line(record))
-    draw(records, without_budget(read_records(options.resident)), options.out)
+    print(markdown(HEAD, map(row_of, records)), end="")
+    with drawing("gpu tiers"):
+        save(draw(records, without_budget(read_records(options.resident))), options.out)
 
 
 if __name__ == "__main__":

@@ -11,22 +11,20 @@ right ones, which must be found. Appends to records/gpu_validation.jsonl.
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import cupy
 import numpy as np
 from gpu import WARM_SCALE
-from gpu_graphs import build, device_facts, generate, new_search
+from harness.device import DeviceProgram, build, free_memory, generate, new_search
+from harness.timing import measure_of
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda.runtime.scatter import scatter
-from ooc_graph.report.records import append_record
 from ooc_graph.validate.cuda_validator import (
     CudaBfsValidator,
     CudaSsspValidator,
@@ -36,9 +34,7 @@ from ooc_graph.validate.cuda_validator import (
 )
 from ooc_graph.validate.verdict import RULE_TREE_EDGE
 
-RECORDS = Path(__file__).parent / "records" / "gpu_validation.jsonl"
 BLOCK_EDGES = 1 << 27
-BLOCK_BYTES = 12
 SLACK_BYTES = 1 << 30
 PARTS = ("search", "scatter", "trees", "generate", "edges", "finish")
 
@@ -52,7 +48,7 @@ class Bench:
         edges = generate(self.kronecker, searched == "sssp")
         self.graph = build(self.kronecker, edges, searched)
         del edges
-        cupy.get_default_memory_pool().free_all_blocks()
+        free_memory()
         self.search = new_search(self.graph, searched)
         self.seconds: dict[str, float] = defaultdict(float)
         length = min(BLOCK_EDGES, self.kronecker.edges)
@@ -71,9 +67,9 @@ class Bench:
         """Parents and measures by original id, and the tuples that the answer reaches."""
         with self.timed("search"):
             tree = self.search.run_on_device(int(self.graph.internal_of[key]))
-        measure = tree.distance if self.kernel == "sssp" else tree.level
         with self.timed("scatter"):
-            self.columns = scatter(self.graph.internal_of, tree.parent, measure, self.columns)
+            columns = tree.parent, measure_of(tree), self.columns
+            self.columns = scatter(self.graph.internal_of, *columns)
         parent, found = self.columns
         reached = tree.parent != 0xFFFFFFFF
         edges = int(self.graph.tuples[reached].sum(dtype=np.uint64)) // 2
@@ -142,7 +138,7 @@ class Bench:
         return kind(self.kronecker.vertices, answers)
 
 
-def run(scale: int, kernel: str, count: int, commit: str | None) -> dict[str, Any]:
+def run(scale: int, kernel: str, count: int) -> dict[str, Any]:
     bench = Bench(scale, kernel)
     graph = bench.graph
     keys = bench.kronecker.search_keys(count, degree=(graph.internal_of >= 0).get())
@@ -150,50 +146,37 @@ def run(scale: int, kernel: str, count: int, commit: str | None) -> dict[str, An
     batches = [[int(key) for key in keys[at : at + room]] for at in range(0, count, room)]
     for batch in batches:
         bench.validate(batch)
-        cupy.get_default_memory_pool().free_all_blocks()
+        free_memory()
     elapsed_s = perf_counter() - begun
     seconds = {part: bench.seconds[part] for part in PARTS}
-    record = {
-        "benchmark": "gpu_validation",
-        "kernel": "bfs" if kernel == "bfs" else "sssp",
-        "weights": {"bfs": None, "sssp": "Graph500", "unit": "one each"}[kernel],
-        "scale": scale,
+    return {
         "edges": bench.kronecker.edges,
         "searches": count,
         "batches": [len(batch) for batch in batches],
         "validation_s": elapsed_s - seconds["search"],
         "parts_s": seconds,
         "control": bench.control(int(keys[0])),
-        "device": device_facts(),
-        "source_commit": commit,
     }
-    return append_record(RECORDS, record)
-
-
-def line(name: str, record: dict[str, Any]) -> str:
-    parts = " ".join(f"{record['parts_s'][part]:9.3f}" for part in PARTS)
-    batches = ",".join(map(str, record["batches"]))
-    return f"{name:5} {record['scale']:5} {batches:>12} {record['validation_s']:10.3f} {parts}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scales", default="26,28")
-    parser.add_argument("--kernels", default="bfs,sssp")
-    parser.add_argument("--searches", type=int, default=64)
-    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
-    options = parser.parse_args()
-    kernels = options.kernels.split(",")
-    print(f"{'':24} {'validation':>10} " + " ".join(f"{part:>9}" for part in PARTS))
-    for kernel in kernels:
+    kernels = ["bfs", "sssp"]
+    program = DeviceProgram("gpu_validation", __doc__, scales="26,28", kernels=kernels, searches=64)
+    options = program.parse()
+    for kernel in options.kernels:
         # What is compiled when first wanted is compiled before anything is timed.
         small = Bench(WARM_SCALE, kernel)
         small.validate([int(small.graph.original_of[0])])
         del small
-    for scale in map(int, options.scales.split(",")):
-        for kernel in kernels:
-            cupy.get_default_memory_pool().free_all_blocks()
-            print(line(kernel, run(scale, kernel, options.searches, options.commit)), flush=True)
+    for scale in options.scales:
+        for kernel in options.kernels:
+            free_memory()
+            parameters = {
+                "kernel": "bfs" if kernel == "bfs" else "sssp",
+                "weights": {"bfs": None, "sssp": "Graph500", "unit": "one each"}[kernel],
+                "scale": scale,
+            }
+            program.flat_record(parameters, run(scale, kernel, options.searches))
 
 
 if __name__ == "__main__":

@@ -12,24 +12,23 @@ records/in_memory.jsonl.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import os
 import resource
 import statistics
 from collections.abc import Callable
-from pathlib import Path
-from time import perf_counter, process_time
+from functools import partial
 from typing import Any
 
 import numpy as np
+from harness.program import Program, load_average
+from harness.timing import take_turns, timed
 
 import ooc_graph as og
-from ooc_graph.report.records import append_record
 from ooc_graph.types import AnyArray
 
-RECORDS = Path(__file__).parent / "records" / "in_memory.jsonl"
 Columns = tuple[AnyArray, AnyArray, AnyArray | None]
+Library = Callable[[Columns, int], object]
 
 
 def ours(columns: Columns, vertices: int) -> object:
@@ -55,70 +54,59 @@ def networkit(columns: Columns, vertices: int) -> object:
     return GraphFromCoo(given, n=vertices, weighted=w is not None, directed=False)
 
 
-def one(library: Callable[[Columns, int], object], columns: Columns, vertices: int) -> Any:
-    begun, used = perf_counter(), process_time()
-    built = library(columns, vertices)
-    elapsed = perf_counter() - begun
-    del built
+def columns_of(edges: og.Kronecker) -> Columns:
+    u, v, w = edges.block(0, edges.edges)
+    return u, v, w if edges.weighted else None
+
+
+def figures_of(runs: list[dict[str, float]], edges: int) -> dict[str, Any]:
     return {
-        "elapsed_s": elapsed,
-        "cpu_s": process_time() - used,
-        "load_average": os.getloadavg()[0],
+        "median_edges_per_s": statistics.median(edges / run["elapsed_s"] for run in runs),
+        "median_edges_per_cpu_s": statistics.median(edges / run["cpu_s"] for run in runs),
+        "runs": runs,
     }
 
 
+def peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", type=int, default=22)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--unweighted", action="store_true")
-    parser.add_argument("--no-peers", action="store_true")
-    parser.add_argument("--records", type=Path, default=RECORDS)
-    options = parser.parse_args()
+    program = Program("in_memory", __doc__, scale=22, repeats=3)
+    program.add("--unweighted", action="store_true")
+    program.add("--no-peers", action="store_true")
+    options = program.parse()
     peers = {} if options.no_peers else {"scipy": scipy, "networkit": networkit}
     installed = {name: peer for name, peer in peers.items() if importlib.util.find_spec(name)}
-    libraries = {"ooc-graph": ours, **installed}
+    libraries: dict[str, Library] = {"ooc-graph": ours, **installed}
     small = og.Kronecker(10, weighted=not options.unweighted)
     edges = og.Kronecker(options.scale, weighted=not options.unweighted)
     columns = columns_of(edges)
     for library in libraries.values():
-        one(library, columns_of(small), small.vertices)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    first = one(ours, columns, edges.vertices)
-    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) - before
-    runs: dict[str, list[Any]] = {name: [] for name in libraries}
-    for _ in range(options.repeats):
-        for name, library in libraries.items():
-            runs[name].append(one(library, columns, edges.vertices))
-    figures = {name: figures_of(found, edges.edges) for name, found in runs.items()}
-    figures["ooc-graph"] |= {"first_in_process": first, "peak_rise_bytes": peak}
-    for name, row in figures.items():
-        print(
-            f"scale {options.scale} {name:10} {row['median_edges_per_s'] / 1e6:6.2f} M edges/s, "
-            f"{row['median_edges_per_cpu_s'] / 1e6:6.2f} M edges a CPU second"
-        )
+        library(columns_of(small), small.vertices)
+    before = peak_bytes()
+    first = timed(lambda: ours(columns, edges.vertices))
+    peak = peak_bytes() - before
+    first_in_process = {"elapsed_s": first.elapsed_s, "cpu_s": first.cpu_s, **load_average()}
+    del first
+    calls = {name: partial(one, columns, edges.vertices) for name, one in libraries.items()}
+    loads: dict[str, list[dict[str, float]]] = {name: [] for name in calls}
+    turns = take_turns(
+        calls, options.repeats, check=lambda name, _: loads[name].append(load_average())
+    )
+    figures = {}
+    for name, busy in loads.items():
+        taken = zip(turns.times_s[name], turns.cpu_s[name], busy, strict=True)
+        runs = [{"elapsed_s": wall, "cpu_s": cpu, **load} for wall, cpu, load in taken]
+        figures[name] = figures_of(runs, edges.edges)
+    figures["ooc-graph"] |= {"first_in_process": first_in_process, "peak_rise_bytes": peak}
     parameters = {
         "scale": options.scale,
         "edge_factor": 16,
         "weighted": edges.weighted,
         "threads": len(os.sched_getaffinity(0)),
     }
-    append_record(
-        options.records, {"benchmark": "in_memory", "parameters": parameters, "figures": figures}
-    )
-
-
-def columns_of(edges: og.Kronecker) -> Columns:
-    u, v, w = edges.block(0, edges.edges)
-    return u, v, w if edges.weighted else None
-
-
-def figures_of(runs: list[Any], edges: int) -> dict[str, Any]:
-    return {
-        "median_edges_per_s": statistics.median(edges / run["elapsed_s"] for run in runs),
-        "median_edges_per_cpu_s": statistics.median(edges / run["cpu_s"] for run in runs),
-        "runs": runs,
-    }
+    program.record(parameters, figures)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
     python benchmarks/johnson.py kronecker [--scale 16] [--sources 1024]
     python benchmarks/johnson.py bfs [--scale 16] [--sources 1024]
     python benchmarks/johnson.py stored [--scale 16 | --vertices N [--negative]] [--shares ...]
-    python benchmarks/johnson.py public [--scale 16 | --vertices N [--negative]] [--out FOLDER]
+    python benchmarks/johnson.py public [--scale 16 | --vertices N [--negative]] [--folder DIR]
 
 ``random``: directed, 16 arcs a vertex with ends and weights drawn at random, float64, all pairs or
 the first ``--sources``. With ``--negative`` potentials shift the weights, so that many are
@@ -35,17 +35,23 @@ of levels. Appends to records/johnson.jsonl.
 from __future__ import annotations
 
 import argparse
-import os
-import statistics
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from time import perf_counter, process_time
 from typing import Any
 
 import johnson_public
 import numpy as np
+from harness.graphs import (
+    RANDOM_STATE,
+    Arcs,
+    both_sides,
+    kronecker_in_memory,
+    random_arcs,
+    some_rows,
+)
+from harness.program import Program, load_average
+from harness.timing import Turns, medians, same_bytes, take_turns
 
 import ooc_graph as og
 from ooc_graph.kernels.common.team import Team
@@ -53,40 +59,16 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.layout.names import APSP
-from ooc_graph.report.records import append_record
 from ooc_graph.runtime.machine import cores
 from ooc_graph.strategies.many import tiers as many_tiers
-from ooc_graph.types import AnyArray, Rows
+from ooc_graph.types import AnyArray
 
-RECORDS = Path(__file__).parent / "records" / "johnson.jsonl"
-RANDOM_STATE = 7
-DEGREE = 16
-Arcs = tuple[int, AnyArray, AnyArray, AnyArray]
-
-
-def random_arcs(vertices: int, *, negative: bool) -> Arcs:
-    random = np.random.default_rng(RANDOM_STATE)
-    key = np.unique(random.integers(0, vertices**2, vertices * DEGREE))
-    u, v = key // vertices, key % vertices
-    u, v = u[u != v], v[u != v]
-    weight = random.random(len(u))
-    if negative:
-        by = random.random(vertices)
-        weight += by[u] - by[v]
-    return vertices, u, v, weight
-
-
-def rows_of(vertices: int, row: AnyArray, neighbor: AnyArray, weight: AnyArray) -> Rows:
-    order = np.lexsort((neighbor, weight, row))
-    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=vertices))])
-    return Rows(ends.astype(np.uint64), neighbor[order].astype(np.uint32), weight[order])
+OURS = "ooc-graph"
 
 
 def ours(arcs: Arcs, sources: int, threads: int) -> Callable[[], Any]:
-    vertices, u, v, weight = arcs
-    out, into = rows_of(vertices, u, v, weight), rows_of(vertices, v, u, weight)
-    team = Team(threads)
-    return lambda: CpuJohnson(out, into, team).run(np.arange(sources))
+    sides, team = both_sides(arcs), Team(threads)
+    return lambda: CpuJohnson(*sides, team).run(np.arange(sources))
 
 
 def scipy(arcs: Arcs, sources: int, threads: int) -> Callable[[], Any]:  # noqa: ARG001
@@ -127,49 +109,39 @@ def as_called(graph: Any, sources: int, **options: Any) -> Callable[[], Any]:
 PEERS = {"scipy": scipy, "networkit": networkit}
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, float, Any]:
-    """Seconds that passed, seconds of processors, and the answer."""
-    start, used = perf_counter(), process_time()
-    answer = call()
-    return perf_counter() - start, process_time() - used, answer
-
-
-def all_pairs(options: argparse.Namespace) -> None:
+def all_pairs(program: Program, options: argparse.Namespace) -> None:
     options.vertices = options.vertices or 8000
     arcs = random_arcs(options.vertices, negative=options.negative)
     sources = min(options.sources or options.vertices, options.vertices)
-    calls = {"ooc-graph": ours(arcs, sources, options.threads)}
+    calls = {OURS: ours(arcs, sources, options.threads)}
     if options.threads == cores():
         calls["og.johnson"] = as_called(graph_of(arcs), sources, device="cpu")
     for name in options.peers:
         if name != "networkit" or (sources == options.vertices and not options.negative):
             calls[name] = PEERS[name](arcs, sources, options.threads)
     ours(random_arcs(300, negative=True), 300, options.threads)()
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    used: dict[str, list[float]] = {name: [] for name in calls}
+    mine: Any = None
     apart = 0.0
-    for _ in range(options.repeats):
-        answers = {}
-        for name, call in calls.items():
-            np.ones((sources, options.vertices))
-            elapsed_s, processor_s, answers[name] = timed(call)
-            times[name].append(elapsed_s)
-            used[name].append(processor_s)
-        apart = max(apart, *(farthest(answers["ooc-graph"], a) for a in answers.values()))
-        del answers
-    figures = figures_of(times, used, sources) | {"largest_difference": apart}
-    vertices, u, _, weight = arcs
-    record(
-        options,
-        "all_pairs",
-        {
-            "vertices": vertices,
-            "arcs": len(u),
-            "negative_arcs": int((weight < 0).sum()),
-            "sources": sources,
-        },
-        figures,
+
+    def check(name: str, answer: Any) -> None:
+        nonlocal mine, apart
+        mine = answer if name == OURS else mine
+        apart = max(apart, farthest(mine, answer))
+
+    turns = take_turns(
+        calls,
+        options.repeats,
+        before=lambda _: np.ones((sources, options.vertices)),
+        check=check,
     )
+    vertices, u, _, weight = arcs
+    parameters = {
+        "vertices": vertices,
+        "arcs": len(u),
+        "negative_arcs": int((weight < 0).sum()),
+        "sources": sources,
+    }
+    record(program, "all_pairs", parameters, figures_of(turns) | {"largest_difference": apart})
 
 
 def farthest(mine: AnyArray, theirs: Any) -> float:
@@ -187,79 +159,57 @@ def farthest(mine: AnyArray, theirs: Any) -> float:
     return float(np.abs(np.subtract(here, there, where=reached, out=np.zeros_like(here))).max())
 
 
-def single_searches(options: argparse.Namespace) -> None:
-    edges = og.Kronecker(options.scale, weighted=True)
-    graph: Any = og.from_edges(*edges.block(0, edges.edges), vertices=edges.vertices)
-    shard = graph.load("light")
-    random = np.random.default_rng(RANDOM_STATE)
-    sources = random.choice(len(shard.tuples), options.sources or 1024, replace=False)
+def single_searches(program: Program, options: argparse.Namespace) -> None:
+    shard = kronecker_in_memory(options.scale).load("light")
+    sources = some_rows(len(shard.tuples), options.sources or 1024)
     rows, team = shard.out_light, Team(options.threads)
     single = CpuDevice(options.threads).sssp(shard)
-    answers: dict[str, AnyArray] = {}
 
-    def together() -> None:
-        answers["together"] = CpuJohnson(rows, rows, team).run(sources)
-
-    def one_by_one() -> None:
-        answers["single"] = np.empty((len(sources), len(shard.tuples)), np.float32)
-        for row, source in zip(answers["single"], sources.tolist(), strict=True):
+    def one_by_one() -> AnyArray:
+        answer = np.empty((len(sources), len(shard.tuples)), np.float32)
+        for row, source in zip(answer, sources.tolist(), strict=True):
             row[:] = single.run(source).distance
+        return answer
 
+    calls = {OURS: lambda: CpuJohnson(rows, rows, team).run(sources), "single": one_by_one}
     single.run(int(sources[0]))
-    together()
-    times: dict[str, list[float]] = {"ooc-graph": [], "single": []}
-    used: dict[str, list[float]] = {"ooc-graph": [], "single": []}
-    for _ in range(options.repeats):
-        for name, call in (("ooc-graph", together), ("single", one_by_one)):
-            elapsed_s, processor_s, _ = timed(call)
-            times[name].append(elapsed_s)
-            used[name].append(processor_s)
-        if answers["together"].tobytes() != answers["single"].tobytes():
-            raise SystemExit("the answers differ")
+    calls[OURS]()
+    turns = take_turns(calls, options.repeats, check=same_bytes())
     parameters = {
         "scale": options.scale,
         "vertices": len(shard.tuples),
         "arcs": len(rows.neighbors),
         "sources": len(sources),
     }
-    record(options, "single_searches", parameters, figures_of(times, used, len(sources)))
+    record(program, "single_searches", parameters, figures_of(turns))
 
 
-def single_bfs(options: argparse.Namespace) -> None:
-    edges = og.Kronecker(options.scale)
-    graph: Any = og.from_edges(*edges.block(0, edges.edges), vertices=edges.vertices)
-    shard = graph.load("hub")
-    random = np.random.default_rng(RANDOM_STATE)
-    sources = random.choice(len(shard.tuples), options.sources or 1024, replace=False)
+def single_bfs(program: Program, options: argparse.Namespace) -> None:
+    shard = kronecker_in_memory(options.scale).load("hub")
+    sources = some_rows(len(shard.tuples), options.sources or 1024)
     rows = shard.out_hub
     single = CpuDevice(options.threads).bfs(shard)
     search = CpuManyBfs(rows, rows, Team(options.threads))
     matrix, loop = np.ones((2, len(sources), search.vertices), np.int32)
-    counted: dict[str, AnyArray] = {}
+    answers: dict[str, AnyArray] = {}
 
     def one_by_one() -> None:
         for row, source in zip(loop, sources.tolist(), strict=True):
             row[:] = single.run(source).level
 
     calls: dict[str, Callable[[], Any]] = {
-        "ooc-graph": lambda: search.run(sources, matrix),
-        "counted": lambda: counted.update(tallies=search.tally(sources)),
+        OURS: lambda: search.run(sources, matrix),
+        "counted": lambda: search.tally(sources),
         "single": one_by_one,
     }
     single.run(int(sources[0]))
     search.run(sources[:1])
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    used: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(options.repeats):
-        for name, call in calls.items():
-            elapsed_s, processor_s, _ = timed(call)
-            times[name].append(elapsed_s)
-            used[name].append(processor_s)
+    turns = take_turns(calls, options.repeats, check=answers.__setitem__)
     reached = loop >= 0
     sums = np.where(reached, loop, 0).sum(axis=1, dtype=np.int64)
     if not np.array_equal(np.where(reached, matrix, -1), loop):
         raise SystemExit("the levels differ")
-    if not np.array_equal(counted["tallies"][:, :2].T, [reached.sum(axis=1), sums]):
+    if not np.array_equal(answers["counted"][:, :2].T, [reached.sum(axis=1), sums]):
         raise SystemExit("the counts differ")
     parameters = {
         "scale": options.scale,
@@ -267,18 +217,18 @@ def single_bfs(options: argparse.Namespace) -> None:
         "arcs": len(rows.neighbors),
         "sources": len(sources),
     }
-    record(options, "single_bfs", parameters, figures_of(times, used, len(sources)))
+    record(program, "single_bfs", parameters, figures_of(turns))
 
 
-def beyond_memory(options: argparse.Namespace) -> None:
-    with TemporaryDirectory() as folder:
-        graph = stored_graph(options, Path(folder) / "g.zarr")
+def beyond_memory(program: Program, options: argparse.Namespace) -> None:
+    with program.scratch() as folder:
+        graph = stored_graph(options, folder / "g.zarr", negative=options.negative)
         method = many_tiers.methods_of(graph, APSP)[0]
         device = CpuDevice(options.threads)
         whole = device.apsp(graph.load("light", signed=True))
-        random = np.random.default_rng(RANDOM_STATE)
-        sources = random.choice(graph.rows, options.sources or 64, replace=False)
-        wanted = whole.run(sources)
+        sources = some_rows(graph.rows, options.sources or 64)
+        same = same_bytes()
+        same("in memory", whole.run(sources))
         facts = many_tiers.known_facts(graph, APSP, method)
         least = many_tiers.least_within(graph, APSP, method)
         pass_bytes = facts.sides[0].arcs * facts.arc_bytes
@@ -286,25 +236,12 @@ def beyond_memory(options: argparse.Namespace) -> None:
         for share in options.shares:
             budget = least + int(share * facts.arcs * facts.arc_bytes)
             held = many_tiers.load_within(graph, APSP, method, budget, device)
-            answers: dict[str, AnyArray] = {}
             calls: dict[str, Callable[[], Any]] = {
-                "ooc-graph": partial(held.search.run, sources, lanes=options.lanes),
+                OURS: partial(held.search.run, sources, lanes=options.lanes),
                 "in memory": partial(whole.run, sources),
             }
-            times: dict[str, list[float]] = {name: [] for name in calls}
-            used: dict[str, list[float]] = {name: [] for name in calls}
             before = held.moved
-            for _ in range(options.repeats):
-                for name, call in calls.items():
-                    elapsed_s, processor_s, answers[name] = timed(call)
-                    times[name].append(elapsed_s)
-                    used[name].append(processor_s)
-                    if answers[name].tobytes() != wanted.tobytes():
-                        raise SystemExit("the answers differ")
-            read = held.moved.since(before).bytes // options.repeats
-            print(
-                f"{share}: {method}, {held.plan.rule}, {read:,} bytes, 1/{plain / max(read, 1):.1f}"
-            )
+            turns = take_turns(calls, options.repeats, check=same)
             parameters = {
                 "vertices": graph.rows,
                 "arcs": facts.sides[0].arcs,
@@ -317,40 +254,25 @@ def beyond_memory(options: argparse.Namespace) -> None:
                 "method": method,
                 "heads": str(held.plan.rule),
                 "share_of_arcs_in_memory": held.plan.head_arcs / held.plan.facts.arcs,
-                "bytes_read": read,
+                "bytes_read": held.moved.since(before).bytes // options.repeats,
                 "bytes_of_plain_passes": plain,
             }
-            record(options, "stored", parameters, figures_of(times, used, len(sources)) | moved)
+            record(program, "stored", parameters, figures_of(turns) | moved)
             held.close()
 
 
-def public(options: argparse.Namespace) -> None:
-    with TemporaryDirectory(dir=options.out, prefix="johnson-public-") as name:
-        folder = Path(name)
-        graph = stored_graph(options, folder / "g.zarr")
-        random = np.random.default_rng(RANDOM_STATE)
-        count = min(options.sources or 1024, graph.rows)
-        sources = random.choice(graph.rows, count, replace=False)
+def public(program: Program, options: argparse.Namespace) -> None:
+    with program.scratch() as folder:
+        graph = stored_graph(options, folder / "g.zarr", negative=options.negative)
         search = CpuDevice(options.threads).apsp(graph.load("light", signed=True))
-        calls = johnson_public.PublicCalls(
-            graph,
-            search.run,
-            sources,
-            stored=options.stored or count,
-            device="cpu",
-            out=folder / "d.zarr",
-            room=np.ones,
-        )
-        figures = johnson_public.measure(calls, options.repeats)
-    scale = None if options.vertices else options.scale
-    parameters = johnson_public.parameters_of(graph, scale, count, options.stored or count)
-    record(options, "public", parameters, figures)
+        measured = johnson_public.measure(graph, search.run, options, device="cpu", room=np.ones)
+    record(program, "public", *measured)
 
 
-def stored_graph(options: argparse.Namespace, path: Path) -> Any:
+def stored_graph(options: argparse.Namespace, path: Path, *, negative: bool) -> Any:
     if options.vertices is None:
         return og.build(og.Kronecker(options.scale, weighted=True), path)
-    _, u, v, weight = random_arcs(options.vertices, negative=options.negative)
+    _, u, v, weight = random_arcs(options.vertices, negative=negative)
     return og.build((u, v, weight), path, directed=True)
 
 
@@ -369,67 +291,45 @@ def plain_passes(graph: Any, method: str, sources: AnyArray, lanes: int, device:
     return int(passes)
 
 
-def figures_of(
-    times: dict[str, list[float]], used: dict[str, list[float]], sources: int
-) -> dict[str, Any]:
-    processor = {name: statistics.median(found) for name, found in used.items()}
-    median = {name: statistics.median(found) for name, found in times.items()}
-    mine = median["ooc-graph"]
-    for name, found in times.items():
-        print(
-            f"{name:10s} median {median[name]:7.3f} s, least {min(found):7.3f} s, "
-            f"{median[name] / sources * 1e6:7.1f} us a source, "
-            f"{median[name] / mine:6.2f} times ours; processors {processor[name]:7.3f} s",
-            flush=True,
-        )
+def figures_of(turns: Turns) -> dict[str, Any]:
+    median = medians(turns.times_s)
     return {
-        "times_s": times,
-        "processor_s": used,
+        "times_s": turns.times_s,
+        "processor_s": turns.cpu_s,
         "median_s": median,
-        "median_processor_s": processor,
-        "ours_is_faster_by": {n: m / mine for n, m in median.items() if n != "ooc-graph"},
+        "median_processor_s": medians(turns.cpu_s),
+        "ours_is_faster_by": {n: m / median[OURS] for n, m in median.items() if n != OURS},
     }
 
 
 def record(
-    options: argparse.Namespace, name: str, parameters: dict[str, Any], figures: dict[str, Any]
+    program: Program, name: str, parameters: dict[str, Any], figures: dict[str, Any]
 ) -> None:
-    append_record(
-        options.records,
-        {
-            "benchmark": f"johnson_{name}",
-            "source_commit": options.commit,
-            "parameters": parameters | {"threads": options.threads, "random_state": RANDOM_STATE},
-            "figures": figures | {"load_average": os.getloadavg()[0]},
-        },
-    )
+    parameters = parameters | {"threads": program.options.threads, "random_state": RANDOM_STATE}
+    program.record(parameters, figures | load_average(), f"johnson_{name}")
+
+
+WAYS = {
+    "random": all_pairs,
+    "kronecker": single_searches,
+    "bfs": single_bfs,
+    "stored": beyond_memory,
+    "public": public,
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("graph", choices=["random", "kronecker", "bfs", "stored", "public"])
-    parser.add_argument("--vertices", type=int, help="of the random graph [8000]")
-    parser.add_argument("--negative", action="store_true")
-    parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
-    parser.add_argument("--scale", type=int, default=16)
-    parser.add_argument("--sources", type=int, help="of all, or of 1,024")
-    parser.add_argument("--stored", type=int, help="of them, with distances written [all]")
-    parser.add_argument("--out", type=Path, help="folder for what is written [a temporary one]")
-    parser.add_argument("--shares", type=float, nargs="*", default=[0.5, 0.25, 0.12])
-    parser.add_argument("--lanes", type=int, default=64)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=cores())
-    parser.add_argument("--records", type=Path, default=RECORDS)
-    parser.add_argument("--commit", help="commit of the sources, where git does not know it")
-    options = parser.parse_args()
-    ways = {
-        "random": all_pairs,
-        "kronecker": single_searches,
-        "bfs": single_bfs,
-        "stored": beyond_memory,
-        "public": public,
-    }
-    ways[options.graph](options)
+    program = Program(
+        "johnson", __doc__, scale=16, vertices=None, sources=None, stored=None, repeats=3,
+        threads=cores(), folder=None,
+    )  # fmt: skip
+    program.add("graph", choices=WAYS)
+    program.add("--negative", action="store_true")
+    program.add("--peers", nargs="*", choices=PEERS, default=list(PEERS))
+    program.add("--shares", type=float, nargs="*", default=[0.5, 0.25, 0.12])
+    program.add("--lanes", type=int, default=64)
+    options = program.parse()
+    WAYS[options.graph](program, options)
 
 
 if __name__ == "__main__":

@@ -8,50 +8,33 @@ last four bytes, whatever its length. Appends to records/opening.jsonl.
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import tempfile
-from pathlib import Path
-from time import perf_counter
 from unittest import mock
+
+from harness.program import Program
+from harness.timing import timed
 
 import ooc_graph as og
 from ooc_graph.layout import metadata
-from ooc_graph.report.records import append_record
 from ooc_graph.shards import weave
-
-RECORDS = Path(__file__).parent / "records" / "opening.jsonl"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--chunks", type=int, default=10_000)
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
+    program = Program("opening", __doc__, repeats=5)
+    program.add("--chunks", type=int, default=10_000)
+    options = program.parse()
     source = og.Kronecker(16, weighted=False)
     elements = -(-2 * source.edges // options.chunks)
     with (
-        tempfile.TemporaryDirectory() as scratch,
+        program.scratch() as folder,
         mock.patch.object(metadata, "chunk_length", lambda length, _: min(length, elements) or 1),
         mock.patch.object(weave, "CHUNK_BYTES", 4 * elements),
     ):
-        path = Path(scratch) / "g.zarr"
-        og.build(source, path)
-        times = []
-        for _ in range(options.repeats):
-            begun = perf_counter()
-            graph = og.open(path)
-            times.append(perf_counter() - begun)
+        graph = og.build(source, folder / "g.zarr")
+        times = [timed(lambda: og.open(graph.path)).elapsed_s for _ in range(options.repeats)]
         files = len(graph.stored.manifest.files)
-    print(f"opening {files} files: {statistics.median(times):.3f} s (median of {len(times)})")
-    append_record(
-        RECORDS,
-        {
-            "benchmark": "opening",
-            "parameters": {"files": files},
-            "figures": {"times_s": times},
-        },
-    )
+    figures = {"times_s": times, "median_s": statistics.median(times)}
+    program.record({"files": files}, figures)
 
 
 if __name__ == "__main__":

@@ -20,67 +20,55 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness.files import in_own_process
+from harness.graphs import data_folder
+from harness.program import RECORDS, Program
+from harness.tables import console
 from peers_adapters import PEERS, Peer
-from peers_graphs import FILES, SMALL_FILES, Case, data_folder, from_file, kronecker
-from peers_memory import HAS_PEAK, measure
+from peers_graphs import FILES, SMALL_FILES, Case, from_file, kronecker
+from peers_memory import HAS_PEAK
 from peers_ours import OUR_NAMES, Ours
 from peers_picture import draw
 from peers_timing import Timed, alternate, figures_of
-from rich.console import Console
 from rich.table import Table
 
 import ooc_graph as og
 from ooc_graph.model.kernel import EDGES, ROWS
-from ooc_graph.report.records import append_record
 
-FOLDER = Path(__file__).resolve().parent / "records"
-MEMORY_SEARCHES = 2
+MEMORY, MEMORY_SEARCHES = Path(__file__).with_name("peers_memory.py"), 2
 MEBI = 1 << 20
 
 
-def scales_of(text: str) -> list[int]:
-    """``18-22``, ``20,22`` or both; empty: none."""
-    scales: list[int] = []
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        scales.extend(range(int(first), int(last or first) + 1))
-    return scales
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scales", type=scales_of, default=None, help="18-22, or 20,22")
-    parser.add_argument("--data", type=Path, default=data_folder(), help="shared graphs")
-    parser.add_argument("--no-data", action="store_true", help="Graph500's graphs alone")
-    parser.add_argument("--searches", type=int, default=None, help="sources per graph (64)")
-    parser.add_argument("--peer-searches", type=int, default=8, help="of a slow library")
-    parser.add_argument("--slow-s", type=float, default=0.5, help="slow is what takes as long")
-    parser.add_argument("--numbering", choices=("original", "degree"), default="original")
-    parser.add_argument("--edges", action="store_true", help="our method 'edges' as well")
-    parser.add_argument("--no-memory", action="store_true")
-    parser.add_argument("--folder", type=Path, default=None, help="for the stores")
-    parser.add_argument("--small", action="store_true", help="scale 10 and tiny graphs, no record")
-    parser.add_argument("--records", type=Path, default=None)
-    parser.add_argument("--picture", type=Path, default=None)
-    options = parser.parse_args()
+def new_program() -> tuple[Program, argparse.Namespace]:
+    program = Program(
+        "peers", __doc__, scales=None, searches=None, data=data_folder(), folder=None
+    )  # fmt: skip
+    program.add("--no-data", action="store_true", help="Graph500's graphs alone")
+    program.add("--peer-searches", type=int, default=8, help="of a slow library")
+    program.add("--slow-s", type=float, default=0.5, help="slow is what takes as long")
+    program.add("--numbering", choices=("original", "degree"), default="original")
+    program.add("--edges", action="store_true", help="our method 'edges' as well")
+    program.add("--no-memory", action="store_true")
+    program.add("--small", action="store_true", help="scale 10 and tiny graphs, no record")
+    program.add("--picture", type=Path, default=None)
+    program.parser.set_defaults(records=None)
+    options = program.parse()
     if options.scales is None:
         options.scales = [10] if options.small else list(range(18, 23))
     options.searches = options.searches or (4 if options.small else 64)
     if not options.small:
-        options.records = options.records or FOLDER / "peers.jsonl"
-        options.picture = options.picture or FOLDER / "peers.svg"
-    return options
+        options.records = options.records or RECORDS / "peers.jsonl"
+        options.picture = options.picture or RECORDS / "peers.svg"
+    return program, options
 
 
-def cases(options: argparse.Namespace, console: Console) -> Iterator[Case]:
+def cases(options: argparse.Namespace) -> Iterator[Case]:
     """The graphs, each made when its turn comes."""
     for scale in options.scales:
         yield kronecker(scale, options.searches)
@@ -90,7 +78,7 @@ def cases(options: argparse.Namespace, console: Console) -> Iterator[Case]:
         if (options.data / named.file).exists():
             yield from_file(named, options.data, options.searches)
         else:
-            console.print(f"{named.name}: left out, {named.file} is not in the data folder")
+            print(f"{named.name}: left out, {named.file} is not in the data folder")
 
 
 def compare_on(
@@ -116,25 +104,22 @@ def compare_on(
         turns += [Timed(peer, number) for peer in peers if kernel in peer.kernels]
         load = os.getloadavg()[0]
         within = alternate(kernel, case, turns, lambda s: few_if_slow(s, options))
-        yield {
-            "benchmark": "peers",
-            "parameters": {
-                "graph": case.name,
-                "kind": case.kind,
-                "kernel": kernel,
-                "numbering": options.numbering,
-                "vertices": case.edges.vertices,
-                "edges": len(case.edges.u),
-                "directed": case.edges.directed,
-                "load_average_before": load,
-            },
-            "figures": {
-                turn.adapter.name: figures_of(
-                    turn, turns[0], within, ours.arcs, memory.get((turn.adapter.name, kernel))
-                )
-                for turn in turns
-            },
+        parameters = {
+            "graph": case.name,
+            "kind": case.kind,
+            "kernel": kernel,
+            "numbering": options.numbering,
+            "vertices": case.edges.vertices,
+            "edges": len(case.edges.u),
+            "directed": case.edges.directed,
+            "load_average_before": load,
         }
+        figures = {}
+        for turn in turns:
+            name = turn.adapter.name
+            held = memory.get((name, kernel))
+            figures[name] = figures_of(turn, turns[0], within, ours.arcs, held)
+        yield {"parameters": parameters, "figures": figures}
 
 
 def few_if_slow(first_s: float, options: argparse.Namespace) -> int:
@@ -155,7 +140,8 @@ def memory_of(
     shared = [(k.name, [name for name in kernels_here if name in k.kernels]) for k in kinds]
     found = {}
     for name, kernels in jobs + shared:
-        got = measure(name, kernels, scratch, sources)
+        searched = ",".join(map(str, sources))
+        got = in_own_process(MEMORY, name, ",".join(kernels), scratch, searched)
         for kernel in kernels:
             search = got["search_bytes"][kernel]
             parts = {part: got[part] for part in ("layout_bytes", "answer_bytes") if part in got}
@@ -207,25 +193,24 @@ def _shown(value: float | None, factor: float, digits: int, unit: str = "") -> s
 
 
 def main() -> None:
-    options = arguments()
-    console = Console(width=None if sys.stdout.isatty() else 150)
+    program, options = new_program()
     kinds = [kind for kind in PEERS if kind.installed()]
     for kind in PEERS:
         if kind not in kinds:
-            console.print(f"{kind.name}: left out, {kind.package} is not installed")
+            print(f"{kind.name}: left out, {kind.package} is not installed")
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     records = []
-    for case in cases(options, console):
-        with tempfile.TemporaryDirectory(dir=options.folder, prefix="peers-benchmark-") as scratch:
-            for record in compare_on(case, kinds, options, Path(scratch)):
-                console.print(table_of(record))
+    for case in cases(options):
+        with program.scratch() as scratch:
+            for record in compare_on(case, kinds, options, scratch):
+                console().print(table_of(record))
                 record["parameters"]["run"] = begun
                 if options.records:
-                    append_record(options.records, record)
+                    program.append(**record)
                 records.append(record)
     if options.picture and records:
         draw(records, options.picture)
-        console.print(f"picture: {options.picture}")
+        print(f"picture: {options.picture}")
 
 
 if __name__ == "__main__":

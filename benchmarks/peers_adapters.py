@@ -11,10 +11,10 @@ import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
-from time import perf_counter
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
+from harness.timing import timed
 from peers_graphs import Edges
 
 from ooc_graph.types import AnyArray, IntArray
@@ -22,55 +22,23 @@ from ooc_graph.types import AnyArray, IntArray
 
 @dataclass(frozen=True)
 class Search:
-    """One timed search.
-
-    Parameters
-    ----------
-    elapsed_s
-        The search alone.
-    answer
-        Gives the levels as int64 with -1 where unreached, or the distances as float64 with +inf;
-        valid until the next search.
-    published_s
-        The search and its answer by original id, where that is another thing.
-    arcs
-        Arcs examined, where the library says.
-    """
+    """One timed search; its answer is valid until the next one."""
 
     elapsed_s: float
     answer: Callable[[], AnyArray]
+    """Gives levels as int64 with -1 where unreached, or distances as float64 with +inf."""
     published_s: float | None = None
+    """The search and its answer by original id, where that is another thing."""
     arcs: int | None = None
-
-
-class Adapter(Protocol):
-    """A library that searches a graph."""
-
-    @property
-    def name(self) -> str:
-        """Name of the library."""
-
-    @property
-    def version(self) -> str:
-        """Its version."""
-
-    @property
-    def kernels(self) -> tuple[str, ...]:
-        """Searches that it has: ``bfs``, ``sssp``."""
-
-    @property
-    def build_s(self) -> float | None:
-        """Seconds from edges in memory to what is searched; None where there is no such way."""
-
-    def bfs(self, source: int) -> Search:
-        """Breadth-first search from a vertex."""
-
-    def sssp(self, source: int) -> Search:
-        """Shortest paths from a vertex."""
+    """Arcs examined, where the library says."""
 
 
 class Peer:
-    """What the other libraries have in common; `_build` and the searches are theirs."""
+    """What the other libraries have in common.
+
+    A library has a `_build` of its own, and a search from a vertex for each of its `kernels`, by
+    that name. `build_s` is the time from edges in memory to what is searched.
+    """
 
     name: ClassVar[str]
     module: ClassVar[str]
@@ -89,20 +57,10 @@ class Peer:
 
     def build(self, edges: Edges) -> None:
         """Take the graph in place of what was there."""
-        begun = perf_counter()
-        self._build(edges)
-        self.build_s = perf_counter() - begun
+        self.build_s = timed(lambda: self._build(edges)).elapsed_s
 
     def _build(self, edges: Edges) -> None:
         raise NotImplementedError
-
-    def bfs(self, source: int) -> Search:
-        """Breadth-first search from a vertex."""
-        raise NotImplementedError
-
-    def sssp(self, source: int) -> Search:
-        """Shortest paths from a vertex."""
-        raise NotImplementedError(f"{self.name} has no search for shortest paths here")
 
 
 class Networkit(Peer):
@@ -122,11 +80,11 @@ class Networkit(Peer):
 
     def bfs(self, source: int) -> Search:
         search = self._library.distance.BFS(self._graph, source, storePaths=False)
-        return Search(_timed(search.run)[0], lambda: _levels(self._reached(search)))
+        return Search(timed(search.run).elapsed_s, lambda: _levels(self._reached(search)))
 
     def sssp(self, source: int) -> Search:
         search = self._library.distance.Dijkstra(self._graph, source, storePaths=False)
-        return Search(_timed(search.run)[0], lambda: self._reached(search))
+        return Search(timed(search.run).elapsed_s, lambda: self._reached(search))
 
     @staticmethod
     def _reached(search: Any) -> AnyArray:
@@ -149,11 +107,11 @@ class Igraph(Peer):
         self._weights = None if edges.w is None else edges.w.tolist()
 
     def bfs(self, source: int) -> Search:
-        elapsed_s, rows = _timed(lambda: self._graph.distances(source, mode="out"))
+        elapsed_s, _, rows = timed(lambda: self._graph.distances(source, mode="out"))
         return Search(elapsed_s, lambda: _levels(np.array(rows[0], np.float64)))
 
     def sssp(self, source: int) -> Search:
-        elapsed_s, rows = _timed(
+        elapsed_s, _, rows = timed(
             lambda: self._graph.distances(
                 source, weights=self._weights, mode="out", algorithm="dijkstra"
             )
@@ -175,13 +133,13 @@ class Scipy(Peer):
         self._matrix = sparse.coo_array((data, ends), shape=shape).tocsr()
 
     def bfs(self, source: int) -> Search:
-        elapsed_s, (order, predecessor) = _timed(
+        elapsed_s, _, (order, predecessor) = timed(
             lambda: self._library.breadth_first_order(self._matrix, source, directed=True)
         )
         return Search(elapsed_s, lambda: levels_of(order, predecessor))
 
     def sssp(self, source: int) -> Search:
-        elapsed_s, distance = _timed(
+        elapsed_s, _, distance = timed(
             lambda: self._library.dijkstra(self._matrix, directed=True, indices=source)
         )
         return Search(elapsed_s, lambda: distance)
@@ -207,7 +165,7 @@ class Graphblas(Peer):
         self._into = self._out.T.new() if edges.directed else self._out
 
     def bfs(self, source: int) -> Search:
-        elapsed_s, level = _timed(lambda: self._search(source))
+        elapsed_s, _, level = timed(lambda: self._search(source))
         return Search(elapsed_s, lambda: level.to_dense(fill_value=-1))
 
     def _search(self, source: int) -> Any:
@@ -247,9 +205,3 @@ def levels_of(order: IntArray, predecessor: IntArray) -> IntArray:
 
 def _levels(distance: AnyArray) -> IntArray:
     return np.where(np.isfinite(distance), distance, -1).astype(np.int64)
-
-
-def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    begun = perf_counter()
-    result = call()
-    return perf_counter() - begun, result

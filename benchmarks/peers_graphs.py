@@ -6,13 +6,12 @@ by this path and ours by its own, so that equal answers say something.
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness.graphs import ROAD_BAY, ROAD_NY, ROAD_ROME, read_columns
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -21,7 +20,6 @@ from ooc_graph import Kronecker, open_source
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.types import AnyArray, IntArray
 
-UNIT_EDGES, BLOCK_EDGES = 1 << 22, 1 << 18
 _RANDOM_SEED = 20
 
 
@@ -29,16 +27,7 @@ _RANDOM_SEED = 20
 class Edges:
     """A simple graph on the vertices 0 … vertices - 1: no self-loops, the lightest of duplicates.
 
-    Parameters
-    ----------
-    vertices
-        Their number, isolated ones included.
-    directed
-        False: each edge stands here once.
-    u, v
-        int64 (edges,), in host memory.
-    w
-        float32, float64 or int64 (edges,), or None.
+    Undirected edges stand here once.
     """
 
     vertices: int
@@ -56,53 +45,34 @@ class Edges:
 
     def save(self, folder: Path) -> None:
         """Leave the edges in a folder, for another process."""
-        facts = {"vertices": self.vertices, "directed": self.directed}
-        (folder / "edges.json").write_text(json.dumps(facts))
-        for name in ("u", "v", "w"):
-            if (column := getattr(self, name)) is not None:
-                np.save(folder / f"{name}.npy", column)
+        columns = {name: column for name, column in vars(self).items() if column is not None}
+        np.savez(folder / "edges.npz", **columns)
 
     @classmethod
     def load(cls, folder: Path) -> Edges:
         """The edges that `save` left."""
-        facts = json.loads((folder / "edges.json").read_text())
-        weights = folder / "w.npy"
-        return cls(
-            facts["vertices"],
-            facts["directed"],
-            np.load(folder / "u.npy"),
-            np.load(folder / "v.npy"),
-            np.load(weights) if weights.exists() else None,
-        )
+        with np.load(folder / "edges.npz") as columns:
+            found = {"w": None, **columns}
+        return cls(**found | {name: found[name].item() for name in ("vertices", "directed")})
 
 
 @dataclass(frozen=True)
 class Case:
-    """A graph to be compared on.
-
-    Parameters
-    ----------
-    name, kind
-        Kind is ``kronecker``, ``road``, ``social`` or ``p2p``.
-    source
-        What the package builds from.
-    edges
-        The same graph for the others.
-    ids
-        Original ids, ascending: vertex i here is ``ids[i]`` there; int64 (vertices,).
-    tuples
-        Input tuples at each vertex (of directed graphs: leading away), self-loops not counted.
-    sources
-        Vertices to search from.
-    """
+    """A graph to be compared on."""
 
     name: str
     kind: str
+    """``kronecker``, ``road``, ``social`` or ``p2p``."""
     source: EdgeSource
+    """What the package builds from."""
     edges: Edges
+    """The same graph for the others."""
     ids: IntArray
+    """Original ids, ascending: vertex i here is ``ids[i]`` there."""
     tuples: IntArray
+    """Input tuples at each vertex (of directed graphs: leading away), self-loops not counted."""
     sources: IntArray
+    """Vertices to search from."""
 
     def edges_within(self, reached: NDArray[np.bool_]) -> int:
         """Input tuples in what a search reached: what TEPS counts (duplicates, not self-loops)."""
@@ -129,23 +99,16 @@ class Named:
 
 # A network listed both ways is read as what it is, undirected.
 FILES = (
-    Named("road NY", "road", "dimacs9-road/USA-road-d.NY.gr.gz", {}),
-    Named("road BAY", "road", "dimacs9-topology/BAY.pace.gr.gz", {}),
+    Named("road NY", "road", ROAD_NY, {}),
+    Named("road BAY", "road", ROAD_BAY, {}),
     Named("email-Enron", "social", "snap/email-Enron.txt.gz", {"directed": False}),
     Named("ego-Facebook", "social", "snap/facebook_combined.txt.gz", {"directed": False}),
     Named("p2p-31", "p2p", "libgrape-lite/p2p-31.e.gz", {"directed": False}),
 )
 SMALL_FILES = (
-    Named("road Rome", "road", "dimacs9-road/rome99.gr", {}),
+    Named("road Rome", "road", ROAD_ROME, {}),
     Named("ego-Facebook", "social", "snap/facebook_combined.txt.gz", {"directed": False}),
 )
-
-
-def data_folder() -> Path:
-    """Where the shared graphs are looked for: OOC_GRAPH_SHARED, else beside the repository."""
-    named = os.environ.get("OOC_GRAPH_SHARED")
-    shared = Path(named) if named else Path(__file__).resolve().parents[2] / "shared"
-    return shared / "data"
 
 
 def kronecker(scale: int, searches: int) -> Case:
@@ -161,23 +124,13 @@ def kronecker(scale: int, searches: int) -> Case:
 def from_file(named: Named, folder: Path, searches: int) -> Case:
     """A graph of the shared data, with sources drawn from its largest component."""
     source = open_source(folder / named.file, **named.options)
-    u, v, w = _read(source)
+    u, v, w = read_columns(source)
     ids = _ids(source, u, v)
     places = np.searchsorted(ids, u), np.searchsorted(ids, v)
     edges, tuples = _simple(*places, w, len(ids), directed=source.directed)
     return Case(
         named.name, named.kind, source, edges, ids, tuples, _sources(edges, tuples, searches)
     )
-
-
-def _read(source: EdgeSource) -> tuple[IntArray, IntArray, AnyArray | None]:
-    blocks = [
-        block for unit in source.units(UNIT_EDGES) for block in source.read(unit, BLOCK_EDGES)
-    ]
-    u = np.concatenate([block.source for block in blocks])
-    v = np.concatenate([block.target for block in blocks])
-    weights = [block.weight for block in blocks if block.weight is not None]
-    return u, v, np.concatenate(weights) if weights else None
 
 
 def _ids(source: EdgeSource, u: IntArray, v: IntArray) -> IntArray:

@@ -16,14 +16,12 @@ import argparse
 import ctypes
 import gc
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from peers_adapters import PEERS, Adapter, Peer
+from peers_adapters import PEERS, Peer
 from peers_graphs import Edges
 from peers_ours import OUR_NAMES, Ours
 
@@ -31,21 +29,9 @@ HAS_PEAK = Path("/proc/self/clear_refs").exists()
 _SET_PEAK_BACK = "5"
 
 
-def measure(
-    name: str, kernels: Sequence[str], folder: Path, sources: Sequence[int]
-) -> dict[str, Any]:
-    """Run this file in a process of its own; its figures."""
-    words = [name, ",".join(kernels), str(folder), ",".join(map(str, sources))]
-    done = subprocess.run(
-        [sys.executable, __file__, *words], check=True, stdout=subprocess.PIPE, text=True
-    )
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return figures
-
-
 def of_peer(peer: Peer, kernels: Sequence[str], folder: Path, sources: Sequence[int]) -> Any:
     """Build and search with one of the other libraries."""
-    _rehearse(peer, kernels, weighted=(folder / "w.npy").exists())
+    _rehearse(peer, kernels, weighted=Edges.load(folder).w is not None)
     before = _resident_bytes()
     edges = Edges.load(folder)
     peer.build(edges)
@@ -85,7 +71,7 @@ def _rehearse(peer: Peer, kernels: Sequence[str], *, weighted: bool) -> None:
         getattr(peer, kernel)(0)
 
 
-def _peak_bytes(adapter: Adapter, kernel: str, sources: Sequence[int]) -> int:
+def _peak_bytes(adapter: Any, kernel: str, sources: Sequence[int]) -> int:
     """Most memory of this process during the searches."""
     _resident_bytes()
     Path("/proc/self/clear_refs").write_text(_SET_PEAK_BACK)

@@ -6,6 +6,7 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from harness.timing import measure_of, timed
 from peers_adapters import Search
 from peers_graphs import Edges
 
@@ -66,9 +67,7 @@ class Ours:
         if self._method == EDGES:
             return
         _warm_build(edges)
-        begun = perf_counter()
-        _build(edges)
-        self.build_s = perf_counter() - begun
+        self.build_s = timed(lambda: _build(edges)).elapsed_s
 
     def load(self, kernel: str) -> None:
         """Bring the graph into memory for a kernel and bind a search to it, compiled."""
@@ -105,8 +104,7 @@ class Ours:
         """Bytes of parents and levels or distances, by internal id."""
         held = self._held[kernel]
         tree = held.search.run(0)
-        measure = tree.level if kernel == "bfs" else tree.distance
-        return int(tree.parent.nbytes + measure.nbytes)
+        return int(tree.parent.nbytes + measure_of(tree).nbytes)
 
     def bfs(self, source: int) -> Search:
         """Breadth-first search from a vertex, by its place among the original ids."""

@@ -8,29 +8,27 @@ the newest record of each graph and search.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from harness.pictures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, drawing, plain, save
+from harness.program import RECORDS, Program
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from ooc_graph.report.records import read_records
 
-FOLDER = Path(__file__).resolve().parent / "records"
 OURS = "ooc-graph"
-# Okabe and Ito's colours, told apart by colour-blind readers.
 COLOURS = {
-    "networkit": "#0072B2",
-    "igraph": "#E69F00",
-    "SciPy": "#009E73",
-    "GraphBLAS": "#CC79A7",
-    "ooc-graph edges": "#56B4E9",
+    "networkit": BLUE,
+    "igraph": ORANGE,
+    "SciPy": GREEN,
+    "GraphBLAS": PURPLE,
+    "ooc-graph edges": SKY,
 }
-INK, GRID = "#333333", "#d9d9d9"
 BAR_INCH, GAP_BARS, TOP_INCH = 0.155, 0.8, 1.25
 
 
@@ -40,15 +38,13 @@ def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
     panels = [[r for r in records if r["parameters"]["kernel"] == k] for k in kernels]
     most = max(sum(len(r["figures"]) - 1 + GAP_BARS for r in panel) for panel in panels)
     figure = Figure(figsize=(5.2 * len(kernels), TOP_INCH + BAR_INCH * max(most, 6)))
-    with mpl.rc_context({"svg.hashsalt": "peers", "svg.fonttype": "none", "font.size": 8}):
+    with drawing("peers"):
         axes = figure.subplots(1, len(kernels), squeeze=False)[0]
         for axis, kernel, panel in zip(axes, kernels, panels, strict=True):
             _panel(axis, panel, most)
             axis.set_title(kernel.upper(), loc="left", fontsize=10, color=INK)
         _legend(figure, records)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(path, metadata=metadata, dpi=130, facecolor="white", bbox_inches="tight")
+        save(figure, path, bbox_inches="tight")
 
 
 def _panel(axis: Axes, records: Sequence[dict[str, Any]], bars: float) -> None:
@@ -78,11 +74,7 @@ def _panel(axis: Axes, records: Sequence[dict[str, Any]], bars: float) -> None:
     axis.xaxis.set_minor_formatter(NullFormatter())
     axis.set_xlabel("times faster than the library (harmonic mean of TEPS)", color=INK)
     axis.axvline(1, color=INK, linewidth=0.8)
-    axis.grid(axis="x", color=GRID, linewidth=0.6)
-    axis.set_axisbelow(True)
-    axis.tick_params(which="both", length=0, colors=INK)
-    for side in axis.spines.values():
-        side.set_visible(False)
+    plain(axis, grid="x")
 
 
 def _legend(figure: Figure, records: Sequence[dict[str, Any]]) -> None:
@@ -111,13 +103,11 @@ def _milliseconds(value: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--records", type=Path, default=FOLDER / "peers.jsonl")
-    which = parser.add_mutually_exclusive_group()
+    program = Program("peers", __doc__, out=RECORDS / "peers.svg")
+    which = program.parser.add_mutually_exclusive_group()
     which.add_argument("--run", default=None, help="the run's beginning, as recorded")
     which.add_argument("--each", action="store_true", help="the newest of each graph and search")
-    parser.add_argument("--out", type=Path, default=FOLDER / "peers.svg")
-    options = parser.parse_args()
+    options = program.parse()
     records = list(read_records(options.records))
     run = options.run or records[-1]["parameters"]["run"]
     records.sort(key=lambda r: (r["parameters"]["kind"] != "kronecker", r["parameters"]["graph"]))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from peers_adapters import Adapter, Search
+from peers_adapters import Search
 from peers_graphs import Case
 
 from ooc_graph.report.statistics import teps_statistics
@@ -35,18 +35,12 @@ class WrongAnswerError(Exception):
 
 @dataclass
 class Timed:
-    """Searches of one library, in the order of the sources.
+    """Searches of one library, in the order of the sources."""
 
-    Parameters
-    ----------
-    adapter
-        The library.
-    numbering
-        The library's number of each vertex, or None where it has the graph's own.
-    """
-
-    adapter: Adapter
+    adapter: Any
+    """The library: a `Peer`, or `Ours`."""
     numbering: IntArray | None = None
+    """The library's number of each vertex, or None where it has the graph's own."""
     times_s: list[float] = field(default_factory=list)
     published_s: list[float] = field(default_factory=list)
     arcs: list[int] = field(default_factory=list)

@@ -10,16 +10,16 @@ is what an examined arc costs at least. Appends to records/phases.jsonl.
 
 from __future__ import annotations
 
-import argparse
-import collections
 import os
-import tempfile
+import statistics
+from collections import Counter, defaultdict
 from collections.abc import Callable
-from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
+from harness.graphs import internal_keys
+from harness.program import Program, load_average
+from harness.timing import repeated, timed
 from numba import njit
 
 import ooc_graph as og
@@ -30,10 +30,8 @@ from ooc_graph.kernels.cpu.sssp import parents as sssp_parents
 from ooc_graph.kernels.cpu.sssp import pull as sssp_pull
 from ooc_graph.kernels.cpu.sssp.parents import EXAMINED, Lane
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
-from ooc_graph.report.records import append_record
 from ooc_graph.types import AnyArray
 
-RECORDS = Path(__file__).parent / "records" / "phases.jsonl"
 SEQUENTIAL_BYTES = 1 << 28
 LOOK_UPS = 1 << 22
 REPEATS = 7
@@ -56,13 +54,7 @@ def _gather(table: AnyArray, places: AnyArray) -> Any:
 
 
 def least_s(function: Callable[[], Any]) -> float:
-    """Smallest time of several calls, the first not counted."""
-    times = []
-    for _ in range(REPEATS + 1):
-        begun = perf_counter()
-        function()
-        times.append(perf_counter() - begun)
-    return min(times[1:])
+    return min(one.elapsed_s for one in repeated(function, REPEATS))
 
 
 def bounds(distances: int) -> dict[str, float]:
@@ -80,13 +72,12 @@ class Clock:
     """Seconds by phase."""
 
     def __init__(self) -> None:
-        self.seconds: collections.defaultdict[str, float] = collections.defaultdict(float)
-        self.arcs: collections.Counter[str] = collections.Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.arcs: Counter[str] = Counter()
 
     def timed(self, phase: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        begun = perf_counter()
-        done = function(*arguments)
-        self.seconds[phase] += perf_counter() - begun
+        elapsed_s, _, done = timed(lambda: function(*arguments))
+        self.seconds[phase] += elapsed_s
         return done
 
 
@@ -119,66 +110,51 @@ def search_by_phases(search: CpuSsspSearch, root: int, clock: Clock) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", type=int, default=20)
-    parser.add_argument("--searches", type=int, default=16)
-    parser.add_argument("--folder", type=Path, default=None)
-    options = parser.parse_args()
+    program = Program("phases", __doc__, scale=20, searches=16, folder=None)
+    options = program.parse()
     source = og.Kronecker(options.scale)
-    with tempfile.TemporaryDirectory(dir=options.folder, prefix="phases-benchmark-") as scratch:
-        og.build(source, Path(scratch) / "graph.zarr")
-        graph = og.open(Path(scratch) / "graph.zarr")
+    with program.scratch() as scratch:
+        graph = og.build(source, scratch / "graph.zarr")
         rows, tuples = graph.load("light").out_light, graph.tuples()
-        roots = graph.internal_of()[source.search_keys(options.searches)]
+        roots = internal_keys(graph, source, options.searches)
     assert rows is not None
     alone = CpuSsspSearch(rows, rows, tuples, Team(1))
-    search_by_phases(alone, int(roots[0]), Clock())
+    search_by_phases(alone, roots[0], Clock())
     clock = Clock()
     for root in roots:
-        search_by_phases(alone, int(root), clock)
+        search_by_phases(alone, root, clock)
     del alone
-    together = CpuSsspSearch(rows, rows, tuples, Team(os.cpu_count() or 1))
-    together.run(int(roots[0]))
-    whole = [together.run(int(root)).elapsed_s for root in roots]
-    report(options, graph, clock, whole)
-
-
-def report(options: argparse.Namespace, graph: og.Graph, clock: Clock, whole: list[float]) -> None:
-    """Print a table and append the record."""
-    limits, searches = bounds(graph.rows), options.searches
-    print(
-        f"scale {options.scale}: {graph.rows:,} rows, {graph.arcs:,} arcs; one thread reads "
-        f"{limits['read_bytes_per_s'] / 1e9:.1f} GB/s, a random look-up in the distances takes "
-        f"{limits['look_up_ns']:.1f} ns"
+    threads = os.cpu_count() or 1
+    together = CpuSsspSearch(rows, rows, tuples, Team(threads))
+    together.run(roots[0])
+    whole = [together.run(root).elapsed_s for root in roots]
+    program.record(
+        {"scale": options.scale, "edge_factor": 16, "searches": len(roots)},
+        {
+            **bounds(graph.rows),
+            "rows": graph.rows,
+            "arcs": graph.arcs,
+            "phases_of_one_thread": phases_of(clock, graph.rows, len(roots)),
+            "one_thread_s": sum(clock.seconds.values()) / len(roots),
+            "threads": threads,
+            "whole_median_s": statistics.median(whole),
+            **load_average(),
+        },
     )
+
+
+def phases_of(clock: Clock, rows: int, searches: int) -> dict[str, dict[str, float | None]]:
+    """What each phase of one search takes."""
     phases = {}
     for phase, seconds in clock.seconds.items():
         each, arcs = seconds / searches, clock.arcs[phase] / searches
-        phases[phase] = {"ms": each * 1e3, "arcs": arcs, "ns_per_row": each / graph.rows * 1e9}
-        an_arc = f"{each / arcs * 1e9:7.1f} ns an arc" if arcs else ""
-        print(f"{phase:8} {each * 1e3:8.2f} ms {arcs:12,.0f} arcs {an_arc}")
-    total = sum(clock.seconds.values()) / searches
-    threads = os.cpu_count() or 1
-    print(
-        f"one thread {total * 1e3:.1f} ms; {threads} threads {np.median(whole) * 1e3:.1f} ms median"
-    )
-    append_record(
-        RECORDS,
-        {
-            "benchmark": "phases",
-            "parameters": {"scale": options.scale, "edge_factor": 16, "searches": searches},
-            "figures": {
-                **limits,
-                "rows": graph.rows,
-                "arcs": graph.arcs,
-                "phases_of_one_thread": phases,
-                "one_thread_s": total,
-                "threads": threads,
-                "whole_median_s": float(np.median(whole)),
-                "load_average": os.getloadavg()[0],
-            },
-        },
-    )
+        phases[phase] = {
+            "ms": each * 1e3,
+            "arcs": arcs,
+            "ns_per_row": each / rows * 1e9,
+            "ns_per_arc": each / arcs * 1e9 if arcs else None,
+        }
+    return phases
 
 
 if __name__ == "__main__":

@@ -9,12 +9,8 @@ and median CPU time of the repeats: the second hardly moves when the machine is 
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import os
-import statistics
-import tempfile
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,12 +19,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import zstandard
+from harness.program import Program
+from harness.timing import rates
 from pyarrow import csv, parquet
 
 from ooc_graph.edges import EdgeSource, open_source
-from ooc_graph.report.records import append_record
 
-RECORDS = Path(__file__).resolve().parent / "records" / "readers.jsonl"
 BLOCK_BYTES = 4 << 20
 BLOCK_EDGES = 1 << 18
 
@@ -73,21 +69,6 @@ def by_pandas(path: Path) -> int:
     return sum(len(chunk) for chunk in chunks)
 
 
-def rates(task: Callable[[], int], lines: int, repeats: int) -> dict[str, float]:
-    """Lines per second, after one run that compiles and fills the page cache."""
-    assert task() == lines
-    elapsed_s, cpu_s = [], []
-    for _ in range(repeats):
-        begin, begin_cpu = time.perf_counter(), time.process_time()
-        task()
-        elapsed_s.append(time.perf_counter() - begin)
-        cpu_s.append(time.process_time() - begin_cpu)
-    return {
-        "best_lines_per_s": lines / min(elapsed_s),
-        "median_lines_per_cpu_s": lines / statistics.median(cpu_s),
-    }
-
-
 def text_cases(paths: dict[str, Path]) -> dict[str, Callable[[], int]]:
     cases: dict[str, Callable[[], int]] = {}
     for name, path in paths.items():
@@ -122,25 +103,21 @@ def other_cases(folder: Path, paths: dict[str, Path]) -> dict[str, Callable[[], 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--lines", type=int, default=2_000_000)
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
-    load = os.getloadavg()[0]
+    program = Program("readers", __doc__, repeats=5)
+    program.add("--lines", type=int, default=2_000_000)
+    options = program.parse()
+    parameters = {
+        "lines": options.lines,
+        "repeats": options.repeats,
+        "load_average_before": os.getloadavg()[0],
+    }
     figures = {}
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
+    with program.scratch() as folder:
         paths = write_texts(folder, options.lines)
         for name, task in {**text_cases(paths), **other_cases(folder, paths)}.items():
-            figures[name] = rates(task, options.lines, options.repeats)
-            best, cpu = (rate / 1e6 for rate in figures[name].values())
-            print(f"{name:42s} best {best:6.2f} M lines/s, per CPU second {cpu:6.2f}", flush=True)
-    record = {
-        "benchmark": "readers",
-        "parameters": {**vars(options), "load_average_before": load},
-        "figures": figures,
-    }
-    append_record(RECORDS, record)
+            assert task() == options.lines
+            figures[name] = rates(task, options.lines, "lines", options.repeats)
+    program.record(parameters, figures)
 
 
 if __name__ == "__main__":

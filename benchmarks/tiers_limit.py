@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
+from harness.files import drop_from_cache, in_own_process
+from harness.program import Program
+from harness.timing import timed
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
@@ -32,7 +32,6 @@ from ooc_graph.memory.moved import Moved
 from ooc_graph.model.engine import Searcher
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.memory_watch import MemoryWatch
-from ooc_graph.report.records import append_record
 from ooc_graph.runtime import engine_cache, process, warmup
 from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.tiers import facts_of
@@ -41,17 +40,6 @@ from ooc_graph.strategies.cpu import on_disk as cpu_disk
 
 KERNELS = ("bfs", "sssp")
 REPEATS = 3
-
-
-def drop_page_cache(store: Path) -> None:
-    """Have the system forget what it holds of a store's chunks."""
-    for path in store.rglob("c/*"):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)
 
 
 def limits_of(graph: og.Graph, kernel: str, limit_bytes: int | None) -> dict[str, int]:
@@ -67,19 +55,12 @@ def limits_of(graph: og.Graph, kernel: str, limit_bytes: int | None) -> dict[str
 
 
 def within_limits(
-    graph: og.Graph,
-    kernel: str,
-    roots: list[int],
-    scale: int,
-    limits: dict[str, int],
-    records: Path,
+    program: Program, graph: og.Graph, kernel: str, roots: list[int], limits: dict[str, int]
 ) -> None:
     """Measure searches from internal ids within each limit, and record them."""
     facts = facts_of(graph, kernel)
     memory_s: list[float] | None = None
     for name, limit in limits.items():
-        parameters = {"scale": scale, "kernel": kernel, "limit": name, "limit_bytes": limit}
-        parameters |= {"searches": len(roots), "threads": cores()}
         try:
             plan = plan_disk(facts, limit)
         except MemoryBudgetError as error:
@@ -94,9 +75,15 @@ def within_limits(
         for part in ("moved", "load"):
             rate = figures[part].get("bytes read a second of reading")
             figures[f"disk beside {part}"] = cpu_disk.describe_probe(probe, rate)
-        record = {"benchmark": "tiers-limit", "parameters": parameters, "figures": figures}
-        append_record(records, record)
-        show(f"{kernel:4} limit {name} ({limit / 1e6:,.0f} MB)", figures)
+        parameters = {
+            "scale": program.options.scale,
+            "kernel": kernel,
+            "limit": name,
+            "limit_bytes": limit,
+            "searches": len(roots),
+            "threads": cores(),
+        }
+        program.record(parameters, figures, "tiers-limit")
 
 
 def in_memory(graph: og.Graph, kernel: str, roots: list[int]) -> list[float]:
@@ -112,16 +99,9 @@ def in_memory(graph: og.Graph, kernel: str, roots: list[int]) -> list[float]:
 
 def in_a_process(graph: og.Graph, kernel: str, roots: list[int], limit: int) -> dict[str, Any]:
     """What `child` measures."""
-    originals = [str(graph.original_of()[root]) for root in roots]
+    originals = graph.original_of()[roots].tolist()
     with tempfile.TemporaryDirectory(prefix="tiers-benchmark-") as scratch:
-        words = [str(graph.path), kernel, str(limit), scratch, *originals]
-        done = subprocess.run(
-            [sys.executable, __file__, *words], capture_output=True, text=True, check=False
-        )
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+        return in_own_process(__file__, graph.path, kernel, limit, scratch, *originals)
 
 
 def compared(figures: dict[str, Any]) -> dict[str, Any]:
@@ -134,21 +114,6 @@ def compared(figures: dict[str, Any]) -> dict[str, Any]:
         "cold_ratio": cold_s / memory_s,
         "warm_ratio": float(np.median(figures["warm_s"])) / memory_s,
     }
-
-
-def show(what: str, figures: dict[str, Any]) -> None:
-    """Print what was recorded."""
-    cold_s = [round(one["elapsed_s"], 3) for one in figures["searches"]]
-    warm_s, memory_s = ([round(s, 3) for s in figures[name]] for name in ("warm_s", "memory_s"))
-    print(
-        f"{what}: peak {(figures['peak'] - figures['idle']) / 1e6:,.0f} MB, planned "
-        f"{(figures['planned'] or 0) / 1e6:,.0f}\n"
-        f"     page cache cold {cold_s} s, warm {warm_s}, in memory {memory_s}; ratio of medians "
-        f"cold {figures['cold_ratio']}, warm {figures['warm_ratio']}\n"
-        f"     loading {figures['load_s']:.2f} s"
-    )
-    for part in ("load", "disk beside load", "moved", "disk beside moved"):
-        print(f"     {part}: {figures[part]}")
 
 
 def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int]) -> None:
@@ -167,13 +132,13 @@ def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int
         given: dict[str, Any] = {"device": "cpu", "memory_limit": limit, "out": out}
         result = search(graph, source, overwrite=True, **given)
         # The first one's loading is not the search's.
-        moved = moved_so_far().since(before or loads[0][1])
+        moved = moved_so_far().since(before or loads[0][1] or Moved())
         return {"elapsed_s": result.elapsed_s, "moved": moved}
 
     with MemoryWatch(interval_s=0.005) as watch:
         cold = []
         for source in sources:
-            drop_page_cache(store)
+            drop_from_cache(store.rglob("c/*"))
             cold.append(run(source))
         warm_s = [min(run(source)["elapsed_s"] for _ in range(REPEATS)) for source in sources]
     total = Moved()
@@ -204,13 +169,12 @@ def time_loading() -> list[tuple[float, Moved | None]]:
     """Have each load of a graph note its seconds, and what it read, in a list."""
     load, noted = loading.load, []
 
-    def timed(*arguments: Any) -> Searcher:
-        begun = perf_counter()
-        found = load(*arguments)
-        noted.append((perf_counter() - begun, found.moved))
+    def noting(*arguments: Any) -> Searcher:
+        elapsed_s, _, found = timed(lambda: load(*arguments))
+        noted.append((elapsed_s, found.moved))
         return found
 
-    loading.load = timed
+    loading.load = noting
     return noted
 
 

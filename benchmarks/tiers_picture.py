@@ -10,23 +10,18 @@ search read, as a share of all bytes of the arcs; GridGraph reads all of them on
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
+from harness.pictures import INK, KERNELS, drawing, plain, save
+from harness.program import RECORDS, Program
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from ooc_graph.report.records import read_records
 
-FOLDER = Path(__file__).resolve().parent / "records"
-# Okabe and Ito's colours, told apart by colour-blind readers.
-COLOURS = {"bfs": "#0072B2", "sssp": "#D55E00"}
-INK, GRID = "#333333", "#d9d9d9"
 TICKS = (1, 0.5, 0.25, 0.12, 0.06)
 
 
@@ -45,33 +40,28 @@ def chosen(records: Sequence[dict[str, Any]], scale: int) -> dict[str, list[dict
     }
 
 
-def draw(found: dict[str, list[dict[str, Any]]], scale: int, path: Path) -> None:
-    """Write the picture; the ending of the name says what kind of file."""
-    settings: Any = {"svg.hashsalt": "tiers", "svg.fonttype": "none", "font.size": 8}
-    with mpl.rc_context(settings):
-        figure = Figure(figsize=(8.6, 3.1), layout="constrained")
-        speed, read = figure.subplots(1, 2)
-        for kernel, records in found.items():
-            _speeds(speed, kernel, records)
-            _bytes(read, kernel, records)
-        for axis in (speed, read):
-            _shares(axis)
-        speed.set_title("harmonic mean; dashed: in memory, measured in turn", loc="left")
-        speed.set_ylabel("GTEPS (input tuples)", color=INK)
-        speed.set_yscale("log")
-        speed.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        speed.yaxis.set_minor_locator(NullLocator())
-        speed.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        read.set_title("read by a search, as a share of all arcs' bytes", loc="left")
-        read.set_ylabel("per cent", color=INK)
-        read.set_yscale("symlog", linthresh=1)
-        read.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        read.set_ylim(0, 200)
-        speed.legend(frameon=False, loc="lower left")
-        figure.suptitle(_title(found, scale), x=0.01, ha="left")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(path, metadata=metadata, dpi=130, facecolor="white")
+def draw(found: dict[str, list[dict[str, Any]]], scale: int) -> Figure:
+    figure = Figure(figsize=(8.6, 3.1), layout="constrained")
+    speed, read = figure.subplots(1, 2)
+    for kernel, records in found.items():
+        _speeds(speed, kernel, records)
+        _bytes(read, kernel, records)
+    for axis in (speed, read):
+        _shares(axis)
+    speed.set_title("harmonic mean; dashed: in memory, measured in turn", loc="left")
+    speed.set_ylabel("GTEPS (input tuples)", color=INK)
+    speed.set_yscale("log")
+    speed.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    speed.yaxis.set_minor_locator(NullLocator())
+    speed.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    read.set_title("read by a search, as a share of all arcs' bytes", loc="left")
+    read.set_ylabel("per cent", color=INK)
+    read.set_yscale("symlog", linthresh=1)
+    read.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    read.set_ylim(0, 200)
+    speed.legend(frameon=False, loc="lower left")
+    figure.suptitle(_title(found, scale), x=0.01, ha="left")
+    return figure
 
 
 def _title(found: dict[str, list[dict[str, Any]]], scale: int) -> str:
@@ -84,7 +74,7 @@ def _resident(records: Sequence[dict[str, Any]]) -> list[float]:
 
 
 def _speeds(axis: Axes, kernel: str, records: Sequence[dict[str, Any]]) -> None:
-    colour, at = COLOURS[kernel], _resident(records)
+    colour, at = KERNELS[kernel], _resident(records)
     tier, memory = (
         [record["figures"]["harmonic_teps"][who] / 1e9 for record in records]
         for who in ("tier", "memory")
@@ -98,7 +88,7 @@ def _speeds(axis: Axes, kernel: str, records: Sequence[dict[str, Any]]) -> None:
 
 
 def _bytes(axis: Axes, kernel: str, records: Sequence[dict[str, Any]]) -> None:
-    colour, at = COLOURS[kernel], _resident(records)
+    colour, at = KERNELS[kernel], _resident(records)
     share = [
         100 * float(np.mean(r["figures"]["read_bytes"])) / r["figures"]["arc_bytes"]
         for r in records
@@ -117,20 +107,15 @@ def _shares(axis: Axes) -> None:
     axis.set_xticks(TICKS, [f"{100 * share:g} %" for share in TICKS])
     axis.xaxis.set_minor_locator(NullLocator())
     axis.set_xlabel("arcs in memory", color=INK)
-    axis.grid(axis="y", color=GRID, linewidth=0.6)
-    axis.set_axisbelow(True)
-    axis.tick_params(which="both", length=0, colors=INK)
-    for side in axis.spines.values():
-        side.set_visible(False)
+    plain(axis, grid="y")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--records", type=Path, default=FOLDER / "tiers.jsonl")
-    parser.add_argument("--scale", type=int, default=22)
-    parser.add_argument("--out", type=Path, default=FOLDER / "tiers.svg")
-    options = parser.parse_args()
-    draw(chosen(list(read_records(options.records)), options.scale), options.scale, options.out)
+    program = Program("tiers", __doc__, scale=22, out=RECORDS / "tiers.svg")
+    options = program.parse()
+    with drawing("tiers"):
+        found = chosen(list(read_records(options.records)), options.scale)
+        save(draw(found, options.scale), options.out)
 
 
 if __name__ == "__main__":

@@ -9,27 +9,20 @@ records/worker_memory.jsonl.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
-import sys
-import tempfile
-import threading
 import time
-from pathlib import Path
 from typing import Any
 
-import psutil
 from distributed import Client, LocalCluster
+from harness.program import Program
 
 import ooc_graph as og
-from ooc_graph.report.records import append_record
+from ooc_graph.report.memory_watch import MemoryWatch, resident_bytes
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.machine import give_back_freed_memory
 
-RECORDS = Path(__file__).parent / "records" / "worker_memory.jsonl"
 LIMITS = ["350MB", "430MB", "460MB", "500MB", "600MB", "800MB", "1GB", "2GB"]
-HEADER = "limit      before search   most       of limit   after release   calls"
 
 
 def searched(graph: og.Graph, root: int, limit: str) -> dict[str, Any]:
@@ -48,34 +41,21 @@ def searched(graph: og.Graph, root: int, limit: str) -> dict[str, Any]:
     ):
         (pid,) = client.run(os.getpid).values()
         client.run(bare)
-        memory = psutil.Process(pid).memory_info
-        before_bytes = most_bytes = memory().rss
-        over = threading.Event()
-
-        def watch() -> None:
-            nonlocal most_bytes
-            while not over.wait(0.003):
-                most_bytes = max(most_bytes, memory().rss)
-
-        thread = threading.Thread(target=watch)
-        thread.start()
-        try:
-            for search in (og.bfs, og.bfs, og.sssp, og.sssp):
-                search(graph, root, client=client)
-                done.append(search.__name__)
-        except og.errors.MemoryBudgetError as error:
-            sys.stdout.write(f"{limit}: {error}\n")
-        finally:
-            over.set()
-            thread.join()
+        with MemoryWatch([pid], interval_s=0.003) as watch:
+            try:
+                for search in (og.bfs, og.bfs, og.sssp, og.sssp):
+                    search(graph, root, client=client)
+                    done.append(search.__name__)
+            except og.errors.MemoryBudgetError as error:
+                print(f"{limit}: {error}")
         client.run(release)
         time.sleep(1)
         (state,) = client.scheduler_info(n_workers=-1)["workers"].values()
         return {
             "limit_bytes": state["memory_limit"],
-            "before_bytes": before_bytes,
-            "most_bytes": most_bytes,
-            "after_bytes": memory().rss,
+            "before_bytes": watch.baseline_bytes,
+            "most_bytes": watch.peak_bytes,
+            "after_bytes": resident_bytes([pid]),
             "calls": done,
         }
 
@@ -92,25 +72,13 @@ def release(dask_worker: Any) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", type=int, default=19)
-    scale = parser.parse_args().scale
-    source = og.Kronecker(scale)
-    with tempfile.TemporaryDirectory() as folder:
-        graph = og.build(source, Path(folder) / "g.zarr", shards=4)
+    program = Program("worker_memory", __doc__, scale=19)
+    options = program.parse()
+    source = og.Kronecker(options.scale)
+    with program.scratch() as folder:
+        graph = og.build(source, folder / "g.zarr", shards=4)
         figures = [searched(graph, int(source.search_keys(1)[0]), limit) for limit in LIMITS]
-    sys.stdout.write(HEADER + "\n")
-    for limit, each in zip(LIMITS, figures, strict=True):
-        share = each["most_bytes"] / each["limit_bytes"]
-        sys.stdout.write(
-            f"{limit:11}{each['before_bytes'] / 1e6:7.0f} MB      {each['most_bytes'] / 1e6:7.0f} "
-            f"MB    {share:4.2f}      {each['after_bytes'] / 1e6:7.0f} MB      "
-            f"{', '.join(each['calls'])}\n"
-        )
-    append_record(
-        RECORDS,
-        {"benchmark": "worker_memory", "parameters": {"scale": scale}, "figures": figures},
-    )
+    program.record({"scale": options.scale}, figures)
 
 
 if __name__ == "__main__":

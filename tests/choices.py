@@ -21,14 +21,16 @@ import numpy as np
 import ooc_graph as og
 from ooc_graph.errors import OocGraphError
 from ooc_graph.model.rank_memory import ranks_bytes as device_ranks_bytes
+from ooc_graph.model.request import Request
 from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits, Device, Resources
 from ooc_graph.runtime.workplace import planned
-from ooc_graph.search import choice
+from ooc_graph.search.plan import plan
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
-from ooc_graph.strategies.cpu.in_memory import ranks_bytes, resident_bytes
+from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.ranks import ranks_bytes
 
 RECORDED = Path(__file__).with_name("choices.json.gz")
 PLENTY = 1 << 40
@@ -155,18 +157,9 @@ def outcome(graph: og.Graph, case: Case) -> str:
 
 def chosen(graph: og.Graph, case: Case) -> Any:
     """As a search chooses, or components do."""
-    tiers = case.kernel != "components"
-    return choice.choose(
-        graph,
-        case.kernel,
-        case.resources,
-        exchange=case.exchange,
-        method=case.method,
-        tiers=tiers,
-        pinned=tiers,
-        answer_bytes=_answer_bytes(graph) if tiers else 0,
-        on_device=case.on_device,
-    )
+    answer_bytes = _answer_bytes(graph) if case.kernel != "components" else 0
+    request = Request(case.kernel, case.exchange, case.method, answer_bytes, case.on_device)
+    return plan(graph, request, case.resources).way
 
 
 def outcomes(folder: Path) -> dict[str, list[str]]:

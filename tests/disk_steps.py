@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import pack_bits
-from ooc_graph.kernels.cpu.store.rows import Window
+from ooc_graph.kernels.common.store.rows import Window
 from ooc_graph.types import AnyArray
 
 NO_VERTEX = 0xFFFFFFFF

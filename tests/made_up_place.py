@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
+from ooc_graph.model.request import Request
 from ooc_graph.model.resources import CUDA, CudaLimits, Device, Resources
+from ooc_graph.model.way import Way
 from ooc_graph.runtime.workplace import Here
+from ooc_graph.search.plan import plan
+from ooc_graph.shards.load import Graph
 from tests.quiet_client import QuietClient
 
 
@@ -41,3 +46,8 @@ class TwoWorkers(CudaHere):
         """What both bring."""
         found = super().resources(on_cpu=on_cpu)
         return replace(found, processes=2, has_ranks=True, has_client=True)
+
+
+def chosen(graph: Graph, kernel: str, resources: Resources, **asked: Any) -> Way:
+    """Where a search would have its rows; ``asked`` is of the request."""
+    return plan(graph, Request(kernel, **asked), resources).way

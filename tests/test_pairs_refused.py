@@ -20,15 +20,15 @@ from ooc_graph.answers import pairs as answers_pairs
 from ooc_graph.answers import scatter
 from ooc_graph.answers.pairs import pairs_specs
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.cpu.many import bellman_ford, bellman_ford_search
+from ooc_graph.kernels.common.many import bellman_ford, bellman_ford_search
+from ooc_graph.kernels.common.many import parents as many_parents
+from ooc_graph.kernels.common.store import rows as tier_rows
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many import johnson as many_johnson
-from ooc_graph.kernels.cpu.many import parents as many_parents
 from ooc_graph.kernels.cpu.many import search as many_search
 from ooc_graph.kernels.cpu.store import bellman_ford as tier_falling
 from ooc_graph.kernels.cpu.store import johnson as tier_johnson
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
-from ooc_graph.kernels.cpu.store import rows as tier_rows
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu import disk, plan
 from ooc_graph.runtime import engine_cache

@@ -21,8 +21,8 @@ from ooc_graph.layout import commit, names
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu import plan
 from ooc_graph.runtime import engine_cache
-from ooc_graph.search import choice
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.cpu.in_memory import resident_bytes
 
 CONTENTS = (0, 1)
 VERTICES = 3000
@@ -154,7 +154,7 @@ def test_readers_of_a_store_that_is_rebuilt(can_exchange: bool, tmp_path: Path) 
                 for kernel in ("bfs", "sssp")
             }
             for kernel, limit in within.items():
-                assert limit < choice.resident_bytes(graph, kernel, copies=False)
+                assert limit < resident_bytes(graph, kernel, copies=False)
             for name, read in readers(tmp_path / f"{content}", within).items():
                 right.setdefault(name, []).append(read())
                 engine_cache.release()

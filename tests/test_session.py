@@ -24,15 +24,19 @@ from ooc_graph.errors import (
 )
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.tasks import Tasks
+from ooc_graph.kernels.common.sssp.survey import first_rows, survey
 from ooc_graph.kernels.cpu.sssp.near_far_search import suits_near_far
-from ooc_graph.kernels.cpu.sssp.search import first_rows, survey
 from ooc_graph.model.task import SearchTask
+from ooc_graph.model.way import Way
 from ooc_graph.runtime import workplace as places
 from ooc_graph.runtime.cluster import local_cluster
-from ooc_graph.search import choice
 from ooc_graph.search import ranks as search_ranks
+from ooc_graph.search.plan import Plan
 from ooc_graph.shards import plan
 from ooc_graph.strategies.cpu import in_memory
+from ooc_graph.strategies.cpu.in_memory import resident_bytes
+from ooc_graph.strategies.ranks import Ranks
+from tests.made_up_place import chosen
 from tests.own_process import in_own_process
 
 PATIENCE_S = 120.0
@@ -122,15 +126,16 @@ def test_a_root_without_arcs_needs_no_rows(
 def test_the_local_exchange_is_local_with_a_cluster_too(
     graph: og.Graph, cluster: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert choice.choose_exchange(graph, "bfs", "local", places.OnCluster(cluster)) == "local"
+    resources = places.OnCluster(cluster).resources()
+    assert chosen(graph, "bfs", resources, exchange="local").exchange == "local"
 
 
 def test_too_little_memory_is_refused_or_shared(graph: og.Graph, cluster: Client) -> None:
-    whole = choice.resident_bytes(graph, "bfs")
+    whole = resident_bytes(graph, "bfs")
     with pytest.raises(MemoryBudgetError, match="raise --memory-limit"):
         og.bfs(graph, 0, memory_limit=whole - 1)
     shared = places.OnCluster(cluster, 2 * (whole - 1))
-    assert choice.choose_exchange(graph, "bfs", "auto", shared) == "scheduler"
+    assert chosen(graph, "bfs", shared.resources()).exchange == "scheduler"
     with pytest.raises(MemoryBudgetError, match="add workers"):
         og.bfs(graph, 0, client=cluster, memory_limit=whole // 4)
 
@@ -216,8 +221,8 @@ def test_graph500_on_ranks_where_no_worker_holds_the_graph(
     from ooc_graph.graph500.run import Graph500Options
     from ooc_graph.types import NoProgress
 
-    whole, ranks = "the whole graph was loaded", choice.Way("cpu", "scheduler")
-    monkeypatch.setattr(searches, "choose", lambda *_, **__: ranks)
+    whole, ranks = "the whole graph was loaded", Way("cpu", "scheduler")
+    monkeypatch.setattr(searches, "plan", lambda *given: Plan(*given, Ranks("cpu"), ranks))
     monkeypatch.setattr(searches, "warm_up", lambda *_: pytest.fail(whole))
     options = Graph500Options(scale=11, searches=2, shards=4)
     outcome = job.graph500(

@@ -17,6 +17,7 @@ from ooc_graph.cli.options import (
 from ooc_graph.cli.pairs import pairs_options, search_pairs
 from ooc_graph.cli.working import cuda_limits, limit, refuse_out, working
 from ooc_graph.errors import UsageError
+from ooc_graph.model.request import Request
 from ooc_graph.shards.load import Graph
 
 _SOURCE = "Vertex to begin at, as in your input."
@@ -82,13 +83,12 @@ def _search(
 ) -> None:
     from ooc_graph.model.kernel import ORDER_OF  # noqa: PLC0415
     from ooc_graph.runtime.workplace import place_for  # noqa: PLC0415
-    from ooc_graph.search.choice import require_together  # noqa: PLC0415
     from ooc_graph.search.single import search  # noqa: PLC0415
 
     opened = Graph.open(graph)
     opened.require(ORDER_OF[kernel])
     opened.position_of(source)
-    require_together(kernel, exchange, method, common["device"])
+    Request(kernel, exchange, method).require_together(common["device"])
     limits = cuda_limits(common)
     refuse_out(out, "result", common["overwrite"])
     with working(common, for_cuda=method == "rows") as (client, progress):
@@ -117,14 +117,12 @@ def _search(
 @common_options
 def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
     """Weakly connected components: the smallest id in the component of each vertex."""
-    from ooc_graph.model.kernel import ROWS  # noqa: PLC0415
     from ooc_graph.runtime.workplace import place_for  # noqa: PLC0415
-    from ooc_graph.search.choice import require_together  # noqa: PLC0415
     from ooc_graph.search.components import KERNEL  # noqa: PLC0415
     from ooc_graph.search.components import components as find_components  # noqa: PLC0415
 
     opened = Graph.open(graph)
-    require_together(KERNEL, exchange, ROWS, common["device"])
+    Request(KERNEL, exchange).require_together(common["device"])
     refuse_out(out, "result", common["overwrite"])
     with working(common, for_cuda=False) as (client, progress):
         result = find_components(

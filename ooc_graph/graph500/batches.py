@@ -11,15 +11,14 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.graph500.run import BatchTask, Run
 from ooc_graph.model.resources import CPU, CUDA
-from ooc_graph.model.way import Way
 from ooc_graph.runtime.machine import cores
 from ooc_graph.runtime.workplace import Place
-from ooc_graph.search.choice_cuda import ranks_instead
+from ooc_graph.search.plan import Plan, may_stay
 from ooc_graph.search.step_down import Step, goes_on_after, less_of, step_down
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda.cached import pinned_bytes
 
 _ANSWER_BYTES = 40
 # Where rows are not all where they are searched: bytes a vertex of an answer's columns, of tuples
@@ -41,9 +40,9 @@ def check_bytes(graph: Graph) -> int:
     return answer_bytes(graph) + graph.vertices * _CHECK_BYTES + cores() * _CHECK_BLOCK_BYTES
 
 
-def task_for(way: Way, run: Run, graph: Graph, source: Kronecker, kernel: str) -> BatchTask:
-    """The batch as a way has it carried out."""
-    place = run.place
+def task_for(planned: Plan, run: Run, graph: Graph, source: Kronecker, kernel: str) -> BatchTask:
+    """The batch as a plan has it carried out."""
+    way, place = planned.way, run.place
     task = BatchTask(
         str(graph.path),
         graph.identity,
@@ -55,9 +54,7 @@ def task_for(way: Way, run: Run, graph: Graph, source: Kronecker, kernel: str) -
         way.copies,
         pinned_bytes=place.cuda_limits.pinned_bytes,
         host_bytes=way.host_bytes,
-        may_stay=way.device == CUDA
-        and ranks_instead(graph, kernel, way, place.resources(), "auto") is None
-        and cuda_disk.suits(graph, kernel, place.resources()),
+        may_stay=may_stay(planned),
         pins_if_busy=place.wanted == CUDA,
         device_limit_bytes=place.cuda_limits.device_bytes,
     )
@@ -81,7 +78,7 @@ def _rows_bytes(graph: Graph, task: BatchTask) -> int:
     if task.host_bytes is not None:
         facts = cuda_disk.known_facts(graph, task.kernel)
         return cuda_disk.plan_within(facts, task.budget_bytes, task.host_bytes).host_bytes
-    return cuda_pinned.pinned_bytes(graph, task.kernel) if task.budget_bytes else 0
+    return pinned_bytes(graph, task.kernel) if task.budget_bytes else 0
 
 
 @dataclass

@@ -20,7 +20,7 @@ from ooc_graph.graph500.run import BatchTask, Run, Searched
 from ooc_graph.graph500.tiers import describe_held, tier_facts, where_rows_are
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
 from ooc_graph.model.engine import Searcher
-from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.request import Request
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.trace import Course
 from ooc_graph.model.way import Way, refusal_of
@@ -31,8 +31,7 @@ from ooc_graph.runtime.fallback import carry_out
 from ooc_graph.runtime.machine import cores
 from ooc_graph.runtime.process import threads_here
 from ooc_graph.runtime.validation import check_edges, validator_of
-from ooc_graph.search.choice import choose, on_cpu
-from ooc_graph.search.choice_cuda import ranks_instead
+from ooc_graph.search.plan import Plan, on_cpu, plan
 from ooc_graph.search.single import search
 from ooc_graph.search.whole import run_search
 from ooc_graph.shards.load import Graph
@@ -82,43 +81,35 @@ def search_all(
         Energy of the searches, measured over repeats of them; nothing where many ranks search.
     """
     beside = check_bytes(graph) if run.options.validate else answer_bytes(graph)
-    in_tiers: dict[str, Any] = {"tiers": True, "answer_bytes": beside}
+    request, place = Request(kernel, answer_bytes=beside), run.place
 
-    def search_by(way: Way) -> tuple[list[Searched], list[EnergyRecord]]:
-        with io_progress.told(graph.identity, kernel, run.place.client, run.progress):
-            return _search_by(way, run, graph, source, kernel, keys)
+    def search_by(found: Plan) -> tuple[list[Searched], list[EnergyRecord]]:
+        with io_progress.told(graph.identity, kernel, place.client, run.progress):
+            return _search_by(found, run, graph, source, kernel, keys)
 
-    def search_or_deal(way: Way) -> tuple[list[Searched], list[EnergyRecord]]:
+    def search_or_deal(found: Plan) -> tuple[list[Searched], list[EnergyRecord]]:
         try:
-            return search_by(way)
+            return search_by(found)
         except (MemoryBudgetError, MemoryError) as error:
-            ranks = ranks_instead(graph, kernel, way, run.place.resources(), "auto")
-            if ranks is None:
+            if (ranks := found.ranks()) is None:
                 raise
-            run.progress.note(f"{kernel} {ranks.said}: {refusal_of(error)}")
+            run.progress.note(f"{kernel} {ranks.way.said}: {refusal_of(error)}")
         return search_by(ranks)
 
     return carry_out(
-        choose(graph, kernel, run.place.resources(), pinned=True, **in_tiers),
+        plan(graph, request, place.resources()),
         kernel,
-        run.place,
+        place,
         run.progress,
         search_or_deal,
-        lambda why: on_cpu(
-            graph,
-            kernel,
-            run.place.resources(on_cpu=True),
-            exchange="auto",
-            method=ROWS,
-            why=why,
-            **in_tiers,
-        ),
+        lambda why: on_cpu(graph, request, place.resources(on_cpu=True), why),
     )
 
 
 def _search_by(
-    way: Way, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
+    planned: Plan, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
 ) -> tuple[list[Searched], list[EnergyRecord]]:
+    way = planned.way
     # Of a way that was given up.
     run.tiers.pop(kernel, None)
     if why := _searched_one_by_one(way, graph, validated=run.options.validate):
@@ -127,7 +118,7 @@ def _search_by(
         search = partial(_search_one, run, graph, source, kernel, way.exchange)
         run.timed(f"{kernel} warm-up", lambda: search(keys[:1]))
         return _all_batches(run, kernel, search, keys, lambda: 1), []
-    batches = Batches(run, graph, task_for(way, run, graph, source, kernel))
+    batches = Batches(run, graph, task_for(planned, run, graph, source, kernel))
     with run.progress.stage(f"{kernel}: loading, warming up"):
         run.timed(f"{kernel} warm-up", lambda: batches.call(warm_up, int(keys[0])))
     if said := where_rows_are(batches.task):

@@ -16,12 +16,12 @@ from ooc_graph.kernels.common.components import ComponentLabels
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.model.engine import load_ids
-from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.request import Request
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Course, course_of, slowest
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.workplace import Place
-from ooc_graph.search.choice import choose, require_together
+from ooc_graph.search.plan import plan
 from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.search.ways import Ways
 from ooc_graph.shards.load import Graph
@@ -61,8 +61,8 @@ def components(
         If a chunk is not as the manifest says; nothing is written then either.
     """
     engine_cache.require_same(graph.path, graph.identity)
-    require_together(KERNEL, exchange, ROWS, place.wanted)
-    way = choose(graph, KERNEL, place.resources(on_cpu=True), exchange=exchange)
+    request = Request(KERNEL, exchange).require_together(place.wanted)
+    way = plan(graph, request, place.resources(on_cpu=True)).way
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
     with writing as store, progress.stage(KERNEL):
         folder = None if store is None else str(store.folder)

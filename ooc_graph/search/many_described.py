@@ -8,10 +8,11 @@ from typing import Any
 
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.common.many.tuning import PRUNED_FROM
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
 from ooc_graph.kernels.cpu.many.choice import is_long_and_thin
-from ooc_graph.kernels.cpu.many.search import PRUNED_FROM, even_lanes
+from ooc_graph.kernels.cpu.many.search import even_lanes
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
 from ooc_graph.kernels.cuda.many.bfs import TRIED_FROM

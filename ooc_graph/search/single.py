@@ -11,22 +11,20 @@ from typing import Any
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.commit import Partial, partial_store
-from ooc_graph.model.kernel import EDGES, ORDER_OF, ROWS
+from ooc_graph.model.kernel import ORDER_OF, ROWS
+from ooc_graph.model.request import Request
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.way import Way, refusal_of
 from ooc_graph.runtime import engine_cache, io_progress
 from ooc_graph.runtime.fallback import carry_out
 from ooc_graph.runtime.workplace import Place
-from ooc_graph.search.choice import choose, require_together
-from ooc_graph.search.choice import on_cpu as choose_cpu
-from ooc_graph.search.choice_cuda import ranks_instead
+from ooc_graph.search.plan import Plan, may_stay, on_cpu, plan
 from ooc_graph.search.ranks import MakeRanks, WritePart, gather, join
 from ooc_graph.search.ways import Ways
 from ooc_graph.search.whole import search_whole
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.trees import CUPY, NUMPY, answer_bytes, answer_lonely, measure_dtype
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.types import Progress
 
 KERNELS = ("bfs", "sssp")
@@ -66,20 +64,10 @@ def search(
     root = _as_id(root)
     graph.position_of(root)
     held_bytes = 0 if out is not None else answer_bytes(graph, kernel, arrays)
-    require_together(kernel, exchange, method, place.wanted)
-    on_cpu = method == EDGES
-    way = choose(
-        graph,
-        kernel,
-        place.resources(on_cpu=on_cpu),
-        exchange=exchange,
-        method=method,
-        tiers=True,
-        pinned=True,
-        answer_bytes=held_bytes,
-        on_device=arrays == CUPY,
-    )
-    _require_arrays(arrays, way, place, out)
+    request = Request(kernel, exchange, method, held_bytes, arrays == CUPY)
+    request.require_together(place.wanted)
+    first = plan(graph, request, place.resources(on_cpu=bool(request.only_on_cpu)))
+    _require_arrays(arrays, first.way, place, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
     told = io_progress.told(graph.identity, f"{kernel} from {root}", place.client, progress)
     with writing as store, progress.stage(f"{kernel} from {root}"), told:
@@ -90,51 +78,40 @@ def search(
             root,
             _folder(store),
             method,
-            way.device,
+            first.device,
             arrays,
             pinned_bytes=place.cuda_limits.pinned_bytes,
             pins_if_busy=place.wanted == CUDA,
         )
 
-        def run(way: Way) -> Written:
+        def run(found: Plan) -> Written:
+            way = found.way
             chosen = replace(
                 task,
                 device=way.device,
                 budget_bytes=way.budget_bytes,
                 copies=way.copies,
                 host_bytes=way.host_bytes,
-                may_stay=way.device == CUDA
-                and ranks_instead(graph, kernel, way, place.resources(), exchange) is None
-                and cuda_disk.suits(graph, kernel, place.resources()),
+                may_stay=may_stay(found),
             )
             return _carry_out(graph, chosen, way.exchange, place)
 
-        def run_or_deal(way: Way) -> Written:
+        def run_or_deal(found: Plan) -> Written:
             try:
-                return run(way)
+                return run(found)
             except (MemoryBudgetError, MemoryError) as error:
-                ranks = ranks_instead(graph, kernel, way, place.resources(), exchange)
-                if ranks is None:
+                if (ranks := found.ranks()) is None:
                     raise
-                progress.note(f"{kernel} {ranks.said}: {refusal_of(error)}")
+                progress.note(f"{kernel} {ranks.way.said}: {refusal_of(error)}")
             return run(ranks)
 
-        def fall_back(why: str) -> Way:
-            return choose_cpu(
-                graph,
-                kernel,
-                place.resources(on_cpu=True),
-                exchange=exchange,
-                method=method,
-                why=why,
-                tiers=True,
-                answer_bytes=held_bytes,
-            )
+        def fall_back(why: str) -> Plan:
+            return on_cpu(graph, request, place.resources(on_cpu=True), why)
 
         if arrays == CUPY:  # nothing else than the device will do
-            written = run(way)
+            written = run(first)
         else:
-            written = carry_out(way, kernel, place, progress, run_or_deal, fall_back)
+            written = carry_out(first, kernel, place, progress, run_or_deal, fall_back)
         _say(progress, written.notes)
         if store is not None:
             dtype = measure_dtype(graph, kernel)

@@ -21,7 +21,7 @@ from ooc_graph.search.refused import (
     may_take_less_of_host,
     with_less,
 )
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda.cached import pinned_bytes
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -104,4 +104,4 @@ def pins_too_much(task: SingleTask) -> bool:
     if task.device != CUDA or task.pinned_bytes is None:
         return False
     graph = engine_cache.open_same(task.path, task.identity)
-    return cuda_pinned.pinned_bytes(graph, task.kernel) > task.pinned_bytes
+    return pinned_bytes(graph, task.kernel) > task.pinned_bytes

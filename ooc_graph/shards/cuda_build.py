@@ -102,7 +102,7 @@ def build_on_device(
     DeviceError
         There is no device.
     UsageError
-        Besides what `ooc_graph.shards.build.build` refuses: more than 2**32 - 2 vertices, 2**32
+        Besides what `ooc_graph.shards.build.build` refuses: more than `MOST_ROWS` vertices, 2**32
         tuples at a vertex.
     InputError, OutputExistsError, MemoryBudgetError
         Nothing is written. Memory that the device refuses has the build begin again within less, as

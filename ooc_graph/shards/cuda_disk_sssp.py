@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.decisions import SsspTree
-from ooc_graph.kernels.cpu.store.rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
-from ooc_graph.kernels.cpu.store.sssp_search import Known
+from ooc_graph.kernels.common.sssp.survey import Known
+from ooc_graph.kernels.common.store.rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
 from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
 from ooc_graph.kernels.cuda.runtime.modules import within_memory
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
@@ -128,7 +128,7 @@ def load_disk_sssp(
     room
         As of `ooc_graph.memory.cpu.disk.DiskUnits`.
     window, look
-        See `ooc_graph.kernels.cpu.store.rows.TierRows`.
+        See `ooc_graph.kernels.common.store.rows.TierRows`.
 
     Raises
     ------

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cpu.store.rows import HeadRows
+from ooc_graph.kernels.common.store.rows import HeadRows
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.disk import DiskUnits
 from ooc_graph.shards.load import Graph

@@ -11,8 +11,8 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import whole_set
-from ooc_graph.kernels.cpu.store.requests import keep_flagged
-from ooc_graph.kernels.cpu.store.rows import FIRST_LOOK, TierRows, Window
+from ooc_graph.kernels.common.store.requests import keep_flagged
+from ooc_graph.kernels.common.store.rows import FIRST_LOOK, TierRows, Window
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.store.bfs import CudaDiskBfsSteps, DiskHold
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
@@ -113,7 +113,7 @@ def load_side(
     Parameters
     ----------
     window, look
-        See `ooc_graph.kernels.cpu.store.rows.TierRows`.
+        See `ooc_graph.kernels.common.store.rows.TierRows`.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def load_device_bfs(
     threads
         That touch pages which are pinned.
     window, look
-        See `ooc_graph.kernels.cpu.store.rows.TierRows`.
+        See `ooc_graph.kernels.common.store.rows.TierRows`.
 
     Raises
     ------

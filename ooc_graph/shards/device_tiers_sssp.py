@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ooc_graph.kernels.cpu.sssp.search import first_rows
-from ooc_graph.kernels.cpu.store.rows import FIRST_LOOK
+from ooc_graph.kernels.common.sssp.survey import first_rows
+from ooc_graph.kernels.common.store.rows import FIRST_LOOK
 from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
 from ooc_graph.memory.cuda.disk import READERS, WINDOW_ROWS
 from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
@@ -27,7 +27,7 @@ def load_device_sssp(
     threads
         That touch pages which are pinned.
     window, look
-        See `ooc_graph.kernels.cpu.store.rows.TierRows`.
+        See `ooc_graph.kernels.common.store.rows.TierRows`.
 
     Raises
     ------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ooc_graph.kernels.cpu.sssp.search import sampled_rows, survey_of
+from ooc_graph.kernels.common.sssp.survey import sampled_rows, survey_of
 from ooc_graph.layout.names import LIGHT, OUT, rows_path
 from ooc_graph.shards.arrays import Arrays
 from ooc_graph.shards.load import Graph

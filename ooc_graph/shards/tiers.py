@@ -11,9 +11,8 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import whole_set
-from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.sssp.search import Survey, sampled_rows, survey_of
-from ooc_graph.kernels.cpu.store.rows import (
+from ooc_graph.kernels.common.sssp.survey import Known, Survey, sampled_rows, survey_of
+from ooc_graph.kernels.common.store.rows import (
     ALIGNED_ARCS,
     FIRST_LOOK,
     WINDOW_ROWS,
@@ -22,7 +21,7 @@ from ooc_graph.kernels.cpu.store.rows import (
     copy_firsts,
     copy_heads,
 )
-from ooc_graph.kernels.cpu.store.sssp_search import Known
+from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import (
     HUB,
     IN,
@@ -342,7 +341,7 @@ def load_tiers(
     head_share
         Share of the input tuples at the first 1 % of the rows; for SSSP.
     window, look
-        See `ooc_graph.kernels.cpu.store.rows.TierRows`.
+        See `ooc_graph.kernels.common.store.rows.TierRows`.
 
     Raises
     ------

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.kernels.common.sssp.survey import Known, survey
+from ooc_graph.kernels.common.store.rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.sssp.search import survey
-from ooc_graph.kernels.cpu.store.rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
-from ooc_graph.kernels.cpu.store.sssp_search import Known
 from ooc_graph.layout.names import APSP
 from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.memory.cpu.ram import RamUnits

@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.model.kernel import METHODS
+from ooc_graph.model.kernel import EDGES
+from ooc_graph.model.request import Request
+from ooc_graph.model.resources import CPU, Resources
+from ooc_graph.model.strategy import MEMORY, too_little
+from ooc_graph.model.way import Way
 from ooc_graph.shards.edge_list import edge_list_bytes, grouping_bytes, load_edges
 from ooc_graph.shards.load import Graph
 
@@ -20,10 +23,43 @@ _STATE_BYTES = {"bfs": 40, "sssp": 48}
 _warm: set[tuple[Any, ...]] = set()
 
 
-def require_method(method: str) -> None:
-    """Refuse a method that there is not."""
-    if method not in METHODS:
-        raise UsageError(f"method {method!r}: choose {' or '.join(METHODS)}")
+class EdgeList:
+    """Each edge once, grouped; one process searches."""
+
+    name, device, tier = "cpu/edges", CPU, MEMORY
+
+    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
+        """It is taken if it is asked for."""
+        return "" if request.method == EDGES else "another method is asked for"
+
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:  # noqa: ARG002
+        """A plan says the same without."""
+        return None
+
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
+        """Edges while they are grouped, and what vertices take."""
+        needed, available = resident_bytes(graph, request.kernel), resources.process_limit_bytes
+        if needed > available:
+            what = f"{request.kernel} on {graph.path} by the method 'edges'"
+            advice = (
+                "raise --memory-limit, or use the method 'rows', which can spread the graph over "
+                "several"
+            )
+            raise too_little(what, needed, available, advice)
+        return Way(CPU, "one")
+
+    def describe(
+        self, graph: Graph, request: Request, resources: Resources, way: Way
+    ) -> dict[str, Any]:
+        """What it takes in all."""
+        del way
+        needed = resident_bytes(graph, request.kernel)
+        return {
+            "kernel": request.kernel,
+            "tier": "memory, as a list of edges",
+            "budget": resources.process_limit_bytes,
+            "bytes: in all": needed,
+        }
 
 
 def resident_bytes(graph: Graph, kernel: str) -> int:
@@ -31,48 +67,6 @@ def resident_bytes(graph: Graph, kernel: str) -> int:
     weighted = kernel == "sssp"
     edges = edge_list_bytes(graph, weighted=weighted) + grouping_bytes(graph, weighted=weighted)
     return edges + graph.rows * _STATE_BYTES[kernel]
-
-
-def refuse_exchange(exchange: str) -> None:
-    """Refuse an exchange between ranks, as there is one only.
-
-    Raises
-    ------
-    UsageError
-    """
-    if exchange in ("local", "scheduler"):
-        raise UsageError(
-            f"method 'edges' searches on one rank, and the exchange {exchange!r} spreads the "
-            "graph over several; use the method 'rows', or leave the exchange out"
-        )
-    if exchange != "auto":
-        raise UsageError(f"exchange {exchange!r}: the method 'edges' has none; leave it out")
-
-
-def choose_one(graph: Graph, kernel: str, exchange: str, available: int) -> str:
-    """``one``: grouped edges are searched by one rank or not at all.
-
-    Parameters
-    ----------
-    available
-        Bytes that the process which searches may use.
-
-    Raises
-    ------
-    UsageError
-        If an exchange between ranks was asked for.
-    MemoryBudgetError
-        If the graph does not fit one worker.
-    """
-    refuse_exchange(exchange)
-    needed = resident_bytes(graph, kernel)
-    if needed > available:
-        raise MemoryBudgetError(
-            f"{kernel} on {graph.path} by the method 'edges' needs {needed:,} bytes in one worker, "
-            f"and a worker may use {available:,}; raise --memory-limit, or use the method 'rows', "
-            "which can spread the graph over several"
-        )
-    return "one"
 
 
 def load_search(graph: Graph, kernel: str, device: CpuDevice) -> Any:

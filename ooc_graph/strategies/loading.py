@@ -12,7 +12,7 @@ from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
 from ooc_graph.kernels.cuda.runtime.pool import allocating, pool_within
-from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS
+from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import APSP
 from ooc_graph.model.engine import Searcher, load_ids
 from ooc_graph.model.kernel import EDGES, ORDER_OF
@@ -159,7 +159,7 @@ def _load_on_cuda(
     shard = graph.load(ORDER_OF[kernel], room=room)
     ids = load_ids(graph)
     # Ids of 64 bits are put in place of internal ones when an answer leaves the device.
-    is_narrow = int(ids.original_of.max(initial=0)) <= MOST_ROWS
+    is_narrow = int(ids.original_of.max(initial=0)) <= MOST_ID
     plan = None
     if room is None:
         with_names = {"original_of": ids.original_of} if is_narrow else {}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ooc_graph.kernels.cpu.sssp.search import survey
-from ooc_graph.kernels.cpu.store.rows import HeadRows, TierRows
-from ooc_graph.kernels.cpu.store.sssp_search import Known
+from ooc_graph.kernels.common.sssp.survey import Known, survey
+from ooc_graph.kernels.common.store.rows import HeadRows, TierRows
 from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
 from ooc_graph.kernels.cuda.store.heads import DeviceHeads, DiskSide
 from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch

@@ -57,6 +57,8 @@ VARIANTS = {
     },
     "rough frontiers": {**WIDE, **ROUGH},
     "narrow, rough frontiers": {**NARROW, **ROUGH},
+    "few arcs are pushed": {**WIDE, **IN_TURN, "PULL_ABOVE": 0, "MOST_SHARED_ARCS": 700},
+    "few rows are entered": {**WIDE, **IN_TURN, "PULL_ABOVE": 0, "MOST_ENTRIES": 300},
     "lists of open rows": {**THIN, "OPEN_BELOW": 32, "PUSH_BELOW": 0},
     "lists of open rows, wide": {**WIDE, "OPEN_BELOW": 32, "PUSH_BELOW": 0},
 }
@@ -85,6 +87,32 @@ def test_every_way_through_the_kernel(
 
     monkeypatch.setattr(cuda_bfs, "constants", changed)
     compare(graph(name), roots(GRAPHS[name]()))
+
+
+@pytest.mark.parametrize("limit", ["MOST_SHARED_ARCS", "MOST_ENTRIES"])
+def test_frontiers_too_large_for_a_push_are_pulled(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lowered limits stand in for 2^32 - 2^20 arcs, and for 2^28 - 1 rows that a level enters."""
+    usual, most = cuda_bfs.constants, 200
+    pushes = {**WIDE, **IN_TURN, "FLOOD_ARCS": (1 << 32) - 1, "PULL_ABOVE": 0}
+
+    def changed(*arguments: object, **options: object) -> dict:
+        return {**usual(*arguments, **options), **pushes, limit: most}  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cuda_bfs, "constants", changed)
+    shard = graph("kronecker 14")
+    degree = np.diff(sides(shard)[0].offsets.astype(np.int64))
+    tree = CudaBfsSearch(*sides(shard)).run(5)
+    same(tree, CPU.bfs(shard).run(5))
+    directions = tree.level_direction.tolist()
+    assert PULL in directions
+    for level, direction in enumerate(directions[1:], 1):  # the root is pushed in any case
+        size = degree[tree.level == level].sum()
+        if limit == "MOST_ENTRIES":
+            left = (tree.level < 0).sum() + (tree.level > level).sum()
+            size = min(size, left)
+        assert direction == PULL or size <= most
 
 
 def test_more_levels_than_there_was_room_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import InputError, NegativeCycleError
-from ooc_graph.kernels.cpu.many import bellman_ford_search
+from ooc_graph.kernels.common.many import bellman_ford_search
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.kernels.cuda.many import host as cuda_many_host
 from ooc_graph.kernels.cuda.many import pieces as cuda_many_pieces

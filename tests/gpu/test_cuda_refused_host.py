@@ -9,7 +9,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers import scatter
-from ooc_graph.kernels.cpu.store import rows as tier_rows
+from ooc_graph.kernels.common.store import rows as tier_rows
 from ooc_graph.kernels.cpu.store import sssp_search as tier_sssp_search
 from ooc_graph.kernels.cuda.store import bfs as cuda_disk_bfs
 from ooc_graph.kernels.cuda.store import bfs_search as disk_bfs_search

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 import ooc_graph as og
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import engine_cache
-from ooc_graph.search import choice_cuda
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.trees import answer_bytes
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
@@ -60,10 +58,8 @@ def planned_bytes(graph: Graph, tier: str, kernel: str) -> tuple[int, int]:
         rows = cuda_pinned.pinned_bytes(graph, kernel)
         beside = cuda_pinned._host_bytes(graph) + answer_bytes(graph, kernel, "numpy")
         return rows, rows + beside
-    device: Any = SimpleNamespace(memory_bytes=0)
-    place: Any = SimpleNamespace(process_limit_bytes=0, device=device)
-    (planned, _), _ = choice_cuda._needed_on_cuda(graph, kernel, "one", place)
-    return graph.resident_bytes(ORDER_OF[kernel]), planned
+    rows = graph.resident_bytes(ORDER_OF[kernel])
+    return rows, cuda_memory.host_bytes(graph, rows)
 
 
 def measure() -> None:

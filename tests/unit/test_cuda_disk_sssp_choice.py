@@ -14,8 +14,8 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.cpu.sssp.search import MOST_FIRST
-from ooc_graph.kernels.cpu.store.requests import request_words
+from ooc_graph.kernels.common.sssp.survey import MOST_FIRST
+from ooc_graph.kernels.common.store.requests import request_words
 from ooc_graph.layout.names import SIDECAR_BYTES
 from ooc_graph.memory.cpu.plan import ALL, HeadRule, Lengths
 from ooc_graph.memory.cuda import disk_sssp_plan as device_disk_sssp_plan
@@ -29,13 +29,14 @@ from ooc_graph.memory.cuda.pinned_plan import COLUMNS, DeviceFacts
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model import rank_memory
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
+from ooc_graph.model.way import Way
 from ooc_graph.runtime.workplace import planned
-from ooc_graph.search import choice
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.command_line import call
+from tests.made_up_place import chosen
 
 HOST = 1 << 40
 
@@ -164,16 +165,16 @@ def test_the_numbers_of_the_device_are_the_plans() -> None:
 def test_arcs_stay_in_the_store_where_nothing_else_will_do(graph: og.Graph) -> None:
     small, needed = cuda_memory.cuda_bytes(graph, "sssp") - 1, 8 * graph.arcs
     assert cuda_pinned.may_pin(graph, "sssp")
-    way = choice.choose(graph, "sssp", place(small, needed), pinned=True)
+    way = chosen(graph, "sssp", place(small, needed))
     assert (way.device, way.host_bytes) == ("cuda", None)
     for limit in (needed - 1, 0):
-        way = choice.choose(graph, "sssp", place(small, limit), pinned=True)
+        way = chosen(graph, "sssp", place(small, limit))
         assert (way.device, way.exchange) == ("cuda", "one")
         assert (way.budget_bytes, way.host_bytes) == (small, limit)
     least = cuda_disk.least_device_bytes(graph, "sssp")
-    assert choice.choose(graph, "sssp", place(least, 0), pinned=True).budget_bytes == least
+    assert chosen(graph, "sssp", place(least, 0)).budget_bytes == least
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
-        choice.choose(graph, "sssp", place(least - 1, 0), pinned=True)
+        chosen(graph, "sssp", place(least - 1, 0))
 
 
 def test_what_cannot_stay_in_the_store(
@@ -188,9 +189,9 @@ def test_what_cannot_stay_in_the_store(
         assert not cuda_disk.may_stay(other, "sssp")
         needed = place(cuda_memory.cuda_bytes(other, "sssp") - 1, 0)
         with pytest.raises(MemoryBudgetError, match="of pinned host memory, and 0 may be used"):
-            choice.choose(other, "sssp", needed, pinned=True)
+            chosen(other, "sssp", needed)
         needed = replace(needed, wanted="auto")
-        way = choice.choose(other, "sssp", needed, pinned=True, tiers=True)
+        way = chosen(other, "sssp", needed)
         assert way.device == "cpu"
         assert "bytes of pinned host memory" in way.why
     monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
@@ -206,11 +207,11 @@ def test_where_pulling_does_not_pay_it_must_be_asked_for(tmp_path: Path) -> None
     # Rows that may be pinned are, whoever asks.
     for wanted in ("cuda", "auto"):
         there = replace(place(small), wanted=wanted)
-        way = choice.choose(flat, "sssp", there, pinned=True, tiers=True)
-        assert way == choice.Way("cuda", "one", budget_bytes=cuda_pinned.budget_of(there))
+        way = chosen(flat, "sssp", there)
+        assert way == Way("cuda", "one", budget_bytes=cuda_pinned.budget_of(there))
     there = place(small, 0)
-    assert choice.choose(flat, "sssp", there, pinned=True).host_bytes == 0
-    way = choice.choose(flat, "sssp", replace(there, wanted="auto"), pinned=True, tiers=True)
+    assert chosen(flat, "sssp", there).host_bytes == 0
+    way = chosen(flat, "sssp", replace(there, wanted="auto"))
     assert (way.device, way.host_bytes) == ("cpu", None)
     assert "bytes of pinned host memory" in way.why
 

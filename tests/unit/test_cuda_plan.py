@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS
 from ooc_graph.shards import cuda_plan
 from ooc_graph.shards.cuda_plan import DevicePlan, runs_pay, usable_bytes, wanted_arcs, within_pages
 
@@ -66,9 +67,9 @@ def test_tuples_stay_only_where_they_take_a_part() -> None:
 
 
 def test_vertices_that_32_bits_do_not_name() -> None:
-    assert DevicePlan(1 << 40, (1 << 32) - 2, False, 8).block_edges(MOST) == MOST
-    with pytest.raises(UsageError, match="4,294,967,295 vertices: a device builds graphs of at"):
-        DevicePlan(1 << 40, (1 << 32) - 1, False, 8)
+    assert DevicePlan(1 << 40, MOST_ROWS, False, 8).block_edges(MOST) == MOST
+    with pytest.raises(UsageError, match="4,293,918,721 vertices: a device builds graphs of at"):
+        DevicePlan(1 << 40, MOST_ROWS + 1, False, 8)
 
 
 def test_ranges_are_small_where_passes_are_cheap() -> None:

@@ -13,8 +13,8 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers import scatter
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.common.store import rows as tier_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.store import rows as tier_rows
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.store import bfs_search as disk_bfs_search
 from ooc_graph.layout import stored

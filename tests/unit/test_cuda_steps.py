@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from ooc_graph.errors import UsageError
+from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
 from ooc_graph.kernels.cuda.runtime.rank_bytes import RankBytes, bfs_bytes, sssp_bytes
-from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS, require_rows
+from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS, QUAD_ROWS, require_rows
 from ooc_graph.kernels.cuda.runtime.steps import MOST_VERTICES, ids_of, pieces, width
 from ooc_graph.kernels.cuda.sssp import shared as cuda_sssp_shared
 from ooc_graph.kernels.cuda.sssp.shared import constants, grouped
@@ -42,8 +43,21 @@ def test_code_for_ids_of_32_bits_has_no_new_constant() -> None:
 
 def test_rows_of_one_rank_have_numbers_of_32_bits() -> None:
     require_rows(MOST_ROWS)
-    with pytest.raises(UsageError, match="4,294,967,295 rows in one piece"):
+    with pytest.raises(UsageError, match="4,293,918,721 rows in one piece"):
         require_rows(MOST_ROWS + 1)
+
+
+def test_strides_beyond_the_last_row_have_numbers_of_32_bits() -> None:
+    """All threads of a cooperative grid, on more multiprocessors than a device has, and a quad."""
+    threads, multiprocessors = 1024, 1000
+    assert MOST_ROWS + threads * multiprocessors + QUAD_ROWS < 1 << 32
+
+
+def test_a_row_has_its_first_arc_at_hand() -> None:
+    """`disk_sssp.cu` reads the last arc of a head to know what may lie beyond."""
+    assert SsspHold(1, 63).least == 1
+    with pytest.raises(UsageError, match="one arc of each row"):
+        SsspHold(0, 63)
 
 
 @pytest.mark.parametrize(("count", "most"), [(0, 3), (1, 3), (3, 3), (7, 3), (4, 0)])

@@ -17,14 +17,14 @@ from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Course
 from ooc_graph.runtime import process
 from ooc_graph.runtime.workplace import planned
-from ooc_graph.search import choice, refused, single, step_down
+from ooc_graph.search import refused, single, step_down
 from ooc_graph.search import whole as search_whole
 from ooc_graph.strategies import loading
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import NoProgress
 from tests import tiered_graphs
-from tests.made_up_place import CudaHere
+from tests.made_up_place import CudaHere, chosen
 from tests.tiered_graphs import HOST, place
 
 graph, directed, nothing_stays = (
@@ -47,7 +47,7 @@ def test_a_refusal_says_what_would_help(graph: og.Graph) -> None:
         found = planned(limit, CUDA, CudaLimits(device_bytes, pinned))
         there = replace(found, is_limited=limited)
         with pytest.raises(MemoryBudgetError) as refused:
-            choice.choose(graph, "bfs", there, pinned=True)
+            chosen(graph, "bfs", there)
         return str(refused.value)
 
     assert said(whole - 1, HOST, needed - 1).endswith("may be used; raise --host-memory")
@@ -85,12 +85,12 @@ def test_host_memory_holds_tables_and_an_answer_too(graph: og.Graph) -> None:
         needed = rows + tables + answer_bytes
         for limit, fits in ((needed, True), (needed - 1, False)):
             there = planned(limit, CUDA, CudaLimits(small))
-            options = {"pinned": True, "answer_bytes": answer_bytes}
+            options = {"answer_bytes": answer_bytes}
             if fits:
-                assert choice.choose(graph, "bfs", there, **options).budget_bytes == small
+                assert chosen(graph, "bfs", there, **options).budget_bytes == small
             else:
                 with pytest.raises(MemoryBudgetError, match="of pinned host memory"):
-                    choice.choose(graph, "bfs", there, **options)
+                    chosen(graph, "bfs", there, **options)
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -104,14 +104,13 @@ def test_an_answer_on_the_device_is_planned_for(graph: og.Graph, kernel: str) ->
     named = cuda_pinned.least_device_bytes(graph, kernel, named=True)
     assert names <= named - least <= names + 4 * 128
     here, there = (
-        choice.choose(graph, kernel, place(small), pinned=True, on_device=on_device)
-        for on_device in (False, True)
+        chosen(graph, kernel, place(small), on_device=on_device) for on_device in (False, True)
     )
     assert (here.budget_bytes, there.budget_bytes) == (small, small - answer)
-    enough = choice.choose(graph, kernel, place(named + answer), pinned=True, on_device=True)
+    enough = chosen(graph, kernel, place(named + answer), on_device=True)
     assert enough.budget_bytes == named
     with pytest.raises(MemoryBudgetError, match=f"at least {named:,} bytes of device memory"):
-        choice.choose(graph, kernel, place(named + answer - 1), pinned=True, on_device=True)
+        chosen(graph, kernel, place(named + answer - 1), on_device=True)
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])

@@ -11,21 +11,22 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.decisions import hubs_hold_much
-from ooc_graph.kernels.cpu.sssp.search import first_rows, may_pull, sampled_rows, survey
+from ooc_graph.kernels.common.sssp.survey import first_rows, may_pull, sampled_rows, survey
 from ooc_graph.memory.cuda.pinned_plan import least_plan
 from ooc_graph.model import rank_memory
 from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Course
+from ooc_graph.model.way import Way
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.workplace import planned
-from ooc_graph.search import choice, single
+from ooc_graph.search import single
 from ooc_graph.shards.survey import spread_share
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import NoProgress
 from tests import tiered_graphs
-from tests.made_up_place import CudaHere, TwoWorkers
+from tests.made_up_place import CudaHere, TwoWorkers, chosen
 from tests.tiered_graphs import HOST, place
 
 graph, directed, nothing_stays = (
@@ -43,25 +44,23 @@ def test_rows_are_pinned_where_the_device_is_too_small(
     monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", 0)
     monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._SSSP_STRETCHES", 0)
     whole = cuda_memory.cuda_bytes(graph, kernel)
-    assert choice.choose(graph, kernel, place(whole), pinned=True) == choice.Way("cuda", "one")
+    assert chosen(graph, kernel, place(whole)) == Way("cuda", "one")
     small = whole - 1
-    way = choice.choose(graph, kernel, place(small), pinned=True)
-    assert way == choice.Way("cuda", "one", budget_bytes=small)
-    with pytest.raises(MemoryBudgetError, match=f"needs {whole:,} bytes of device memory"):
-        choice.choose(graph, kernel, place(small))
+    way = chosen(graph, kernel, place(small))
+    assert way == Way("cuda", "one", budget_bytes=small)
     facts = cuda_pinned.known_facts(graph, kernel)
     least = least_plan(kernel, facts).bytes
-    assert choice.choose(graph, kernel, place(least), pinned=True).budget_bytes == least
+    assert chosen(graph, kernel, place(least)).budget_bytes == least
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
-        choice.choose(graph, kernel, place(least - 1), pinned=True)
+        chosen(graph, kernel, place(least - 1))
 
 
 def test_pinned_memory_has_a_limit_too(graph: og.Graph) -> None:
     needed = 4 * graph.arcs
     small = cuda_memory.cuda_bytes(graph, "bfs") - 1
-    assert choice.choose(graph, "bfs", place(small, needed), pinned=True).budget_bytes
+    assert chosen(graph, "bfs", place(small, needed)).budget_bytes
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of pinned host memory"):
-        choice.choose(graph, "bfs", place(small, needed - 1), pinned=True)
+        chosen(graph, "bfs", place(small, needed - 1))
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -71,53 +70,47 @@ def test_rows_that_are_pinned_already_need_no_free_memory(
     small = cuda_memory.cuda_bytes(graph, kernel) - 1
     pinned = graph.arcs * (4 if kernel == "bfs" else 8)
 
-    def chosen(
+    def taken(
         device_bytes: int = small,
         pinned_bytes: int | None = None,
         *,
         limited: bool = False,
-        may_pin: bool = True,
         on_device: bool = False,
-    ) -> choice.Way:
+    ) -> Way:
         # Hardly anything is free, for the rows are held.
         found = planned(1, CUDA, CudaLimits(device_bytes, pinned_bytes))
         tight = replace(found, is_limited=limited)
-        return choice.choose(graph, kernel, tight, pinned=may_pin, on_device=on_device)
+        return chosen(graph, kernel, tight, on_device=on_device)
 
     monkeypatch.setattr(process, "number_of", lambda _: "0")
     key = (str(graph.path), graph.identity, kernel, "rows", "cuda", "1", (small, True, False, None))
     monkeypatch.setattr(engine_cache, "_held", {key: None})
     with pytest.raises(MemoryBudgetError, match="may be used"):
-        chosen()
+        taken()
     key = (str(graph.path), graph.identity, kernel, "rows", "cuda", "0", (small, True, False, None))
     monkeypatch.setattr(engine_cache, "_held", {key: None})
-    way = choice.Way("cuda", "one", budget_bytes=small)
-    assert chosen() == way
-    assert chosen(pinned_bytes=pinned) == way
+    way = Way("cuda", "one", budget_bytes=small)
+    assert taken() == way
+    assert taken(pinned_bytes=pinned) == way
     # Within another budget they are pinned anew, in the place of those that go.
-    assert chosen(small - 1) == choice.Way("cuda", "one", budget_bytes=small - 1)
+    assert taken(small - 1) == Way("cuda", "one", budget_bytes=small - 1)
     answer = cuda_pinned.answer_device_bytes(graph)
-    assert chosen(on_device=True).budget_bytes == small - answer
+    assert taken(on_device=True).budget_bytes == small - answer
     # What somebody limits holds for rows that are held too.
     for limits in (
         {"pinned_bytes": pinned - 1},
         {"device_bytes": 1},
         {"limited": True},
-        {"may_pin": False},
     ):
         with pytest.raises(MemoryBudgetError):
-            chosen(**limits)  # type: ignore[arg-type]
+            taken(**limits)  # type: ignore[arg-type]
 
 
-def test_what_wants_all_rows_on_the_device_is_refused(directed: og.Graph) -> None:
+def test_rows_may_be_pinned_for_single_searches_alone(directed: og.Graph) -> None:
     assert cuda_pinned.may_pin(directed, "bfs")
     assert cuda_pinned.may_pin(directed, "sssp")
     for kernel in ("components", "apsp", "multi_source_bfs"):
         assert not cuda_pinned.may_pin(directed, kernel)
-    # Where it is not known which answer stands beside the rows.
-    small = cuda_memory.cuda_bytes(directed, "sssp") - 1
-    with pytest.raises(MemoryBudgetError, match="bytes of device memory in one worker"):
-        choice.choose(directed, "sssp", place(small))
 
 
 def hubs_with(weight: np.ndarray, path: Path) -> og.Graph:
@@ -145,11 +138,11 @@ def test_weights_that_do_not_spread_are_pinned_or_left_to_ranks(kind: str, tmp_p
     assert needed < cuda_memory.cuda_bytes(found, "sssp")
     pinned = cuda_pinned.pinned_bytes(found, "sssp")
     for limit, expected in (
-        (pinned, choice.Way("cuda", "one", budget_bytes=needed)),
-        (pinned - 1, choice.Way("cuda", "scheduler")),
+        (pinned, Way("cuda", "one", budget_bytes=needed)),
+        (pinned - 1, Way("cuda", "scheduler")),
     ):
         workers = TwoWorkers(HOST, CudaLimits(needed, limit))
-        assert choice.choose(found, "sssp", workers.resources(), pinned=True) == expected
+        assert chosen(found, "sssp", workers.resources()) == expected
 
 
 @pytest.mark.parametrize("wanted", ["cuda", "auto"])

@@ -19,15 +19,17 @@ from ooc_graph.model import rank_memory
 from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Course
+from ooc_graph.model.way import Way
 from ooc_graph.runtime import devices, engine_cache, process
 from ooc_graph.runtime.workplace import planned
-from ooc_graph.search import choice, step_down
+from ooc_graph.search import step_down
 from ooc_graph.search import whole as search_whole
 from ooc_graph.strategies import loading
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests import tiered_graphs
 from tests.command_line import call
+from tests.made_up_place import chosen
 
 graph, directed, nothing_stays = (
     tiered_graphs.graph,
@@ -63,7 +65,7 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
     # It is held as what was asked for, where that fits the device, whatever is free in the host.
     whole = cuda_memory.cuda_bytes(graph, "bfs")
     tight = replace(planned(1, CUDA, CudaLimits(whole)), is_limited=False)
-    assert choice.choose(graph, "bfs", tight, pinned=True) == choice.Way("cuda", "one")
+    assert chosen(graph, "bfs", tight) == Way("cuda", "one")
     # But not where so much must not be pinned, nor for Graph500.
     for other in (
         lambda: search_whole.search_whole(replace(task, pinned_bytes=1)),

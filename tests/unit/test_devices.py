@@ -26,12 +26,14 @@ from ooc_graph.layout import names
 from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import CUDA_FIXED_BYTES
 from ooc_graph.model.resources import CudaLimits
+from ooc_graph.model.way import Way
 from ooc_graph.runtime import building, devices, workplace
 from ooc_graph.runtime.workplace import Here
-from ooc_graph.search import choice, single
+from ooc_graph.search import single
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.types import Dealing
 from tests.command_line import call
+from tests.made_up_place import chosen
 from tests.said import Said
 
 
@@ -190,11 +192,11 @@ def test_memory_of_a_device(cupy: Any) -> None:
 def test_a_graph_too_large_for_the_device(cupy: Any, graph: og.Graph) -> None:
     needed = cuda_memory.cuda_bytes(graph, "bfs")
     cupy(total=needed, free=needed)
-    assert choice.choose(graph, "bfs", Here(wanted="auto").resources()).device == "cuda"
-    cupy(total=needed - 1, free=needed - 1)
-    with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of device memory"):
-        choice.choose(graph, "bfs", Here(wanted="cuda").resources())
-    way = choice.choose(graph, "bfs", Here(wanted="auto").resources())
+    assert chosen(graph, "bfs", Here(wanted="auto").resources()).device == "cuda"
+    cupy(total=1000, free=1000)
+    with pytest.raises(MemoryBudgetError, match="bytes of device memory, and"):
+        chosen(graph, "bfs", Here(wanted="cuda").resources())
+    way = chosen(graph, "bfs", Here(wanted="auto").resources())
     assert (way.device, way.exchange) == ("cpu", "one")
     assert "device memory" in way.why
 
@@ -212,14 +214,14 @@ def test_ids_of_64_bits_go_to_ranks(cupy: Any, weighted: og.Graph, kernel: str) 
     needed = rank_memory.ranks_bytes(weighted, kernel, range(weighted.shards))
     cupy(total=needed, free=needed)
     for wanted in ("cuda", "auto"):
-        way = choice.choose(weighted, kernel, Here(wanted=wanted).resources())
+        way = chosen(weighted, kernel, Here(wanted=wanted).resources())
         assert (way.device, way.exchange) == ("cuda", "local")
     with pytest.raises(UsageError, match="this one is by ranks, exchange local"):
         getattr(og, kernel)(weighted, 1, arrays="cupy")
     cupy(total=needed - 1, free=needed - 1)
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of device memory"):
-        choice.choose(weighted, kernel, Here(wanted="cuda").resources())
-    way = choice.choose(weighted, kernel, Here(wanted="auto").resources())
+        chosen(weighted, kernel, Here(wanted="cuda").resources())
+    way = chosen(weighted, kernel, Here(wanted="auto").resources())
     assert (way.device, way.exchange) == ("cpu", "one")
     assert f"needs {needed:,} bytes of device memory" in way.why
 
@@ -227,16 +229,16 @@ def test_ids_of_64_bits_go_to_ranks(cupy: Any, weighted: og.Graph, kernel: str) 
 @pytest.mark.usefixtures("wide")
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_ranks_of_workers_need_less(weighted: og.Graph, kernel: str) -> None:
-    def on(workers: int, memory_bytes: int) -> choice.Way:
+    def on(workers: int, memory_bytes: int) -> Way:
         found = workplace.planned(1 << 40, "cuda", CudaLimits(memory_bytes))
         resources = replace(found, processes=workers, has_ranks=True, has_client=True)
-        return choice.choose(weighted, kernel, resources)
+        return chosen(weighted, kernel, resources)
 
     needed = [rank_memory.ranks_bytes(weighted, kernel, range(n)) for n in (1, 4)]
     assert weighted.shards == 4
     assert needed[0] < needed[1]
-    assert on(4, needed[0]) == choice.Way("cuda", "scheduler")
-    assert on(1, needed[1]) == choice.Way("cuda", "scheduler")
+    assert on(4, needed[0]) == Way("cuda", "scheduler")
+    assert on(1, needed[1]) == Way("cuda", "scheduler")
     with pytest.raises(MemoryBudgetError, match=f"needs {needed[1]:,} bytes of device memory"):
         on(1, needed[1] - 1)
 
@@ -270,9 +272,9 @@ def test_what_no_cuda_device_does(
 ) -> None:
     cupy(total=1 << 40, free=1 << 40)
     with pytest.raises(UsageError, match=why):
-        choice.choose(graph, kernel, Here(wanted="cuda").resources(), method=method)
-    way = choice.choose(graph, kernel, Here(wanted="auto").resources(), method=method)
-    assert way == choice.Way("cpu", "one")
+        chosen(graph, kernel, Here(wanted="cuda").resources(), method=method)
+    way = chosen(graph, kernel, Here(wanted="auto").resources(), method=method)
+    assert way == Way("cpu", "one")
 
 
 def test_auto_says_that_it_took_the_cpu(no_cupy: None, graph: og.Graph) -> None:

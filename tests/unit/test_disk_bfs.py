@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ooc_graph.kernels.common.bitmap import pack_bits
 from ooc_graph.kernels.common.decisions import PULL, PUSH
+from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.store.rows import TierRows
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
 from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows

@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_graph as og
+from ooc_graph.kernels.common.many.bellman_ford import reweighted
+from ooc_graph.kernels.common.sssp.rows import plain_rows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many import search as many_search
-from ooc_graph.kernels.cpu.many.bellman_ford import reweighted
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.kernels.cpu.many.minima import TILE
-from ooc_graph.kernels.cpu.many.search import all_wanted, plain_rows
+from ooc_graph.kernels.cpu.many.search import all_wanted
 from ooc_graph.types import INT64_UNREACHED
 from tests.said import Said
 from tests.strategies import Arcs, arcs_of, metric, skewed, small_arcs

@@ -14,8 +14,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import johnson
 
 from ooc_graph.errors import InputError, NegativeCycleError
+from ooc_graph.kernels.common.many import bellman_ford_search
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.many import bellman_ford_search
 from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.types import INT64_UNREACHED

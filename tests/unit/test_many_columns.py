@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
-from ooc_graph.kernels.cpu.sssp.shared import unreached
 from tests.strategies import Arcs, skewed
 
 LANES = 16

@@ -38,15 +38,17 @@ from ooc_graph.memory.cuda.pinned_plan import (
 )
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
 from ooc_graph.model.task import SearchTask
+from ooc_graph.model.way import Way
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.workplace import planned
-from ooc_graph.search import choice, refused, step_down
+from ooc_graph.search import refused, step_down
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import Rows
 from tests.command_line import call
 from tests.made_up_device import PINNED, put_in_place
+from tests.made_up_place import chosen
 from tests.said import Said
 from tests.unit.test_cuda_sources import SUMS
 
@@ -228,10 +230,10 @@ def test_rows_are_pinned_where_the_device_is_too_small(graph: og.Graph) -> None:
     least = cuda_pinned.least_device_bytes(graph, "sssp")
     assert least < whole
     assert isinstance(least_plan("sssp", cuda_pinned.known_facts(graph, "sssp")), NearPlan)
-    assert choice.choose(graph, "sssp", place(whole), pinned=True) == choice.Way("cuda", "one")
+    assert chosen(graph, "sssp", place(whole)) == Way("cuda", "one")
     for small in (whole - 1, least):
-        way = choice.choose(graph, "sssp", place(small, pinned), pinned=True)
-        assert way == choice.Way("cuda", "one", budget_bytes=small)
+        way = chosen(graph, "sssp", place(small, pinned))
+        assert way == Way("cuda", "one", budget_bytes=small)
 
 
 @pytest.mark.parametrize("wanted", ["cuda", "auto"])
@@ -248,19 +250,19 @@ def test_what_comes_behind_pinned_memory(graph: og.Graph, wanted: str) -> None:
     }
     for limits, words in said.items():
         there = replace(place(*limits), wanted=wanted)
-        options = {"pinned": True, "tiers": True}
+        options: dict[str, Any] = {}
         if wanted == "auto":
-            way = choice.choose(graph, "sssp", there, **options)
+            way = chosen(graph, "sssp", there, **options)
             assert (way.device, way.host_bytes) == ("cpu", None)
             assert words in way.why
         elif graph.weight_dtype == np.float32:
             if limits[0] < least:  # less than the store's way would do with, too
                 continue
-            way = choice.choose(graph, "sssp", there, **options)
+            way = chosen(graph, "sssp", there, **options)
             assert (way.device, way.host_bytes is None) == ("cuda", False)
         else:
             with pytest.raises(MemoryBudgetError, match=words):
-                choice.choose(graph, "sssp", there, **options)
+                chosen(graph, "sssp", there, **options)
 
 
 def test_host_memory_holds_a_chunk_of_the_widest_column(graph: og.Graph) -> None:

@@ -265,7 +265,7 @@ def test_many_sources_say_it_too(
 def test_graph500_says_it_too(
     tmp_path: Path, slow_disk: Callable[[float], Clock], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_memory, "_STATE_BYTES", dict.fromkeys(KERNELS, 1 << 20))
+    monkeypatch.setattr(in_memory, "STATE_BYTES", dict.fromkeys(KERNELS, 1 << 20))
     slow_disk(6.0)
     said = Said()
     outcome = graph500(
@@ -325,8 +325,7 @@ def test_short_tasks_of_a_worker_are_watched_together() -> None:
 def test_nobody_is_watched_unless_somebody_hears_of_it() -> None:
     with io_progress.watched("a graph", None):
         assert watch.current() is None
-    given: Any = type("Place", (), {"client": None})()
-    with io_progress.told("a graph", "bfs", given, NoProgress()):
+    with io_progress.told("a graph", "bfs", None, NoProgress()):
         with io_progress.watched("another", None):
             assert watch.current() is None
         with io_progress.watched("a graph", None):

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.exchange import local
+from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.decisions import SsspTree
+from ooc_graph.kernels.common.sssp.distances import sums_may_overflow
+from ooc_graph.kernels.common.sssp.plateaus import Plateau, list_lacking, resolve_plateaus
+from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.sssp.search import sums_may_overflow
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import INT64_UNREACHED, Rows, Shard
 from tests import oracles
@@ -134,6 +137,24 @@ def test_absorbed_weights_make_plateaus():
     check(tree, arcs, root)
     same(ranked(arcs, 2, root), tree)
     assert len(set(tree.distance.tolist())) < 20
+
+
+def test_ids_on_plateaus_are_not_cut():
+    """More rows than 16 bits tell apart, each of them a hop behind the last."""
+    rows = (1 << 16) + 40
+    vertex = np.arange(rows, dtype=np.uint32)
+    neighbors = np.stack([vertex - 1, vertex + 1], axis=1).ravel()[1:-1].copy()
+    offsets = np.r_[0, np.arange(1, 2 * rows - 2, 2), 2 * rows - 2]
+    weights = np.zeros(len(neighbors), np.float32)
+    path = LightRows(offsets, neighbors, weights, weights[:0])
+    parent = np.full(rows, np.iinfo(np.uint32).max, np.uint32)
+    parent[0] = 0
+    lacking, queue = np.zeros(words_for(rows), np.uint64), np.empty(rows, np.uint32)
+    distance = np.zeros(rows, np.float32)
+    plateau = Plateau(distance, parent, lacking, queue, np.float32(np.inf))
+    assert list_lacking(plateau) == rows - 1
+    assert resolve_plateaus(path, path, plateau, rows - 1) == 0
+    assert parent[1:].tolist() == list(range(rows - 1))
 
 
 @pytest.mark.parametrize("last", [0, 1, 2])

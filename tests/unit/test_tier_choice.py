@@ -14,9 +14,11 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch
 from ooc_graph.model.resources import Resources
 from ooc_graph.runtime import engine_cache, workplace
-from ooc_graph.search import choice
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.cpu.in_memory import resident_bytes
+from ooc_graph.strategies.ranks import ranks_bytes
 from tests.command_line import call
+from tests.made_up_place import chosen
 
 KERNELS = ("bfs", "sssp")
 
@@ -39,29 +41,27 @@ def workers_with(limit_bytes: int, processes: int = 1) -> Resources:
 def test_one_worker_has_tiers_rather_than_ranks(path_graph, monkeypatch, capsys):
     graph = og.open(path_graph)
     least = cpu_disk.least_within(graph, "sssp")
-    bare = choice.resident_bytes(graph, "sssp", copies=False)
+    bare = resident_bytes(graph, "sssp", copies=False)
     assert least < bare - 1
     words = ("plan", path_graph, "--kernel", "sssp", "--memory-limit")
     for limit in (least, bare - 1):
-        way = choice.choose(graph, "sssp", workers_with(limit), tiers=True)
+        way = chosen(graph, "sssp", workers_with(limit))
         assert (way.exchange, way.budget_bytes) == ("one", limit)
         told = call(monkeypatch, capsys, *words, limit, "--json")
         assert json.loads(told.out)["tier"] == "disk"
-        with pytest.raises(MemoryBudgetError):
-            choice.choose(graph, "sssp", workers_with(limit))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_rows_that_fit_once_are_kept_once(kernel, path_graph, monkeypatch, capsys, tmp_path):
     """Short rows have another form besides only where there is room for it."""
     graph = og.open(path_graph)
-    bare, whole = (choice.resident_bytes(graph, kernel, copies=copies) for copies in (False, True))
+    bare, whole = (resident_bytes(graph, kernel, copies=copies) for copies in (False, True))
     assert bare < whole
     words = ("plan", path_graph, "--kernel", kernel, "--memory-limit")
     wanted = getattr(og, kernel)(graph, 7, device="cpu")
     for limit, copies in ((whole, True), (whole - 1, False), (bare, False)):
         for workers in (1, 2):
-            way = choice.choose(graph, kernel, workers_with(limit, workers), tiers=True)
+            way = chosen(graph, kernel, workers_with(limit, workers))
             assert (way.exchange, way.budget_bytes, way.copies) == ("one", 0, copies)
         told = json.loads(call(monkeypatch, capsys, *words, limit, "--json").out)
         assert (told["tier"], told["bytes: in all"]) == ("memory", whole if copies else bare)
@@ -82,11 +82,11 @@ def test_the_least_that_is_told_is_the_least_of_all_ways(kernel, path_graph, mon
     worker = workers_with(1)
     ways = (
         cpu_disk.least_within(graph, kernel),
-        choice.resident_bytes(graph, kernel, copies=False),
-        choice.ranks_bytes(graph, kernel, worker),
+        resident_bytes(graph, kernel, copies=False),
+        ranks_bytes(graph, kernel, worker),
     )
     with pytest.raises(MemoryBudgetError, match=f"needs at least {min(ways):,} bytes"):
-        choice.choose(graph, kernel, worker, tiers=True)
+        chosen(graph, kernel, worker)
     words = ("plan", path_graph, "--kernel", kernel, "--memory-limit")
     refused = call(monkeypatch, capsys, *words, min(ways) - 1)
     assert (refused.code, refused.out) == (2, "")

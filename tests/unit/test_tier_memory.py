@@ -17,10 +17,10 @@ from ooc_graph.answers import scatter
 from ooc_graph.graph500 import batches
 from ooc_graph.graph500.job import graph500
 from ooc_graph.graph500.run import Graph500Options
+from ooc_graph.kernels.common.store import rows as tier_rows
 from ooc_graph.kernels.cpu.bfs import search as bfs_search
 from ooc_graph.kernels.cpu.sssp import search as sssp_search
 from ooc_graph.kernels.cpu.store import bfs_search as tier_bfs_search
-from ooc_graph.kernels.cpu.store import rows as tier_rows
 from ooc_graph.kernels.cpu.store import sssp_search as tier_sssp_search
 from ooc_graph.memory.cpu import disk, plan
 from ooc_graph.model.task import SearchTask
@@ -125,7 +125,7 @@ def test_graph500_goes_on_with_arcs_in_the_store(why, tmp_path, monkeypatch):
     """Validated, with what was held and read in the report and the record."""
     small = og.build(og.Kronecker(10), tmp_path / "small.zarr")
     row_bytes = 1 << 20
-    monkeypatch.setattr(in_memory, "_STATE_BYTES", dict.fromkeys(KERNELS, row_bytes))
+    monkeypatch.setattr(in_memory, "STATE_BYTES", dict.fromkeys(KERNELS, row_bytes))
     monkeypatch.setattr(plan, "rules", lambda _: iter([plan.HeadRule(1)]))
     limit, said = None, Said()
     if why == "limit":

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ooc_graph.kernels.common.bitmap import pack_bits, whole_set
-from ooc_graph.kernels.cpu.store.requests import (
+from ooc_graph.kernels.common.store.requests import (
     arcs_beyond,
     heaviest_ends,
     keep_flagged,
     pack_requests,
     request_words,
 )
-from ooc_graph.kernels.cpu.store.rows import AtHand, TierRows, Window, list_tails, new_window
+from ooc_graph.kernels.common.store.rows import AtHand, TierRows, Window, list_tails, new_window
 from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows
 from ooc_graph.types import Rows

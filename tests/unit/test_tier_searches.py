@@ -63,6 +63,15 @@ def test_bfs_on_small_graphs(arcs, rule, sizes, threads, data):
     assert wanted.level.tolist() == oracles.bfs(arcs.lists(), root)[1]
 
 
+@pytest.mark.parametrize("empty", ["out", "into"])
+def test_sssp_needs_the_first_arc_of_every_row(empty):
+    shard = skewed(100, 500, "float32", directed=True, seed=1).shards(1)[0]
+    rules = {"out": HeadRule(1), "into": HeadRule(1), empty: HeadRule(0)}
+    out, into = bind_rows(shard.out_light, rules["out"]), bind_rows(shard.into_light, rules["into"])
+    with pytest.raises(ValueError, match="first arc of every row"):
+        search_of("sssp", out, into, shard.out_light, shard.tuples, DEVICES[1])
+
+
 # Each type compiles the kernels for itself.
 @pytest.mark.parametrize(
     "dtype",

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from ooc_graph.errors import InputError, NegativeCycleError
 from ooc_graph.kernels.common.cancellation import heard_by
 from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.many import bellman_ford_search
+from ooc_graph.kernels.common.many.bellman_ford_search import potentials
+from ooc_graph.kernels.common.sssp.rows import plain_rows
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.many import bellman_ford_search
-from ooc_graph.kernels.cpu.many.bellman_ford_search import potentials
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
-from ooc_graph.kernels.cpu.many.search import plain_rows
 from ooc_graph.kernels.cpu.store import bellman_ford as tier_falling
 from ooc_graph.kernels.cpu.store.bellman_ford import TierFalling
 from ooc_graph.kernels.cpu.store.johnson import TierJohnson

@@ -11,8 +11,8 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import CorruptStoreError
+from ooc_graph.kernels.common.store import rows as tier_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.store import rows as tier_rows
 from ooc_graph.layout import chunks, names
 from ooc_graph.memory.cpu import disk
 from ooc_graph.memory.cpu.plan import (

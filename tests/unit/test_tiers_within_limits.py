@@ -30,11 +30,11 @@ from ooc_graph.memory.cpu.plan import (
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import engine_cache, process, workplace
 from ooc_graph.runtime.warmup import TIERS, warm
-from ooc_graph.search import choice
 from ooc_graph.shards import tiers
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies import loading
 from ooc_graph.strategies.cpu import on_disk as session_tiers
+from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from tests.command_line import call
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process
@@ -68,7 +68,7 @@ def test_limits_of_any_size_give_the_same_answer_or_say_what_would_do(
     out = tmp_path / "r.zarr"
     words = (kernel, kronecker, "--source", source, "--out", out, "--device", "cpu", "--overwrite")
     least = least_of(graph, kernel)
-    whole = choice.resident_bytes(graph, kernel)
+    whole = resident_bytes(graph, kernel)
     ended = call(monkeypatch, capsys, *words)
     assert (ended.code, "of the arcs in memory" in ended.err) == (0, False)
     wanted = (out / "manifest.json").read_bytes()
@@ -86,7 +86,7 @@ def test_limits_of_any_size_give_the_same_answer_or_say_what_would_do(
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_plan_command_says_what_a_search_does(kernel, kronecker, monkeypatch, capsys):
     graph = og.open(kronecker)
-    least, whole = least_of(graph, kernel), choice.resident_bytes(graph, kernel)
+    least, whole = least_of(graph, kernel), resident_bytes(graph, kernel)
 
     def told(limit: int) -> Any:
         words = ("plan", kronecker, "--kernel", kernel, "--memory-limit", limit)
@@ -177,7 +177,7 @@ def test_memory_stays_within_the_least_that_holds_all_arcs(kernel: str, tmp_path
 def least_and_peak(kernel: str, folder: Path) -> tuple[int, int]:
     """The least that holds all arcs by its plan, and what loading, searching and writing take."""
     graph = og.open(folder / "g.zarr")
-    limit = choice.resident_bytes(graph, kernel, copies=False)
+    limit = resident_bytes(graph, kernel, copies=False)
     how = {"device": "cpu", "memory_limit": limit, "overwrite": True, "out": folder / "r.zarr"}
     search = partial(getattr(og, kernel), graph, int(graph.original_of()[9]), **how)
     search()
@@ -189,7 +189,7 @@ def least_and_peak(kernel: str, folder: Path) -> tuple[int, int]:
 def test_what_is_held_serves_again_though_less_is_free(kronecker, monkeypatch):
     graph = og.open(kronecker)
     source = int(graph.original_of()[9])
-    whole = choice.resident_bytes(graph, "bfs")
+    whole = resident_bytes(graph, "bfs")
     loads = []
     load = loading.load
     monkeypatch.setattr(loading, "load", lambda *given: loads.append(given) or load(*given))
@@ -229,7 +229,7 @@ def test_a_graph_that_memory_does_not_hold_whole_after_all(kronecker, monkeypatc
 def test_an_interrupt_while_a_search_is_given_up_leaves_none_that_is_closed(kronecker, monkeypatch):
     graph = og.open(kronecker)
     source = int(graph.original_of()[9])
-    limit = (least_of(graph, "bfs") + choice.resident_bytes(graph, "bfs")) // 2
+    limit = (least_of(graph, "bfs") + resident_bytes(graph, "bfs")) // 2
     limit += 20 * graph.vertices
     wanted = og.bfs(graph, source, device="cpu", memory_limit=limit).parent.tobytes()
     close = tiers.TierSearch.close

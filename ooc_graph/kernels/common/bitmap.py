@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from ooc_graph.kernels.common.compiled import instruction, kernel, subroutine
+from ooc_graph.types import DEAL_BLOCK, AnyArray
 
 WORD_BITS = 64
 ONE = np.uint64(1)
@@ -110,3 +111,23 @@ def put_all(words: Any, queue: Any, count: int) -> None:
     """Add the first ``count`` entries of ``queue``; one thread at a time."""
     for index in range(count):
         put(words, np.int64(queue[index]))
+
+
+BLOCK_WORDS = DEAL_BLOCK // WORD_BITS
+
+
+def deal_frontiers(frontier: Words, shards: int, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+    """Deal bitmaps of the ranks' own rows, one in each payload, into that of all vertices.
+
+    Parameters
+    ----------
+    frontier
+        uint64: whole blocks of every shard.
+    """
+    blocks = frontier.reshape(-1, shards, BLOCK_WORDS)
+    for shard, (words,) in enumerate(payloads):
+        whole = len(words) // BLOCK_WORDS
+        blocks[:whole, shard] = words[: whole * BLOCK_WORDS].reshape(whole, BLOCK_WORDS)
+        rest = words[whole * BLOCK_WORDS :]
+        if len(rest):
+            blocks[whole, shard, : len(rest)] = rest

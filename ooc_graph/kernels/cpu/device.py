@@ -8,6 +8,9 @@ import numpy as np
 
 from ooc_graph.kernels.common import sides
 from ooc_graph.kernels.common.device import SsspSearch
+from ooc_graph.kernels.common.sssp.distances import distance_dtype
+from ooc_graph.kernels.common.sssp.survey import Known
+from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
 from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, into_rows, never_claimed, out_rows
@@ -19,18 +22,12 @@ from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
-from ooc_graph.kernels.cpu.sssp.search import (
-    CpuSsspSearch,
-    distance_dtype,
-    headed_rows,
-    light_rows,
-)
+from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch, headed_rows, light_rows
 from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
 from ooc_graph.kernels.cpu.store.bfs_search import TierBfsSearch
 from ooc_graph.kernels.cpu.store.johnson import TierJohnson
 from ooc_graph.kernels.cpu.store.one_by_one import Single, TierSingly
-from ooc_graph.kernels.cpu.store.rows import TierRows
-from ooc_graph.kernels.cpu.store.sssp_search import Known, TierSsspSearch
+from ooc_graph.kernels.cpu.store.sssp_search import TierSsspSearch
 from ooc_graph.types import Shard
 
 

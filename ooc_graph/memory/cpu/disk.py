@@ -260,7 +260,7 @@ class DiskUnits:
     def stage(
         self, batches: Iterator[Sequence[IntArray]]
     ) -> Generator[tuple[AnyArray, ...], None, None]:
-        """Give batch after batch of units; see `ooc_graph.kernels.cpu.store.rows.Units`."""
+        """Give batch after batch of units; see `ooc_graph.kernels.common.store.rows.Units`."""
         turn = 0
         try:
             units = next(batches, None)

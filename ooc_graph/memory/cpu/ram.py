@@ -17,7 +17,7 @@ class RamUnits:
     columns
         Neighbours, and weights where there are any; positions count their elements.
     unit_bytes, batch_units
-        See `ooc_graph.kernels.cpu.store.rows.Units`.
+        See `ooc_graph.kernels.common.store.rows.Units`.
     """
 
     def __init__(self, columns: Sequence[AnyArray], unit_bytes: int, batch_units: int) -> None:

@@ -1,41 +1,91 @@
-"""Memory that searches of one graph on the CPU need where all rows are brought into it."""
+"""Searches on the CPU that bring all rows into memory."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
+from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.sssp.near_far_search import may_pair_rows, paired_bytes
-from ooc_graph.kernels.cpu.sssp.search import first_rows
-from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.model.resources import Resources
+from ooc_graph.model.kernel import ORDER_OF, ROWS
+from ooc_graph.model.request import ANY, Request
+from ooc_graph.model.resources import CPU, Resources
+from ooc_graph.model.strategy import MEMORY, too_little
+from ooc_graph.model.way import Way
+from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.load import Graph
 
-# Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
-# pieces. Measured peaks are below it.
-_STATE_BYTES = {"bfs": 56, "sssp": 96, "components": 40}
+ADVICE = "raise --memory-limit or add workers that have the memory"
+STATE_BYTES = {"bfs": 56, "sssp": 96, "components": 40}
+"""Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
+pieces. Measured peaks are below it."""
+
+
+class InMemory:
+    """All rows in memory, in one or two forms; one process searches."""
+
+    name, device, tier = "cpu/memory", CPU, MEMORY
+
+    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
+        """It is one rank."""
+        is_asked = request.method == ROWS and request.exchange == ANY
+        return "" if is_asked else "another method or ranks are asked for"
+
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:
+        """What the search before left here."""
+        if resources.is_limited or self.lacks(graph, request, resources):
+            return None
+        held = engine_cache.held_within(graph, request.kernel)
+        return None if held is None or held[0] else Way(CPU, "one", copies=held[1])
+
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
+        """Rows in a second form, too, if there is room for it."""
+        available = resources.process_limit_bytes
+        least = resident_bytes(graph, request.kernel, copies=False)
+        if least > available:
+            raise too_little(f"{request.kernel} on {graph.path}", least, available, ADVICE)
+        return Way(CPU, "one", copies=resident_bytes(graph, request.kernel) <= available)
+
+    def describe(
+        self, graph: Graph, request: Request, resources: Resources, way: Way
+    ) -> dict[str, Any]:
+        """Rows, their second form, and what vertices take."""
+        needed = resident_bytes(graph, request.kernel, copies=way.copies)
+        least = resident_bytes(graph, request.kernel, copies=False)
+        return describe_rows(graph, request.kernel, resources, "memory", least, needed - least)
+
+
+def describe_rows(
+    graph: Graph, kernel: str, resources: Resources, tier: str, least: int, copied: int
+) -> dict[str, Any]:
+    """What a process holds that has rows in memory, JSON-able.
+
+    Parameters
+    ----------
+    tier
+        Its name.
+    least, copied
+        Bytes without rows in another form, and bytes of these.
+    """
+    rows = graph.resident_bytes(ORDER_OF[kernel])
+    return {
+        "kernel": kernel,
+        "tier": tier,
+        "budget": resources.process_limit_bytes,
+        "bytes: rows": rows,
+        "bytes: rows in another form": copied,
+        "bytes: id tables and vertex state": least - rows,
+        "bytes: in all": least + copied,
+        "share of arcs in memory": 1.0,
+        "bytes that stay in the store": 0,
+    }
 
 
 def resident_bytes(graph: Graph, kernel: str, *, copies: bool = True) -> int:
     """Memory of one rank that searches the whole graph; without ``copies``, the least."""
     rows = graph.resident_bytes(ORDER_OF[kernel])
     copied = _copied_bytes(graph, kernel) if copies else 0
-    return rows + copied + graph.rows * _STATE_BYTES[kernel]
-
-
-def ranks_bytes(graph: Graph, kernel: str, resources: Resources) -> int:
-    """Memory of the busiest worker where many ranks search."""
-    rows = graph.resident_bytes(ORDER_OF[kernel])
-    return rows * busiest(graph, resources) // graph.shards + graph.rows * _STATE_BYTES[kernel]
-
-
-def least_in_memory(graph: Graph, kernel: str, resources: Resources) -> int:
-    """Least memory of a worker, where all rows are brought into memory."""
-    whole = resident_bytes(graph, kernel, copies=False)
-    return min(whole, ranks_bytes(graph, kernel, resources)) if resources.has_ranks else whole
-
-
-def busiest(graph: Graph, resources: Resources) -> int:
-    """Shards of the busiest worker: they are dealt whole, and every worker takes part."""
-    return -(-graph.shards // min(resources.processes, graph.shards))
+    return rows + copied + graph.rows * STATE_BYTES[kernel]
 
 
 def _copied_bytes(graph: Graph, kernel: str) -> int:

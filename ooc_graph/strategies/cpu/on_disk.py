@@ -6,20 +6,68 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.sssp.search import first_rows
 from ooc_graph.memory.cpu.disk_probe import Probe, probe_disk
-from ooc_graph.memory.cpu.plan import Facts, Plan, least_bytes, plan_disk
+from ooc_graph.memory.cpu.plan import Facts, Plan, describe, least_bytes, plan_disk
 from ooc_graph.memory.moved import Moved
+from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.request import ANY, Request
+from ooc_graph.model.resources import CPU, Resources
+from ooc_graph.model.strategy import DISK, too_little
+from ooc_graph.model.way import Way
+from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import TierSearch, facts_of, load_tiers, require_stored
+from ooc_graph.strategies.cpu.in_memory import ADVICE, resident_bytes
+from ooc_graph.strategies.ranks import ranks_bytes
 
 KERNELS = ("bfs", "sssp")
 
 known_facts: Remembered[Facts] = Remembered(facts_of)
 """Facts of a graph; its offsets are read once, for reading takes memory beside what is held."""
+
+
+class OnDisk:
+    """The heads of rows in memory, their tails in the store; one process searches."""
+
+    name, device, tier = "cpu/disk", CPU, DISK
+
+    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
+        """It is one rank, of a graph in a store; all rows may take less memory than its heads."""
+        if request.method != ROWS or request.exchange != ANY:
+            return "another method or ranks are asked for"
+        if not has_tiers(graph, request.kernel):
+            return "arcs cannot stay in the store"
+        whole = resident_bytes(graph, request.kernel, copies=False)
+        if resources.has_ranks:
+            whole = min(whole, ranks_bytes(graph, request.kernel, resources))
+        least = least_within(graph, request.kernel) + request.answer_bytes
+        return "all rows take less memory" if whole <= least else ""
+
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:
+        """What the search before left here."""
+        if resources.is_limited or request.method != ROWS or request.exchange != ANY:
+            return None
+        held = engine_cache.held_within(graph, request.kernel)
+        return Way(CPU, "one", budget_bytes=held[0], copies=held[1]) if held and held[0] else None
+
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
+        """Reads the graph's offsets."""
+        least = least_within(graph, request.kernel) + request.answer_bytes
+        available = resources.process_limit_bytes
+        if least > available:
+            raise too_little(f"{request.kernel} on {graph.path}", least, available, ADVICE)
+        return Way(CPU, "one", budget_bytes=available - request.answer_bytes)
+
+    def describe(
+        self, graph: Graph, request: Request, resources: Resources, way: Way
+    ) -> dict[str, Any]:
+        """Heads, units of the store that are kept, and what vertices take."""
+        del resources
+        return describe(plan_within(graph, request.kernel, way.budget_bytes))
 
 
 def has_tiers(graph: Graph, kernel: str) -> bool:

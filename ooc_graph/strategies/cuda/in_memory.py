@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.bfs.short_rows import may_place
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.host import PART_BYTES
-from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS
-from ooc_graph.model.kernel import CUDA_FIXED_BYTES, ORDER_OF
+from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
+from ooc_graph.model import rank_memory
+from ooc_graph.model.kernel import CUDA_FIXED_BYTES, ORDER_OF, ROWS
+from ooc_graph.model.request import ANY, Request
+from ooc_graph.model.resources import CUDA, Resources
+from ooc_graph.model.strategy import MEMORY
+from ooc_graph.model.way import Way
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cuda.cached import cached_on_device
 
+# Host memory a vertex beside the rows: id tables and the answer; and for each byte of an id.
+_HOST_BYTES, _HOST_IDS = 32, 2
 # Device memory a vertex at most; measured peaks are below it.
 _CUDA_BFS_BYTES, _CUDA_SSSP_BYTES, _CUDA_WIDE_BYTES = 64, 96, 160
 # The same of BFS where rows may have places of their own, and levels 32 bits.
@@ -16,6 +27,111 @@ _CUDA_PLACED_BYTES = 116
 # Of many sources bytes an arc, while it is found which are needed; bytes of a row; and bytes of a
 # vertex in answers on their way to host memory, at least so many in all.
 _CUDA_MANY_ARC_BYTES, _CUDA_MANY_BYTES, _ANSWER_BYTES = 64, 1100, 1100
+
+
+class InMemory:
+    """All rows on the device."""
+
+    name, device, tier = "cuda/memory", CUDA, MEMORY
+
+    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
+        """It is one rank, whose ids have 32 bits."""
+        if request.method != ROWS or request.exchange != ANY:
+            return "another method or ranks are asked for"
+        return "it needs ids of 32 bits" if rank_memory.only_ranks(graph) else ""
+
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:
+        """What the search before left here, if all rows fit the device now.
+
+        They may have been refused: rows that are not there are cached as what was asked for.
+        """
+        held = cached_on_device(graph, request, resources)
+        fits = cuda_bytes(graph, request.kernel) <= resources.device.memory_bytes
+        return Way(CUDA, "one") if held == 0 and fits else None
+
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
+        """Rows pass through host memory."""
+        needed = cuda_bytes(graph, request.kernel)
+        rows = graph.resident_bytes(ORDER_OF[request.kernel])
+        require_both(f"{request.kernel} on {graph.path}", graph, rows, needed, resources)
+        return Way(CUDA, "one")
+
+    def describe(
+        self, graph: Graph, request: Request, resources: Resources, way: Way
+    ) -> dict[str, Any]:
+        """Rows, and all else together."""
+        del way
+        needed = cuda_bytes(graph, request.kernel)
+        return describe_rows_on_device(graph, request.kernel, resources, "device memory", needed)
+
+
+def describe_rows_on_device(
+    graph: Graph, kernel: str, resources: Resources, tier: str, needed: int
+) -> dict[str, Any]:
+    """What a device holds that has rows in its memory, JSON-able.
+
+    Parameters
+    ----------
+    tier
+        Its name.
+    needed
+        Bytes in all.
+    """
+    rows = graph.resident_bytes(ORDER_OF[kernel])
+    return {
+        "kernel": kernel,
+        "tier": tier,
+        "device budget": resources.device.memory_bytes,
+        "device bytes: rows": rows,
+        "device bytes: first arcs, vertex state and names, at most": needed - rows,
+        "device bytes: in all": needed,
+        "bytes of pinned host memory": 0,
+        "share of arcs on the device": 1.0,
+    }
+
+
+def require_both(
+    what: str,
+    graph: Graph,
+    rows: int,
+    needed: int,
+    resources: Resources,
+    *,
+    is_least: bool = False,
+) -> None:
+    """Refuse rows on a device that its memory, or that of the host, has no room for.
+
+    Parameters
+    ----------
+    rows
+        Host memory of rows on their way.
+    needed
+        Device memory.
+    is_least
+        Whether the process is the one that has least host memory.
+
+    Raises
+    ------
+    MemoryBudgetError
+    """
+    host = host_bytes(graph, rows)
+    on_host = resources.least_limit_bytes if is_least else resources.process_limit_bytes
+    there = resources.device.memory_bytes
+    if needed > there:
+        kind = "device"
+    elif host > on_host:
+        kind, needed, there = "host", host, on_host
+    else:
+        return
+    raise MemoryBudgetError(
+        f"{what} needs {needed:,} bytes of {kind} memory in one worker, and a worker may use "
+        f"{there:,}; add workers, or use --device cpu"
+    )
+
+
+def host_bytes(graph: Graph, rows: int) -> int:
+    """Host memory that a search on a device takes: rows on their way there, id tables, answer."""
+    return rows + graph.rows * (_HOST_BYTES + _HOST_IDS * id_dtype(graph.rows).itemsize)
 
 
 def cuda_bytes(graph: Graph, kernel: str) -> int:

@@ -11,12 +11,17 @@ import numpy as np
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.memory.cpu.plan import ANSWER_BLOCK_BYTES, ANSWER_VERTEX_BYTES, ANSWER_VERTICES
-from ooc_graph.memory.cuda.disk import DiskFacts, DiskPlan
+from ooc_graph.memory.cuda.disk import DiskFacts, DiskPlan, describe_disk
 from ooc_graph.memory.cuda.disk_bfs_plan import least_disk_plan, plan_disk_device
 from ooc_graph.memory.cuda.disk_sssp_plan import least_disk_sssp, plan_disk_sssp
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model import rank_memory
-from ooc_graph.model.resources import AUTO, Resources
+from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.request import ANY, Request
+from ooc_graph.model.resources import AUTO, CUDA, Resources
+from ooc_graph.model.strategy import DISK
+from ooc_graph.model.way import Way
+from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError, load_device_bfs
@@ -34,6 +39,92 @@ LOADERS: dict[str, Callable[..., DeviceTierSearch]] = {
 
 # Of a row in an answer on the device, while it is made: names, and those of the parents.
 _NAME_BYTES = 16
+
+
+class OnDisk:
+    """Arcs in the store; on the device and in host memory those that searches read most."""
+
+    name, device, tier = "cuda/disk", CUDA, DISK
+
+    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
+        """It is one rank, of a graph in a store."""
+        if request.method != ROWS or request.exchange != ANY:
+            return "another method or ranks are asked for"
+        is_suited = suits(graph, request.kernel, resources)
+        return "" if is_suited else "arcs cannot stay in the store, or it does not pay"
+
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:  # noqa: ARG002
+        """Others come first: if they have room by now, rows are loaded again."""
+        return None
+
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
+        """Reads the graph's offsets."""
+        budgets = budgets_for(
+            graph,
+            request.kernel,
+            resources,
+            answer_bytes=request.answer_bytes,
+            on_device=request.on_device,
+        )
+        return Way(CUDA, "one", budget_bytes=budgets[0], host_bytes=budgets[1])
+
+    def describe(
+        self, graph: Graph, request: Request, resources: Resources, way: Way
+    ) -> dict[str, Any]:
+        """What is on the device and in host memory, and what stays in the store."""
+        del way
+        plan = plan_for(graph, request.kernel, resources, answer_bytes=request.answer_bytes)
+        facts = cpu_disk.known_facts(graph, request.kernel)
+        # At least: some arcs of hubs may be held twice.
+        left = max(facts.arcs - plan.arcs_on_device - plan.arcs_in_host, 0)
+        return {**describe_disk(plan), "bytes that stay in the store": facts.stored_bytes(left)}
+
+
+def budgets_for(
+    graph: Graph,
+    kernel: str,
+    resources: Resources,
+    *,
+    answer_bytes: int,
+    on_device: bool = False,
+    held_as: tuple[str, str] | None = None,
+) -> tuple[int, int]:
+    """Bytes of device and of host memory; those of the search before where it is still held.
+
+    What it holds is no longer free, so that the next would have less.
+
+    Parameters
+    ----------
+    kernel
+        ``bfs`` or ``sssp``.
+    answer_bytes
+        Host memory of an answer that is not written.
+    on_device
+        Whether the answer stays on the device.
+    held_as
+        Kernel and method that a search is held for; None: the same kernel, by rows.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Says the least that would do.
+    """
+    held = (
+        None
+        if resources.is_limited
+        else engine_cache.held_in_store(graph, *(held_as or (kernel, ROWS)))
+    )
+    budget_bytes = budget_for(graph, resources, on_device=on_device)
+    if held is not None and held[0] == budget_bytes:
+        host_bytes = host_budget(graph, resources, answer_bytes)
+        limit = resources.cuda_limits.pinned_bytes
+        # A limit that was met is met again. Where less was free, or there is none, what is free
+        # comes and goes, and loading again pays only for much more.
+        may_hold = limit is None or held[1] <= limit
+        if held[1] == limit or (may_hold and 2 * held[1] >= host_bytes):
+            return held
+    plan = plan_for(graph, kernel, resources, answer_bytes=answer_bytes, on_device=on_device)
+    return plan.device_budget_bytes, plan.host_budget_bytes
 
 
 def may_stay(graph: Graph, kernel: str) -> bool:

@@ -10,10 +10,10 @@ import numpy as np
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.decisions import hubs_hold_much, pull_pays
 from ooc_graph.kernels.common.sides import hub_rows
-from ooc_graph.kernels.cpu.sssp.search import first_rows
+from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cuda.pinned.bfs import BfsHold
 from ooc_graph.kernels.cuda.runtime.bus import link_rate
-from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS
+from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import CHUNK_BYTES, id_dtype
 from ooc_graph.memory.cuda.pinned_plan import (
     COLUMNS,
@@ -22,20 +22,26 @@ from ooc_graph.memory.cuda.pinned_plan import (
     DevicePlan,
     NearPlan,
     SearchPlan,
+    describe_device,
     fill,
     least_plan,
-    near_arc_bytes,
     plan_device,
     rows_within,
 )
 from ooc_graph.model import rank_memory
-from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.model.resources import Resources
+from ooc_graph.model.kernel import ORDER_OF, ROWS
+from ooc_graph.model.request import ANY, Request
+from ooc_graph.model.resources import CUDA, Resources
+from ooc_graph.model.strategy import PINNED
+from ooc_graph.model.way import Way
+from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.lengths import count_lengths
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.survey import spread_share
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.cuda.cached import cached_on_device, pinned_bytes
+from ooc_graph.strategies.cuda.in_memory import cuda_bytes
 from ooc_graph.types import Shard
 
 _KERNELS = "bfs", "sssp"
@@ -81,18 +87,59 @@ def _pulling_pays(graph: Graph, _: str) -> bool:
     return hubs_hold_much(share) and pull_pays(share, spread_share(graph))
 
 
+class Pinned:
+    """Rows in pinned host memory, and on the device what searches read most."""
+
+    name, device, tier = "cuda/pinned", CUDA, PINNED
+
+    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
+        """It is one rank, and pays only if the device has no room for all rows.
+
+        Rows that the host has no room for on their way it has no room to pin either.
+        """
+        if request.method != ROWS or request.exchange != ANY:
+            return "another method or ranks are asked for"
+        if not may_pin(graph, request.kernel):
+            return "there are no kernels for such rows"
+        fits = cuda_bytes(graph, request.kernel) <= resources.device.memory_bytes
+        return "all rows fit the device" if fits else ""
+
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:
+        """What the search before left here, if it was planned for as much device memory."""
+        held = cached_on_device(graph, request, resources)
+        is_same = held == budget_for(graph, resources, named=request.on_device)
+        return Way(CUDA, "one", budget_bytes=held) if held and is_same else None
+
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
+        """Reads the graph's offsets."""
+        plan = self._plan(graph, request, resources)
+        return Way(CUDA, "one", budget_bytes=plan.budget_bytes)
+
+    def describe(
+        self, graph: Graph, request: Request, resources: Resources, way: Way
+    ) -> dict[str, Any]:
+        """What is on the device, and what is pinned."""
+        del way
+        return describe_device(self._plan(graph, request, resources))
+
+    def _plan(self, graph: Graph, request: Request, resources: Resources) -> SearchPlan:
+        is_held = engine_cache.held_within(graph, request.kernel, CUDA) is not None
+        return plan_for(
+            graph,
+            request.kernel,
+            resources,
+            answer_bytes=request.answer_bytes,
+            named=request.on_device,
+            is_held=is_held and not resources.is_limited,
+        )
+
+
 def budget_of(resources: Resources) -> int:
     """Device memory that a search in a process may use."""
     memory = resources.device.memory_bytes
     return (
         memory if resources.cuda_limits.device_bytes is not None else memory - memory // LEFT_SHARE
     )
-
-
-def pinned_bytes(graph: Graph, kernel: str) -> int:
-    """Pinned host memory that a graph's rows take: neighbours, and for SSSP weights as stored."""
-    weights = None if kernel == "bfs" else graph.weight_dtype
-    return graph.arcs * (BfsPlan.arc_bytes if weights is None else near_arc_bytes(weights))
 
 
 def least_device_bytes(graph: Graph, kernel: str, *, named: bool = False) -> int:
@@ -102,7 +149,7 @@ def least_device_bytes(graph: Graph, kernel: str, *, named: bool = False) -> int
 
 def answer_device_bytes(graph: Graph) -> int:
     """Device memory that an answer takes which stays there, at most, while it is made."""
-    narrow = graph.first_id is not None and graph.first_id + graph.vertices <= MOST_ROWS
+    narrow = graph.first_id is not None and graph.first_id + graph.vertices <= MOST_ID
     wide = graph.weighted and graph.weight_dtype != np.float32
     each = _ANSWER_BYTES + (_WIDE_DISTANCE_BYTES if wide else 0)
     return graph.vertices * each + (0 if narrow else graph.rows * _WIDE_NAME_BYTES)

@@ -40,8 +40,8 @@ _PRUNED_ARC_BYTES, _PRUNED_VERTEX_BYTES = 17, 128
 _REDUCED_BYTES, _BIN_BYTES = 16, 48
 # Of a number, or of a bin's count, in a column.
 _COUNT_BYTES = 8
-# A parent by internal id; and while parents are found bytes a vertex and thread, two ids and bits.
-_PARENT_BYTES, _SCRATCH_BYTES = 4, 9
+# A parent by internal id; and while parents are found bytes a vertex and thread, an id and bits.
+_PARENT_BYTES, _SCRATCH_BYTES = 4, 5
 # Of a row while levels arrive from a device, one source after the other: level and parent, and what
 # the answer is made by.
 _LEVEL_ROW_BYTES = 36

@@ -16,7 +16,7 @@ from ooc_graph.answers.scatter import Ids
 from ooc_graph.answers.tallies import SourceTallies
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told, stretches
-from ooc_graph.kernels.cpu.many.bfs_search import empty_tallies
+from ooc_graph.kernels.common.many.tallies import empty_tallies
 from ooc_graph.model.resources import CUDA
 from ooc_graph.strategies.many.on_device import Heard, columns, internal_ids, on_device
 from ooc_graph.strategies.many.recording import Recording

@@ -14,7 +14,7 @@ from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
-from ooc_graph.strategies.cuda.disk_budgets import budgets_for
+from ooc_graph.strategies.cuda.on_disk import budgets_for
 from ooc_graph.strategies.many.dividing import Plan
 from ooc_graph.strategies.many.memory import ID_BYTES, beside_bytes, shifted_bytes
 from ooc_graph.strategies.many.stored import stretch_of, way_of

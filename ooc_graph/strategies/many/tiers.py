@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.decisions import hubs_hold_much
+from ooc_graph.kernels.common.many.lengths import require_room
 from ooc_graph.kernels.common.sides import light_rows
+from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many.choice import is_long_and_thin
 from ooc_graph.kernels.cpu.many.johnson import shifted_rows
-from ooc_graph.kernels.cpu.many.search import require_room
-from ooc_graph.kernels.cpu.sssp.search import first_rows
 from ooc_graph.kernels.cpu.store.one_by_one import TierSingly
 from ooc_graph.kernels.cuda.runtime.rows import NARROW
 from ooc_graph.layout.names import APSP, LIGHT, MULTI_SOURCE_BFS, OUT

@@ -7,32 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, drop, has, members, put, words_for
+from ooc_graph.kernels.common.bitmap import (
+    BLOCK_WORDS,
+    WORD_BITS,
+    Words,
+    deal_frontiers,
+    drop,
+    has,
+    members,
+    put,
+    words_for,
+)
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, Tree, pull_part
 from ooc_graph.kernels.cpu.bfs.push import OutRows, settle
 from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, Dealing, rows_of_shard
-
-BLOCK_WORDS = DEAL_BLOCK // WORD_BITS
-
-
-def deal_frontiers(frontier: Words, shards: int, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
-    """Deal bitmaps of the ranks' own rows, one in each payload, into that of all vertices.
-
-    Parameters
-    ----------
-    frontier
-        uint64: whole blocks of every shard.
-    """
-    blocks = frontier.reshape(-1, shards, BLOCK_WORDS)
-    for shard, (words,) in enumerate(payloads):
-        whole = len(words) // BLOCK_WORDS
-        blocks[:whole, shard] = words[: whole * BLOCK_WORDS].reshape(whole, BLOCK_WORDS)
-        rest = words[whole * BLOCK_WORDS :]
-        if len(rest):
-            blocks[whole, shard, : len(rest)] = rest
 
 
 class CpuBfsShared:

@@ -9,14 +9,18 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
+from ooc_graph.kernels.common.sssp.distances import (
+    distance_dtype,
+    overflow_error,
+    sums_may_overflow,
+    unreached,
+)
 from ooc_graph.kernels.common.team import OPERATION, Team, new_control
 from ooc_graph.kernels.cpu.bfs.fused import Course
 from ooc_graph.kernels.cpu.edge_list import bfs as edges_bfs
 from ooc_graph.kernels.cpu.edge_list import parents as edges_parents
 from ooc_graph.kernels.cpu.edge_list import sssp as edges_sssp
 from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
-from ooc_graph.kernels.cpu.sssp.search import distance_dtype, overflow_error, sums_may_overflow
-from ooc_graph.kernels.cpu.sssp.shared import unreached
 from ooc_graph.types import AnyArray, IntArray
 
 

@@ -29,6 +29,7 @@ from ooc_graph.kernels.common.bitmap import (
     lowest_bit,
 )
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.many.tallies import BINS, DEEPEST, REACHED, SUM
 from ooc_graph.kernels.common.team import (
     ABORT,
     CHUNK,
@@ -50,8 +51,6 @@ FEW_LANES = 32
 """A batch of fewer sources says nothing of whether batches are worth it."""
 PULL_ABOVE = 4
 """Pull where the frontier holds more than one in so many of the arcs into rows not yet full."""
-REACHED, SUM, DEEPEST, BINS = range(4)
-"""Columns of the tallies: vertices, sum of their levels, last level; from here on bins."""
 MOST, WIDTH, PATIENCE, WORTH = range(4)
 """Places in ``options``: last level, width of a bin, and when to give up: after so many visits to
 every row, if fewer sources than that were found in a visit."""

@@ -13,10 +13,11 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import WORD_BITS, pack_bits, words_for
 from ooc_graph.kernels.common.completion import Told, shifted, starts
 from ooc_graph.kernels.common.decisions import BfsTree
+from ooc_graph.kernels.common.many.tallies import BINS, empty_tallies, tally_levels, write_levels
+from ooc_graph.kernels.common.many.tuning import WORTH
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, out_rows
 from ooc_graph.kernels.cpu.many.bfs import (
-    BINS,
     FEW_LANES,
     LANES,
     PLANES,
@@ -26,7 +27,6 @@ from ooc_graph.kernels.cpu.many.bfs import (
     search_batch,
 )
 from ooc_graph.kernels.cpu.many.bfs_choice import BfsTrial
-from ooc_graph.kernels.cpu.many.bfs_one_by_one import tally_levels, write_levels
 from ooc_graph.kernels.cpu.many.one_by_one import each_alone
 from ooc_graph.kernels.cpu.many.search import even_lanes, run_batches
 from ooc_graph.kernels.cpu.many.side_by_side import tell_side_by_side
@@ -34,8 +34,6 @@ from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
 
 PATIENCE = 2
 """Visits to every row after which it is asked whether a batch is worth it."""
-WORTH = 12
-"""Sources to be found in a visit: it costs so many times one of a single search."""
 
 
 class _Run(NamedTuple):
@@ -240,11 +238,6 @@ class CpuManyBfs:
             threads = min(self._team.threads, len(places))
             searches = [CpuBfsSearch(*self._rows, Team(1)) for _ in range(threads)]
             each_alone(searches, run.sources[left], found)
-
-
-def empty_tallies(sources: int, bins: int) -> IntArray:
-    """What `CpuManyBfs.tally` writes to: int64 (sources, 3 + bins), zeros."""
-    return np.zeros((sources, BINS + bins), np.int64)
 
 
 def _state(rows: int) -> Batch:

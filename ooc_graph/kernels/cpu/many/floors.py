@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cpu.sssp.push import LightRows
+from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.types import AnyArray
 
 FEW_ERRORS = 4

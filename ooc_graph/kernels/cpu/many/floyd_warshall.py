@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.many.lengths import TOP, holds_all, may_be_longer
+from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.team import (
     CHUNK,
     FIRST_FREE,
@@ -33,11 +35,8 @@ from ooc_graph.kernels.common.team import (
 )
 from ooc_graph.kernels.cpu.many.minima import SQUARE, TILE, close_square, lower_square
 from ooc_graph.kernels.cpu.many.sssp import Wanted
-from ooc_graph.kernels.cpu.sssp.push import LightRows
 from ooc_graph.types import AnyArray
 
-TOP = (1 << 30) - 1
-"""Where there is no path."""
 FEWEST_ROWS = 256
 """Smaller graphs take no time anyway."""
 SURE_ROWS, SURE_SHARE = 1024, 0.25
@@ -53,11 +52,6 @@ MINIMA_A_LENGTH = 8
 def closed_bytes(rows: int) -> int:
     """Memory of the matrix."""
     return (-(-rows // TILE) * TILE) ** 2 * 4
-
-
-def holds_all(heaviest: int, rows: int) -> bool:
-    """Whether every path is shorter than `TOP`, if no weight exceeds ``heaviest``."""
-    return heaviest * max(rows - 1, 0) < TOP
 
 
 def may_close(rows: int, arcs: int, sources: int) -> bool:
@@ -202,23 +196,3 @@ def close(out: LightRows, team: Team) -> Closed | None:
     if not holds_all(heaviest, rows) and may_be_longer(squares, heaviest, count * SQUARE):
         return None
     return Closed(squares, count, team)
-
-
-def may_be_longer(distances: Any, heaviest: int, part: int) -> bool:
-    """Whether a path may be as long as `TOP`, seen from all distances that are below.
-
-    Along a shortest path distances rise by one weight at a time. So if one is as long as `TOP`,
-    another one is less than ``heaviest`` below that.
-
-    Parameters
-    ----------
-    distances
-        One after another; a NumPy or CuPy array.
-    part
-        How many are looked at together.
-    """
-    for start in range(0, len(distances), part):
-        some = distances[start : start + part]
-        if bool(((some >= TOP - heaviest) & (some < TOP)).any()):
-            return True
-    return False

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.completion import Told
-from ooc_graph.kernels.common.many import ManySources
+from ooc_graph.kernels.common.many.bellman_ford import restore, reweighted
+from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, potentials
+from ooc_graph.kernels.common.many.lengths import longest_reweighted
+from ooc_graph.kernels.common.many.parents import find_parents
+from ooc_graph.kernels.common.many.sources import ManySources
+from ooc_graph.kernels.common.many.tuning import LANES
+from ooc_graph.kernels.common.sssp.distances import unreached
+from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.many.bellman_ford import restore, reweighted
-from ooc_graph.kernels.cpu.many.bellman_ford_search import Potentials, potentials
 from ooc_graph.kernels.cpu.many.choice import Chooser
-from ooc_graph.kernels.cpu.many.parents import find_parents
-from ooc_graph.kernels.cpu.many.search import LANES, CpuManySearch, all_wanted, plain_rows
+from ooc_graph.kernels.cpu.many.search import CpuManySearch, all_wanted
 from ooc_graph.kernels.cpu.many.sssp import Wanted
-from ooc_graph.kernels.cpu.sssp.push import LightRows
-from ooc_graph.kernels.cpu.sssp.shared import unreached
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
@@ -185,31 +187,6 @@ def shifted_rows(out: Rows, into: Rows) -> Shifted:
     longest = longest_reweighted(plain, by)
     out = as_rows(reweighted(plain, by, into=False))
     return Shifted(out, as_rows(reweighted(plain_rows(into), by, into=True)), found, longest)
-
-
-def longest_reweighted(plain: LightRows, potential: AnyArray) -> int | None:
-    """As `longest_shifted`, of rows in memory."""
-    weights = plain.weights
-    return longest_shifted((weights.min(initial=0), weights.max(initial=0)), potential)
-
-
-def longest_shifted(ends: tuple[Any, Any], potential: AnyArray) -> int | None:
-    """Bound of a path's integer length in new weights; None for floats.
-
-    Along a path potentials cancel, but for the first and the last: each new weight may be larger
-    by all their span, but not the sum.
-
-    Parameters
-    ----------
-    ends
-        Lightest and heaviest weight, and 0 among them or between.
-    potential
-        (rows,).
-    """
-    if potential.dtype.kind == "f":
-        return None
-    heaviest = max(abs(int(weight)) for weight in ends)
-    return heaviest * len(potential) - int(potential.min(initial=0))
 
 
 def as_rows(rows: LightRows) -> Rows:

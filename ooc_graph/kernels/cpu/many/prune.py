@@ -17,13 +17,11 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.cpu.sssp.push import LightRows
+from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.types import AnyArray, IntArray
 
 LANDMARKS = 16
 """Vertices of the highest degrees that are tried as ways."""
-FIRST_SPAN = 8.0
-"""First guess of the span, in heaviest arcs."""
 
 
 @kernel

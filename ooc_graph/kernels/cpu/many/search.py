@@ -7,25 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import InputError
 from ooc_graph.kernels.common.bitmap import WORD_BITS, words_for
 from ooc_graph.kernels.common.completion import Told, starts
+from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, require_room
+from ooc_graph.kernels.common.many.tuning import FIRST_SPAN, LANES, PRUNED_FROM
+from ooc_graph.kernels.common.sssp.distances import (
+    distance_dtype,
+    unreached,
+)
+from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.many import prune as many_prune
 from ooc_graph.kernels.cpu.many.floors import floors_of, tells_apart
 from ooc_graph.kernels.cpu.many.lanes import lanes_for
 from ooc_graph.kernels.cpu.many.sssp import Batch, Columns, Task, Wanted, search_batch
-from ooc_graph.kernels.cpu.sssp.push import LightRows
-from ooc_graph.kernels.cpu.sssp.search import distance_dtype, overflow_error, sums_may_overflow
-from ooc_graph.kernels.cpu.sssp.shared import unreached
 from ooc_graph.types import AnyArray, IntArray, Rows
-
-INTEGER_TOP = 1 << 61
-"""Integer distances stay below; what is not reached lies at it, what never will be at twice it."""
-LANES = 64
-"""Sources of a batch; a word has one bit for each."""
-PRUNED_FROM = 4 * LANES
-"""So many sources pay for the search from landmarks that finds arcs nobody needs."""
 
 
 class CpuManySearch:
@@ -179,7 +175,7 @@ class CpuManySearch:
         dtype = np.dtype(np.float64 if self.dtype.kind == "f" else np.int64)
         eps = epsilon(self.dtype)
         top = unreached(dtype)[0]
-        span = many_prune.FIRST_SPAN * float(out.weights.max(initial=0))
+        span = FIRST_SPAN * float(out.weights.max(initial=0))
         while True:
             error = 4 * eps * span
             longer = many_prune.inflated(out, error)
@@ -205,12 +201,6 @@ class CpuManySearch:
             if same:
                 return pruned[0], pruned[0]
         return pruned[0], pruned[1]
-
-
-def plain_rows(rows: Rows) -> LightRows:
-    """Rows as kernels take them; no weight is kept apart."""
-    assert rows.weights is not None
-    return LightRows(rows.offsets.view(np.int64), rows.neighbors, rows.weights, rows.weights[:0])
 
 
 def all_wanted(sources: IntArray, answer: AnyArray, potential: AnyArray | None = None) -> Wanted:
@@ -290,33 +280,3 @@ def run_batches(
 def highest(dtype: np.dtype[Any]) -> float:
     """No distance lies as high: `INTEGER_TOP`, or the largest float."""
     return float(np.finfo(dtype).max) if dtype.kind == "f" else INTEGER_TOP
-
-
-def require_room(heaviest: Any, vertices: int, dtype: np.dtype[Any], longest: int | None) -> None:
-    """Refuse weights whose sums might not fit.
-
-    Parameters
-    ----------
-    heaviest
-        The largest weight.
-    dtype
-        Of the distances.
-    longest
-        As of `CpuManySearch`.
-
-    Raises
-    ------
-    InputError
-        They might not.
-    """
-    if dtype.kind == "f":
-        if sums_may_overflow(float(heaviest), vertices, dtype):
-            raise overflow_error(dtype)
-        return
-    bound = int(heaviest) * vertices if longest is None else longest
-    if bound >= INTEGER_TOP:
-        raise InputError(
-            f"a path might be as long as {bound}, with {vertices} vertices, above the bound of "
-            f"{INTEGER_TOP} for many sources at once",
-            advice="divide the weights, or give them as floats for rounded sums",
-        )

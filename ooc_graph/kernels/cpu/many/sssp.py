@@ -30,9 +30,9 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, WORD_BITS, lowest_bit
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.prefetch import prefetch
+from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.team import ABORT, CHUNK, atomic_add, atomic_load
 from ooc_graph.kernels.cpu.many.lanes import fetch_lanes, push_arc
-from ooc_graph.kernels.cpu.sssp.push import LightRows
 from ooc_graph.types import AnyArray, IntArray
 
 AHEAD = 4

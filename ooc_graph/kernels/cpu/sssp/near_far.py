@@ -37,7 +37,7 @@ from ooc_graph.kernels.common import decisions as interface
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.intrinsics import further, high_value, high_word, is_absorbed, rarely
 from ooc_graph.kernels.common.prefetch import prefetch
-from ooc_graph.kernels.cpu.sssp.plateaus import is_better_parent
+from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
 from ooc_graph.types import AnyArray
 
 DISTANCE_BITS, PARENT_BITS = 32, 30

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.decisions import SsspTree, hubs_hold_much
+from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
+from ooc_graph.kernels.common.sssp.survey import may_pull, survey
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.sssp.near_far import (
     GAVE_UP,
@@ -18,8 +20,7 @@ from ooc_graph.kernels.cpu.sssp.near_far import (
     PairedRows,
     search_near_far,
 )
-from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch, distance_dtype, may_pull, survey
-from ooc_graph.kernels.cpu.sssp.shared import unreached
+from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
 from ooc_graph.types import AnyArray, Rows
 
 FAR_SHARE = 4

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import has
 from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.kernels.common.sssp.distances import path_sum
+from ooc_graph.kernels.common.sssp.plateaus import is_better_parent, offer_parent
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, chunks
-from ooc_graph.kernels.cpu.sssp.plateaus import is_better_parent, offer_parent
-from ooc_graph.kernels.cpu.sssp.push import HEADS, arc_of, path_sum
+from ooc_graph.kernels.cpu.sssp.push import HEADS, arc_of
 from ooc_graph.types import AnyArray
 
 EXAMINED, UNRESOLVED = FIRST_FREE + 4 * LINE, FIRST_FREE + 5 * LINE
@@ -55,19 +55,6 @@ def parent_of_row(
         if away < nearest or u < parent:
             parent, nearest = u, away
     return parent, index
-
-
-@subroutine
-def plateau_parent(into: Any, distance: Any, unresolved: Any, row: int, at: Any, top: Any) -> Any:
-    """Smallest neighbour at the same distance that is resolved, -1 if there is none yet."""
-    parent = np.int64(-1)
-    for position in range(into.offsets[row], into.offsets[row + 1]):
-        if path_sum(at, into.weights[position], top) > at:
-            break
-        u = np.int64(into.neighbors[position])
-        if distance[u] == at and not has(unresolved, u) and (parent < 0 or u < parent):
-            parent = u
-    return parent
 
 
 @subroutine

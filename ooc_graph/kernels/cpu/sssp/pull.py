@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED
-from ooc_graph.kernels.cpu.sssp.push import HEADS, arc_of, path_sum
+from ooc_graph.kernels.cpu.sssp.push import HEADS, arc_of
 
 CHANGED, REACHED = (FIRST_FREE + k * LINE for k in range(2))
 """Words of the control array: improved rows, and those of them reached for the first time."""

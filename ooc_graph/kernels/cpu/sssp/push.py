@@ -19,23 +19,11 @@ import numpy as np
 
 from ooc_graph.kernels.common import decisions as interface
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.sssp.distances import path_sum, raised
 from ooc_graph.types import AnyArray
 
 adapt_step = kernel(interface.adapt_step)
 push_is_enough = kernel(interface.push_is_enough)
-
-
-class LightRows(NamedTuple):
-    """Rows whose arcs ascend by weight, ties by id; offsets as int64.
-
-    ``lightest`` (rows,) holds each row's first weight, the largest number of its dtype for a row
-    without arcs: whether a row has anything to push is seen without touching the row.
-    """
-
-    offsets: AnyArray
-    neighbors: AnyArray
-    weights: AnyArray
-    lightest: AnyArray
 
 
 class HeadedRows(NamedTuple):
@@ -64,37 +52,7 @@ def arc_of(into: Any, row: int, begin: int, index: int) -> tuple[Any, Any]:
     return np.int64(into.neighbors[begin + index]), into.weights[begin + index]
 
 
-class Wave(NamedTuple):
-    """State of a push over (rows,) vertices.
-
-    ``taken`` counts, in all but its two lowest bits, the arcs of a row that were relaxed since
-    its distance improved last. ``queue`` is a ring, every vertex at most once in it (bit `QUEUED`
-    of ``taken``); ``pending`` lists the rows that wait above the bound (bit `WAITING`). ``first``
-    holds the vertices reached first, as far as there is room. ``top`` and ``bound`` are arrays
-    (1,) of the distances' dtype: the distance of what is not reached, and scratch; ``step`` (1,)
-    float64 says how far the bound rises.
-    """
-
-    distance: AnyArray
-    taken: AnyArray
-    queue: AnyArray
-    pending: AnyArray
-    first: AnyArray
-    top: AnyArray
-    bound: AnyArray
-    step: AnyArray
-
-
 QUEUED, WAITING, FLAG_BITS = 1, 2, 2
-
-
-@subroutine
-def path_sum(distance: Any, weight: Any, top: Any) -> Any:
-    """Length of a path one arc longer, in the distances' own arithmetic; ``top`` on overflow."""
-    # Looking at the sum for a wrapped sign would not do: the compiler may assume there is none.
-    if weight > top - distance:
-        return top
-    return distance + weight
 
 
 @subroutine
@@ -209,16 +167,6 @@ def take_pending(out: Any, wave: Any, pending: int, bound: Any) -> tuple[int, in
             wave.pending[kept] = u
             kept += 1
     return count, kept
-
-
-@kernel
-def raised(scratch: Any, smallest: Any, step: float, top: Any) -> Any:
-    """Bound ``step`` above the smallest candidate, in the distances' dtype, not below it."""
-    total = smallest + step
-    if total >= top:
-        return top
-    scratch[0] = total
-    return max(smallest, scratch[0])
 
 
 @subroutine

@@ -14,11 +14,14 @@ import numpy as np
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.decisions import SsspTree
-from ooc_graph.kernels.cpu.sssp.parents import lost_by_overflow, parent_of_row, plateau_parent
+from ooc_graph.kernels.common.sssp.distances import overflow_error, path_sum, unreached
+from ooc_graph.kernels.common.sssp.plateaus import plateau_parent
+from ooc_graph.kernels.common.sssp.rows import LightRows
+from ooc_graph.kernels.common.sssp.survey import survey
+from ooc_graph.kernels.cpu.sssp.parents import lost_by_overflow, parent_of_row
 from ooc_graph.kernels.cpu.sssp.pull import pull_row
-from ooc_graph.kernels.cpu.sssp.push import HeadedRows, LightRows, path_sum
-from ooc_graph.kernels.cpu.sssp.search import overflow_error, survey
-from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared, unreached
+from ooc_graph.kernels.cpu.sssp.push import HeadedRows
+from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
 from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, Dealing, owner_of
 
 Payload = tuple[AnyArray, AnyArray, AnyArray]

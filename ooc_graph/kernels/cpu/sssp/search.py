@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import InputError
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.decisions import (
     ENOUGH_PUSHED,
-    WEIGHT_SPREAD,
     SsspTree,
-    first_step,
-    pull_pays,
 )
+from ooc_graph.kernels.common.sssp.distances import (
+    distance_dtype,
+    overflow_error,
+    sums_may_overflow,
+    unreached,
+)
+from ooc_graph.kernels.common.sssp.plateaus import Plateau, list_lacking, resolve_plateaus
+from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
+from ooc_graph.kernels.common.sssp.survey import MOST_FIRST, may_pull, survey
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp.fused import (
     FINISHED,
@@ -28,22 +32,8 @@ from ooc_graph.kernels.cpu.sssp.fused import (
     search,
 )
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED, UNRESOLVED
-from ooc_graph.kernels.cpu.sssp.plateaus import Plateau, list_lacking, resolve_plateaus
-from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS, HEADS, HeadedRows, LightRows, Wave
-from ooc_graph.kernels.cpu.sssp.shared import unreached
-from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray, Rows
-
-SAMPLED_ROWS = 4096
-"""At most this many of the first 1 % of the rows are looked at to choose a strategy."""
-
-
-MOST_FIRST = 4096
-"""Vertices that are pushed whole, with all of their arcs, are among this many reached first."""
-
-
-def distance_dtype(weights: AnyArray) -> np.dtype[np.generic]:
-    """Distances have the weights' kind: float32, float64, or int64 for all integers."""
-    return weights.dtype if weights.dtype.kind == "f" else np.dtype(np.int64)
+from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS, HEADS, HeadedRows
+from ooc_graph.types import AnyArray, IntArray, Rows
 
 
 def light_rows(rows: Rows) -> LightRows:
@@ -79,69 +69,6 @@ def _copy_heads(offsets: IntArray, column: int, pairs: Sequence[tuple[AnyArray, 
 def _heaviest_of(dtype: np.dtype[Any]) -> Any:
     """Largest number of a weights' dtype: +inf, or the largest integer."""
     return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What the first 1 % of some rows are like: the ground for the strategy."""
-
-    head_tuples: int
-    tuples: int
-    spread_rows: int
-    sampled_rows: int
-    step: float
-
-    @property
-    def head_share(self) -> float:
-        """Share of the input tuples at the first 1 % of the rows."""
-        return self.head_tuples / max(self.tuples, 1)
-
-
-def survey(rows: LightRows | Rows, tuples: AnyArray) -> Survey:
-    """Look at the first 1 % of the rows (`SAMPLED_ROWS` at most for the weights)."""
-    assert rows.weights is not None
-    sampled = sampled_rows(len(tuples))
-    begin, end = rows.offsets[:sampled], rows.offsets[1 : sampled + 1]
-    begin, end = begin[begin < end], end[begin < end]
-    held = int(tuples[: first_rows(len(tuples))].sum(dtype=np.uint64))
-    total = int(tuples.sum(dtype=np.uint64))
-    return survey_of(held, total, rows.weights[begin], rows.weights[(begin + end) // 2])
-
-
-def first_rows(rows: int) -> int:
-    """The first 1 % of so many rows, one at least."""
-    return max(1, rows // 100)
-
-
-def sampled_rows(rows: int) -> int:
-    """Rows whose weights a survey looks at, of so many."""
-    return min(SAMPLED_ROWS, first_rows(rows), rows)
-
-
-def survey_of(held: int, total: int, lightest: AnyArray, typical: AnyArray) -> Survey:
-    """What follows from the tuples at the first rows and at all, and from two weights a row.
-
-    Parameters
-    ----------
-    held, total
-        Input tuples at the `first_rows`, and at all rows.
-    lightest, typical
-        First and middle weight of each of the `sampled_rows` that has arcs.
-    """
-    light, middle = lightest.astype(np.float64), typical.astype(np.float64)
-    medians = (float(np.median(w)) if len(w) else 0.0 for w in (light, middle))
-    return Survey(
-        held,
-        total,
-        int((light <= middle / WEIGHT_SPREAD).sum()),
-        len(light),
-        first_step(*medians),
-    )
-
-
-def may_pull(found: Survey) -> bool:
-    """`pull_pays` of what a survey found."""
-    return pull_pays(found.head_share, found.spread_rows / max(found.sampled_rows, 1))
 
 
 def new_wave(parent: AnyArray, dtype: np.dtype[Any], arcs: int, longest: int) -> Wave:
@@ -267,20 +194,3 @@ class CpuSsspSearch:
             raise overflow_error(distance.dtype)
         if control[UNRESOLVED]:
             raise AssertionError(f"{control[UNRESOLVED]} reached vertices have no parent")
-
-
-def sums_may_overflow(heaviest: float, vertices: int, dtype: np.dtype[Any]) -> bool:
-    """Tell whether a path of ``vertices`` could be too long; a rounded sum at most doubles."""
-    largest = float(np.finfo(dtype).max) if dtype.kind == "f" else float(INT64_UNREACHED)
-    return 2.0 * float(heaviest) * vertices >= largest
-
-
-def overflow_error(dtype: np.dtype[Any]) -> InputError:
-    """Error for weights whose shortest path sums do not fit the distances' dtype."""
-    if dtype.kind != "f":
-        return InputError(
-            "a shortest distance exceeds the largest 64-bit integer",
-            advice="integer weights are summed exactly; give them as floats for rounded sums",
-        )
-    wider = "use float64 weights" if dtype.itemsize < np.dtype("f8").itemsize else "scale them down"
-    return InputError(f"a shortest distance exceeds the largest {dtype}", advice=wider)

@@ -9,57 +9,8 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.cpu.sssp.push import raised
-from ooc_graph.types import INT64_UNREACHED, AnyArray
-
-
-def unreached(dtype: np.dtype[Any]) -> AnyArray:
-    """Distance of what is not reached, as an array (1,)."""
-    return np.array([np.inf if dtype.kind == "f" else INT64_UNREACHED], dtype)
-
-
-def bound_above(smallest: Any, step: float, top: Any) -> float:
-    """Bound that lies ``step`` above ``smallest``, in its dtype; ``top`` if that is too far."""
-    scratch = np.empty(1, top.dtype)
-    return top.dtype.type(raised(scratch, smallest, step, top))  # type: ignore[no-any-return]
-
-
-class SharedBounds:
-    """What the last merge told of all distances; the same wherever those stand.
-
-    Parameters
-    ----------
-    dtype
-        Of the distances: float32, float64 or int64.
-
-    Attributes
-    ----------
-    top
-        Distance of what is not reached, (1,).
-    """
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.top = unreached(dtype)
-        self._smallest = self._low = self.top[0]
-
-    @property
-    def smallest(self) -> float:
-        """Smallest candidate not yet taken, of all ranks in the last merge."""
-        return self._smallest  # type: ignore[no-any-return]
-
-    @property
-    def low(self) -> float:
-        """Smallest distance that the last merge improved."""
-        return self._low  # type: ignore[no-any-return]
-
-    @property
-    def unreached(self) -> float:
-        """Distance of what is not reached."""
-        return self.top[0]  # type: ignore[no-any-return]
-
-    def bound_above(self, step: float) -> float:
-        """Bound that lies ``step`` above the smallest candidate."""
-        return bound_above(self._smallest, step, self.top[0])
+from ooc_graph.kernels.common.sssp.distances import SharedBounds
+from ooc_graph.types import AnyArray
 
 
 @kernel

@@ -14,9 +14,9 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import Words, drop, has, pack_bits
 from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.cpu.many.bellman_ford import Fall, fall_along
-from ooc_graph.kernels.cpu.sssp.search import distance_dtype
-from ooc_graph.kernels.cpu.store.rows import TierRows, keep
+from ooc_graph.kernels.common.many.bellman_ford import Fall, fall_along
+from ooc_graph.kernels.common.sssp.distances import distance_dtype
+from ooc_graph.kernels.common.store.rows import TierRows, keep
 from ooc_graph.types import AnyArray, IntArray
 
 MOST_ROOM = 1 << 18
@@ -135,7 +135,7 @@ def fall_part(stretch: Any, base: int, end: int, lengths: Any, state: Any) -> tu
 
 
 class TierFalling:
-    """`ooc_graph.kernels.cpu.many.bellman_ford_search.Falling` of rows on a tier.
+    """`ooc_graph.kernels.common.many.bellman_ford_search.Falling` of rows on a tier.
 
     It holds room for a stretch: at most an arc and a row's place for each row of the graph.
 
@@ -173,7 +173,7 @@ class TierFalling:
         return self._stretch.neighbors[:count].copy(), self._stretch.weights[:count].copy()
 
     def fall(self, state: Fall, most: int, most_passes: int) -> tuple[int, int]:
-        """As the kernel `ooc_graph.kernels.cpu.many.bellman_ford.fall`."""
+        """As the kernel `ooc_graph.kernels.common.many.bellman_ford.fall`."""
         improved, passes = 0, 0
         while improved < most and passes < most_passes:
             row = first_changed(state.changed, 0, self.rows)

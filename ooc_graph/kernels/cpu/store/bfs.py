@@ -22,11 +22,11 @@ from ooc_graph.kernels.common.bitmap import (
 )
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.decisions import PUSH
+from ooc_graph.kernels.common.store.rows import scanner
 from ooc_graph.kernels.common.team import atomic_add, chunks
 from ooc_graph.kernels.cpu.bfs.pull import CHUNK_WORDS, FOUND, FOUND_ARCS, Tree, pull_part
 from ooc_graph.kernels.cpu.bfs.push import claim
 from ooc_graph.kernels.cpu.bfs.thin_levels import choose_direction
-from ooc_graph.kernels.cpu.store.rows import scanner
 from ooc_graph.types import AnyArray, IntArray
 
 LOOKED, TAIL = range(2)

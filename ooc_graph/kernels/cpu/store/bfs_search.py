@@ -9,6 +9,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import members, pack_bits
 from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
+from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs.fused import Course
 from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, Tree
@@ -25,7 +26,6 @@ from ooc_graph.kernels.cpu.store.bfs import (
     push_tails,
     settle_queue,
 )
-from ooc_graph.kernels.cpu.store.rows import TierRows
 
 COURSE_LEVELS = 1 << 12
 """Levels that are pushed in one call: each takes 16 bytes meanwhile, and what it takes stays."""

@@ -14,11 +14,13 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import Words, pack_bits, words_for
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told, stretches
-from ooc_graph.kernels.common.many import ManySources
-from ooc_graph.kernels.cpu.many.bellman_ford_search import Potentials, find_potentials
-from ooc_graph.kernels.cpu.many.johnson import longest_shifted
+from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, find_potentials
+from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, longest_shifted, require_room
+from ooc_graph.kernels.common.many.sources import ManySources
+from ooc_graph.kernels.common.many.tuning import LANES
+from ooc_graph.kernels.common.store.rows import Scan, TierRows
 from ooc_graph.kernels.cpu.many.lanes import lanes_for
-from ooc_graph.kernels.cpu.many.search import INTEGER_TOP, LANES, all_wanted, require_room
+from ooc_graph.kernels.cpu.many.search import all_wanted
 from ooc_graph.kernels.cpu.store.bellman_ford import TierFalling
 from ooc_graph.kernels.cpu.store.lanes import (
     LaneState,
@@ -30,7 +32,6 @@ from ooc_graph.kernels.cpu.store.lanes import (
     relax_lanes,
     spread_lanes,
 )
-from ooc_graph.kernels.cpu.store.rows import Scan, TierRows
 from ooc_graph.types import AnyArray, IntArray
 
 PARENT_BITS = 3 * 8

@@ -1,9 +1,9 @@
 """Many sources at once along arcs at hand, of rows of which only the heads are in memory (CPU).
 
 Distances lie ``[vertex][lane]`` as in `ooc_graph.kernels.cpu.many.sssp`. Weights are made >= 0 by
-potentials arc by arc, as `ooc_graph.kernels.cpu.many.bellman_ford.reweighted` makes those of whole
-rows, so that no copy is needed; distances fall to the same greatest fixed point. Parents are
-offered along out-arcs, by the rule of `ooc_graph.kernels.cpu.many.parents`.
+potentials arc by arc, as `ooc_graph.kernels.common.many.bellman_ford.reweighted` makes those of
+whole rows, so that no copy is needed; distances fall to the same greatest fixed point. Parents are
+offered along out-arcs, by the rule of `ooc_graph.kernels.common.many.parents`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import ONE, lowest_bit, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.sssp.plateaus import offer_parent
+from ooc_graph.kernels.common.store.rows import scanner
 from ooc_graph.kernels.cpu.many import sssp as many_sssp
 from ooc_graph.kernels.cpu.many.lanes import fetch_lanes, push_arc
 from ooc_graph.kernels.cpu.many.sssp import AHEAD
-from ooc_graph.kernels.cpu.sssp.plateaus import offer_parent
-from ooc_graph.kernels.cpu.store.rows import scanner
 from ooc_graph.types import AnyArray, IntArray
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
-from ooc_graph.kernels.common.many import ManySources
-from ooc_graph.kernels.cpu.many.bellman_ford import restore
-from ooc_graph.kernels.cpu.sssp.shared import unreached
+from ooc_graph.kernels.common.many.bellman_ford import restore
+from ooc_graph.kernels.common.many.sources import ManySources
+from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
 

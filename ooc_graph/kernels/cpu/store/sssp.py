@@ -12,10 +12,10 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, members_of, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.sssp.distances import path_sum
+from ooc_graph.kernels.common.store.rows import scanner
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, chunks
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
-from ooc_graph.kernels.cpu.sssp.push import path_sum
-from ooc_graph.kernels.cpu.store.rows import scanner
 from ooc_graph.types import AnyArray, IntArray
 
 EXAMINED, REACHED = FIRST_FREE, FIRST_FREE + LINE
@@ -49,6 +49,15 @@ def beyond_head(heads: Any, row: int, at: Any, top: Any) -> Any:
     if end - start == heads.lengths[row]:
         return top
     return path_sum(at, heads.weights[end - 1], top)
+
+
+@kernel
+def has_empty_head(heads: Any) -> bool:
+    """Tell whether a row has arcs, and none of them in its head: `beyond_head` wants the last."""
+    for row in range(len(heads.lengths)):
+        if heads.lengths[row] > 0 and heads.starts[row] == heads.starts[row + 1]:
+            return True
+    return False
 
 
 @kernel

@@ -11,16 +11,16 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.team import atomic_add, chunks
-from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS
-from ooc_graph.kernels.cpu.sssp.plateaus import (
+from ooc_graph.kernels.common.sssp.distances import path_sum
+from ooc_graph.kernels.common.sssp.plateaus import (
     best_parent,
     find_beside,
     offer_parent,
     spread_row,
 )
-from ooc_graph.kernels.cpu.sssp.push import path_sum
-from ooc_graph.kernels.cpu.store.rows import scanner
+from ooc_graph.kernels.common.store.rows import scanner
+from ooc_graph.kernels.common.team import atomic_add, chunks
+from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS
 from ooc_graph.kernels.cpu.store.sssp import EXAMINED, LOOKED, beyond_head
 
 

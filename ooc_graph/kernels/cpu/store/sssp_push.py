@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.sssp.distances import raised
 from ooc_graph.kernels.cpu.sssp.push import (
     adapt_step,
     push_below,
     push_is_enough,
-    raised,
     smallest_pending,
     start_wave,
     take_pending,

@@ -7,7 +7,6 @@ which push. The distances are the greatest fixed point however it is reached.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -16,25 +15,24 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.decisions import SsspTree, finish_by_push
-from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
-from ooc_graph.kernels.cpu.sssp.plateaus import (
+from ooc_graph.kernels.common.sssp.distances import (
+    distance_dtype,
+    overflow_error,
+    sums_may_overflow,
+)
+from ooc_graph.kernels.common.sssp.plateaus import (
     Plateau,
     list_lacking,
     queue_found,
     settle_hop,
     spread_hops,
 )
-from ooc_graph.kernels.cpu.sssp.push import LightRows
-from ooc_graph.kernels.cpu.sssp.search import (
-    Survey,
-    distance_dtype,
-    may_pull,
-    new_wave,
-    overflow_error,
-    sums_may_overflow,
-)
-from ooc_graph.kernels.cpu.store.rows import TierRows
+from ooc_graph.kernels.common.sssp.rows import LightRows
+from ooc_graph.kernels.common.sssp.survey import Known, may_pull
+from ooc_graph.kernels.common.store.rows import TAIL_ROWS, TierRows
+from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
+from ooc_graph.kernels.cpu.sssp.search import new_wave
 from ooc_graph.kernels.cpu.store.sssp import (
     EXAMINED,
     LOOKED,
@@ -44,6 +42,7 @@ from ooc_graph.kernels.cpu.store.sssp import (
     count_arcs,
     count_lost,
     farthest,
+    has_empty_head,
     least_beyond,
     near_overflow,
     pull_heads,
@@ -60,25 +59,6 @@ from ooc_graph.kernels.cpu.store.sssp_parents import (
 from ooc_graph.kernels.cpu.store.sssp_push import push_heads
 from ooc_graph.types import AnyArray
 
-TAIL_ROWS = 4096
-"""A pass looks at so many rows while a unit is read: one row's tail is rarely in another's unit."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known of all weights when the heads are loaded.
-
-    Parameters
-    ----------
-    survey
-        What the first rows are like.
-    heaviest
-        Largest weight.
-    """
-
-    survey: Survey
-    heaviest: Any
-
 
 class TierSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
@@ -94,10 +74,17 @@ class TierSsspSearch:
         What is known of the weights.
     team
         Threads that search together.
+
+    Raises
+    ------
+    ValueError
+        A row's head lacks its first arc.
     """
 
     def __init__(self, out: TierRows, into: TierRows, known: Known, team: Team) -> None:
         heads, self._team = out.heads, team
+        if has_empty_head(out.heads) or has_empty_head(into.heads):
+            raise ValueError("SSSP needs the first arc of every row in memory")
         rows, ids = len(heads.lengths), heads.neighbors.dtype
         dtype = distance_dtype(heads.weights)
         self._out, self._into = out, into

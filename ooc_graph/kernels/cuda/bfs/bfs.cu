@@ -71,6 +71,12 @@ __device__ __forceinline__ bool floods(const Plan& p, u32 rows) {
     return p.arcs > FLOOD_ARCS && p.arcs > rows / FLOOD_ROWS && rows - p.unvisited == p.tail && p.tail <= rows / 2;
 }
 
+// Whether the frontier has no more arcs, and finds no more rows, than a push can count. A flood enters
+// no rows; the root, which is pushed in any case, floods where it has very many arcs.
+__device__ __forceinline__ bool can_push(const Plan& p, u32 rows) {
+    return p.arcs <= MOST_SHARED_ARCS && (min(p.arcs, p.unvisited) <= MOST_ENTRIES || floods(p, rows));
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     bfs_search(u32 rows, u32 quads, u64 arcs, const u64* out_offsets, const u32* out_neighbors, const u64* in_offsets,
                const u32* in_neighbors, const u32* head, const uint4* heads, const u32* head_original, u32 longer1,
@@ -273,9 +279,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             p.converted = p.tail += (u32)p.found;
             p.listed = true;
         }
-        // Where rows are in host memory, there may be more arcs than a level that is pushed can count.
-        const bool counted = !TIERED || p.arcs < 1ull << 32;
-        const bool light = p.arcs <= narrow_arcs || (!p.few && counted && p.arcs * PULL_ABOVE <= p.unvisited_arcs);
+        const bool light = p.arcs <= narrow_arcs ||
+                           (!p.few && p.arcs * PULL_ABOVE <= p.unvisited_arcs && can_push(p, rows));
         p.direction = p.listed && light ? PUSH : PULL;
         bool wait = false;
         const bool make_few = p.direction == PULL && !p.few && p.unvisited * OPEN_BELOW < rows;

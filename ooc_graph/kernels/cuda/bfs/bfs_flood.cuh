@@ -62,13 +62,7 @@ __device__ __noinline__ void flood(const Graph g, const Search s, u32 head, u32 
             i++; // at the share's end it does not matter
             continue;
         }
-        const u32 mine = a + lane;
-        u32 rank = 0;
-#pragma unroll
-        for (int step = 16; step; step >>= 1)
-            if (__shfl_sync(FULL, next, rank + step - 1) <= mine) rank += step;
-        if (__shfl_sync(FULL, next, 31) <= mine) rank = 32;
-        const u32 entry = i + rank;
+        const u32 mine = a + lane, rank = rank_in_warp(next, mine), entry = i + rank;
         if (mine < stop) {
             const u32 from = __ldcg(s.queue.rows + head + entry);
             const u64 at = __ldg(g.out_offsets + from) + (mine - __ldcg(starts + entry));

@@ -141,6 +141,7 @@ struct Search {
 
 #if !TIERED // the same words as if there were no tiers, so that the compiler makes the same of them
 #define OUT_ARCS(g, row) (g.out_neighbors)
+#define IN_ARCS(g, row) (g.in_neighbors)
 #define ROWS_OF_FOUR(g) (g.longer1)
 #define GOES_ON(g, v, four, last) (last.w != NONE)
 #define STRETCH_AT(s, at) __ldcg(s.stretches + (at))

@@ -201,15 +201,6 @@ __device__ __noinline__ void narrow_levels(const Graph g, const Search s, const 
     }
 }
 
-// Enters rows of a level that is through in the queue; whole warps call it.
-__device__ __forceinline__ void enter_passed(const Queue& queue, u32* taken, u32 tail, bool passed, u32 row) {
-    const u32 lane = threadIdx.x % 32, rows = __ballot_sync(FULL, passed);
-    u32 base = 0;
-    if (lane == 0 && rows) base = atomicAdd(taken, __popc(rows));
-    base = __shfl_sync(FULL, base, 0);
-    if (passed) queue.rows[tail + base + __popc(rows & ((1u << lane) - 1))] = row;
-}
-
 // The smallest neighbour one level up.
 __device__ __forceinline__ u32 parent_by_level(const Graph& g, const Search& s, u32 v, u32 level) {
     const u32 head = __ldg(g.head + v);
@@ -245,7 +236,7 @@ __device__ __noinline__ void settle_narrow(const Graph g, const Search s, u32 fr
         if (found) s.parent[v] = name_of(g, parent_by_level(g, s, v, level));
         if (!wanted) continue;
         const bool last = found && (u32)level == place.level;
-        enter_passed(s.queue, &own->open, tail, found && !last, v);
+        append(s.queue.rows, &own->open, tail, found && !last, v);
         enter(s.queue, &own->queued, place.head, last, [&](u32) { return v; }, [&](u32) { return out_degree(g, v); });
     }
 }

@@ -24,12 +24,7 @@ __device__ __forceinline__ void over_frontier(const Graph& g, const Search& s, u
         for (u32 j = 0; j < PUSH_TURNS; j++) {
             // 32 arcs meet at most 32 entries behind the current one.
             const u32 after = i + 1 + lane, mine = a + 32 * j + lane;
-            const u32 start = after < count ? __ldcg(starts + after) : NONE;
-            u32 rank = 0;
-#pragma unroll
-            for (int half = 16; half; half >>= 1)
-                if (__shfl_sync(FULL, start, rank + half - 1) <= mine) rank += half;
-            if (__shfl_sync(FULL, start, 31) <= mine) rank = 32;
+            const u32 rank = rank_in_warp(after < count ? __ldcg(starts + after) : NONE, mine);
             entry[j] = mine < stop ? head + i + rank : NONE;
             i += __shfl_sync(FULL, rank, 31);
         }

@@ -52,26 +52,40 @@ __device__ __forceinline__ u32 scan_tails(const Graph& g, const Search& s, const
     return member;
 }
 
-// The stretches of long rows, a warp each; the smallest member of the frontier counts.
+// First of a row's neighbours that are cut into stretches.
+__device__ __forceinline__ u64 begin_stretches(const Graph& g, u32 v) {
+    return __ldg(g.in_offsets + v) + HEADS + LANE_ARCS;
+}
+#endif
+
+// The stretches of long rows, a warp each; the smallest member of the frontier counts. From host
+// memory whole lines are read.
 __device__ __noinline__ Tally pull_stretches(const Graph g, const Search s, const Front front, u32 count) {
     Tally tally = {};
-    u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x, lane = threadIdx.x % 32;
-    u64 item = thread / 32 < count ? __ldcg(s.stretches + thread / 32) : 0;
-    for (u32 i = thread / 32; i < count; i += threads / 32) {
-        const u64 after = i + threads / 32 < count ? __ldcg(s.stretches + i + threads / 32) : item;
+    const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
+    const u32 lane = threadIdx.x % 32;
+    u64 item = warp < count ? STRETCH_AT(s, warp) : 0;
+    for (u32 i = warp; i < count; i += warps) {
+        const u64 after = i + warps < count ? STRETCH_AT(s, i + warps) : item;
         const u32 v = (u32)(item >> 32);
-        u64 at = __ldg(g.in_offsets + v) + HEADS + LANE_ARCS + (item & NONE) * (u64)STRETCH;
-        u64 end = min(at + STRETCH, __ldg(g.in_offsets + v + 1));
-        u32 best = __shfl_sync(FULL, __ldcg(s.parent + v), 0), member = NONE; // one value for all lanes
-        for (; at < end && member == NONE; at += 128) {
+        const u64 begin = begin_stretches(g, v) + (item & NONE) * (u64)STRETCH;
+        const u64 end = min(begin + STRETCH, __ldg(g.in_offsets + v + 1));
+        const u32* const arcs = IN_ARCS(g, v);
+        const u32 best = __shfl_sync(FULL, __ldcg(s.parent + v), 0); // one value for all lanes
+        u32 member = NONE;
+        for (u64 at = TIERED ? begin / 32 * 32 : begin; at < end && member == NONE; at += 128) {
             u32 u[4];
 #pragma unroll
-            for (int k = 0; k < 4; k++)
-                u[k] = at + 32 * k + lane < end ? __ldg(g.in_neighbors + at + 32 * k + lane) : NONE;
-            if (best < __shfl_sync(FULL, u[0], 0)) break; // an earlier stretch has it
+            for (int k = 0; k < 4; k++) {
+                const u64 mine = at + 32 * k + lane;
+                u[k] = (!TIERED || mine >= begin) && mine < end ? __ldg(arcs + mine) : NONE;
+            }
+            BUS_ONLY(if (v >= g.in_held_rows) ask_span(max(at, begin), min(at + 128, end));)
+            const u32 least = __shfl_sync(FULL, u[0], TIERED && at < begin ? (u32)(begin - at) : 0);
+            if (best < least) break; // an earlier stretch has it
 #pragma unroll
             for (int k = 3; k >= 0; k--) {
-                u32 hits = __ballot_sync(FULL, holds(front, u[k]));
+                const u32 hits = __ballot_sync(FULL, holds(front, u[k]));
 #ifdef COUNT
                 tally.examined += u[k] != NONE;
 #endif
@@ -84,8 +98,6 @@ __device__ __noinline__ Tally pull_stretches(const Graph g, const Search s, cons
     }
     return tally;
 }
-
-#endif
 
 // Claims rows that have met the frontier (`member`, else NONE) for a level that stands in bits, and
 // in the queue too if it has a `tail`; called by whole warps.

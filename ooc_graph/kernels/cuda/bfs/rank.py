@@ -10,9 +10,8 @@ from threading import Lock
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.common.bitmap import deal_frontiers, words_for
 from ooc_graph.kernels.common.decisions import BfsTree
-from ooc_graph.kernels.cpu.bfs.rank import deal_frontiers
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.rows import hold, require_rows
 from ooc_graph.kernels.cuda.runtime.steps import (

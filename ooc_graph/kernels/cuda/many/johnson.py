@@ -15,15 +15,13 @@ import numpy as np
 
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.common.many.bellman_ford import restore, reweighted
+from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, potentials
+from ooc_graph.kernels.common.many.lengths import longest_reweighted, require_room
+from ooc_graph.kernels.common.many.parents import find_parents
+from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
+from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.many.bellman_ford import restore, reweighted
-from ooc_graph.kernels.cpu.many.bellman_ford_search import Potentials, potentials
-from ooc_graph.kernels.cpu.many.johnson import longest_reweighted
-from ooc_graph.kernels.cpu.many.parents import find_parents
-from ooc_graph.kernels.cpu.many.search import plain_rows, require_room
-from ooc_graph.kernels.cpu.sssp.push import LightRows
-from ooc_graph.kernels.cpu.sssp.search import distance_dtype
-from ooc_graph.kernels.cpu.sssp.shared import unreached
 from ooc_graph.kernels.cuda.many.core import rows_of_arcs
 from ooc_graph.kernels.cuda.many.host import HostAnswers
 from ooc_graph.kernels.cuda.many.search import CREWS, CudaManySearch

@@ -25,16 +25,26 @@ from ooc_graph.types import AnyArray, Rows
 
 LEAST_ARCS = 5
 """Arcs of each row that are on the device, if it has so many: those that stand in columns too."""
-COUNTED: dict[str, int | str] = counted_at(88)
+COUNTED: dict[str, int | str] = counted_at(72)
 """What ``sssp.cu`` is compiled with that counts what it asks of host memory."""
 
 
 @dataclass(frozen=True)
 class SsspHold:
-    """What of each row is on the device too: ``least`` arcs, and one in ``2**shift`` of its."""
+    """What of each row is on the device too: ``least`` arcs, and one in ``2**shift`` of its.
+
+    Raises
+    ------
+    UsageError
+        ``least`` is below 1: the last arc held of a row bounds the others from below.
+    """
 
     least: int
     shift: int
+
+    def __post_init__(self) -> None:
+        if self.least < 1:
+            raise UsageError("one arc of each row is held at least")
 
 
 class CudaTierSsspSearch(CudaSsspSearch):

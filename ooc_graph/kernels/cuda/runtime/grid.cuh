@@ -75,6 +75,16 @@ __device__ __forceinline__ u64 take_places(u64* taken, u32 mine) {
     return __shfl_sync(FULL, base, 31) + sum - mine;
 }
 
+// Appends the row of each lane that `takes` to a list; all lanes of a warp call it.
+__device__ __forceinline__ void append(u32* list, u32* count, u32 tail, bool takes, u32 row) {
+    const u32 lane = threadIdx.x % 32, takers = __ballot_sync(FULL, takes);
+    if (!takers) return;
+    u32 at = 0;
+    if (lane == 0) at = atomicAdd(count, __popc(takers));
+    at = __shfl_sync(FULL, at, 0) + __popc(takers & ((1u << lane) - 1));
+    if (takes) list[tail + at] = row;
+}
+
 // Adds every thread's value to a sum in global memory, one atomic a block.
 __device__ __forceinline__ void add_from_block(u64 value, u64* sum, u64* scratch) {
     value = warp_sum(value);

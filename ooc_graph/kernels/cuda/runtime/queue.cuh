@@ -3,10 +3,17 @@
 #pragma once
 #include "grid.cuh"
 
-// More arcs than a device can hold; of rows in host memory a plan refuses as many of a side. One
-// level's queue has fewer than 2**28 entries.
+// More arcs than a device can hold; of rows in host memory a plan refuses as many of a side.
 #define ARC_BITS 36
 #define ARC_MASK ((1ull << ARC_BITS) - 1)
+// Entries that may stand behind one `tail`: the bits that arcs leave.
+#ifndef MOST_ENTRIES
+#define MOST_ENTRIES ((1u << (64 - ARC_BITS)) - 1)
+#endif
+// Arcs that may be shared out: with all warps' rounding the numbers of arcs still fit 32 bits.
+#ifndef MOST_SHARED_ARCS
+#define MOST_SHARED_ARCS (0u - (1u << 20))
+#endif
 
 __device__ __forceinline__ u32 bit_of(u32 vertex) { return 1u << (vertex & 31); }
 
@@ -47,6 +54,16 @@ __device__ __forceinline__ u32 entry_of(const u32* starts, u32 count, u32 arc) {
     return low;
 }
 
+// How many of the lanes' ascending values are not above `value`; whole warps call it.
+__device__ __forceinline__ u32 rank_in_warp(u32 ascending, u32 value) {
+    u32 rank = 0;
+#pragma unroll
+    for (int half = 16; half; half >>= 1)
+        if (__shfl_sync(FULL, ascending, rank + half - 1) <= value) rank += half;
+    if (__shfl_sync(FULL, ascending, 31) <= value) rank = 32;
+    return rank;
+}
+
 // Goes through `arcs` arcs of queue[begin:end), an even share for every warp of the grid, 32 at a
 // time: `arc(entry, k)` is the k-th arc of an entry, `entry` being NONE in lanes that have none.
 template <typename Arc>
@@ -59,13 +76,9 @@ __device__ __forceinline__ void over_arcs(const Queue& queue, u32 begin, u32 end
     u32 i = entry_of(queue.starts + begin, count, (u32)low);
     for (u32 a = (u32)low; a < stop; a += 32) {
         // 32 arcs meet at most 32 entries behind the current one.
-        u32 after = i + 1 + lane, mine = a + lane, rank = 0;
+        u32 after = i + 1 + lane, mine = a + lane;
         u32 start = after < count ? __ldcg(queue.starts + begin + after) : NONE;
-#pragma unroll
-        for (int step = 16; step; step >>= 1)
-            if (__shfl_sync(FULL, start, rank + step - 1) <= mine) rank += step;
-        if (__shfl_sync(FULL, start, 31) <= mine) rank = 32;
-        u32 entry = begin + i + rank;
+        u32 rank = rank_in_warp(start, mine), entry = begin + i + rank;
         bool real = mine < stop;
         u32 k = real ? mine - __ldcg(queue.starts + entry) : 0;
         i += __shfl_sync(FULL, rank, 31);

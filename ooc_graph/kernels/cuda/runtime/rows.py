@@ -12,8 +12,14 @@ from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
 from ooc_graph.types import AnyArray, Rows
 
-MOST_ROWS = (1 << 32) - 2
-"""Rows of one search or rank are numbered in 32 bits, and the largest number means none."""
+MOST_ROWS = (1 << 32) - (1 << 20)
+"""Rows of one search or rank are numbered in 32 bits.
+
+Kernels go over them in strides of all threads of a grid, and in whole groups of `QUAD_ROWS`: what
+is left above keeps these sums from wrapping.
+"""
+MOST_ID = (1 << 32) - 2
+"""Largest original id of 32 bits: the number above means none."""
 NARROW = np.dtype(np.uint32)
 """Type of ids that searches of whole graphs take."""
 QUAD_ROWS = 128
@@ -123,9 +129,9 @@ def hold_originals(original_of: AnyArray | None, rows: int) -> Any:
     held = on_device(original_of)
     if len(held) != rows:
         raise UsageError(f"{len(held):,} original ids were given for {rows:,} vertices")
-    if rows and not 0 <= int(held.min()) <= int(held.max()) <= MOST_ROWS:
+    if rows and not 0 <= int(held.min()) <= int(held.max()) <= MOST_ID:
         raise UsageError(
-            f"parents on a CUDA device are named by original ids of 0 to {MOST_ROWS:,} only"
+            f"parents on a CUDA device are named by original ids of 0 to {MOST_ID:,} only"
         )
     return held.astype(np.uint32, copy=False)
 

@@ -13,8 +13,8 @@ import numpy as np
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.decisions import SsspTree
-from ooc_graph.kernels.cpu.sssp.search import distance_dtype, overflow_error, survey
-from ooc_graph.kernels.cpu.sssp.shared import unreached
+from ooc_graph.kernels.common.sssp.distances import distance_dtype, overflow_error, unreached
+from ooc_graph.kernels.common.sssp.survey import survey
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.rows import hold, require_rows
 from ooc_graph.kernels.cuda.runtime.steps import (

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.decisions import SsspTree
-from ooc_graph.kernels.cpu.sssp.search import (
+from ooc_graph.kernels.common.sssp.distances import overflow_error
+from ooc_graph.kernels.common.sssp.survey import (
     Survey,
     first_rows,
     may_pull,
-    overflow_error,
     sampled_rows,
     survey_of,
 )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
-from ooc_graph.kernels.cpu.sssp.shared import SharedBounds
+from ooc_graph.kernels.common.sssp.distances import SharedBounds
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.steps import LISTED, Steps, ids_of, least, uploaded, wait, width
 from ooc_graph.types import AnyArray

@@ -47,13 +47,6 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
     u32 goal = 0, tick = 0;
     BUS_ONLY(begin_asking();)
     Slot* slot = state->slot;
-#ifdef TRACE
-    u64 clock = 0;
-#define STAMP(k) if (chief) state->stamp[k] = nanoseconds() - clock
-    if (chief) clock = nanoseconds();
-#else
-#define STAMP(k)
-#endif
     // Everybody is through with the slot behind the next one when a new one is begun.
     auto next_slot = [&]() {
         slot = state->slot + (++tick & 3);
@@ -142,7 +135,6 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         wait();
         count = __ldcg(&slot->count);
     }
-    STAMP(0);
     u64 phase[4] = {examined, 0, 0, 0};
     const u32 beyond = floor;
     if (!settled && inner) {
@@ -154,7 +146,6 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         phase[0] += total;
         wait();
     }
-    STAMP(1);
 
     // Pull until nothing changes, or pushing what changed is cheaper.
     u32 passes = 0;
@@ -176,7 +167,6 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         const u64 both = __ldcg(&slot->queued);
         const u32 high = __ldcg(&slot->most);
         phase[1] += pulled;
-        STAMP(1 + min(passes, 2u));
         if (!(both >> 32)) break;
         floor = ~__ldcg(&slot->least);
         bound = max(bound, floor);
@@ -191,7 +181,6 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             break;
         }
     }
-    STAMP(4);
 
     // Parents. Inner vertices are nearer than all others, so who has one of them needs no other.
     if (inner) {
@@ -205,7 +194,6 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         }
         phase[3] += total;
     }
-    STAMP(5);
     next_slot();
     u64 looked = 0;
     parent_pass(g, s, slot, root, beyond, room, looked);
@@ -239,7 +227,6 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         state->raises = raises;
         state->inner = inner;
         state->unresolved = unresolved;
-        STAMP(6);
     }
     BUS_ONLY(end_asking(&state->asked);)
     leave_grid(&state->barrier);

@@ -39,7 +39,6 @@ struct State {
     u32 passes, rounds, raises, inner;
     u64 unresolved; // reached rows that no neighbour gives a parent: out- and in-rows differ
     u64 phase[4]; // arcs examined: push, pull, finish, parents
-    u64 stamp[8];
     Slot slot[4];
     BUS_ONLY(u64 asked;) // sectors of host memory; the caller sets it to 0
 };
@@ -116,13 +115,3 @@ struct Wave {
     u32 count, reached, bound;
     bool note;
 };
-
-// Appends the row of each lane that `takes` to a list; all lanes of a warp call it.
-__device__ __forceinline__ void append(u32* list, u32* count, u32 tail, bool takes, u32 row) {
-    const u32 lane = threadIdx.x % 32, takers = __ballot_sync(FULL, takes);
-    if (!takers) return;
-    u32 at = 0;
-    if (lane == 0) at = atomicAdd(count, __popc(takers));
-    at = __shfl_sync(FULL, at, 0) + __popc(takers & ((1u << lane) - 1));
-    if (takes) list[tail + at] = row;
-}

@@ -45,7 +45,6 @@ struct State {
     u64 unresolved; // reached rows that no neighbour gives a parent: out- and in-rows differ
     u64 phase[4];   // arcs examined: push, pull, finish, parents
     u64 alone, together, raises; // rounds of one block, of the grid; times the bound rose
-    u64 stamp[4];
     Plan plan;
     Slot slot[4];
 };
@@ -167,13 +166,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         if (chief) state->slot[(tick + 2) & 3] = Slot{};
     };
     auto wait = [&]() { grid_barrier(&state->barrier, goal); };
-#ifdef TRACE
-    u64 clock = 0;
-#define STAMP(k) if (chief) state->stamp[k] = nanoseconds() - clock
-    if (chief) clock = nanoseconds();
-#else
-#define STAMP(k)
-#endif
 
     for (u64 v = thread; v < rows; v += threads) {
         length[v] = v == root ? 0 : UNREACHED;
@@ -189,7 +181,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     plan.bound = bound_above(0, plan.step);
     plan.count = 1;
     wait();
-    STAMP(0);
 
     while (!plan.settled) {
         if (plan.count ? plan.count <= FRONT : !plan.dropped && plan.far <= FRONT_FAR) {
@@ -257,7 +248,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         plan.count = min(__ldcg(&slot->near), near_room);
         plan.turn ^= 1;
     }
-    STAMP(1);
 
     next_slot();
     const u64 looked = parent_pass(g, s, &slot->near, root, block.best);
@@ -291,7 +281,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         state->alone = alone;
         state->together = together;
         state->raises = raises;
-        STAMP(2);
     }
     leave_grid(&state->barrier);
 }

@@ -2,6 +2,7 @@
 // nearer, the nearest, ties by the smallest id; on plateaus by hops, then id.
 #pragma once
 #include "sssp_near_graph.cuh"
+#include "sssp_plateaus.cuh"
 
 __device__ __forceinline__ u32 name_of(const Graph& g, u32 vertex) {
     return g.original_of ? __ldg(g.original_of + vertex) : vertex;
@@ -16,9 +17,8 @@ __device__ __forceinline__ Best best_of(const Graph& g, const Search& s, u32 v, 
         const Weight w = __ldg(g.in_weights + a);
         if (sum_of(0, w) > at) break;
         const u32 u = __ldg(g.in_neighbors + a);
-        const Length away = __ldcg(s.length + u);
         examined++;
-        if (away < at && sum_of(away, w) == at) best.take(away, u);
+        best.offer(at, u, __ldcg(s.length + u), w);
     }
     return best;
 }
@@ -37,13 +37,7 @@ __device__ __forceinline__ void settle(const Graph& g, const Search& s, u32* cou
                                        Length at, u32 parent) {
     if (v == root) parent = v;
     if (real) s.parent[v] = parent == NONE ? NONE : name_of(g, parent);
-    const bool flat = real && at < UNREACHED && parent == NONE;
-    const u32 lane = threadIdx.x % 32, flats = __ballot_sync(FULL, flat);
-    if (!flats) return;
-    u32 place = 0;
-    if (lane == 0) place = atomicAdd(count, __popc(flats));
-    place = __shfl_sync(FULL, place, 0) + __popc(flats & ((1u << lane) - 1));
-    if (flat) s.flat[place] = v;
+    append(s.flat, count, 0, real && at < UNREACHED && parent == NONE, v);
 }
 
 __device__ __noinline__ u64 parent_pass(const Graph g, const Search s, u32* count, u32 root, Best* scratch) {
@@ -78,23 +72,8 @@ __device__ __noinline__ u64 parent_pass(const Graph g, const Search s, u32* coun
     return examined;
 }
 
-// Rows on plateaus take the smallest id among the neighbours at the same length that have a parent;
-// called round by round, in two steps.
 __device__ __noinline__ u32 plateau_step(const Graph g, const Search s, u32 count, bool apply) {
-    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
-    u32* const offered = (u32*)s.done;
-    u32 found = 0;
-    for (u32 i = thread; i < count; i += threads) {
-        const u32 v = __ldcg(s.flat + i), bit = 1u << (v & 31);
-        if (!(__ldcg(s.marks + (v >> 5)) & bit)) continue;
-        if (apply) {
-            const u32 parent = __ldcg(offered + v);
-            if (parent == NONE) continue;
-            s.parent[v] = name_of(g, parent);
-            atomicAnd(s.marks + (v >> 5), ~bit);
-            found++;
-            continue;
-        }
+    return plateau_round(g, s.flat, count, s.marks, (u32*)s.done, s.parent, apply, [&](u32 v) {
         const Length at = __ldcg(s.length + v);
         u32 parent = NONE;
         const u64 end = __ldg(g.in_offsets + v + 1);
@@ -103,7 +82,6 @@ __device__ __noinline__ u32 plateau_step(const Graph g, const Search s, u32 coun
             const u32 u = __ldg(g.in_neighbors + a);
             if (__ldcg(s.length + u) == at && !(__ldcg(s.marks + (u >> 5)) >> (u & 31) & 1)) parent = min(parent, u);
         }
-        offered[v] = parent;
-    }
-    return found;
+        return parent;
+    });
 }

@@ -1,5 +1,6 @@
 // Parents of an SSSP, once all distances are final.
 #pragma once
+#include "sssp_plateaus.cuh"
 #include "sssp_pull.cuh"
 
 // One of three steps by which the inner vertices offer themselves as parents along all their arcs:
@@ -24,22 +25,14 @@ __device__ __noinline__ void offer_inner(const Graph g, const Search s, u32 coun
     });
 }
 
-// Takes neighbour u along an arc of weight w as the parent of a row at `at`, if it is a better one.
-__device__ __forceinline__ void offer(u32 at, u32 u, u32 away, u32 w, u32& near, u32& parent) {
-    if (away < at && sum_of(away, w) == at && (away < near || (away == near && u < parent))) {
-        near = away;
-        parent = u;
-    }
-}
-
-__device__ __forceinline__ bool offer_pair(const Search& s, uint4 pair, u32 floor, u32 at, u32& near, u32& parent,
+__device__ __forceinline__ bool offer_pair(const Search& s, uint4 pair, u32 floor, u32 at, Best& best,
                                            u64& examined) {
     const u32 w = pair.y, x = pair.w;
     const bool one = sum_of(floor, w) <= at, two = sum_of(floor, x) <= at;
     const u32 a = one ? __ldcg(s.distance + pair.x) : UNREACHED, b = two ? __ldcg(s.distance + pair.z) : UNREACHED;
     examined += one + two;
-    offer(at, pair.x, a, w, near, parent);
-    offer(at, pair.z, b, x, near, parent);
+    best.offer(at, pair.x, a, w);
+    best.offer(at, pair.z, b, x);
     return two;
 }
 
@@ -79,7 +72,8 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
             const u32 first = base + quad * 128 + lane;
             const uint4 done = __ldcg((const uint4*)s.resolved + unit * UNIT + quad);
             const u32 has[4] = {done.x, done.y, done.z, done.w};
-            u32 at[4], away[4], near[4], parent[4];
+            u32 at[4], away[4];
+            Best best[4];
             uint2 h[4];
             u32 second[4];
 #pragma unroll
@@ -98,16 +92,15 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 const u32 v = first + 32 * j;
-                near[j] = UNREACHED;
-                parent[j] = NONE;
-                if (at[j] < UNREACHED) offer(at[j], h[j].x, away[j], h[j].y, near[j], parent[j]);
+                best[j] = {UNREACHED, NONE};
+                if (at[j] < UNREACHED) best[j].offer(at[j], h[j].x, away[j], h[j].y);
                 const bool goes = at[j] < UNREACHED && v != root && sum_of(floor, second[j]) <= at[j];
                 const u32 waiting = __ballot_sync(FULL, goes);
                 if (goes) {
                     const u32 place = kept + __popc(waiting & ((1u << lane) - 1));
                     room.rows[place] = v - base;
-                    room.best[place] = near[j];
-                    room.parent[place] = parent[j];
+                    room.best[place] = best[j].away;
+                    room.parent[place] = best[j].parent;
                 }
                 kept += __popc(waiting);
 #if INTEGERS // NONE is what is not reached, too
@@ -116,10 +109,10 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
                 const bool asked = at[j] != NONE;
 #endif
                 if (asked && !goes) {
-                    if (v == root) parent[j] = v;
-                    s.parent[v] = parent[j] == NONE ? NONE : name_of(g, parent[j]);
+                    if (v == root) best[j].parent = v;
+                    s.parent[v] = best[j].parent == NONE ? NONE : name_of(g, best[j].parent);
                 }
-                append(s.queue.rows, &slot->count, 0, at[j] < UNREACHED && !goes && parent[j] == NONE, v);
+                append(s.queue.rows, &slot->count, 0, at[j] < UNREACHED && !goes && best[j].parent == NONE, v);
             }
         }
         __syncwarp();
@@ -128,13 +121,12 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
         for (u32 first = 0; first < kept; first += 32) {
             const u32 next_v = first + 32 + lane < kept ? base + room.rows[first + 32 + lane] : NONE;
             const uint4 next_pair = next_v != NONE ? __ldcs(g.pair + next_v) : none;
-            u32 parent = 0;
+            Best best = {UNREACHED, 0};
             if (v != NONE) {
                 const u32 at = __ldcg(s.distance + v);
-                u32 near = room.best[first + lane];
-                parent = room.parent[first + lane];
-                bool goes = offer_pair(s, pair, floor, at, near, parent, examined) && v < g.longer3;
-                if (goes) goes = offer_pair(s, __ldcs(g.pair2 + v), floor, at, near, parent, examined);
+                best = {room.best[first + lane], room.parent[first + lane]};
+                bool goes = offer_pair(s, pair, floor, at, best, examined) && v < g.longer3;
+                if (goes) goes = offer_pair(s, __ldcs(g.pair2 + v), floor, at, best, examined);
                 if (goes) {
                     IN_NEAR(g, v)
                     const u64 end = __ldg(g.in_offsets + v + 1);
@@ -145,13 +137,13 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
                         if (sum_of(floor, w) > at) break;
                         ASK_IN_TURN(a, begin)
                         const u32 u = IN_NEIGHBOR(g, a);
-                        offer(at, u, __ldcg(s.distance + u), w, near, parent);
+                        best.offer(at, u, __ldcg(s.distance + u), w);
                         examined++;
                     }
                 }
-                s.parent[v] = parent == NONE ? NONE : name_of(g, parent);
+                s.parent[v] = best.parent == NONE ? NONE : name_of(g, best.parent);
             }
-            append(s.queue.rows, &slot->count, 0, v != NONE && parent == NONE, v);
+            append(s.queue.rows, &slot->count, 0, v != NONE && best.parent == NONE, v);
             v = next_v;
             pair = next_pair;
         }
@@ -159,22 +151,9 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
     }
 }
 
-// Rows whose shortest ways all come over arcs that add nothing take the smallest id among the
-// neighbours at the same distance that have a parent; called round by round, in two steps.
 __device__ __noinline__ u32 plateau_step(const Graph g, const Search s, u32 count, bool apply) {
-    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
-    u32 found = 0;
-    for (u32 i = thread; i < count; i += threads) {
-        const u32 v = __ldcg(s.queue.rows + i), d = __ldcg(s.distance + v);
-        if (!(__ldcg(s.marks + (v >> 5)) & bit_of(v))) continue;
-        if (apply) {
-            const u64 parent = __ldcg(s.record + v);
-            if (parent == ~0ull) continue;
-            s.parent[v] = name_of(g, (u32)parent);
-            atomicAnd(s.marks + (v >> 5), ~bit_of(v));
-            found++;
-            continue;
-        }
+    return plateau_round(g, s.queue.rows, count, s.marks, s.record, s.parent, apply, [&](u32 v) {
+        const u32 d = __ldcg(s.distance + v);
         u32 parent = NONE;
         IN_NEAR(g, v)
         const u64 end = __ldg(g.in_offsets + v + 1);
@@ -186,7 +165,6 @@ __device__ __noinline__ u32 plateau_step(const Graph g, const Search s, u32 coun
             const u32 u = IN_NEIGHBOR(g, a);
             if (__ldcg(s.distance + u) == d && !(__ldcg(s.marks + (u >> 5)) & bit_of(u))) parent = min(parent, u);
         }
-        s.record[v] = parent == NONE ? ~0ull : parent;
-    }
-    return found;
+        return parent;
+    });
 }

@@ -120,8 +120,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         Best best = {UNREACHED, v == root ? root : NONE};
         if (at < UNREACHED)
             arcs.over(j, v, [&](u32 place, Weight w) {
-                const Length away = at_place(now, place);
-                if (away < at && sum_of(away, w) == at) best.take(away, place / (u32)sizeof(Length));
+                best.offer(at, place / (u32)sizeof(Length), at_place(now, place), w);
             });
         const bool waits = at < UNREACHED && best.parent == NONE;
         next[v] = waits;

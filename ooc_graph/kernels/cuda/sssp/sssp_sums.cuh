@@ -73,4 +73,8 @@ struct Best {
             parent = row;
         }
     }
+    // Takes neighbour u along an arc of weight w as the parent of a row at `at`, if it is a better one.
+    __device__ __forceinline__ void offer(Length at, u32 u, Length length, Weight w) {
+        if (length < at && sum_of(length, w) == at) take(length, u);
+    }
 };

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cpu.sssp.search import distance_dtype, sums_may_overflow
+from ooc_graph.kernels.common.sssp.distances import distance_dtype, sums_may_overflow
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.types import INT64_UNREACHED, Rows
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, whole_set, words_for
-from ooc_graph.kernels.cpu.store.requests import heaviest_ends
-from ooc_graph.kernels.cpu.store.rows import AtHand, TierRows
+from ooc_graph.kernels.common.store.requests import heaviest_ends
+from ooc_graph.kernels.common.store.rows import AtHand, TierRows
 from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
@@ -65,7 +65,7 @@ class DeviceHeads:
     lengths
         uint32 (rows,), in host memory: arcs of each row.
     hold
-        How many arcs of each row; ``least`` is 1 or more.
+        How many arcs of each row.
     device_arcs
         Most arcs that stand on the device; None: all.
     buffers

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cpu.store.rows import Window
+from ooc_graph.kernels.common.store.rows import Window
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.rows import QUAD_ROWS

@@ -431,3 +431,7 @@ def copy_firsts(starts: Any, column: Any, firsts: Any) -> None:
     for row in range(len(firsts)):
         if starts[row] < starts[row + 1]:
             firsts[row] = column[starts[row]]
+
+
+TAIL_ROWS = 4096
+"""A pass looks at so many rows while a unit is read: one row's tail is rarely in another's unit."""

@@ -1,6 +1,6 @@
 """Windows of rows whose arcs are scanned elsewhere than on the CPU: requests and flags.
 
-See `ooc_graph.kernels.cpu.store.rows` for windows.
+See `ooc_graph.kernels.common.store.rows` for windows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import members_of
 from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.cpu.store.rows import arcs_at_hand, keep_rest
+from ooc_graph.kernels.common.store.rows import arcs_at_hand, keep_rest
 
 REQUEST_WORDS = 3
 """Words of a request beside the places of its arcs, one in each column: row, cursor, asked."""
@@ -52,7 +52,7 @@ def pack_requests(window: Any, begin: int, end: int, packed: Any) -> None:
 def keep_flagged(limits: Any, window: Any, begin: int, end: int, kept: int, flags: Any) -> int:
     """Have the rows go on whose flag (uint8) is set, if they have more arcs; the rows kept.
 
-    Row number ``begin`` has the first flag. See `ooc_graph.kernels.cpu.store.rows.TierRows.scan`.
+    Row ``begin`` has the first flag. See `ooc_graph.kernels.common.store.rows.TierRows.scan`.
     """
     for index in range(begin, end):
         if flags[index - begin]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import Words, drop, has, members_of, put
 from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
-from ooc_graph.kernels.cpu.sssp.push import path_sum
+from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.types import AnyArray
 
 
@@ -55,6 +55,19 @@ def offer_parent(distance: Any, parent: Any, v: int, u: int, weight: Any, top: A
     none = parent.dtype.type(-1)
     if rival == none or is_better_parent(at, u, distance[np.int64(rival)], np.int64(rival)):
         parent[v] = u
+
+
+@subroutine
+def plateau_parent(into: Any, distance: Any, unresolved: Any, row: int, at: Any, top: Any) -> Any:
+    """Smallest neighbour at the same distance that is resolved, -1 if there is none yet."""
+    parent = np.int64(-1)
+    for position in range(into.offsets[row], into.offsets[row + 1]):
+        if path_sum(at, into.weights[position], top) > at:
+            break
+        u = np.int64(into.neighbors[position])
+        if distance[u] == at and not has(unresolved, u) and (parent < 0 or u < parent):
+            parent = u
+    return parent
 
 
 class Plateau(NamedTuple):

@@ -14,10 +14,10 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import put, words_for
 from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.sssp.distances import unreached
+from ooc_graph.kernels.common.sssp.plateaus import Plateau, best_parent, resolve_plateaus
+from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.team import ABORT, CHUNK, Team, atomic_add, atomic_load, new_control
-from ooc_graph.kernels.cpu.sssp.plateaus import Plateau, best_parent, resolve_plateaus
-from ooc_graph.kernels.cpu.sssp.push import LightRows
-from ooc_graph.kernels.cpu.sssp.shared import unreached
 from ooc_graph.types import AnyArray, IntArray
 
 

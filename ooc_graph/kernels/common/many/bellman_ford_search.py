@@ -1,6 +1,6 @@
 """Potentials by Bellman-Ford from an added vertex, with the negative cycle if there is one (CPU).
 
-Passes are those of `ooc_graph.kernels.cpu.many.bellman_ford`. After passes with so many
+Passes are those of `ooc_graph.kernels.common.many.bellman_ford`. After passes with so many
 improvements the parents are looked through: a cycle among them is a cycle of negative weight [1]_.
 
 Rounded sums around a cycle of weight zero may fall for ever. So an improvement counts only if it
@@ -32,9 +32,13 @@ import numpy as np
 
 from ooc_graph.errors import InputError, NegativeCycleError
 from ooc_graph.kernels.common.bitmap import Words, pack_bits
-from ooc_graph.kernels.cpu.many.bellman_ford import Fall, fall, vertex_on_cycle
-from ooc_graph.kernels.cpu.sssp.push import LightRows
-from ooc_graph.kernels.cpu.sssp.search import distance_dtype, overflow_error, sums_may_overflow
+from ooc_graph.kernels.common.many.bellman_ford import Fall, fall, vertex_on_cycle
+from ooc_graph.kernels.common.sssp.distances import (
+    distance_dtype,
+    overflow_error,
+    sums_may_overflow,
+)
+from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.types import AnyArray, IntArray
 
 INTEGER_BOUND = 1 << 61
@@ -84,7 +88,7 @@ class Falling(Protocol):
         """Bitmap of the rows that have a negative arc, which is their first."""
 
     def fall(self, state: Fall, most: int, most_passes: int) -> tuple[int, int]:
-        """As the kernel `ooc_graph.kernels.cpu.many.bellman_ford.fall`."""
+        """As the kernel `ooc_graph.kernels.common.many.bellman_ford.fall`."""
 
     def arcs_of(self, row: int) -> tuple[AnyArray, AnyArray]:
         """Neighbours of one row, and weights."""

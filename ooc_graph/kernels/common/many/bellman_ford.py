@@ -5,7 +5,7 @@ Only vertices whose potential fell push along their arcs, and a row, lightest fi
 first arc that leads no lower than 0. A pass goes once over the rows, in their order, and each that
 waits when its turn comes pushes; what falls after its turn waits for the next pass. So exact sums
 without a negative cycle need no more passes than vertices. How long passes go on is said by
-`ooc_graph.kernels.cpu.many.bellman_ford_search`.
+`ooc_graph.kernels.common.many.bellman_ford_search`.
 
 References
 ----------
@@ -21,7 +21,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, Words, lowest_bit, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.cpu.sssp.push import LightRows
+from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.types import AnyArray, IntArray
 
 

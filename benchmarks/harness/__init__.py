@@ -1,0 +1,1 @@
+"""What the benchmarks share, so that each of them is a comparison and nothing else."""

@@ -1,0 +1,163 @@
+"""One CUDA device: what it is, times on it, memory, and graphs and searches that are on it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import cupy
+import numpy as np
+
+from harness.program import Program
+from harness.timing import Took
+from harness.timing import timed as timed_on_host
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
+from ooc_graph.kernels.cuda.build.rows import DeviceGraph, build_rows
+from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
+from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.types import AnyArray
+
+GIB = 1 << 30
+_TO_HOST = 2
+
+
+class DeviceProgram(Program):
+    """A program whose records have the device's facts."""
+
+    def append(self, benchmark: str = "", **fields: Any) -> None:
+        """Append a record of any fields."""
+        super().append(benchmark, device=device_facts(), **fields)
+
+
+def device_facts() -> dict[str, Any]:
+    """Device and versions."""
+    runtime = cupy.cuda.runtime
+    found = runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return {
+        "name": found["name"].decode(),
+        "memory_bytes": found["totalGlobalMem"],
+        "driver": runtime.driverGetVersion(),
+        "runtime": runtime.runtimeGetVersion(),
+        "cupy": cupy.__version__,
+    }
+
+
+def timed(call: Callable[[], Any]) -> Took:
+    """Time some work until the device is through with it."""
+    cupy.cuda.Device().synchronize()
+
+    def finished() -> Any:
+        result = call()
+        cupy.cuda.Device().synchronize()
+        return result
+
+    return timed_on_host(finished)
+
+
+def event_seconds(launch: Callable[[], Any]) -> float:
+    """Seconds of a launch, by events on the current stream."""
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+    begin.record()
+    launch()
+    end.record()
+    end.synchronize()
+    return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3
+
+
+def page_locked(shape: tuple[int, int], dtype: Any) -> AnyArray:
+    """Memory of the host that the device copies to directly."""
+    size = shape[0] * shape[1]
+    memory = cupy.cuda.alloc_pinned_memory(size * np.dtype(dtype).itemsize)
+    array: AnyArray = np.frombuffer(memory, dtype, size).reshape(shape)
+    return array
+
+
+def copy_rate(to: AnyArray) -> float:
+    """Bytes a second of plain copies from the device; the median of three."""
+    from_ = cupy.zeros(to.nbytes, np.uint8)
+    ends = to.ctypes.data, from_.data.ptr, to.nbytes
+    found = [timed(lambda: cupy.cuda.runtime.memcpy(*ends, _TO_HOST)) for _ in range(4)]
+    return to.nbytes / statistics.median(one.elapsed_s for one in found[1:])
+
+
+def free_memory() -> None:
+    cupy.get_default_memory_pool().free_all_blocks()
+
+
+def limited_pool(limit_bytes: int) -> Any:
+    """A pool of device memory with a limit."""
+    pool = cupy.cuda.MemoryPool()
+    pool.set_limit(size=limit_bytes)
+    return pool
+
+
+def search_roots(kronecker: Kronecker, internal_of: Any, count: int) -> tuple[Any, list[int]]:
+    """Graph500's search keys, and their internal ids; `internal_of` is on the device."""
+    keys = kronecker.search_keys(count, degree=(internal_of >= 0).get())
+    return keys, internal_of[cupy.asarray(keys)].get().tolist()
+
+
+def generate(kronecker: Kronecker, weighted: bool) -> tuple[Any, Any, Any]:
+    source, target = (cupy.empty(kronecker.edges, np.uint32) for _ in range(2))
+    weight = cupy.empty(kronecker.edges, np.float32) if weighted else None
+    kronecker.generate_into(0, source, target, weight)
+    return source, target, weight
+
+
+def edge_blocks(
+    kronecker: Kronecker, weighted: bool, most_edges: int
+) -> Iterator[tuple[Any, Any, Any]]:
+    """All edges, block by block in the same memory: sources, targets, and weights or None."""
+    size = min(most_edges, kronecker.edges)
+    source, target = (cupy.empty(size, np.uint32) for _ in range(2))
+    weight = cupy.empty(size, np.float32) if weighted else None
+    for start in range(0, kronecker.edges, size):
+        count = min(size, kronecker.edges - start)
+        block = source[:count], target[:count], None if weight is None else weight[:count]
+        kronecker.generate_into(start, *block)
+        yield block
+
+
+def build(kronecker: Kronecker, edges: tuple[Any, Any, Any], kernel: str) -> DeviceGraph:
+    return build_rows(*edges, vertices=kronecker.vertices, orders=(ORDER_OF[kernel],))
+
+
+def rows_of(graph: DeviceGraph, kernel: str) -> Any:
+    return graph.out_hub if kernel == "bfs" else graph.out_light
+
+
+def new_search(graph: DeviceGraph, kernel: str, *, named: bool = True, **options: bool) -> Any:
+    """A search whose parents are original ids, or internal ones unless ``named``."""
+    rows = rows_of(graph, kernel)
+    names = {"original_of": graph.original_of} if named else {}
+    if kernel == "bfs":
+        return CudaBfsSearch(rows, rows, **{"count_arcs": False, **options}, **names)
+    return CudaSsspSearch(rows, rows, graph.tuples, **names)
+
+
+def reached_of(tree: Any, kernel: str) -> Any:
+    """Whether each vertex was reached."""
+    if kernel == "sssp":
+        return cupy.isfinite(tree.distance)
+    return tree.level != (255 if tree.level.dtype == np.uint8 else -1)
+
+
+class DevicePeak:
+    """How many more bytes of the device are taken than at first, by anybody."""
+
+    def __init__(self) -> None:
+        self._free = self._begun = _free_bytes()
+
+    @property
+    def bytes(self) -> int:
+        """Most at any moment that was looked at."""
+        return self._begun - self._free
+
+    def look(self) -> None:
+        self._free = min(self._free, _free_bytes())
+
+
+def _free_bytes() -> int:
+    return int(cupy.cuda.runtime.memGetInfo()[0])

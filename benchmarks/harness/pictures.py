@@ -1,0 +1,43 @@
+"""The style that all pictures share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, told apart by colour-blind readers.
+BLUE, VERMILION, ORANGE, GREEN = "#0072B2", "#D55E00", "#E69F00", "#009E73"
+PURPLE, SKY = "#CC79A7", "#56B4E9"
+KERNELS = {"bfs": BLUE, "sssp": VERMILION}
+INK, GRID = "#333333", "#d9d9d9"
+
+
+@contextmanager
+def drawing(name: str) -> Iterator[None]:
+    """Context with the fonts of pictures; SVG files with the same content have the same bytes."""
+    settings: Any = {"svg.hashsalt": name, "svg.fonttype": "none", "font.size": 8}
+    with mpl.rc_context(settings):
+        yield
+
+
+def save(figure: Figure, path: Path, **options: Any) -> None:
+    """Write a picture; the ending of the name says what kind of file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    figure.savefig(path, metadata=metadata, dpi=130, facecolor="white", **options)
+
+
+def plain(axis: Axes, grid: Any = None) -> None:
+    """Leave out the frame and the ticks; draw a grid along ``x``, ``y`` or ``both``."""
+    if grid is not None:
+        axis.grid(axis=grid, color=GRID, linewidth=0.6)
+    axis.set_axisbelow(True)
+    axis.tick_params(which="both", length=0, colors=INK)
+    for side in axis.spines.values():
+        side.set_visible(False)

@@ -1,0 +1,120 @@
+"""The command line of a benchmark, its records and what it prints of them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness.tables import show
+from ooc_graph.report.records import append_record
+
+RECORDS = Path(__file__).resolve().parents[1] / "records"
+
+
+def words(text: str) -> list[str]:
+    """``bfs,sssp``; empty: none."""
+    return [word for word in text.split(",") if word]
+
+
+def scales_of(text: str) -> list[int]:
+    """``18-22``, ``20,22`` or both; empty: none."""
+    scales: list[int] = []
+    for part in words(text):
+        first, _, last = part.partition("-")
+        scales.extend(range(int(first), int(last or first) + 1))
+    return scales
+
+
+COMMON: dict[str, tuple[Any, str]] = {
+    "commit": (str, "commit of the sources, if git does not know it"),
+    "data": (Path, "folder of the shared graphs"),
+    "folder": (Path, "where stores are written; a temporary folder there is deleted at the end"),
+    "kernels": (words, "bfs, sssp or both"),
+    "kinds": (words, "kinds of graphs"),
+    "out": (Path, "file or folder that is written"),
+    "records": (Path, "file of records"),
+    "repeats": (int, "timed runs"),
+    "scale": (int, "scale of Graph500's graph"),
+    "scales": (scales_of, "scales of Graph500's graphs: 18-22, or 20,22"),
+    "searches": (int, "sources of each graph"),
+    "sources": (int, "sources that are searched from together"),
+    "stored": (int, "how many of the sources have their answers written; all, if not given"),
+    "threads": (int, "threads of the CPU"),
+    "vertices": (int, "vertices of the random graph"),
+}
+"""Options that several programs have: type and help."""
+
+
+class Program:
+    """A benchmark that is started from the command line.
+
+    Every program has ``--records`` and ``--commit``.
+
+    Parameters
+    ----------
+    name
+        Name of the benchmark in its records, and of their file.
+    doc
+        Docstring of the program; its first line is the description.
+    defaults
+        Common options that the program has, with their defaults.
+    """
+
+    def __init__(self, name: str, doc: str | None, **defaults: Any) -> None:
+        self.name = name
+        self.parser = ArgumentParser(
+            description=(doc or "").partition("\n")[0],
+            formatter_class=ArgumentDefaultsHelpFormatter,
+        )
+        self.add = self.parser.add_argument
+        for option, default in {
+            **defaults, "records": RECORDS / f"{name}.jsonl", "commit": None
+        }.items():  # fmt: skip
+            kind, text = COMMON[option]
+            self.add(f"--{option}", type=kind, default=default, help=text)
+        self.options = Namespace()
+
+    def parse(self) -> Namespace:
+        """Read the command line."""
+        self.options = self.parser.parse_args()
+        return self.options
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """Context with a folder that is deleted at the end, in ``--folder`` if there is one."""
+        within = getattr(self.options, "folder", None)
+        with tempfile.TemporaryDirectory(dir=within, prefix=f"{self.name}-benchmark-") as name:
+            yield Path(name)
+
+    def record(
+        self, parameters: Mapping[str, Any], figures: Any, benchmark: str = "", **more: Any
+    ) -> None:
+        """Print figures with the parameters that they belong to, and append a record of both."""
+        self._show(parameters, figures, benchmark)
+        self.append(benchmark, parameters=parameters, figures=figures, **more)
+
+    def flat_record(
+        self, parameters: Mapping[str, Any], figures: Mapping[str, Any], benchmark: str = ""
+    ) -> None:
+        """Do the same, with parameters and figures beside each other in the record."""
+        self._show(parameters, figures, benchmark)
+        self.append(benchmark, **parameters, **figures)
+
+    def append(self, benchmark: str = "", **fields: Any) -> None:
+        """Append a record of any fields."""
+        start = {"benchmark": benchmark or self.name, "source_commit": self.options.commit}
+        append_record(self.options.records, {**start, **fields})
+
+    def _show(self, parameters: Mapping[str, Any], figures: Any, benchmark: str) -> None:
+        title = ", ".join(f"{name} {value}" for name, value in parameters.items())
+        show(f"{benchmark or self.name}: {title}", figures)
+
+
+def load_average() -> dict[str, float]:
+    """Figure of how busy the machine is now."""
+    return {"load_average": os.getloadavg()[0]}

@@ -1,0 +1,1 @@
+"""What searches from many sources on all devices share."""

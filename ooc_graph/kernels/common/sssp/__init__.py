@@ -1,0 +1,1 @@
+"""What SSSP on all devices shares."""

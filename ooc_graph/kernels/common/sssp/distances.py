@@ -1,0 +1,101 @@
+"""Distances of SSSP on any device: their type, their sums, and what the ranks' bounds are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import InputError
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.types import INT64_UNREACHED, AnyArray
+
+
+def distance_dtype(weights: AnyArray) -> np.dtype[np.generic]:
+    """Distances have the weights' kind: float32, float64, or int64 for all integers."""
+    return weights.dtype if weights.dtype.kind == "f" else np.dtype(np.int64)
+
+
+def sums_may_overflow(heaviest: float, vertices: int, dtype: np.dtype[Any]) -> bool:
+    """Tell whether a path of ``vertices`` could be too long; a rounded sum at most doubles."""
+    largest = float(np.finfo(dtype).max) if dtype.kind == "f" else float(INT64_UNREACHED)
+    return 2.0 * float(heaviest) * vertices >= largest
+
+
+def overflow_error(dtype: np.dtype[Any]) -> InputError:
+    """Error for weights whose shortest path sums do not fit the distances' dtype."""
+    if dtype.kind != "f":
+        return InputError(
+            "a shortest distance exceeds the largest 64-bit integer",
+            advice="integer weights are summed exactly; give them as floats for rounded sums",
+        )
+    wider = "use float64 weights" if dtype.itemsize < np.dtype("f8").itemsize else "scale them down"
+    return InputError(f"a shortest distance exceeds the largest {dtype}", advice=wider)
+
+
+def unreached(dtype: np.dtype[Any]) -> AnyArray:
+    """Distance of what is not reached, as an array (1,)."""
+    return np.array([np.inf if dtype.kind == "f" else INT64_UNREACHED], dtype)
+
+
+def bound_above(smallest: Any, step: float, top: Any) -> float:
+    """Bound that lies ``step`` above ``smallest``, in its dtype; ``top`` if that is too far."""
+    scratch = np.empty(1, top.dtype)
+    return top.dtype.type(raised(scratch, smallest, step, top))  # type: ignore[no-any-return]
+
+
+class SharedBounds:
+    """What the last merge told of all distances; the same wherever those stand.
+
+    Parameters
+    ----------
+    dtype
+        Of the distances: float32, float64 or int64.
+
+    Attributes
+    ----------
+    top
+        Distance of what is not reached, (1,).
+    """
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.top = unreached(dtype)
+        self._smallest = self._low = self.top[0]
+
+    @property
+    def smallest(self) -> float:
+        """Smallest candidate not yet taken, of all ranks in the last merge."""
+        return self._smallest  # type: ignore[no-any-return]
+
+    @property
+    def low(self) -> float:
+        """Smallest distance that the last merge improved."""
+        return self._low  # type: ignore[no-any-return]
+
+    @property
+    def unreached(self) -> float:
+        """Distance of what is not reached."""
+        return self.top[0]  # type: ignore[no-any-return]
+
+    def bound_above(self, step: float) -> float:
+        """Bound that lies ``step`` above the smallest candidate."""
+        return bound_above(self._smallest, step, self.top[0])
+
+
+@subroutine
+def path_sum(distance: Any, weight: Any, top: Any) -> Any:
+    """Length of a path one arc longer, in the distances' own arithmetic; ``top`` on overflow."""
+    # Looking at the sum for a wrapped sign would not do: the compiler may assume there is none.
+    if weight > top - distance:
+        return top
+    return distance + weight
+
+
+@kernel
+def raised(scratch: Any, smallest: Any, step: float, top: Any) -> Any:
+    """Bound ``step`` above the smallest candidate, in the distances' dtype, not below it."""
+    total = smallest + step
+    if total >= top:
+        return top
+    scratch[0] = total
+    return max(smallest, scratch[0])

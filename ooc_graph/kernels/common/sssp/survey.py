@@ -1,0 +1,98 @@
+"""What is known of a graph's weights before SSSP chooses how to search, on any device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.decisions import WEIGHT_SPREAD, first_step, pull_pays
+from ooc_graph.kernels.common.sssp.rows import LightRows
+from ooc_graph.types import AnyArray, Rows
+
+SAMPLED_ROWS = 4096
+"""At most this many of the first 1 % of the rows are looked at to choose a strategy."""
+
+
+MOST_FIRST = 4096
+"""Vertices that are pushed whole, with all of their arcs, are among this many reached first."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the first 1 % of some rows are like: the ground for the strategy."""
+
+    head_tuples: int
+    tuples: int
+    spread_rows: int
+    sampled_rows: int
+    step: float
+
+    @property
+    def head_share(self) -> float:
+        """Share of the input tuples at the first 1 % of the rows."""
+        return self.head_tuples / max(self.tuples, 1)
+
+
+def survey(rows: LightRows | Rows, tuples: AnyArray) -> Survey:
+    """Look at the first 1 % of the rows (`SAMPLED_ROWS` at most for the weights)."""
+    assert rows.weights is not None
+    sampled = sampled_rows(len(tuples))
+    begin, end = rows.offsets[:sampled], rows.offsets[1 : sampled + 1]
+    begin, end = begin[begin < end], end[begin < end]
+    held = int(tuples[: first_rows(len(tuples))].sum(dtype=np.uint64))
+    total = int(tuples.sum(dtype=np.uint64))
+    return survey_of(held, total, rows.weights[begin], rows.weights[(begin + end) // 2])
+
+
+def first_rows(rows: int) -> int:
+    """The first 1 % of so many rows, one at least."""
+    return max(1, rows // 100)
+
+
+def sampled_rows(rows: int) -> int:
+    """Rows whose weights a survey looks at, of so many."""
+    return min(SAMPLED_ROWS, first_rows(rows), rows)
+
+
+def survey_of(held: int, total: int, lightest: AnyArray, typical: AnyArray) -> Survey:
+    """What follows from the tuples at the first rows and at all, and from two weights a row.
+
+    Parameters
+    ----------
+    held, total
+        Input tuples at the `first_rows`, and at all rows.
+    lightest, typical
+        First and middle weight of each of the `sampled_rows` that has arcs.
+    """
+    light, middle = lightest.astype(np.float64), typical.astype(np.float64)
+    medians = (float(np.median(w)) if len(w) else 0.0 for w in (light, middle))
+    return Survey(
+        held,
+        total,
+        int((light <= middle / WEIGHT_SPREAD).sum()),
+        len(light),
+        first_step(*medians),
+    )
+
+
+def may_pull(found: Survey) -> bool:
+    """`pull_pays` of what a survey found."""
+    return pull_pays(found.head_share, found.spread_rows / max(found.sampled_rows, 1))
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of all weights when the heads are loaded.
+
+    Parameters
+    ----------
+    survey
+        What the first rows are like.
+    heaviest
+        Largest weight.
+    """
+
+    survey: Survey
+    heaviest: Any

@@ -1,0 +1,1 @@
+"""Rows in a store, as the host fetches them for searches on any device."""

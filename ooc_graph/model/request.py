@@ -1,0 +1,72 @@
+"""A search as a caller asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ooc_graph.errors import UsageError
+from ooc_graph.model.kernel import EDGES, METHODS, ROWS
+from ooc_graph.model.resources import CUDA
+
+ANY, LOCAL, SCHEDULER = "auto", "local", "scheduler"
+"""Exchanges that can be asked for: any or none; between the ranks of one process; of a cluster."""
+EXCHANGES = (ANY, LOCAL, SCHEDULER)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is searched, and how the caller wants it done.
+
+    Parameters
+    ----------
+    kernel
+        ``bfs``, ``sssp`` or ``components``.
+    exchange
+        ``auto``, or the exchange of many ranks: ``local`` or ``scheduler``.
+    method
+        ``rows`` or ``edges``.
+    answer_bytes
+        Host memory of an answer that is not written.
+    on_device
+        Whether the answer stays on the CUDA device.
+    """
+
+    kernel: str
+    exchange: str = ANY
+    method: str = ROWS
+    answer_bytes: int = 0
+    on_device: bool = False
+
+    @property
+    def only_on_cpu(self) -> str:
+        """Why no CUDA device does this; empty if one may."""
+        if self.kernel == "components":
+            return "components are found on the CPU only: use --device cpu"
+        if self.method == EDGES:
+            return "method 'edges' searches on the CPU only: use --device cpu"
+        return ""
+
+    def require_together(self, wanted: str) -> Request:
+        """Refuse unknown names, and what does not go together on any graph; give the request.
+
+        Parameters
+        ----------
+        wanted
+            Device: ``auto``, ``cpu`` or ``cuda``.
+
+        Raises
+        ------
+        UsageError
+        """
+        if self.method not in METHODS:
+            raise UsageError(f"method {self.method!r}: choose {' or '.join(METHODS)}")
+        if self.exchange not in EXCHANGES:
+            raise UsageError(f"exchange {self.exchange!r}: choose {', '.join(EXCHANGES)}")
+        if self.only_on_cpu and wanted == CUDA:
+            raise UsageError(self.only_on_cpu)
+        if self.method == EDGES and self.exchange != ANY:
+            raise UsageError(
+                f"method 'edges' searches on one rank, and the exchange {self.exchange!r} spreads "
+                "the graph over several; use the method 'rows', or leave the exchange out"
+            )
+        return self

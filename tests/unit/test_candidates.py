@@ -1,0 +1,23 @@
+"""The table of strategies, in the order in which they are tried; printed with ``pytest -s``."""
+
+from __future__ import annotations
+
+from ooc_graph.search.candidates import CANDIDATES
+
+ORDER = (
+    "cuda/memory",
+    "cuda/pinned",
+    "cuda/ranks",
+    "cuda/disk",
+    "cpu/edges",
+    "cpu/memory",
+    "cpu/ranks",
+    "cpu/disk",
+)
+
+
+def test_the_order_of_strategies() -> None:
+    for candidate in CANDIDATES:
+        print(f"{candidate.name:12} {(type(candidate).__doc__ or '').splitlines()[0]}")  # noqa: T201
+    assert tuple(candidate.name for candidate in CANDIDATES) == ORDER
+    assert all(candidate.name.startswith(f"{candidate.device}/") for candidate in CANDIDATES)
