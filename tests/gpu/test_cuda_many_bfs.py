@@ -20,7 +20,6 @@ from ooc_graph.kernels.cuda.many import host as cuda_many_host
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.runtime import engine_cache
-from ooc_graph.strategies import loading
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides
@@ -263,7 +262,7 @@ def test_batches_stay_within_their_plan(
 ) -> None:
     """What the plan has whatever the graph is made small, so that the rest shows."""
     monkeypatch.setattr(cuda_memory, "CUDA_FIXED_BYTES", 1 << 19)
-    for module in (loading, cuda_many_host):
+    for module in (cuda_memory, cuda_many_host):
         monkeypatch.setattr(module, "PART_BYTES", 1)
     ids = store.original_ids()[::9]
     least = cuda_memory.cuda_bytes(store, "multi_source_bfs")
