@@ -14,8 +14,8 @@ from ooc_graph.exchange import local
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import sums_may_overflow
-from ooc_graph.kernels.common.sssp.plateaus import resolve_plateaus
-from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
+from ooc_graph.kernels.common.sssp.plateaus import Plateau, list_lacking, resolve_plateaus
+from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import INT64_UNREACHED, Rows, Shard
@@ -160,27 +160,20 @@ def test_absorbed_weights_make_plateaus():
 
 
 def test_ids_on_plateaus_are_not_cut():
-    """Ids may be wider than what counts arcs: here it has 16 bits for 32, and ids 32 for 64."""
+    """More rows than 16 bits tell apart, each of them a hop behind the last."""
     rows = (1 << 16) + 40
     vertex = np.arange(rows, dtype=np.uint32)
     neighbors = np.stack([vertex - 1, vertex + 1], axis=1).ravel()[1:-1].copy()
     offsets = np.r_[0, np.arange(1, 2 * rows - 2, 2), 2 * rows - 2]
-    weights, top = np.zeros(len(neighbors), np.float32), np.array([np.inf], np.float32)
+    weights = np.zeros(len(neighbors), np.float32)
     path = LightRows(offsets, neighbors, weights, weights[:0])
-    wave = Wave(
-        np.zeros(rows, np.float32),
-        np.zeros(rows, np.uint16),
-        vertex[:0],
-        np.roll(vertex, -1),
-        vertex[:0],
-        top,
-        top.copy(),
-        np.zeros(1),
-    )
     parent = np.full(rows, np.iinfo(np.uint32).max, np.uint32)
     parent[0] = 0
-    bitmaps = (np.zeros(words_for(rows), np.uint64) for _ in range(2))
-    assert resolve_plateaus(path, path, wave, parent, rows - 1, *bitmaps) == 0
+    lacking, queue = np.zeros(words_for(rows), np.uint64), np.empty(rows, np.uint32)
+    distance = np.zeros(rows, np.float32)
+    plateau = Plateau(distance, parent, lacking, queue, np.float32(np.inf))
+    assert list_lacking(plateau) == rows - 1
+    assert resolve_plateaus(path, path, plateau, rows - 1) == 0
     assert parent[1:].tolist() == list(range(rows - 1))
 
 

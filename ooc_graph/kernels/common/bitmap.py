@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,13 +72,25 @@ def has(words: Any, vertex: int) -> bool:
 @subroutine
 def put(words: Any, vertex: int) -> None:
     """Add ``vertex``; one thread at a time."""
-    words[vertex >> 6] |= ONE << (np.uint64(vertex) & LOW)
+    place = np.uint64(vertex)
+    words[place >> SIX] |= ONE << (place & LOW)
 
 
 @subroutine
 def drop(words: Any, vertex: int) -> None:
     """Remove ``vertex``; one thread at a time."""
-    words[vertex >> 6] &= ~(ONE << (np.uint64(vertex) & LOW))
+    place = np.uint64(vertex)
+    words[place >> SIX] &= ~(ONE << (place & LOW))
+
+
+@subroutine
+def members_of(words: Any) -> Iterator[int]:
+    """Go through the set's members, ascending; those of a word that has begun are settled."""
+    for index in range(len(words)):
+        word = words[index]
+        while word != 0:
+            yield index * WORD_BITS + lowest_bit(word)
+            word &= word - ONE
 
 
 @kernel

@@ -15,7 +15,8 @@ import numpy as np
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
-from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add
+from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
+from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, chunks
 from ooc_graph.kernels.cpu.sssp.push import HEADS
 from ooc_graph.types import DEAL_BLOCK, AnyArray
 
@@ -42,8 +43,8 @@ def _nearer(distance: Any, parent: Any, row: int, u: int) -> bool:
     """Whether ``u`` is a better parent of a row than the one that it has, if any."""
     if parent[row] == parent.dtype.type(-1):
         return True
-    near = distance[np.int64(parent[row])]
-    return bool(distance[u] < near or (distance[u] == near and u < np.int64(parent[row])))
+    rival = np.int64(parent[row])
+    return bool(is_better_parent(distance[u], u, distance[rival], rival))
 
 
 @kernel
@@ -90,8 +91,7 @@ def _offer(
 ) -> Any:
     """Take neighbour ``u`` as the row's parent if it is a better one; the parent's distance."""
     away, rival = distance[u], np.int64(parent[row])
-    nearer = (away < near) | ((away == near) & (u < rival))
-    if nearer & (away < at) & (path_sum(away, weight, top) == at):
+    if is_better_parent(away, u, near, rival) & (away < at) & (path_sum(away, weight, top) == at):
         parent[row] = u
         return away
     return near
@@ -181,11 +181,8 @@ def parents_part(
     rows, examined = len(parent), 0
     none = parent.dtype.type(-1)
     lightest = into.head_weights[0]
-    while True:
-        base = atomic_add(control, CHUNK, CHUNK_ROWS)
-        if base >= rows:
-            break
-        end, first = min(base + CHUNK_ROWS, rows), internal_of(base, dealt)
+    for base, end in chunks(control, CHUNK_ROWS, rows):
+        first = internal_of(base, dealt)
         if first <= root < first + end - base:
             parent[base + root - first] = root
         count = 0

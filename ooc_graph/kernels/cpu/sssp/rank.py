@@ -202,7 +202,7 @@ class CpuSsspRank:
         self._distance = np.empty(rows, top.dtype)
         self._wave = Wave(
             self._distance[:0],
-            np.zeros(rows, taken_dtype(out)),
+            np.zeros(rows, taken_dtype(int(np.diff(out.offsets).max(initial=0)))),
             np.empty(rows, self._ids),
             np.empty(rows, self._ids),
             np.empty(0, self._ids),

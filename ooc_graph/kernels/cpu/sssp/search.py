@@ -20,7 +20,7 @@ from ooc_graph.kernels.common.sssp.distances import (
     sums_may_overflow,
     unreached,
 )
-from ooc_graph.kernels.common.sssp.plateaus import resolve_plateaus
+from ooc_graph.kernels.common.sssp.plateaus import Plateau, list_lacking, resolve_plateaus
 from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
 from ooc_graph.kernels.common.sssp.survey import MOST_FIRST, may_pull, survey
 from ooc_graph.kernels.common.team import Team, new_control
@@ -58,9 +58,8 @@ def headed_rows(rows: LightRows, dealing: Dealing) -> HeadedRows:
     return HeadedRows(rows.offsets, rows.neighbors, rows.weights, neighbors, weights)
 
 
-def taken_dtype(rows: LightRows) -> np.dtype[Any]:
-    """Type of a `Wave`'s ``taken``: the longest row's arcs and the flags fit it."""
-    longest = int(np.diff(rows.offsets).max(initial=0))
+def taken_dtype(longest: int) -> np.dtype[Any]:
+    """Type of a `Wave`'s ``taken``: the arcs of the longest row and the flags fit it."""
     return np.dtype(np.uint32 if longest >> (32 - FLAG_BITS) == 0 else np.uint64)
 
 
@@ -78,11 +77,37 @@ def _heaviest_of(dtype: np.dtype[Any]) -> Any:
     return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
+def new_wave(parent: AnyArray, dtype: np.dtype[Any], arcs: int, longest: int) -> Wave:
+    """Room for a push.
+
+    Parameters
+    ----------
+    parent
+        Ids (rows,): the queue, as nobody has a parent before all distances are final.
+    dtype
+        Of the distances.
+    arcs, longest
+        Of all rows, and of the longest.
+    """
+    rows, ids = len(parent), parent.dtype
+    return Wave(
+        np.empty(rows, dtype),
+        np.empty(rows, taken_dtype(longest)),
+        parent,
+        np.empty(rows, ids),
+        np.empty(min(MOST_FIRST, max(1, arcs // ENOUGH_PUSHED)), ids),
+        unreached(dtype),
+        np.zeros(1, dtype),
+        np.zeros(1, np.float64),
+        WHOLE,
+    )
+
+
 class CpuSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
 
     Beside the rows, their heads and the answer it holds 8 bytes a vertex (32-bit ids, rows below
-    2**30 arcs), and a quarter of a byte more while plateaus are resolved.
+    2**30 arcs), and a bit more while plateaus are resolved.
 
     Parameters
     ----------
@@ -104,24 +129,12 @@ class CpuSsspSearch:
         self._team = team
         rows, ids = len(out.offsets) - 1, out.neighbors.dtype
         dtype = distance_dtype(self._out.weights)
-        top = unreached(dtype)
         found = survey(self._out, tuples)
         self._may_pull = may_pull(found)
         self._step = found.step
         parent = np.empty(rows, ids)
-        first = min(MOST_FIRST, max(1, len(self._out.neighbors) // ENOUGH_PUSHED))
-        self._wave = Wave(
-            np.empty(rows, dtype),
-            np.empty(rows, taken_dtype(self._out)),
-            # Nobody has a parent before all distances are final.
-            parent,
-            np.empty(rows, ids),
-            np.empty(first, ids),
-            top,
-            np.zeros(1, dtype),
-            np.zeros(1, np.float64),
-            WHOLE,
-        )
+        longest = int(np.diff(self._out.offsets).max(initial=0))
+        self._wave = new_wave(parent, dtype, len(self._out.neighbors), longest)
         self._answer = Answer(
             parent,
             np.zeros(4, dtype),
@@ -174,13 +187,13 @@ class CpuSsspSearch:
         return SsspTree(self._answer.parent, self._wave.distance, elapsed_s, phase_arcs)
 
     def _resolve_plateaus(self, control: IntArray) -> None:
-        """Find the parents that ways of weight zero lead to; rare, so its bitmaps are not kept."""
-        count = int(control[UNRESOLVED])
-        if count:
-            bitmaps = (np.zeros(words_for(len(self._answer.parent)), np.uint64) for _ in range(2))
-            control[UNRESOLVED] = resolve_plateaus(
-                self._out, self._into, self._wave, self._answer.parent, count, *bitmaps
-            )
+        """Find the parents that ways of weight zero lead to; rare, so its bitmap is not kept."""
+        if control[UNRESOLVED]:
+            wave, parent = self._wave, self._answer.parent
+            lacking = np.empty(words_for(len(parent)), np.uint64)
+            plateau = Plateau(wave.distance, parent, lacking, wave.pending, wave.top[0])
+            left = list_lacking(plateau)
+            control[UNRESOLVED] = resolve_plateaus(self._out, self._into, plateau, left)
 
     def _require_whole(self, control: IntArray) -> None:
         """Refuse an answer in which reached vertices lack a distance or a parent."""
