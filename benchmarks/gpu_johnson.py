@@ -48,8 +48,9 @@ from harness.timing import medians, repeated, same_bytes, take_turns
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.common.many.bellman_ford_search import potentials
 from ooc_graph.kernels.common.sides import light_rows
+from ooc_graph.kernels.common.sssp.rows import plain_rows
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.many.johnson import CpuJohnson, plain_rows
+from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.kernels.cuda.many.host import HostAnswers
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
 from ooc_graph.kernels.cuda.many.search import CudaManySearch

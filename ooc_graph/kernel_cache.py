@@ -110,6 +110,13 @@ class _Impl(CompileResultCacheImpl):
 class _Cache(FunctionCache):
     _impl_class = _Impl
 
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        if self._py_func.__closure__ is None:
+            return super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
+        # numba would hash what a function encloses, and names compiled functions anew in each
+        # process. The folder's name has the hash of all sources, so that a name is enough.
+        return sig, codegen.magic_tuple(), self._py_func.__qualname__
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         with _going_on():
             return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]

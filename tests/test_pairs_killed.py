@@ -18,7 +18,6 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.pairs import TOGETHER, pairs_specs
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
-from ooc_graph.kernels.cpu.many import bfs_one_by_one as many_bfs_singly
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.kernels.cpu.many import one_by_one as many_singly
@@ -134,8 +133,7 @@ def search(
             patch.setattr(module, "search_batch", partial(batching, module.search_batch))
         patch.setattr(tier_singly, "leave_if_given_up", beginning)
         patch.setattr(TierJohnson, "_settle", settling(TierJohnson._settle))
-        for module in (many_singly, many_bfs_singly):
-            patch.setattr(module, "side_by_side", one_by_one)
+        patch.setattr(many_singly, "side_by_side", one_by_one)
         if what.endswith(THIN):
             patch.setattr(many_choice, "CACHED_BYTES", 0)
             # As of batches that were given up; each of them might be, later or sooner.

@@ -11,7 +11,7 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import whole_set
-from ooc_graph.kernels.common.store.device_rows import keep_all
+from ooc_graph.kernels.common.store.requests import keep_flagged
 from ooc_graph.kernels.common.store.rows import FIRST_LOOK, TierRows, Window
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.store.bfs import CudaDiskBfsSteps, DiskHold
@@ -227,7 +227,8 @@ def _bring(rows: TierRows, count: int, hold: Callable[[Window, int, int, AnyArra
         limits: AnyArray, window: Any, begin: int, end: int, kept: int, units: AnyArray
     ) -> int:
         hold(window, begin, end, units)
-        return int(keep_all(limits, window, begin, end, kept))
+        flags = np.ones(end - begin, np.uint8)
+        return int(keep_flagged(limits, window, begin, end, kept, flags))
 
     for waiting in rows.rows(whole_set(count)):
         rows.scan(waiting, scan, rows.most_look)

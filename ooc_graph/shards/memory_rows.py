@@ -9,7 +9,6 @@ places that it was read from, because duplicates only make rows shorter.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
-from ooc_graph.kernels.cpu.build.arcs import count_buckets
+from ooc_graph.kernels.cpu.build.arcs import Arcs, count_buckets
 from ooc_graph.kernels.cpu.build.bucket_sort import sort_by_weight, sort_strips, split_strips
 from ooc_graph.kernels.cpu.build.partition import QUEUE_ARCS, queue_arcs, write_queues
 from ooc_graph.kernels.cpu.build.rows import as_keys, drop_duplicates, from_keys
@@ -157,16 +156,16 @@ def _partition(plan: Plan, side: str, cursor: IntArray, arrays: _Arrays) -> None
     both = not plan.source.directed
     table = buckets.table.astype(np.min_scalar_type(len(buckets)))
     where = (table, buckets.base, buckets.first.astype(plan.id_dtype))
-    columns = (arrays.rows, arrays.neighbors, arrays.keys)
+    arcs = Arcs(arrays.rows, arrays.neighbors, arrays.keys)
 
     def work(_thread: int) -> None:
         filled = np.zeros(len(buckets), np.uint32)
-        used = [column for column in columns if len(column)]
+        used = [column for column in arcs if len(column)]
         widest = np.result_type(*used)
         queues = np.empty((len(buckets), QUEUE_ARCS * len(used)), widest)
         for u, v, keys in _Translated(plan, side, blocks):
-            queue_arcs(u, v, keys, both, *where, filled, queues, cursor, *columns)
-        write_queues(filled, queues, cursor, *columns)
+            queue_arcs(u, v, keys, both, *where, filled, queues, cursor, arcs)
+        write_queues(filled, queues, cursor, arcs)
 
     in_threads(plan.executor, plan.threads, work)
 
@@ -219,18 +218,17 @@ class _Sorting:
     def _bucket(self, bucket: int, scratch: _Scratch) -> None:
         part = slice(self._starts[bucket], self._starts[bucket + 1])
         arrays, tuples = self._arrays, self._tuples_of(bucket)
-        columns = arrays.rows[part], arrays.neighbors[part], arrays.keys[part]
-        split = scratch.like("split", columns, part.stop - part.start)
+        arcs = Arcs(arrays.rows[part], arrays.neighbors[part], arrays.keys[part])
+        split = scratch.like("split", arcs, part.stop - part.start)
         strips = np.empty(int(self._plan.buckets.arcs[bucket]) // STRIP_ARCS + 2, np.int64)
         offsets = np.empty(len(tuples) + 1, np.int64)
         strip_of = np.empty(len(tuples), np.uint32)
-        largest = split_strips(*columns, tuples, STRIP_ARCS, strip_of, strips, offsets, *split)
-        spare = [*scratch.like("a", columns, largest), *scratch.like("b", columns, largest)]
-        sort_strips(strips, offsets, self._bits, *split, *spare)
-        _, neighbors, keys = split
+        largest = split_strips(arcs, tuples, STRIP_ARCS, strip_of, strips, offsets, split)
+        spare = scratch.like("a", arcs, largest), scratch.like("b", arcs, largest)
+        sort_strips(strips, offsets, self._bits, split, *spare)
         lengths = np.empty(len(tuples), np.int64)
-        kept = drop_duplicates(offsets, neighbors, keys, lengths)
-        merged = neighbors[:kept], keys[:kept]
+        kept = drop_duplicates(offsets, split.neighbors, split.weights, lengths)
+        merged = Arcs(split.rows[:0], split.neighbors[:kept], split.weights[:kept])
         start = self._place(bucket, kept)
         self._write(bucket, start, strips, lengths, merged, spare)
 
@@ -256,20 +254,20 @@ class _Sorting:
         start: int,
         strips: IntArray,
         lengths: IntArray,
-        merged: tuple[AnyArray, AnyArray],
-        spare: list[AnyArray],
+        merged: Arcs,
+        spare: tuple[Arcs, Arcs],
     ) -> None:
         arrays, row = self._arrays, int(self._plan.buckets.first[bucket])
-        stop = start + len(merged[0])
+        stop = start + len(merged.neighbors)
         offsets = self._offsets[row + 1 : row + 1 + len(lengths)]
         np.cumsum(lengths, out=offsets.view(np.int64))
         offsets += np.uint64(start)
         if arrays.hub is not None:
-            arrays.hub[start:stop] = merged[0]
+            arrays.hub[start:stop] = merged.neighbors
         if arrays.light is not None and self._plan.weight_dtype is not None:
             keys = arrays.keys[start:stop]
-            out = (*spare, arrays.light[start:stop], keys)
-            sort_by_weight(strips, lengths, *merged, *out)
+            out = Arcs(merged.rows, arrays.light[start:stop], keys)
+            sort_by_weight(strips, lengths, merged, *spare, out)
             from_keys(keys, self._plan.weight_dtype)
 
 
@@ -279,12 +277,14 @@ class _Scratch:
     def __init__(self) -> None:
         self._held: dict[tuple[str, int], AnyArray] = {}
 
-    def like(self, name: str, columns: Sequence[AnyArray], length: int) -> list[AnyArray]:
+    def like(self, name: str, columns: Arcs, length: int) -> Arcs:
         """Uninitialised columns of the same types; those of no length stay so."""
-        return [
-            self._one((name, i), length if len(column) else 0, column.dtype)
-            for i, column in enumerate(columns)
-        ]
+        return Arcs(
+            *(
+                self._one((name, i), length if len(column) else 0, column.dtype)
+                for i, column in enumerate(columns)
+            )
+        )
 
     def _one(self, key: tuple[str, int], length: int, dtype: np.dtype[Any]) -> AnyArray:
         held = self._held.get(key)

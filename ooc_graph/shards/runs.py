@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
-from ooc_graph.kernels.cpu.build.arcs import count_buckets, scatter_arcs
+from ooc_graph.kernels.cpu.build.arcs import Arcs, count_buckets, scatter_arcs
 from ooc_graph.layout.blocks import byte_view, read_at, write_all
 from ooc_graph.layout.names import IN, OUT
 from ooc_graph.layout.whole_file import renamed_file
@@ -101,7 +101,7 @@ def _write(task: RunTask, name: str, u: AnyArray, v: AnyArray, w: AnyArray) -> N
     weights = borrow("weights", arcs if len(w) else 0, w.dtype)
     cursor = offsets[:-1].copy()
     where = (buckets.table, buckets.base, buckets.shift, buckets.first)
-    scatter_arcs(u, v, w, both, *where, cursor, rows, neighbors, weights)
+    scatter_arcs(u, v, w, both, *where, cursor, Arcs(rows, neighbors, weights))
     path = Path(task.folder) / f"{name}.run"
     with renamed_file(path) as partial, partial.open("wb", buffering=0) as file:
         for column in (offsets, rows, neighbors, weights):

@@ -9,9 +9,15 @@ References
 
 from __future__ import annotations
 
+import numpy as np
+
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
 from ooc_graph.kernels.common.decisions import PUSH, BfsTree, choose_direction
 from ooc_graph.kernels.common.device import BfsRank, BfsShared
+from ooc_graph.types import AnyArray
+
+FEW_FOUND = 4
+"""Words of a bitmap are told one by one if there are this many for each vertex in it."""
 
 
 def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
@@ -30,7 +36,7 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
     ------
     Share
         The frontier found last: vertices, out-arcs, the own rows' out-arcs and arcs examined;
-        the bitmap of the own rows in it.
+        the bitmap of the own rows in it, or its words that are not zero.
     Route
         In levels that push: the frontier's unvisited neighbours and their parents.
 
@@ -46,7 +52,8 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
     examined, unvisited_arcs, direction = 0, -1, PUSH
     while True:
         found, found_arcs, bits = rank.frontier()
-        world: World = yield Share((found, found_arcs, rank.arcs, examined), (bits,))
+        counts = (found, found_arcs, rank.arcs, examined)
+        world: World = yield Share(counts, _told(bits, found))
         frontier, frontier_arcs, all_arcs, level_arcs = world.counts
         if vertices:
             arcs.append(level_arcs)
@@ -64,3 +71,14 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
             rank.claim(arrived.target, arrived.columns[0])
         else:
             examined = rank.pull(shared)
+
+
+def _told(bits: AnyArray, found: int) -> tuple[AnyArray, AnyArray]:
+    """Positions and words of a bitmap that are not zero; all words, and no position, if many are.
+
+    The first levels and the last have few vertices, and most of their time would go into messages.
+    """
+    if found * FEW_FOUND >= len(bits):
+        return np.empty(0, np.int64), bits
+    positions = np.flatnonzero(bits)
+    return positions, bits[positions]

@@ -8,7 +8,10 @@ that neither depends on the order of relaxations.
 
 from __future__ import annotations
 
-from ooc_graph.exchange.interface import Share, Superstep, World
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
 from ooc_graph.kernels.common.decisions import (
     SsspTree,
     adapt_step,
@@ -16,7 +19,7 @@ from ooc_graph.kernels.common.decisions import (
     pull_pays,
     push_is_enough,
 )
-from ooc_graph.kernels.common.device import SsspRank, SsspShared
+from ooc_graph.kernels.common.device import SsspInnerRank, SsspRank, SsspShared
 
 
 def sssp(rank: SsspRank, root: int, shared: SsspShared) -> Superstep[SsspTree]:
@@ -35,6 +38,8 @@ def sssp(rank: SsspRank, root: int, shared: SsspShared) -> Superstep[SsspTree]:
     ------
     Share
         Counts, and improvements that everyone's replica takes.
+    Route
+        Once after pulling: vertices and their possible parents among those next to the root.
 
     Returns
     -------
@@ -50,25 +55,40 @@ def sssp(rank: SsspRank, root: int, shared: SsspShared) -> Superstep[SsspTree]:
     """
     rank.start()
     phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}
-    all_arcs, step, may_pull = yield from _survey(rank, shared)
-    bound, settled = yield from _push_rising(
+    all_arcs, step, may_pull, may_push_inner = yield from _survey(rank, shared)
+    stages, settled = yield from _push_rising(
         rank, root, shared, phase_arcs, all_arcs, step, may_pull
     )
+    inner: Stage | None = None
     if not settled:
-        settled = yield from _pull(rank, shared, phase_arcs, bound)
+        if may_push_inner:
+            inner = yield from _push_inner(rank, shared, phase_arcs, all_arcs, stages)
+        floor = 0.0 if inner is None else inner.following
+        settled = yield from _pull(rank, shared, phase_arcs, stages[-1].bound, floor)
     if not settled:
         yield from _finish(rank, shared, phase_arcs)
-    yield from _parents(rank, root, shared, phase_arcs)
+    yield from _parents(rank, root, shared, phase_arcs, inner)
     return rank.tree(shared, phase_arcs)
 
 
-def _survey(rank: SsspRank, shared: SsspShared) -> Superstep[tuple[int, float, bool]]:
-    """All arcs, the first step of the bound, and whether pulling pays on this graph."""
+class Stage(NamedTuple):
+    """A bound below which all is settled, and the smallest candidate beyond it."""
+
+    bound: float
+    following: float
+
+
+def _survey(rank: SsspRank, shared: SsspShared) -> Superstep[tuple[int, float, bool, bool]]:
+    """All arcs, the first step of the bound, and whether to pull and to push inner vertices.
+
+    Pulling depends on the graph, the other on the ranks: all of them must have the steps for it.
+    """
     counts, step = rank.survey()
-    world: World = yield Share((*counts, rank.arcs), rank.nothing(step))
-    head, tuples, spread, sampled, arcs = world.counts
+    lacking = not isinstance(rank, SsspInnerRank)
+    world: World = yield Share((*counts, rank.arcs, int(lacking)), rank.nothing(step))
+    head, tuples, spread, sampled, arcs, lacking_ranks = world.counts
     may_pull = pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
-    return arcs, float(shared.smallest) or 1.0, may_pull
+    return arcs, float(shared.smallest) or 1.0, may_pull, lacking_ranks == 0
 
 
 def _push_rising(
@@ -79,29 +99,62 @@ def _push_rising(
     all_arcs: int,
     step: float,
     may_pull: bool,
-) -> Superstep[tuple[float, bool]]:
-    """Push until all is settled, or enough for pulling; the last bound, and which of the two."""
+) -> Superstep[tuple[list[Stage], bool]]:
+    """Push until all is settled, or enough for pulling; the stages, and which of the two."""
     payload, examined, again, bound = rank.seed(root), 0, 0, 0.0
+    stages: list[Stage] = []
     done = again_done = 0
     while True:
         world: World = yield Share((len(payload[0]), examined, again), payload)
         phase_arcs["push"] += world.counts[1]
         done, again_done = done + world.counts[1], again_done + world.counts[2]
         if world.counts[0] == 0:
+            stages.append(Stage(bound, shared.smallest))
             if shared.smallest == shared.unreached:
-                return bound, True
+                return stages, True
             if may_pull and push_is_enough(phase_arcs["push"], all_arcs):
-                return bound, False
+                return stages, False
             step = adapt_step(step, done, again_done)
             bound, done, again_done = shared.bound_above(step), 0, 0
         payload, examined, again = rank.push(shared, bound)
 
 
+def _push_inner(
+    rank: SsspRank,
+    shared: SsspShared,
+    phase_arcs: dict[str, int],
+    all_arcs: int,
+    stages: Sequence[Stage],
+) -> Superstep[Stage | None]:
+    """Push the vertices nearest to the root along all of their arcs, if these are few.
+
+    Pulls then look for no vertex that is nearer than the stage's following candidate. Returns the
+    stage that they were settled in, None if even the first has too many arcs.
+    """
+    assert isinstance(rank, SsspInnerRank)
+    world: World = yield Share(tuple(rank.arcs_within(shared, [s.bound for s in stages])))
+    few = [
+        stage
+        for stage, arcs in zip(stages, world.counts, strict=True)
+        if not push_is_enough(arcs, all_arcs)
+    ]
+    if not few:
+        return None
+    payload, examined = rank.push_within(shared, few[-1].bound)
+    world = yield Share((examined,), payload)
+    phase_arcs["push"] += world.counts[0]
+    return few[-1]
+
+
 def _pull(
-    rank: SsspRank, shared: SsspShared, phase_arcs: dict[str, int], bound: float
+    rank: SsspRank,
+    shared: SsspShared,
+    phase_arcs: dict[str, int],
+    final: float,
+    floor: float,
 ) -> Superstep[bool]:
     """Pull until nothing changes (True), or until pushing what changed is cheaper (False)."""
-    final, floor, passes = bound, 0.0, 0
+    passes = 0
     while True:
         payload, changed_arcs, examined = rank.pull(shared, final, floor)
         world: World = yield Share((len(payload[0]), changed_arcs, examined), payload)
@@ -127,10 +180,21 @@ def _finish(rank: SsspRank, shared: SsspShared, phase_arcs: dict[str, int]) -> S
 
 
 def _parents(
-    rank: SsspRank, root: int, shared: SsspShared, phase_arcs: dict[str, int]
+    rank: SsspRank,
+    root: int,
+    shared: SsspShared,
+    phase_arcs: dict[str, int],
+    inner: Stage | None,
 ) -> Superstep[None]:
     """Parents from the final distances; those on plateaus hop by hop."""
+    offering = 0
+    if inner is not None:
+        assert isinstance(rank, SsspInnerRank)
+        target, offered, offering = rank.offer_within(shared, inner.bound)
+        arrived: Arrived = yield Route(target, (offered,))
+        rank.take_offered(shared, arrived.target, arrived.columns[0], inner.following)
     left, examined = rank.find_parents(shared, root)
+    examined += offering
     counts = (len(left), examined, int(rank.overflowed(shared)))
     world: World = yield Share(counts, (left,))
     phase_arcs["parents"] += world.counts[1]

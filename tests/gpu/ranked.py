@@ -9,6 +9,7 @@ import numpy as np
 
 from ooc_graph.exchange import local
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
+from ooc_graph.kernels.common.device import SsspInnerRank, SsspRank
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Shard
@@ -44,12 +45,27 @@ class RankedBfs:
         return BfsTree(parent, level, 0.0, *course)
 
 
+class CommonSteps:
+    """A rank that has no other steps than every device's ranks, so that arcs examined agree."""
+
+    def __init__(self, rank: Any) -> None:
+        self._rank = rank
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _INNER_STEPS:
+            raise AttributeError(name)
+        return getattr(self._rank, name)
+
+
+_INNER_STEPS = set(vars(SsspInnerRank)) - set(vars(SsspRank))
+
+
 class RankedSssp:
-    """SSSP on ranks that are made once."""
+    """SSSP on ranks that are made once, by the steps that every device has."""
 
     def __init__(self, device: Any, parts: Sequence[Shard]) -> None:
         self._device, self._parts = device, parts
-        self._ranks = [device.sssp_rank(part) for part in parts]
+        self._ranks: Any = [CommonSteps(device.sssp_rank(part)) for part in parts]
 
     def run(self, root: int) -> SsspTree:
         rows, count = self._parts[0].out_light, len(self._parts)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ooc_graph.errors import UsageError
 from ooc_graph.exchange import local
+from ooc_graph.kernels.common.bitmap import pack_bits
 from ooc_graph.kernels.common.decisions import (
     FIXED_ARCS,
     FIXED_ID_BITS,
@@ -27,7 +28,7 @@ from ooc_graph.kernels.common.decisions import (
 )
 from ooc_graph.kernels.cpu.bfs.thin_levels import LONG
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.traverse.bfs import bfs
+from ooc_graph.traverse.bfs import _told, bfs
 from ooc_graph.types import Dealing, Rows, Shard
 from tests import oracles
 from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
@@ -414,3 +415,21 @@ def test_bytes_of_copied_rows():
     assert DEVICES[1].bfs(arcs.shards(1)[0]).layout_bytes == 4 * arcs.vertices
     thin = grid(30, "int32")
     assert DEVICES[1].bfs(thin.shards(1)[0]).layout_bytes == (4 + 16) * thin.vertices
+
+
+def test_frontiers_are_told_whole_or_by_words():
+    """Either way they are dealt to the same bits, those of levels before being gone."""
+    vertices, shards = 50_000, 4
+    random = np.random.default_rng(3)
+    shared = DEVICES[1].bfs_shared(vertices, shards)
+    for found in (30_000, 2, 0, 40):
+        chosen = random.choice(vertices, found, replace=False)
+        flags = np.zeros(vertices, bool)
+        flags[chosen] = True
+        own = [flags[Dealing(vertices, shards, shard).owned()] for shard in range(shards)]
+        payloads = [_told(pack_bits(mine), int(mine.sum())) for mine in own]
+        shared.merge(payloads)
+        words = pack_bits(flags)
+        assert shared.frontier[: len(words)].tolist() == words.tolist()
+        assert not shared.frontier[len(words) :].any()
+        assert any(len(positions) for positions, _ in payloads) == (0 < found < 1_000)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from ooc_graph.kernels.common.bitmap import pack_bits
 from ooc_graph.kernels.common.decisions import PULL, PUSH
-from ooc_graph.kernels.common.store.device_rows import beyond, keep_missed
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
@@ -98,21 +97,8 @@ def test_rows_are_listed_beyond_what_is_at_hand():
     chosen = np.random.default_rng(1).random(len(lengths)) < 0.7
     for cursor in (0, 5, 29, int(lengths.max())):
         listed = []
-        for waiting in beyond(rows, pack_bits(chosen), cursor):
+        for waiting in rows.tails(pack_bits(chosen), rows.at_hand(cursor)):
             assert 0 < waiting <= len(rows.window.row)
             assert (rows.window.cursor[:waiting] == cursor).all()
             listed += rows.window.row[:waiting].tolist()
         assert listed == np.flatnonzero(chosen & (lengths > cursor)).tolist()
-
-
-def test_rows_that_were_hit_are_not_kept():
-    arcs = skewed(1000, 20_000, "float32", directed=False, seed=3)
-    rows = stored(arcs.shards(1)[0].out_hub, **SIZES)
-    window, lengths = rows.window, rows.heads.lengths
-    window.row[:6], window.cursor[:6], window.asked[:6] = np.arange(6), 2, 3
-    window.asked[4] = lengths[4] - 2  # seen to its end
-    hit = np.array([1, 0, 0, 1], np.uint8)
-    kept = keep_missed(hit, lengths, window, 2, 6, 1)
-    # Of rows 2 to 5 the first and the last were hit, and nothing is left of row 4.
-    assert kept == 2
-    assert (window.row[1], window.cursor[1]) == (3, 5)

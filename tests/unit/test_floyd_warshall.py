@@ -19,7 +19,7 @@ from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many import search as many_search
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.kernels.cpu.many.minima import TILE
-from ooc_graph.kernels.cpu.many.search import all_columns
+from ooc_graph.kernels.cpu.many.search import all_wanted
 from ooc_graph.types import INT64_UNREACHED
 from tests.said import Said
 from tests.strategies import Arcs, arcs_of, metric, skewed, small_arcs
@@ -120,8 +120,7 @@ def test_pairs_without_a_path_are_no_long_ones() -> None:
     closed = floyd_warshall.close(plain_rows(sides(arcs)[0]), TEAM)
     assert closed is not None
     found = np.empty((arcs.vertices, arcs.vertices), np.int64)
-    columns = all_columns(*found.shape, found.dtype)
-    closed.run(np.arange(arcs.vertices), found, columns, None)
+    closed.run(all_wanted(np.arange(arcs.vertices), found))
     assert (found == INT64_UNREACHED).sum() == 600 * 601 // 2
     assert found[found < INT64_UNREACHED].max() == 600 << 20
     heavier = replace(arcs, weight=arcs.weight * 2)

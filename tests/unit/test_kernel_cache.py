@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
 import ooc_graph
 from ooc_graph import kernel_cache
-from ooc_graph.kernels.common.compiled import allocating_kernel, kernel
+from ooc_graph.kernels.common.compiled import allocating_kernel, kernel, subroutine
+from ooc_graph.kernels.common.store.rows import new_window, scanner
 from ooc_graph.layout import packed_loops
 from ooc_graph.runtime.first_use import Part, is_compiled, turn
 from ooc_graph.validate import compiled
@@ -113,6 +115,23 @@ def made(decorator: Callable[..., Any] = kernel) -> Any:
 
 def hits(made_kernel: Any) -> int:
     return sum(made_kernel.stats.cache_hits.values())
+
+
+def made_scan() -> Any:
+    """As `made`, a kernel that encloses a function that is compiled with it."""
+
+    def keep(state, row, neighbors, weights):
+        return neighbors[0] == weights[0]
+
+    return scanner(subroutine(keep))
+
+
+def test_a_kernel_that_encloses_another_is_kept(cache: Path) -> None:
+    nobody = np.zeros(1, np.int64), np.zeros(1, np.int64), new_window(1, 64), 0, 0, 0
+    for known in (0, 1):
+        scan = made_scan()
+        assert scan(*nobody, np.zeros(1, np.uint32)) == 0
+        assert hits(scan) == known
 
 
 @pytest.mark.parametrize("decorator", DECORATORS)

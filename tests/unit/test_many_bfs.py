@@ -188,7 +188,7 @@ def test_a_trial_that_is_interrupted_has_chosen_nothing(monkeypatch):
     Clock(monkeypatch, 0.0, 1e6)
     search, sources = search_of(arcs, 2), list(range(arcs.vertices))
     with monkeypatch.context() as patch:
-        patch.setattr(many_bfs_search, "_states", refuse)
+        patch.setattr(many_bfs_search, "_state", refuse)
         with pytest.raises(MemoryError):
             search.run(np.array(sources), lanes=64)
     assert not search.is_one_by_one

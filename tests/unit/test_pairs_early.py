@@ -82,7 +82,7 @@ class Searched:
     def heard(self) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(self._made_up, "use", self._use)
-            settle, run = tier_johnson.TierJohnson._settle, tier_singly.TierSingly._run
+            settle, run = tier_johnson.TierJohnson._settle, tier_singly.TierSingly._find
 
             def settled(search: Any, state: Any, batch: Any) -> Any:
                 self._use(STORED, *batch.tolist())
@@ -96,7 +96,7 @@ class Searched:
                 patch.setattr(search, "_search", single)
 
             patch.setattr(tier_johnson.TierJohnson, "_settle", settled)
-            patch.setattr(tier_singly.TierSingly, "_run", singly)
+            patch.setattr(tier_singly.TierSingly, "_find", singly)
             yield
 
     def _use(self, kind: str, *sources: int) -> None:

@@ -14,12 +14,13 @@ from ooc_graph.exchange import local
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import sums_may_overflow
-from ooc_graph.kernels.common.sssp.plateaus import resolve_plateaus
-from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
+from ooc_graph.kernels.common.sssp.plateaus import Plateau, list_lacking, resolve_plateaus
+from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import INT64_UNREACHED, Rows, Shard
 from tests import oracles
+from tests.gpu.ranked import CommonSteps
 from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs
 
 DEVICES = {threads: CpuDevice(threads) for threads in (1, 2, 3)}
@@ -29,13 +30,18 @@ def distance_dtype(arcs: Arcs) -> np.dtype:
     return arcs.weight.dtype if arcs.weight.dtype.kind == "f" else np.dtype(np.int64)
 
 
-def ranked(arcs: Arcs, shards: int, root: int, ids: str = "uint32") -> SsspTree:
-    """Parents and distances by P coroutines, brought into global order."""
+def ranked(
+    arcs: Arcs, shards: int, root: int, ids: str = "uint32", *, without_inner: int = 0
+) -> SsspTree:
+    """Parents and distances by P coroutines, brought into global order.
+
+    The first ``without_inner`` ranks have the steps of every device alone.
+    """
     device, parts = DEVICES[1], arcs.shards(shards, ids)
     shared = device.sssp_shared(arcs.vertices, distance_dtype(arcs))
-    trees, _ = local.run(
-        [sssp(device.sssp_rank(part), root, shared) for part in parts], shared, shards
-    )
+    ranks = [device.sssp_rank(part) for part in parts]
+    ranks[:without_inner] = map(CommonSteps, ranks[:without_inner])
+    trees, _ = local.run([sssp(rank, root, shared) for rank in ranks], shared, shards)
     parent = np.empty(arcs.vertices, ids)
     distance = np.empty(arcs.vertices, distance_dtype(arcs))
     for part, tree in zip(parts, trees, strict=True):
@@ -106,6 +112,20 @@ def test_pulling_reads_a_small_part_of_a_skewed_graph():
     assert sum(tree.phase_arcs.values()) < len(arcs.source) / 2
 
 
+def test_ranks_push_the_inner_vertices_if_all_can():
+    """It saves them arcs, and a rank of a device that cannot does not part from the others."""
+    arcs = skewed(24_000, 600_000, "float32", directed=False, seed=5)
+    root = arcs.vertices - 1
+    alone = DEVICES[1].sssp(arcs.shards(1)[0]).run(root)
+    found = {lacking: ranked(arcs, 2, root, without_inner=lacking) for lacking in range(3)}
+    for tree in found.values():
+        same(tree, alone)
+        assert tree.phase_arcs["pull"] > 0
+    parents = {lacking: tree.phase_arcs["parents"] for lacking, tree in found.items()}
+    assert parents[0] < 1.1 * alone.phase_arcs["parents"]
+    assert parents[1] == parents[2] > 2 * parents[0]
+
+
 @pytest.mark.parametrize("dtype", WEIGHTS)
 def test_grid_is_pushed_to_the_end(dtype):
     arcs = grid(60, dtype)
@@ -140,27 +160,20 @@ def test_absorbed_weights_make_plateaus():
 
 
 def test_ids_on_plateaus_are_not_cut():
-    """Ids may be wider than what counts arcs: here it has 16 bits for 32, and ids 32 for 64."""
+    """More rows than 16 bits tell apart, each of them a hop behind the last."""
     rows = (1 << 16) + 40
     vertex = np.arange(rows, dtype=np.uint32)
     neighbors = np.stack([vertex - 1, vertex + 1], axis=1).ravel()[1:-1].copy()
     offsets = np.r_[0, np.arange(1, 2 * rows - 2, 2), 2 * rows - 2]
-    weights, top = np.zeros(len(neighbors), np.float32), np.array([np.inf], np.float32)
+    weights = np.zeros(len(neighbors), np.float32)
     path = LightRows(offsets, neighbors, weights, weights[:0])
-    wave = Wave(
-        np.zeros(rows, np.float32),
-        np.zeros(rows, np.uint16),
-        vertex[:0],
-        np.roll(vertex, -1),
-        vertex[:0],
-        top,
-        top.copy(),
-        np.zeros(1),
-    )
     parent = np.full(rows, np.iinfo(np.uint32).max, np.uint32)
     parent[0] = 0
-    bitmaps = (np.zeros(words_for(rows), np.uint64) for _ in range(2))
-    assert resolve_plateaus(path, path, wave, parent, rows - 1, *bitmaps) == 0
+    lacking, queue = np.zeros(words_for(rows), np.uint64), np.empty(rows, np.uint32)
+    distance = np.zeros(rows, np.float32)
+    plateau = Plateau(distance, parent, lacking, queue, np.float32(np.inf))
+    assert list_lacking(plateau) == rows - 1
+    assert resolve_plateaus(path, path, plateau, rows - 1) == 0
     assert parent[1:].tolist() == list(range(rows - 1))
 
 

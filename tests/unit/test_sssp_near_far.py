@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.sssp import near_far_search as sssp_near_far_search
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, paired_bytes
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
 from ooc_graph.runtime import warmup
@@ -28,11 +27,11 @@ def positive(arcs: Arcs) -> Arcs:
     return replace(arcs, weight=np.maximum(arcs.weight, arcs.weight.dtype.type(least)))
 
 
-def near_far(arcs: Arcs, threads: int) -> CpuNearFarSearch:
+def near_far(arcs: Arcs) -> CpuNearFarSearch:
     """Search by near-far, also where the device would choose to pull."""
     shard = arcs.shards(1)[0]
     into = shard.into_light if arcs.directed else shard.out_light
-    return CpuNearFarSearch(shard.out_light, into, shard.tuples, Team(threads))
+    return CpuNearFarSearch(shard.out_light, into, shard.tuples, Team(1))
 
 
 def general_search(arcs: Arcs) -> CpuSsspSearch:
@@ -48,7 +47,7 @@ def test_small_graphs(dtype):
     @given(small_arcs(dtype), st.data())
     def run(arcs, data):
         arcs = positive(arcs)
-        search = near_far(arcs, 1)
+        search = near_far(arcs)
         for root in data.draw(st.lists(st.integers(0, arcs.vertices - 1), min_size=1)):
             check(search.run(root), arcs, root)
 
@@ -56,9 +55,8 @@ def test_small_graphs(dtype):
 
 
 @pytest.mark.parametrize("heaviest", [1, 3, 255])
-def test_grids_by_teams(monkeypatch, heaviest):
+def test_grids_on_any_number_of_threads(heaviest):
     """Few different weights make many ways of the same length, and parents to choose from."""
-    monkeypatch.setattr(sssp_near_far_search, "PUSHERS", 3)
     arcs = grid(130, "int32")
     arcs = replace(arcs, weight=np.clip(arcs.weight, 1, heaviest))
     searches = {t: device.sssp(arcs.shards(1)[0]) for t, device in DEVICES.items()}
@@ -72,15 +70,12 @@ def test_grids_by_teams(monkeypatch, heaviest):
         assert tree.phase_arcs["parents"] == 0
 
 
-@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("queue", "listed"), [(1, 0), (1, 5), (40, 0), (40, 5)])
-def test_queue_and_lists_may_be_full(monkeypatch, threads, queue, listed):
-    monkeypatch.setattr(sssp_near_far_search, "PUSHERS", 3)
+def test_queue_and_lists_may_be_full(queue, listed):
     arcs = positive(grid(40, "int32"))
-    search, roomy = near_far(arcs, threads), near_far(arcs, 1)
+    search, roomy = near_far(arcs), near_far(arcs)
     state = search._state
-    assert state.near.shape[0] == threads
-    search._state = state._replace(near=state.near[:, :queue], far=state.far[:, :, :listed])
+    search._state = state._replace(near=state.near[:queue], far=state.far[:, :listed])
     for root in (123, arcs.vertices - 1):
         same(search.run(root), roomy.run(root))
 
@@ -91,7 +86,7 @@ def test_around_the_largest_32_bit_distance(directed, last):
     """Lengths past 32 bits are found the general way, whatever came before."""
     weight = np.array([2, 2**31, last, 7], np.int64)
     arcs = arcs_of([0, 1, 2, 3], [1, 2, 3, 4], weight, directed=directed)
-    search = near_far(arcs, 1)
+    search = near_far(arcs)
     for root in range(arcs.vertices):
         check(search.run(root), arcs, root)
 
@@ -102,7 +97,7 @@ def test_distances_as_long_as_32_bits_allow():
     for last, general in ((0, False), (2**31, True)):
         weight[2] = max(last, 1)
         arcs = arcs_of([0, 1, 2], [1, 2, 3], weight, directed=True)
-        search = near_far(arcs, 1)
+        search = near_far(arcs)
         for root in range(arcs.vertices):
             check(search.run(root), arcs, root)
         assert (search._general is not None) >= general
@@ -141,7 +136,7 @@ def test_hubs_with_ties(directed, heaviest, dtype):
     """Rows of thousands of arcs beside rows of one, and hardly two ways of different length."""
     arcs = skewed(20_000, 150_000, "int64", directed=directed, seed=heaviest)
     arcs = replace(arcs, weight=(1 + arcs.weight % heaviest).astype(dtype))
-    search, general = near_far(arcs, 1), general_search(arcs)
+    search, general = near_far(arcs), general_search(arcs)
     for root in (0, 17, arcs.vertices - 1):
         tree = search.run(root)
         check(tree, arcs, root)
@@ -164,23 +159,12 @@ def test_floats_round_as_in_the_general_search(side):
             same(search.run(root), tree)
 
 
-def test_several_threads_search_floats(monkeypatch):
-    monkeypatch.setattr(sssp_near_far_search, "PUSHERS", 3)
-    arcs = positive(grid(130, "float32"))
-    expected = general_search(arcs)
-    for device in DEVICES.values():
-        search = device.sssp(arcs.shards(1)[0])
-        for root in (0, arcs.vertices - 1):
-            same(search.run(root), expected.run(root))
-        assert search._general is None
-
-
 @pytest.mark.parametrize("tiny", [1e-9, 0.1])
 def test_weights_that_a_sum_absorbs_are_searched_the_general_way(tiny):
     """A path of two long arcs, then one so short that it may make no difference."""
     weight = np.array([1, 1, tiny, 1], np.float32)
     arcs = arcs_of(np.arange(4), np.arange(1, 5), weight, directed=True)
-    search = near_far(arcs, 1)
+    search = near_far(arcs)
     for root in range(arcs.vertices):
         check(search.run(root), arcs, root)
         same(search.run(root), general_search(arcs).run(root))
@@ -190,7 +174,7 @@ def test_weights_that_a_sum_absorbs_are_searched_the_general_way(tiny):
 def test_float_distances_beyond_float32_are_refused():
     weight = np.full(5, 1.5e38, np.float32)
     arcs = arcs_of(np.arange(5), np.arange(1, 6), weight, directed=True)
-    for search in (near_far(arcs, 1), general_search(arcs)):
+    for search in (near_far(arcs), general_search(arcs)):
         with pytest.raises(InputError, match="exceeds the largest float32"):
             search.run(0)
 
@@ -212,5 +196,5 @@ def test_bytes_of_copied_rows():
     """Arcs with their weights and offsets; of the general search four heads of each row."""
     arcs = positive(grid(30, "float32"))
     own = 8 * len(arcs.source) + 4 * (arcs.vertices + 1)
-    assert near_far(arcs, 1).layout_bytes == own == paired_bytes(arcs.vertices, len(arcs.source))
+    assert near_far(arcs).layout_bytes == own == paired_bytes(arcs.vertices, len(arcs.source))
     assert general_search(arcs).layout_bytes == 4 * (4 + 4) * arcs.vertices

@@ -12,22 +12,27 @@ from ooc_graph.kernels.common.store.requests import (
     arcs_beyond,
     heaviest_ends,
     keep_flagged,
-    list_behind,
     pack_requests,
     request_words,
 )
-from ooc_graph.kernels.common.store.rows import Window, new_window
+from ooc_graph.kernels.common.store.rows import AtHand, TierRows, Window, list_tails, new_window
 from ooc_graph.memory.cpu.plan import HeadRule
+from ooc_graph.shards.tiny_tiers import bind_rows
+from ooc_graph.types import Rows
 
 ALL = 1 << 32
 RULES = [(1, 63), (1, 0), (2, 3), (5, 1), (7, 63), (ALL, 63)]
 LENGTHS = st.lists(st.sampled_from([0, 1, 2, 3, 5, 8, 9, 40, 1000, 70_000]), min_size=1)
 
 
-def listed(bits: np.ndarray, lengths: np.ndarray, rule: tuple[int, int], window: Window) -> list:
+def by_rule(lengths: np.ndarray, rule: tuple[int, int]) -> AtHand:
+    return AtHand(lengths, lengths[:0], *rule)
+
+
+def listed(bits: np.ndarray, at_hand: AtHand, window: Window) -> list:
     found, word = [], 0
     while word < len(bits):
-        count, after = list_behind(bits, lengths, *rule, window, word)
+        count, after = list_tails(bits, at_hand, window, word)
         assert after > word
         word = after
         pairs = zip(window.row[:count], window.cursor[:count], strict=True)
@@ -48,14 +53,16 @@ def test_rows_behind_their_heads(
         if some[row] and heads[row] < of_rows[row]
     ]
     bits = pack_bits(some)
-    assert listed(bits, of_rows, rule, new_window(1, room)) == wanted
-    beyond = sum(lengths[row] - head for row, head in wanted)
-    assert arcs_beyond(bits, of_rows, *rule) == beyond
+    starts = np.concatenate([[0], np.cumsum(heads)])
+    for at_hand in (by_rule(of_rows, rule), AtHand(of_rows, starts, 0, 0)):
+        assert listed(bits, at_hand, new_window(1, room)) == wanted
+        beyond = sum(lengths[row] - head for row, head in wanted)
+        assert arcs_beyond(bits, at_hand) == beyond
 
 
 def test_windows_are_filled_word_by_word() -> None:
     lengths = np.full(1000, 9, np.uint32)
-    found = listed(whole_set(1000), lengths, (4, 63), new_window(2, 128))
+    found = listed(whole_set(1000), by_rule(lengths, (4, 63)), new_window(2, 128))
     assert found == [(row, 4) for row in range(1000)]
 
 
@@ -103,3 +110,31 @@ def test_the_heaviest_arc_ends_a_row() -> None:
     assert heaviest.tolist() == [5]
     heaviest_ends(lengths, window, 2, 3, np.full(8, 6, np.float32), heaviest)
     assert heaviest.tolist() == [6]
+
+
+def a_row(arcs: int) -> TierRows:
+    """One row with weights, of which the first arc is in memory, and batches of eight arcs."""
+    neighbors, weights = np.zeros(arcs, np.uint32), np.ones(arcs, np.float64)
+    rows = Rows(np.array([0, arcs], np.uint64), neighbors, weights)
+    return bind_rows(rows, HeadRule(1), unit_bytes=16, batch_units=2)
+
+
+def scan_whole(rows: TierRows) -> None:
+    for waiting in rows.tails(whole_set(1)):
+        rows.scan(waiting, lambda *part: int(part[4]), 1 << 20)
+
+
+def test_a_request_larger_than_a_batch_is_refused() -> None:
+    rows = a_row(100)
+    scan_whole(rows)
+    rows.most_look = 100
+    with pytest.raises(AssertionError, match="99 arcs do not fit a batch"):
+        scan_whole(rows)
+
+
+def test_a_column_without_room_for_a_batch_is_refused() -> None:
+    rows = a_row(8)
+    for room in rows._room:
+        room[1] = room[1][:1]
+    with pytest.raises(AssertionError, match="column 1 has no room"):
+        scan_whole(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,13 +72,25 @@ def has(words: Any, vertex: int) -> bool:
 @subroutine
 def put(words: Any, vertex: int) -> None:
     """Add ``vertex``; one thread at a time."""
-    words[vertex >> 6] |= ONE << (np.uint64(vertex) & LOW)
+    place = np.uint64(vertex)
+    words[place >> SIX] |= ONE << (place & LOW)
 
 
 @subroutine
 def drop(words: Any, vertex: int) -> None:
     """Remove ``vertex``; one thread at a time."""
-    words[vertex >> 6] &= ~(ONE << (np.uint64(vertex) & LOW))
+    place = np.uint64(vertex)
+    words[place >> SIX] &= ~(ONE << (place & LOW))
+
+
+@subroutine
+def members_of(words: Any) -> Iterator[int]:
+    """Go through the set's members, ascending; those of a word that has begun are settled."""
+    for index in range(len(words)):
+        word = words[index]
+        while word != 0:
+            yield index * WORD_BITS + lowest_bit(word)
+            word &= word - ONE
 
 
 @kernel
@@ -111,9 +123,16 @@ def deal_frontiers(frontier: Words, shards: int, payloads: Sequence[tuple[AnyArr
     ----------
     frontier
         uint64: whole blocks of every shard.
+    payloads
+        Of each rank, positions in its bitmap and the words there, all others being zero; or no
+        positions and all words.
     """
     blocks = frontier.reshape(-1, shards, BLOCK_WORDS)
-    for shard, (words,) in enumerate(payloads):
+    for shard, (positions, words) in enumerate(payloads):
+        if len(positions) or not len(words):
+            blocks[:, shard] = 0
+            blocks[positions // BLOCK_WORDS, shard, positions % BLOCK_WORDS] = words
+            continue
         whole = len(words) // BLOCK_WORDS
         blocks[:whole, shard] = words[: whole * BLOCK_WORDS].reshape(whole, BLOCK_WORDS)
         rest = words[whole * BLOCK_WORDS :]

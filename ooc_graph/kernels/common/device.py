@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,7 +23,11 @@ class BfsShared(Protocol):
     """The frontier of all ranks and what they have visited, one of it in a process."""
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
-        """Take every rank's frontier, one bitmap of its own rows each."""
+        """Take every rank's frontier: a bitmap of its own rows, or some of its words.
+
+        A payload is positions in the bitmap and the words there, all others being zero; or no
+        positions and all words.
+        """
         ...
 
 
@@ -146,7 +150,7 @@ class SsspRank(Protocol):
         ...
 
     def find_parents(self, shared: SsspShared, root: int) -> tuple[AnyArray, int]:
-        """Find the parents; vertices left on plateaus, and arcs examined."""
+        """Find the parents that are still lacking; vertices left on plateaus, and arcs examined."""
         ...
 
     def resolve(self, shared: SsspShared) -> AnyArray:
@@ -163,6 +167,37 @@ class SsspRank(Protocol):
 
     def tree(self, shared: SsspShared, phase_arcs: dict[str, int]) -> SsspTree:
         """Answer for the own rows."""
+        ...
+
+
+@runtime_checkable
+class SsspInnerRank(SsspRank, Protocol):
+    """A rank that can push the vertices nearest to the root along all of their arcs.
+
+    These vertices are those within a bound, up to which all distances are final.
+    """
+
+    def arcs_within(self, shared: SsspShared, bounds: Sequence[float]) -> list[int]:
+        """Arcs of the own rows with a distance of at most each of the bounds, which ascend."""
+        ...
+
+    def push_within(
+        self, shared: SsspShared, bound: float
+    ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int]:
+        """Candidates along all arcs of the own rows within ``bound``; arcs examined."""
+        ...
+
+    def offer_within(self, shared: SsspShared, bound: float) -> tuple[AnyArray, AnyArray, int]:
+        """Vertices that own rows within ``bound`` may be parents of, these rows; arcs examined."""
+        ...
+
+    def take_offered(
+        self, shared: SsspShared, target: AnyArray, offered: AnyArray, floor: float
+    ) -> None:
+        """Give own rows among ``target`` the best parents that are offered.
+
+        ``floor`` is a lower bound of the distances of all that have not been offered.
+        """
         ...
 
 

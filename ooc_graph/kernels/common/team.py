@@ -12,7 +12,7 @@ on one word does not slow a thread that writes another.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from numba.core import cgutils
 from numba.np.arrayobj import make_array
 
 from ooc_graph.forked import free_in_child
-from ooc_graph.kernels.common.compiled import instruction, kernel
+from ooc_graph.kernels.common.compiled import instruction, kernel, subroutine
 from ooc_graph.threads import Members, raise_first
 from ooc_graph.types import IntArray
 
@@ -124,6 +124,19 @@ def barrier(control: Any, threads: int) -> bool:
         if spins > SPINS:
             yield_core()
     return True
+
+
+@subroutine
+def chunks(control: Any, size: int, end: int) -> Iterator[tuple[int, int]]:
+    """Share out the numbers below ``end``, so many at a time: begin and end of each chunk.
+
+    All threads go through it; word `CHUNK` must be 0 at the start.
+    """
+    while True:
+        first = atomic_add(control, CHUNK, size)
+        if first >= end:
+            break
+        yield first, min(first + size, end)
 
 
 class Team:

@@ -94,8 +94,8 @@ class CpuDevice:
         """SSSP steps on one shard (light-first rows)."""
         out, into = sides.light_rows(shard)
         pushed = light_rows(out)
-        pulled = headed_rows(pushed if into is out else light_rows(into))
-        return CpuSsspRank(shard.dealing, pushed, pulled, shard.tuples)
+        pulled = headed_rows(pushed if into is out else light_rows(into), shard.dealing)
+        return CpuSsspRank(shard.dealing, pushed, pulled, shard.tuples, self._team)
 
     def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> CpuSsspShared:
         """Everyone's distances, of ``dtype``, one of it in a process and search."""

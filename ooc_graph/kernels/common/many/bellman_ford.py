@@ -15,78 +15,75 @@ References
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit, put
+from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, Words, lowest_bit, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.types import AnyArray, IntArray
 
 
+class Fall(NamedTuple):
+    """Potentials on their way.
+
+    Parameters
+    ----------
+    potential, parent
+        (rows,): distances from the added vertex, and int64 previous vertices, -1 for the added one.
+    changed
+        Bitmap of the rows that have to push.
+    depth
+        (rows,): the lowest potential along the path by which each was found, as its rounding
+        goes by it; 0 in the beginning. Integers have none, (0,).
+    eps
+        Relative error of one addition, 0 for integers.
+    """
+
+    potential: AnyArray
+    parent: IntArray
+    changed: Words
+    depth: AnyArray
+    eps: float
+
+
 @subroutine
-def fall_along(
-    u: int,
-    begin: int,
-    end: int,
-    neighbors: Any,
-    weights: Any,
-    potential: Any,
-    parent: Any,
-    changed: Any,
-    eps: float,
-    depth: Any,
-) -> tuple[int, bool]:
-    """Push from vertex ``u`` along the arcs at ``begin`` to ``end``.
+def fall_along(state: Any, u: int, neighbors: Any, weights: Any) -> tuple[int, bool]:
+    """Push from vertex ``u`` along some of its arcs.
 
     Returns the improvements made, and whether an arc was met that leads no lower than 0: then
     those that follow do not either.
     """
+    potential, depth, eps = state.potential, state.depth, state.eps
     at, improved = potential[u], 0
     deepest = depth[u] if eps != 0 else at
-    for position in range(begin, end):
-        candidate = at + weights[position]
+    for arc in range(len(neighbors)):
+        candidate = at + weights[arc]
         if candidate >= 0:
             return improved, True
-        v = np.int64(neighbors[position])
+        v = np.int64(neighbors[arc])
         fallen = potential[v] - candidate
         if fallen > 0 and (eps == 0 or fallen > eps * -min(deepest, candidate)):
             potential[v] = candidate
             if eps != 0:
                 depth[v] = min(deepest, candidate)
-            parent[v] = u
-            put(changed, v)
+            state.parent[v] = u
+            put(state.changed, v)
             improved += 1
     return improved, False
 
 
 @kernel
-def fall(
-    out: Any,
-    potential: Any,
-    parent: Any,
-    changed: Any,
-    eps: float,
-    depth: Any,
-    most: int,
-    most_passes: int,
-) -> tuple[int, int]:
+def fall(out: Any, state: Any, most: int, most_passes: int) -> tuple[int, int]:
     """Push from changed vertices, pass by pass, until none is left or ``most`` improvements made.
 
     Parameters
     ----------
     out
         `LightRows` of out-arcs, weights of any sign.
-    potential, parent
-        (rows,): distances from the added vertex, and int64 previous vertices, -1 for the added one.
-    changed
-        Bitmap of the rows that have to push.
-    eps
-        Relative error of one addition, 0 for integers.
-    depth
-        (rows,): the lowest potential along the path by which each was found, as its rounding
-        goes by it; 0 in the beginning. Integers have none, (0,).
+    state
+        `Fall`.
     most_passes
         Or so many passes made.
 
@@ -95,7 +92,7 @@ def fall(
     Improvements made, and passes in which a row pushed; both fewer than allowed only if nothing
     is left to do. The last pass is ended.
     """
-    improved, passes, going = 0, 0, True
+    changed, improved, passes, going = state.changed, 0, 0, True
     while going and improved < most and passes < most_passes:
         going = False
         for index in range(len(changed)):
@@ -106,10 +103,7 @@ def fall(
                 bit = word & ~(word - ONE)
                 changed[index] &= ~bit
                 begin, end = out.offsets[u], out.offsets[u + 1]
-                columns = out.neighbors, out.weights
-                more, _ = fall_along(
-                    u, begin, end, *columns, potential, parent, changed, eps, depth
-                )
+                more, _ = fall_along(state, u, out.neighbors[begin:end], out.weights[begin:end])
                 improved += more
                 # Those whose turn is over wait, or it might be theirs 2^n times.
                 word = changed[index] & ~(bit | (bit - ONE))

@@ -32,7 +32,7 @@ import numpy as np
 
 from ooc_graph.errors import InputError, NegativeCycleError
 from ooc_graph.kernels.common.bitmap import Words, pack_bits
-from ooc_graph.kernels.common.many.bellman_ford import fall, vertex_on_cycle
+from ooc_graph.kernels.common.many.bellman_ford import Fall, fall, vertex_on_cycle
 from ooc_graph.kernels.common.sssp.distances import (
     distance_dtype,
     overflow_error,
@@ -87,16 +87,7 @@ class Falling(Protocol):
     def negative(self) -> Words:
         """Bitmap of the rows that have a negative arc, which is their first."""
 
-    def fall(
-        self,
-        potential: AnyArray,
-        parent: IntArray,
-        changed: Words,
-        eps: float,
-        depth: AnyArray,
-        most: int,
-        most_passes: int,
-    ) -> tuple[int, int]:
+    def fall(self, state: Fall, most: int, most_passes: int) -> tuple[int, int]:
         """As the kernel `ooc_graph.kernels.common.many.bellman_ford.fall`."""
 
     def arcs_of(self, row: int) -> tuple[AnyArray, AnyArray]:
@@ -122,21 +113,10 @@ class _InMemory:
         changed[some] = self._out.weights[begin[some]] < 0
         return pack_bits(changed)
 
-    def fall(
-        self,
-        potential: AnyArray,
-        parent: IntArray,
-        changed: Words,
-        eps: float,
-        depth: AnyArray,
-        most: int,
-        most_passes: int,
-    ) -> tuple[int, int]:
+    def fall(self, state: Fall, most: int, most_passes: int) -> tuple[int, int]:
         if not self.rows:
             return 0, 0
-        improved, passes = fall(
-            self._out, potential, parent, changed, eps, depth, most, most_passes
-        )
+        improved, passes = fall(self._out, state, most, most_passes)
         return int(improved), int(passes)
 
     def arcs_of(self, row: int) -> tuple[AnyArray, AnyArray]:
@@ -167,30 +147,28 @@ def find_potentials(out: Falling) -> Potentials:
     """As `potentials`, for rows wherever they are; the bits are the same."""
     rows, dtype = out.rows, out.dtype
     _require_room(out.ends, rows, dtype)
-    potential, parent = np.zeros(rows, dtype), np.full(rows, -1, np.int64)
-    changed = out.negative()
-    seen = np.empty(rows, np.int64)
     eps = 2 * float(np.finfo(dtype.name).eps) if dtype.kind == "f" else 0.0
-    depth = np.zeros(rows if eps else 0, dtype)
+    depth, seen = np.zeros(rows if eps else 0, dtype), np.empty(rows, np.int64)
+    state = Fall(np.zeros(rows, dtype), np.full(rows, -1, np.int64), out.negative(), depth, eps)
     improvements, most = 0, max(rows, 1)
     passes, most_passes, doublings = 0, int(PASSES * most), 0
     while True:
         left = most_passes - passes
-        more, made = out.fall(potential, parent, changed, eps, depth, most, left)
+        more, made = out.fall(state, most, left)
         improvements, passes = improvements + more, passes + made
-        found = vertex_on_cycle(parent, seen)
+        found = vertex_on_cycle(state.parent, seen)
         if found >= 0:
-            cycle = _negative_cycle(out, parent, found)
+            cycle = _negative_cycle(out, state.parent, found)
             if cycle.weight < 0:
                 raise cycle
-            parent[:] = -1
-        elif not changed.any():
-            return Potentials(potential, improvements, eps)
+            state.parent[:] = -1
+        elif not state.changed.any():
+            return Potentials(state.potential, improvements, state.eps)
         elif passes < most_passes:
             continue
         if eps == 0 or doublings >= rows.bit_length() + MORE_DOUBLINGS:
-            raise _unsettled(eps)
-        eps, passes, doublings = 2 * eps, 0, doublings + 1
+            raise _unsettled(state.eps)
+        state, passes, doublings = state._replace(eps=2 * state.eps), 0, doublings + 1
 
 
 def _unsettled(eps: float) -> InputError:

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import words_for
-from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.sssp.distances import path_sum, unreached
-from ooc_graph.kernels.common.sssp.plateaus import resolve_plateaus
-from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
+from ooc_graph.kernels.common.bitmap import put, words_for
+from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.sssp.distances import unreached
+from ooc_graph.kernels.common.sssp.plateaus import Plateau, best_parent, resolve_plateaus
+from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.team import ABORT, CHUNK, Team, atomic_add, atomic_load, new_control
 from ooc_graph.types import AnyArray, IntArray
 
@@ -27,27 +27,9 @@ class Scratch(NamedTuple):
     ``left`` (threads,) counts reached rows that found no parent.
     """
 
-    pending: AnyArray
-    unresolved: AnyArray
-    listed: AnyArray
+    queue: AnyArray
+    lacking: AnyArray
     left: IntArray
-
-
-@subroutine
-def _parent(into: Any, distance: Any, row: int, at: Any, top: Any) -> Any:
-    """Parent among neighbours nearer than ``at``, -1 if there is none."""
-    parent, nearest = np.int64(-1), at
-    for position in range(into.offsets[row], into.offsets[row + 1]):
-        weight = into.weights[position]
-        if weight > at:
-            break
-        u = np.int64(into.neighbors[position])
-        away = distance[u]
-        if away > nearest or away >= at or path_sum(away, weight, top) != at:
-            continue
-        if away < nearest or u < parent:
-            parent, nearest = u, away
-    return parent
 
 
 @kernel
@@ -57,7 +39,7 @@ def parents_of_sources(
     control: Any,
     out: Any,
     into: Any,
-    wave: Any,
+    top: Any,
     scratch: Any,
     sources: Any,
     answer: Any,
@@ -69,14 +51,14 @@ def parents_of_sources(
     ----------
     out, into
         `LightRows` of all arcs, weights >= 0.
-    wave
-        Gives the arrays that plateaus do not look at.
+    top
+        Distance of what is not reached.
     sources
         int64 (sources,).
     answer, parents
         (sources, rows): final distances, and ids, written; all ones where unreached.
     """
-    pending, top = scratch.pending[thread], wave.top[0]
+    queue, lacking, zero = scratch.queue[thread], scratch.lacking[thread], answer.dtype.type(0)
     while atomic_load(control, ABORT) == 0:
         index = atomic_add(control, CHUNK, 1)
         if index >= len(sources):
@@ -88,27 +70,18 @@ def parents_of_sources(
             parent[row] = none
             if at >= top or row == sources[index]:
                 continue
-            found = _parent(into, distance, row, at, top)
+            start, stop = into.offsets[row], into.offsets[row + 1]
+            columns = into.neighbors[start:stop], into.weights[start:stop]
+            found, _ = best_parent(distance, at, *columns, np.int64(-1), zero, top)
             if found >= 0:
                 parent[row] = found
             else:
-                pending[count] = row
+                put(lacking, row)
                 count += 1
         parent[sources[index]] = sources[index]
         if count > 0:
-            mine = Wave(
-                distance,
-                wave.taken,
-                wave.queue,
-                pending,
-                wave.first,
-                wave.top,
-                wave.bound,
-                wave.step,
-            )
-            unresolved, listed = scratch.unresolved[thread], scratch.listed[thread]
-            left = resolve_plateaus(out, into, mine, parent, count, unresolved, listed)
-            scratch.left[thread] += left
+            plateau = Plateau(distance, parent, lacking, queue, top)
+            scratch.left[thread] += resolve_plateaus(out, into, plateau, count)
 
 
 def find_parents(
@@ -144,23 +117,10 @@ def find_parents(
     scratch = Scratch(
         np.empty(shape, ids),
         np.zeros(words, np.uint64),
-        np.zeros(words, np.uint64),
         np.zeros(team.threads, np.int64),
     )
-    none = np.empty(0, ids)
-    wave = Wave(
-        answer[:0].reshape(-1),
-        none,
-        none,
-        none,
-        none,
-        unreached(dtype),
-        unreached(dtype),
-        np.zeros(1),
-    )
-    team.launch(
-        parents_of_sources, new_control(), out, into, wave, scratch, sources, answer, parents
-    )
+    top, given = unreached(dtype)[0], (scratch, sources, answer, parents)
+    team.launch(parents_of_sources, new_control(), out, into, top, *given)
     if scratch.left.any():
         raise AssertionError(f"{scratch.left.sum()} reached vertices have no parent")
     return parents

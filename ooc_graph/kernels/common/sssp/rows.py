@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ooc_graph.kernels.common.dealt import Dealt
 from ooc_graph.types import AnyArray, Rows
 
 
@@ -25,6 +26,7 @@ class LightRows(NamedTuple):
 class Wave(NamedTuple):
     """State of a push over (rows,) vertices.
 
+    ``distance`` is by internal id, everything else by row; ``dealt`` says which rows these are.
     ``taken`` counts, in all but its two lowest bits, the arcs of a row that were relaxed since
     its distance improved last. ``queue`` is a ring, every vertex at most once in it (bit `QUEUED`
     of ``taken``); ``pending`` lists the rows that wait above the bound (bit `WAITING`). ``first``
@@ -41,6 +43,7 @@ class Wave(NamedTuple):
     top: AnyArray
     bound: AnyArray
     step: AnyArray
+    dealt: Dealt
 
 
 def plain_rows(rows: Rows) -> LightRows:

@@ -1,6 +1,6 @@
-"""Windows of rows whose arcs are scanned elsewhere than on the CPU: lists, requests, flags.
+"""Windows of rows whose arcs are scanned elsewhere than on the CPU: requests and flags.
 
-Heads follow a rule, so that where a row's tail begins needs no table in host memory.
+See `ooc_graph.kernels.common.store.rows` for windows.
 """
 
 from __future__ import annotations
@@ -9,66 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit
-from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.store.rows import keep_rest
+from ooc_graph.kernels.common.bitmap import members_of
+from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.store.rows import arcs_at_hand, keep_rest
 
 REQUEST_WORDS = 3
 """Words of a request beside the places of its arcs, one in each column: row, cursor, asked."""
 
 
-@subroutine
-def _head_of(length: Any, least: int, shift: int) -> Any:
-    """Arcs in the head of a row: ``least``, and one in ``2**shift`` of its arcs."""
-    arcs = np.int64(length)
-    return min(arcs, (arcs >> shift) + least)
-
-
 @kernel
-def list_behind(
-    bits: Any, lengths: Any, least: int, shift: int, window: Any, first: int
-) -> tuple[int, int]:
-    """List the rows of a bitmap that go beyond their heads, from word ``first`` on.
-
-    Parameters
-    ----------
-    bits
-        uint64 words.
-    lengths
-        (rows,): arcs of each row.
-    least, shift
-        What is in a row's head; at most 2**32, and 0 to 63.
-    window
-        See `ooc_graph.kernels.common.store.rows.Window`.
-
-    Returns
-    -------
-    How many there are, and the word to go on with; words are listed whole.
-    """
-    count, index, room = 0, first, len(window.row) - WORD_BITS
-    while index < len(bits) and count <= room:
-        word = bits[index]
-        while word != 0:
-            row = index * WORD_BITS + lowest_bit(word)
-            word &= word - ONE
-            head = _head_of(lengths[row], least, shift)
-            if head < lengths[row]:
-                window.row[count], window.cursor[count] = row, head
-                count += 1
-        index += 1
-    return count, index
-
-
-@kernel
-def arcs_beyond(bits: Any, lengths: Any, least: int, shift: int) -> int:
-    """Arcs that the rows of a bitmap have beyond their heads; parameters as of `list_behind`."""
+def arcs_beyond(bits: Any, at_hand: Any) -> int:
+    """Arcs that the rows of a bitmap have beyond what is at hand."""
     arcs = 0
-    for index in range(len(bits)):
-        word = bits[index]
-        while word != 0:
-            row = index * WORD_BITS + lowest_bit(word)
-            word &= word - ONE
-            arcs += np.int64(lengths[row]) - _head_of(lengths[row], least, shift)
+    for row in members_of(bits):
+        arcs += np.int64(at_hand.lengths[row]) - arcs_at_hand(at_hand, row)
     return arcs
 
 
@@ -96,7 +50,10 @@ def pack_requests(window: Any, begin: int, end: int, packed: Any) -> None:
 
 @kernel
 def keep_flagged(limits: Any, window: Any, begin: int, end: int, kept: int, flags: Any) -> int:
-    """Have the rows go on whose flag is set, if they have more arcs; the rows kept."""
+    """Have the rows go on whose flag (uint8) is set, if they have more arcs; the rows kept.
+
+    Row ``begin`` has the first flag. See `ooc_graph.kernels.common.store.rows.TierRows.scan`.
+    """
     for index in range(begin, end):
         if flags[index - begin]:
             kept = keep_rest(window, kept, index, limits)

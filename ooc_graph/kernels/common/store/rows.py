@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, Words, lowest_bit
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
 from ooc_graph.types import AnyArray, IntArray
 
 FIRST_LOOK = 1024
@@ -25,6 +25,10 @@ WINDOW_ROWS = 1 << 14
 """Most rows in a window: what a window takes does not grow with the graph."""
 ALIGNED_ARCS = 1 << 16
 """Positions on the tier begin at multiples of this for each shard: whole units in any column."""
+
+
+Scan = Callable[..., int]
+"""Looks at arcs at hand; see `TierRows.scan`."""
 
 
 class HeadRows(NamedTuple):
@@ -94,9 +98,41 @@ def new_window(columns: int, rows: int = WINDOW_ROWS) -> Window:
     return Window(row, cursor, position, asked, np.empty((columns, rows), np.int64))
 
 
+class AtHand(NamedTuple):
+    """How many of the first arcs of each row are at hand, and all of its arcs: ``lengths`` (rows,).
+
+    By table: ``starts[r + 1] - starts[r]``. Or by rule, if ``starts`` is empty: ``least``, at most
+    2**32, and one in ``2**shift`` of its arcs; a shift of 63 adds none.
+    """
+
+    lengths: AnyArray
+    starts: AnyArray
+    least: int
+    shift: int
+
+
+@inlined
+def arcs_at_hand(at_hand: Any, row: int) -> Any:
+    """How many of a row's arcs are at hand."""
+    if len(at_hand.starts) > 0:
+        return np.int64(at_hand.starts[row + 1]) - np.int64(at_hand.starts[row])
+    length = np.int64(at_hand.lengths[row])
+    return min(length, (length >> at_hand.shift) + at_hand.least)
+
+
+@subroutine
+def _list_row(at_hand: Any, window: Any, count: int, row: int) -> int:
+    """List a row if it has more arcs than are at hand; how many are listed."""
+    head = arcs_at_hand(at_hand, row)
+    if head < at_hand.lengths[row]:
+        window.row[count], window.cursor[count] = row, head
+        count += 1
+    return count
+
+
 @kernel
-def list_tails(bits: Any, heads: Any, window: Any, first: int) -> tuple[int, int]:
-    """List the rows of a bitmap that go beyond their heads, from word ``first`` on.
+def list_tails(bits: Any, at_hand: Any, window: Any, first: int) -> tuple[int, int]:
+    """List the rows of a bitmap that go beyond what is at hand, from word ``first`` on.
 
     Returns how many there are, and the word to go on with; words are listed whole.
     """
@@ -104,44 +140,20 @@ def list_tails(bits: Any, heads: Any, window: Any, first: int) -> tuple[int, int
     while index < len(bits) and count <= room:
         word = bits[index]
         while word != 0:
-            row = index * WORD_BITS + lowest_bit(word)
+            count = _list_row(at_hand, window, count, index * WORD_BITS + lowest_bit(word))
             word &= word - ONE
-            head = np.int64(heads.starts[row + 1]) - np.int64(heads.starts[row])
-            if head < heads.lengths[row]:
-                window.row[count], window.cursor[count] = row, head
-                count += 1
         index += 1
     return count, index
 
 
 @kernel
-def list_queue(queue: Any, first: int, end: int, heads: Any, window: Any) -> tuple[int, int]:
-    """As `list_tails`, of the rows ``queue[first:end]``; also the entry to go on with."""
+def list_queue(queue: Any, first: int, at_hand: Any, window: Any) -> tuple[int, int]:
+    """As `list_tails`, of the rows ``queue[first:]``; also the entry to go on with."""
     count = 0
-    while first < end and count < len(window.row):
-        row = np.int64(queue[first])
-        head = np.int64(heads.starts[row + 1]) - np.int64(heads.starts[row])
-        if head < heads.lengths[row]:
-            window.row[count], window.cursor[count] = row, head
-            count += 1
+    while first < len(queue) and count < len(window.row):
+        count = _list_row(at_hand, window, count, np.int64(queue[first]))
         first += 1
     return count, first
-
-
-@kernel
-def list_rows(bits: Any, heads: Any, window: Any, first: int) -> tuple[int, int]:
-    """As `list_tails`, of all rows of the bitmap that have arcs, each from its first arc on."""
-    count, index, room = 0, first, len(window.row) - WORD_BITS
-    while index < len(bits) and count <= room:
-        word = bits[index]
-        while word != 0:
-            row = index * WORD_BITS + lowest_bit(word)
-            word &= word - ONE
-            if heads.lengths[row] > 0:
-                window.row[count], window.cursor[count] = row, 0
-                count += 1
-        index += 1
-    return count, index
 
 
 @kernel
@@ -219,6 +231,7 @@ class TierRows:
         limits: AnyArray | None = None,
     ) -> None:
         self.heads, self._units, self._look = heads, units, look
+        self._in_heads = AtHand(heads.lengths, heads.starts, 0, 0)
         self.asked = 0
         """Rows, counted each time, of which arcs were asked for."""
         self._limits = heads.lengths if limits is None else limits
@@ -238,11 +251,18 @@ class TierRows:
         self.staged = [len(r) * n for r, n in zip(self._room[0], elements, strict=True)]
         """Most elements of each column in a batch."""
 
-    def tails(self, bits: Words) -> Iterator[int]:
-        """Window after window of a bitmap's rows that go beyond their heads: how many they are."""
+    def at_hand(self, least: int, shift: int = 63) -> AtHand:
+        """What is at hand of each row by such a rule."""
+        return AtHand(self.heads.lengths, self.heads.starts[:0], least, shift)
+
+    def tails(self, bits: Words, at_hand: AtHand | None = None) -> Iterator[int]:
+        """Window after window of a bitmap's rows with more than is at hand: how many they are.
+
+        By default their heads are at hand.
+        """
         word = 0
         while word < len(bits):
-            waiting, word = list_tails(bits, self.heads, self.window, word)
+            waiting, word = list_tails(bits, at_hand or self._in_heads, self.window, word)
             if waiting:
                 yield waiting
 
@@ -252,26 +272,32 @@ class TierRows:
             queue.sort()
         first = 0
         while first < len(queue):
-            waiting, first = list_queue(queue, first, len(queue), self.heads, self.window)
+            waiting, first = list_queue(queue, first, self._in_heads, self.window)
             if waiting:
                 yield waiting
 
     def rows(self, bits: Words) -> Iterator[int]:
-        """Window after window of a bitmap's rows that have arcs, from their first arcs on."""
-        word = 0
-        while word < len(bits):
-            waiting, word = list_rows(bits, self.heads, self.window, word)
-            if waiting:
-                yield waiting
+        """As `tails`, of all rows that have arcs, from their first arcs on."""
+        return self.tails(bits, self.at_hand(0))
 
-    def scan_heads(self, waiting: int, scan: Callable[..., int]) -> int:
+    def scan_tails(self, bits: Words, scan: Scan) -> None:
+        """Scan the arcs beyond their heads of the rows of a bitmap; parameters as for `scan`."""
+        for waiting in self.tails(bits):
+            self.scan(waiting, scan)
+
+    def scan_rows(self, bits: Words, scan: Scan, look: int | None = None) -> None:
+        """Scan the rows of a bitmap, heads first; parameters as for `scan`."""
+        for waiting in self.rows(bits):
+            self.scan(self.scan_heads(waiting, scan), scan, look)
+
+    def scan_heads(self, waiting: int, scan: Scan) -> int:
         """Scan the heads of a window's rows; how many want more. Parameters as for `scan`."""
         heads = self.heads
         point_at_heads(heads, self.window, waiting)
         columns = (heads.neighbors, heads.weights)[: len(self._shifts)]
         return scan(self._limits, self.window, 0, waiting, 0, *columns)
 
-    def scan(self, waiting: int, scan: Callable[..., int], look: int | None = None) -> None:
+    def scan(self, waiting: int, scan: Scan, look: int | None = None) -> None:
         """Fetch and scan arcs of a window's rows until none of them wants more.
 
         Parameters
@@ -279,9 +305,9 @@ class TierRows:
         waiting
             Rows in the window.
         scan
-            ``scan(lengths, window, begin, end, kept, neighbors[, weights])`` looks at the rows
+            ``scan(limits, window, begin, end, kept, neighbors[, weights])`` looks at the rows
             ``begin … end - 1``. Rows that want more, with their cursors, it puts to the places from
-            ``kept`` on, in order; it returns the place after them.
+            ``kept`` on, in order; it returns the place after them. See `scanner`.
         look
             Arcs of a row that are fetched at first.
         """
@@ -304,10 +330,14 @@ class TierRows:
         while begin < waiting:
             room, units = self._room[turn], []
             end, count = _locate(self.window, begin, waiting, 0, self._shifts[0], room[0])
+            if end == begin:
+                raise AssertionError(f"{self.window.asked[begin]} arcs do not fit a batch")
             units.append(room[0][:count])
             for column in range(1, len(self._shifts)):
                 shift = self._shifts[column]
-                _, count = _locate(self.window, begin, end, column, shift, room[column])
+                last, count = _locate(self.window, begin, end, column, shift, room[column])
+                if last < end:
+                    raise AssertionError(f"column {column} has no room for a batch of the first")
                 units.append(room[column][:count])
             bounds.append(end)
             begin, turn = end, 1 - turn
@@ -328,10 +358,38 @@ def keep(window: Any, kept: int, row: Any, cursor: Any) -> int:
 
 
 @subroutine
-def keep_rest(window: Any, kept: int, index: int, lengths: Any) -> int:
+def keep_rest(window: Any, kept: int, index: int, limits: Any) -> int:
     """As `keep`, for the row at a place: behind the arcs that it was given, if it has more."""
     row, cursor = window.row[index], window.cursor[index] + window.asked[index]
-    return keep(window, kept, row, cursor) if cursor < lengths[row] else kept
+    return keep(window, kept, row, cursor) if cursor < limits[row] else kept
+
+
+def scanner(step: Callable[..., bool]) -> Any:
+    """Kernel that looks at the arcs at hand of a window's rows, one row after another.
+
+    It takes a state, and then what `TierRows.scan` gives.
+
+    Parameters
+    ----------
+    step
+        ``step(state, row, neighbors, weights)``, compiled, looks at some arcs of a row and tells
+        whether it wants more. Rows without weights have their neighbours again instead.
+    """
+
+    def scan(
+        state: Any, limits: Any, window: Any, begin: int, end: int, kept: int, *columns: Any
+    ) -> int:
+        neighbors, weights, last = columns[0], columns[-1], len(window.place) - 1
+        for index in range(begin, end):
+            row, count = window.row[index], window.asked[index]
+            first, weighs = window.place[0, index], window.place[last, index]
+            if step(state, row, neighbors[first : first + count], weights[weighs : weighs + count]):
+                kept = keep_rest(window, kept, index, limits)
+        return kept
+
+    # Each has a name of its own, by which it is cached.
+    scan.__name__ = scan.__qualname__ = f"scan_{step.__name__}"
+    return kernel(scan)
 
 
 @kernel

@@ -16,14 +16,16 @@ from ooc_graph.kernels.common.bitmap import (
     has,
     members,
     put,
+    put_all,
     words_for,
 )
 from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.dealt import dealt_of, internal_of, local_of
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, Tree, pull_part
 from ooc_graph.kernels.cpu.bfs.push import OutRows, settle
-from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, Dealing, rows_of_shard
+from ooc_graph.types import AnyArray, Dealing, owner_of, rows_of_shard
 
 
 class CpuBfsShared:
@@ -48,34 +50,50 @@ class CpuBfsShared:
 
 
 @kernel
-def _emit(
-    out: Any, rows: Any, count: int, dealt: Any, visited: Any, sent: Any, target: Any, parent: Any
+def _push(
+    out: Any,
+    tree: Any,
+    dealt: Any,
+    queue: Any,
+    visited: Any,
+    sent: Any,
+    target: Any,
+    parent: Any,
 ) -> tuple[int, int]:
-    """Unvisited neighbours of ascending own rows, each once with its smallest parent."""
-    shards, shard = dealt
-    emitted, examined = 0, 0
-    for index in range(count):
-        row = np.int64(rows[index])
-        block = (row >> DEAL_BLOCK_BITS) * shards + shard
-        internal = (block << DEAL_BLOCK_BITS) | (row & (DEAL_BLOCK - 1))
-        examined += out.offsets[row + 1] - out.offsets[row]
-        for position in range(out.offsets[row], out.offsets[row + 1]):
+    """List unvisited neighbours of the rows found last, each once with its smallest parent.
+
+    The fused search writes a parent where its row stands; here that may be another rank's. Rows
+    come in the order of their ids, so whoever comes first is the smallest parent: a bit for each
+    vertex does. Returns how many are listed, and the arcs examined.
+    """
+    listed, examined = 0, 0
+    for index in range(members(tree.found, queue)):
+        row = np.int64(queue[index])
+        u = internal_of(row, dealt)
+        begin, end = out.offsets[row], out.offsets[row + 1]
+        examined += end - begin
+        for position in range(begin, end):
             v = np.int64(out.neighbors[position])
             if not has(visited, v) and not has(sent, v):
                 put(sent, v)
-                target[emitted], parent[emitted] = v, internal
-                emitted += 1
-    for index in range(emitted):
+                target[listed], parent[listed] = v, u
+                listed += 1
+    for index in range(listed):
         drop(sent, np.int64(target[index]))
-    return emitted, examined
+    return listed, examined
 
 
 @kernel
-def _claim(tree: Any, rows: Any, parent: Any, queue: Any) -> int:
-    """Take the smallest parent for each unvisited row; return how many rows were new."""
+def _claim(
+    out: Any, tree: Any, dealt: Any, target: Any, parent: Any, queue: Any, depth: int
+) -> tuple[int, int]:
+    """Give unvisited own rows the smallest of the parents offered; they become the frontier.
+
+    Returns how many are new, and their out-arcs.
+    """
     count, none = 0, tree.parent.dtype.type(-1)
-    for index in range(len(rows)):
-        row = np.int64(rows[index])
+    for index in range(len(target)):
+        row = local_of(np.int64(target[index]), dealt)
         if has(tree.visited, row):
             continue
         if tree.parent[row] == none:
@@ -83,7 +101,9 @@ def _claim(tree: Any, rows: Any, parent: Any, queue: Any) -> int:
             count += 1
         if parent[index] < tree.parent[row]:
             tree.parent[row] = parent[index]
-    return count
+    tree.found[:] = 0
+    put_all(tree.found, queue, count)
+    return count, settle(out, tree, queue, 0, count, depth)
 
 
 @kernel
@@ -120,7 +140,8 @@ class CpuBfsRank:
     ) -> None:
         rows, ids = dealing.rows, out.neighbors.dtype
         self.vertices, self.arcs = dealing.vertices, len(out.neighbors)
-        self._dealing, self._out, self._into, self._never = dealing, out, into, never
+        self._dealing, self._dealt = dealing, dealt_of(dealing)
+        self._out, self._into, self._never = out, into, never
         self._team, self._depth = team, 0
         self._tree = Tree(
             np.empty(rows, ids),
@@ -138,24 +159,13 @@ class CpuBfsRank:
         tree.parent[:] = np.iinfo(tree.parent.dtype).max
         tree.level[:] = -1
         tree.visited[:] = self._never
-        tree.found[:] = 0
         self._depth = -1
-        mine = (root >> DEAL_BLOCK_BITS) % dealing.shards == dealing.shard
-        self._queue[:1] = dealing.local_of(np.array(root, np.int64)) if mine else 0
-        if mine:
-            tree.parent[self._queue[0]] = root
-        self._take(int(mine))
-
-    def _take(self, count: int) -> None:
-        """Make the first entries of the queue, rows that are new, the frontier."""
-        self._depth += 1
-        self._tree.found[:] = 0
-        self._count = count
-        self._frontier_arcs = settle(self._out, self._tree, self._queue, 0, count, self._depth)
-        if count:
-            rows = self._queue[:count].astype(np.uint64)
-            bits = np.uint64(1) << (rows & np.uint64(WORD_BITS - 1))
-            np.bitwise_or.at(self._tree.found, (rows >> np.uint64(6)).astype(np.int64), bits)
+        vertex = np.array([root], self._queue.dtype)
+        mine = vertex[owner_of(vertex, dealing.shards) == dealing.shard]
+        # The root may have no in-arcs, which else means that nobody can claim it.
+        for row in dealing.local_of(mine).tolist():
+            tree.visited[row // WORD_BITS] &= ~(np.uint64(1) << np.uint64(row % WORD_BITS))
+        self.claim(mine, mine)
 
     def frontier(self) -> tuple[int, int, AnyArray]:
         """Vertices found last, their out-arcs, and their bitmap over the own rows (a copy)."""
@@ -163,19 +173,26 @@ class CpuBfsRank:
 
     def push(self, shared: CpuBfsShared) -> tuple[AnyArray, AnyArray, int]:
         """Neighbours of the own frontier not visited yet, their parents; arcs examined."""
-        count = members(self._tree.found, self._queue)
         room = min(self._frontier_arcs, self.vertices)
         target, parent = np.empty((2, room), self._queue.dtype)
-        dealt = (self._dealing.shards, self._dealing.shard)
-        emitted, examined = _emit(
-            self._out, self._queue, count, dealt, shared.visited, self._sent, target, parent
+        listed, examined = _push(
+            self._out,
+            self._tree,
+            self._dealt,
+            self._queue,
+            shared.visited,
+            self._sent,
+            target,
+            parent,
         )
-        return target[:emitted], parent[:emitted], examined
+        return target[:listed], parent[:listed], examined
 
     def claim(self, target: AnyArray, parent: AnyArray) -> None:
         """Make own rows among ``target`` the new frontier; the smallest parent counts."""
-        rows = self._dealing.local_of(target)
-        self._take(_claim(self._tree, rows, parent, self._queue))
+        self._depth += 1
+        self._count, self._frontier_arcs = _claim(
+            self._out, self._tree, self._dealt, target, parent, self._queue, self._depth
+        )
 
     def pull(self, shared: CpuBfsShared) -> int:
         """Find the unvisited own rows next to the frontier; return arcs examined."""

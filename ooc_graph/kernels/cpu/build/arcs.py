@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import inlined, kernel
+from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
 from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, IntArray
 
 _BLOCK_BITS = np.uint64(DEAL_BLOCK_BITS)
@@ -79,6 +79,31 @@ def count_buckets(
             counts[1, table[place_of(v[i], base)]] += 1
 
 
+class Arcs(NamedTuple):
+    """Columns of arcs: rows, neighbours, and weights or their keys; (0,) if there are none."""
+
+    rows: AnyArray
+    neighbors: AnyArray
+    weights: AnyArray
+
+
+@inlined
+def part_of(arcs: Any, start: int, stop: int) -> Arcs:
+    """Arcs from one place to before another.
+
+    Inlined, as a subroutine that gives arrays back does not count their references.
+    """
+    return Arcs(arcs.rows[start:stop], arcs.neighbors[start:stop], arcs.weights[start:stop])
+
+
+@subroutine
+def move_arc(arcs: Any, index: int, out: Any, place: Any) -> None:
+    """Copy an arc without its row."""
+    out.neighbors[place] = arcs.neighbors[index]
+    if len(arcs.weights) > 0:
+        out.weights[place] = arcs.weights[index]
+
+
 @kernel
 def scatter_arcs(
     u: AnyArray,
@@ -90,40 +115,32 @@ def scatter_arcs(
     shift: Any,
     first: IntArray,
     cursor: IntArray,
-    rows: AnyArray,
-    neighbors: AnyArray,
-    weights: AnyArray,
+    out: Any,
 ) -> None:
     """Write the arcs that `count_buckets` counted to their buckets' next places.
 
     Parameters
     ----------
+    weight
+        Length 0 where there are none.
     shift, first
         log2 (uint64) of the number of shards, and each bucket's first row inside its shard.
     cursor
         Each bucket's next index, advanced.
-    rows
-        Receives rows counted from their bucket's first.
-    weight, weights
-        Length 0 where there are none.
+    out
+        Receives the arcs; rows counted from their bucket's first.
     """
     weighted = len(weight) > 0
     for i in range(len(u)):
         row, neighbor = u[i], v[i]
         if row == neighbor:
             continue
-        bucket = table[place_of(row, base)]
-        place = cursor[bucket]
-        cursor[bucket] = place + 1
-        rows[place] = np.int64(_local(row, shift)) - first[bucket]
-        neighbors[place] = neighbor
-        if weighted:
-            weights[place] = weight[i]
-        if both:
-            bucket = table[place_of(neighbor, base)]
+        for _way in range(2 if both else 1):
+            bucket = table[place_of(row, base)]
             place = cursor[bucket]
             cursor[bucket] = place + 1
-            rows[place] = np.int64(_local(neighbor, shift)) - first[bucket]
-            neighbors[place] = row
+            out.rows[place] = np.int64(_local(row, shift)) - first[bucket]
+            out.neighbors[place] = neighbor
             if weighted:
-                weights[place] = weight[i]
+                out.weights[place] = weight[i]
+            row, neighbor = neighbor, row

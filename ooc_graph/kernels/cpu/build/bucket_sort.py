@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import allocating_kernel
-from ooc_graph.kernels.cpu.build.rows import radix_sort
+from ooc_graph.kernels.common.compiled import allocating_kernel, subroutine
+from ooc_graph.kernels.cpu.build.arcs import Arcs, move_arc, part_of
+from ooc_graph.kernels.cpu.build.rows import count_rows, insertion, radix_sort
 from ooc_graph.types import AnyArray, IntArray
 
 _MOST_BITS = 11
@@ -22,25 +23,20 @@ _LONG_ROW = 64
 
 @allocating_kernel
 def split_strips(
-    rows: AnyArray,
-    neighbors: AnyArray,
-    keys: AnyArray,
+    arcs: Any,
     tuples: AnyArray,
     strip_arcs: int,
     strip_of: AnyArray,
     strip_rows: IntArray,
     offsets: IntArray,
-    rows_out: AnyArray,
-    neighbors_out: AnyArray,
-    keys_out: AnyArray,
+    out: Any,
 ) -> Any:
     """Bring a bucket's arcs into strips of consecutive rows.
 
     Parameters
     ----------
-    rows, neighbors, keys
-        (m,): the arcs, rows counted from the bucket's first; ``keys`` of length 0 if there are
-        none, as ``keys_out`` then is.
+    arcs, out
+        `Arcs` (m,) with keys of weights, rows counted from the bucket's first.
     tuples
         Unsigned (r,): at each row, at least as many as arcs.
     strip_arcs
@@ -57,8 +53,7 @@ def split_strips(
     Arcs of the largest strip.
     """
     offsets[:] = 0
-    for i in range(len(rows)):
-        offsets[np.int64(rows[i]) + 1] += 1
+    count_rows(arcs.rows, offsets[1:])
     before: Any = np.int64(0)
     strip: Any = np.int64(0)
     strip_rows[0] = 0
@@ -77,19 +72,22 @@ def split_strips(
         start, stop = offsets[strip_rows[number]], offsets[strip_rows[number + 1]]
         cursor[number] = start
         largest = max(largest, stop - start)
-    weighted = len(keys) > 0
-    for i in range(len(rows)):
-        mine = strip_of[rows[i]]
-        place = cursor[mine]
-        cursor[mine] = place + 1
-        rows_out[place] = rows[i]
-        neighbors_out[place] = neighbors[i]
-        if weighted:
-            keys_out[place] = keys[i]
+    _scatter(strip_of, cursor, arcs, out)
     return largest
 
 
-@allocating_kernel
+@subroutine
+def _scatter(strip_of: AnyArray, cursor: IntArray, arcs: Any, out: Any) -> None:
+    """Bring arcs to the next places of their rows' strips."""
+    for i in range(len(arcs.rows)):
+        mine = strip_of[arcs.rows[i]]
+        place = cursor[mine]
+        cursor[mine] = place + 1
+        out.rows[place] = arcs.rows[i]
+        move_arc(arcs, i, out, place)
+
+
+@subroutine
 def _find_places(column: AnyArray, low: int, width: int, cursors: AnyArray) -> None:
     """First place of every value of every digit, all digits in one look at the column.
 
@@ -110,59 +108,34 @@ def _find_places(column: AnyArray, low: int, width: int, cursors: AnyArray) -> N
             place = np.uint32(place + count)
 
 
-@allocating_kernel
-def _digit_pass(
-    digits: AnyArray,
-    shift: Any,
-    cursor: AnyArray,
-    rows: AnyArray,
-    neighbors: AnyArray,
-    keys: AnyArray,
-    rows_out: AnyArray,
-    neighbors_out: AnyArray,
-    keys_out: AnyArray,
-) -> None:
+@subroutine
+def _digit_pass(digits: AnyArray, shift: Any, cursor: AnyArray, arcs: Any, out: Any) -> None:
     """One stable pass on the bits of ``digits``, one of the columns, above ``shift``.
 
     ``cursor`` holds the next place of each value of these bits and is advanced.
     """
     mask = np.uint64(len(cursor) - 1)
-    weighted = len(keys) > 0
     for i in range(len(digits)):
         digit = (np.uint64(digits[i]) >> shift) & mask
         place = cursor[digit]
         cursor[digit] = place + np.uint32(1)
-        rows_out[place] = rows[i]
-        neighbors_out[place] = neighbors[i]
-        if weighted:
-            keys_out[place] = keys[i]
+        out.rows[place] = arcs.rows[i]
+        move_arc(arcs, i, out, place)
 
 
-@allocating_kernel
-def _row_pass(
-    first: int,
-    offsets: IntArray,
-    cursor: IntArray,
-    rows: AnyArray,
-    neighbors: AnyArray,
-    keys: AnyArray,
-    neighbors_out: AnyArray,
-    keys_out: AnyArray,
-) -> None:
+@subroutine
+def _row_pass(first: int, offsets: IntArray, cursor: IntArray, arcs: Any, out: Any) -> None:
     """The last pass of a strip of rows from ``first`` on, to the places in ``offsets``."""
     for row in range(len(cursor)):
         cursor[row] = offsets[first + row]
-    weighted = len(keys) > 0
-    for i in range(len(rows)):
-        mine = np.int64(rows[i]) - first
+    for i in range(len(arcs.rows)):
+        mine = np.int64(arcs.rows[i]) - first
         place = cursor[mine]
         cursor[mine] = place + 1
-        neighbors_out[place] = neighbors[i]
-        if weighted:
-            keys_out[place] = keys[i]
+        move_arc(arcs, i, out, place)
 
 
-@allocating_kernel
+@subroutine
 def _digits_of(bits: int) -> tuple[int, int]:
     """Number of passes, and bits of each."""
     digits = -(-bits // _MOST_BITS)
@@ -171,18 +144,7 @@ def _digits_of(bits: int) -> tuple[int, int]:
 
 @allocating_kernel
 def sort_strips(
-    strip_rows: IntArray,
-    offsets: IntArray,
-    bits: int,
-    rows: AnyArray,
-    neighbors: AnyArray,
-    keys: AnyArray,
-    rows_a: AnyArray,
-    neighbors_a: AnyArray,
-    keys_a: AnyArray,
-    rows_b: AnyArray,
-    neighbors_b: AnyArray,
-    keys_b: AnyArray,
+    strip_rows: IntArray, offsets: IntArray, bits: int, arcs: Any, near: Any, spare: Any
 ) -> None:
     """Order what `split_strips` has split by row and neighbour, in place.
 
@@ -190,8 +152,8 @@ def sort_strips(
     ----------
     bits
         Of the largest neighbour.
-    rows_a, ..., keys_b
-        Two sets of scratch, as large as the largest strip.
+    near, spare
+        Scratch, as large as the largest strip.
     """
     digits, width = _digits_of(bits)
     cursors = np.empty((digits, 1 << width), np.uint32)
@@ -201,23 +163,21 @@ def sort_strips(
     for strip in range(len(strip_rows) - 1):
         first, last = strip_rows[strip], strip_rows[strip + 1]
         start, stop = offsets[first], offsets[last]
-        r, n, k = rows[start:stop], neighbors[start:stop], keys[start:stop]
-        m = stop - start
-        ra, na, ka = rows_a[:m], neighbors_a[:m], keys_a[:m]
-        rb, nb, kb = rows_b[:m], neighbors_b[:m], keys_b[:m]
-        _find_places(n, 0, width, cursors)
-        _digit_pass(n, np.uint64(0), cursors[0], r, n, k, ra, na, ka)
+        mine = part_of(arcs, start, stop)
+        a, b = part_of(near, 0, stop - start), part_of(spare, 0, stop - start)
+        _find_places(mine.neighbors, 0, width, cursors)
+        _digit_pass(mine.neighbors, np.uint64(0), cursors[0], mine, a)
         single = last - first == 1 and digits > 1
         for digit in range(1, digits):
             if single and digit == digits - 1:
-                nb, kb = n, k
-            _digit_pass(na, np.uint64(digit * width), cursors[digit], ra, na, ka, rb, nb, kb)
-            ra, na, ka, rb, nb, kb = rb, nb, kb, ra, na, ka
+                b = Arcs(b.rows, mine.neighbors, mine.weights)
+            _digit_pass(a.neighbors, np.uint64(digit * width), cursors[digit], a, b)
+            a, b = b, a
         if not single:
-            _row_pass(first, offsets, cursor[: last - first], ra, na, ka, neighbors, keys)
+            _row_pass(first, offsets, cursor[: last - first], a, arcs)
 
 
-@allocating_kernel
+@subroutine
 def _range_of_bits(keys: AnyArray) -> tuple[int, int]:
     """Lowest and number of the bits in which keys differ."""
     differ = np.uint64(0)
@@ -232,47 +192,8 @@ def _range_of_bits(keys: AnyArray) -> tuple[int, int]:
 
 
 @allocating_kernel
-def _finish_row(
-    keys: AnyArray,
-    neighbors: AnyArray,
-    spare_keys: AnyArray,
-    spare_neighbors: AnyArray,
-    histogram: IntArray,
-) -> None:
-    """Sort a row, stably, in which hardly anything is out of order; by radix if much is."""
-    left = 4 * len(keys)
-    for i in range(1, len(keys)):
-        key = keys[i]
-        j = i - 1
-        if keys[j] <= key:
-            continue
-        neighbor = neighbors[i]
-        while j >= 0 and keys[j] > key:
-            keys[j + 1] = keys[j]
-            neighbors[j + 1] = neighbors[j]
-            j -= 1
-        keys[j + 1] = key
-        neighbors[j + 1] = neighbor
-        left -= i - j
-        if left < 0:
-            radix_sort(keys, neighbors, spare_keys, spare_neighbors, histogram)
-            return
-
-
-@allocating_kernel
 def sort_by_weight(
-    strip_rows: IntArray,
-    lengths: IntArray,
-    neighbors: AnyArray,
-    keys: AnyArray,
-    rows_a: AnyArray,
-    neighbors_a: AnyArray,
-    keys_a: AnyArray,
-    rows_b: AnyArray,
-    neighbors_b: AnyArray,
-    keys_b: AnyArray,
-    neighbors_out: AnyArray,
-    keys_out: AnyArray,
+    strip_rows: IntArray, lengths: IntArray, arcs: Any, near: Any, spare: Any, out: Any
 ) -> None:
     """Order rows by key, ties by neighbour.
 
@@ -281,22 +202,20 @@ def sort_by_weight(
     strip_rows, lengths
         Strips as above, and the lengths int64 (r,) of the rows, which stand one after the other
         and ascend by neighbour.
-    neighbors, keys
-        (m,): the arcs.
-    rows_a, ..., keys_b
-        Two sets of scratch, as large as the largest strip.
-    neighbors_out, keys_out
-        (m,): receive the arcs.
+    arcs, out
+        `Arcs` (m,), of which the rows are not looked at.
+    near, spare
+        Scratch, as large as the largest strip.
     """
     offsets = np.empty(len(lengths) + 1, np.int64)
     offsets[0] = 0
     for row in range(len(lengths)):
         offsets[row + 1] = offsets[row] + lengths[row]
-    low, bits = _range_of_bits(keys)
+    low, bits = _range_of_bits(arcs.weights)
     digits, width = _digits_of(bits)
     # All digits are more than it takes to tell nearly all weights of a row from each other, and
     # where rows are long what is left costs less than a pass.
-    finish = digits > _TELLING_DIGITS and len(keys) >= _LONG_ROW * len(lengths)
+    finish = digits > _TELLING_DIGITS and len(arcs.weights) >= _LONG_ROW * len(lengths)
     if finish:
         digits, width = min(digits - 1, _TELLING_DIGITS + 1), _MOST_BITS
         low += bits - digits * width
@@ -308,30 +227,24 @@ def sort_by_weight(
     for strip in range(len(strip_rows) - 1):
         first, last = strip_rows[strip], strip_rows[strip + 1]
         start, stop = offsets[first], offsets[last]
-        n, k = neighbors[start:stop], keys[start:stop]
-        m = stop - start
-        ra, na, ka = rows_a[:m], neighbors_a[:m], keys_a[:m]
-        rb, nb, kb = rows_b[:m], neighbors_b[:m], keys_b[:m]
+        a, b = part_of(near, 0, stop - start), part_of(spare, 0, stop - start)
         for row in range(first, last):
-            rb[offsets[row] - start : offsets[row + 1] - start] = row
-        r = rb
-        _find_places(k, low, width, cursors)
+            b.rows[offsets[row] - start : offsets[row + 1] - start] = row
+        mine = Arcs(b.rows, arcs.neighbors[start:stop], arcs.weights[start:stop])
+        _find_places(mine.weights, low, width, cursors)
         single = last - first == 1 and digits > 0
         for digit in range(digits):
             if single and digit == digits - 1:
-                na, ka = neighbors_out[start:stop], keys_out[start:stop]
-            shift = np.uint64(low + digit * width)
-            _digit_pass(k, shift, cursors[digit], r, n, k, ra, na, ka)
-            r, n, k, ra, na, ka, rb, nb, kb = ra, na, ka, rb, nb, kb, ra, na, ka
+                a = Arcs(a.rows, out.neighbors[start:stop], out.weights[start:stop])
+            _digit_pass(mine.weights, np.uint64(low + digit * width), cursors[digit], mine, a)
+            mine, a, b = a, b, a
         if not single:
-            _row_pass(first, offsets, cursor[: last - first], r, n, k, neighbors_out, keys_out)
+            _row_pass(first, offsets, cursor[: last - first], mine, out)
         if finish:
             for row in range(first, last):
                 start, stop = offsets[row], offsets[row + 1]
-                _finish_row(
-                    keys_out[start:stop],
-                    neighbors_out[start:stop],
-                    keys_a[: stop - start],
-                    neighbors_a[: stop - start],
-                    histogram,
-                )
+                keys, neighbors = out.weights[start:stop], out.neighbors[start:stop]
+                # Hardly anything is out of order.
+                if not insertion(keys, neighbors, 4 * (stop - start)):
+                    more = part_of(near, 0, stop - start)
+                    radix_sort(keys, neighbors, more.weights, more.neighbors, histogram)

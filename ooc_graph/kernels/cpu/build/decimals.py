@@ -257,3 +257,37 @@ def read_weight(text: Any, start: Any, stop: Any, mode: Any) -> Any:
         if negative and bits != SLOW_BITS:
             bits |= np.uint64(1) << np.uint64(63)
     return OK, False, np.int64(0), bits
+
+
+@subroutine
+def put_weight(
+    text: Any,
+    start: Any,
+    stop: Any,
+    mode: Any,
+    row: Any,
+    integers: Any,
+    doubles: Any,
+    slow: Any,
+    slow_rows: Any,
+) -> Any:
+    """Write the weight in text[start:stop] to a row of the columns that the mode has use for.
+
+    Returns the status, how many rows are left to the caller (listed in ``slow``), and False where
+    a column that may have either has a number that is no integer.
+    """
+    status, whole, integer, bits = read_weight(text, start, stop, mode)
+    if status != OK:
+        return status, slow_rows, True
+    if mode != WEIGHT_FLOAT:
+        integers[row] = integer
+    if mode == WEIGHT_INTEGER:
+        return OK, slow_rows, True
+    if whole:
+        doubles[row] = np.float64(integer)
+        return OK, slow_rows, True
+    doubles.view(np.uint64)[row] = bits
+    if bits == SLOW_BITS:
+        slow[slow_rows, 0], slow[slow_rows, 1], slow[slow_rows, 2] = row, start, stop
+        slow_rows += 1
+    return OK, slow_rows, False

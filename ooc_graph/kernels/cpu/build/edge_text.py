@@ -19,11 +19,8 @@ from ooc_graph.kernels.cpu.build.decimals import (
     MANY_FIELDS,
     OK,
     OPEN_QUOTE,
-    SLOW_BITS,
-    WEIGHT_FLOAT,
-    WEIGHT_INTEGER,
+    put_weight,
     read_id,
-    read_weight,
 )
 
 # Positions in the parameter vector of ``tokenize_lines``.
@@ -75,7 +72,6 @@ def tokenize_lines(
     source_field, target_field = parameters[P_SOURCE], parameters[P_TARGET]
     weight_field, mode = parameters[P_WEIGHT], parameters[P_WEIGHT_MODE]
     first, last = parameters[P_ID_FIRST], parameters[P_ID_LAST]
-    doubles_bits = doubles.view(np.uint64)
     rows, slow_rows, all_integer = 0, 0, True
     line = start
     while line < stop and rows < source.size and slow_rows < slow.shape[0]:
@@ -161,21 +157,10 @@ def tokenize_lines(
             elif field == target_field:
                 status, target[rows] = read_id(text, begin, end, first, last)
             elif field == weight_field:
-                status, whole, integer, bits = read_weight(text, begin, end, mode)
-                if status == OK:
-                    if mode != WEIGHT_FLOAT:
-                        integers[rows] = integer
-                    if mode != WEIGHT_INTEGER:
-                        if whole:
-                            doubles[rows] = np.float64(integer)
-                        else:
-                            all_integer = False
-                            doubles_bits[rows] = bits
-                            if bits == SLOW_BITS:
-                                slow[slow_rows, 0] = rows
-                                slow[slow_rows, 1] = begin
-                                slow[slow_rows, 2] = end
-                                slow_rows += 1
+                status, slow_rows, is_integer = put_weight(
+                    text, begin, end, mode, rows, integers, doubles, slow, slow_rows
+                )
+                all_integer &= is_integer
             if status != OK:
                 return rows, line, status, slow_rows, all_integer
             field += 1

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import allocating_kernel
+from ooc_graph.kernels.common.compiled import allocating_kernel, subroutine
 from ooc_graph.kernels.common.team import atomic_add
 from ooc_graph.kernels.cpu.build.arcs import place_of
 from ooc_graph.kernels.cpu.build.degrees import add_one
@@ -70,25 +70,18 @@ def count_spanned(
     return loops
 
 
-@allocating_kernel
-def _write_queue(
-    queue: AnyArray,
-    count: Any,
-    place: Any,
-    rows: AnyArray,
-    neighbors: AnyArray,
-    keys: AnyArray,
-) -> None:
+@subroutine
+def _write_queue(queue: AnyArray, count: Any, place: Any, out: Any) -> None:
     """Take a queue's arcs apart into columns."""
-    if len(keys) > 0:
+    if len(out.weights) > 0:
         for k in range(count):
-            rows[place + k] = queue[3 * k]
-            neighbors[place + k] = queue[3 * k + 1]
-            keys[place + k] = queue[3 * k + 2]
+            out.rows[place + k] = queue[3 * k]
+            out.neighbors[place + k] = queue[3 * k + 1]
+            out.weights[place + k] = queue[3 * k + 2]
     else:
         for k in range(count):
-            rows[place + k] = queue[2 * k]
-            neighbors[place + k] = queue[2 * k + 1]
+            out.rows[place + k] = queue[2 * k]
+            out.neighbors[place + k] = queue[2 * k + 1]
 
 
 @allocating_kernel
@@ -103,9 +96,7 @@ def queue_arcs(
     filled: AnyArray,
     queues: AnyArray,
     cursor: IntArray,
-    rows: AnyArray,
-    neighbors: AnyArray,
-    keys: AnyArray,
+    out: Any,
 ) -> None:
     """Bring the arcs u -> v, and v -> u if ``both``, on their way to their buckets.
 
@@ -114,7 +105,7 @@ def queue_arcs(
     u, v
         Internal ids (m,); self-loops are left out.
     key
-        Weights as unsigned keys (m,), or length 0, as ``keys`` then is.
+        Weights as unsigned keys (m,), or length 0, as those of ``out`` then are.
     table, base, first
         Bucket of a row (see `ooc_graph.kernels.cpu.build.arcs`), and each bucket's first row,
         unsigned so that no index has to be tested for being negative.
@@ -125,8 +116,8 @@ def queue_arcs(
         other, so that an arc meets one cache line, not three.
     cursor
         int64 (buckets,): next place of each bucket, shared by all threads.
-    rows, neighbors, keys
-        Receive the arcs; rows counted from their bucket's first.
+    out
+        `Arcs`: receives them; rows counted from their bucket's first.
     """
     weighted = len(key) > 0
     one, two, full = np.uint32(1), np.uint32(2), np.uint32(QUEUE_ARCS)
@@ -146,24 +137,17 @@ def queue_arcs(
             k = np.uint32(k + one)
             if k == full:
                 place = atomic_add(cursor, np.int64(bucket), QUEUE_ARCS)
-                _write_queue(queues[bucket], QUEUE_ARCS, place, rows, neighbors, keys)
+                _write_queue(queues[bucket], QUEUE_ARCS, place, out)
                 k = np.uint32(0)
             filled[bucket] = k
             row, neighbor = neighbor, row
 
 
 @allocating_kernel
-def write_queues(
-    filled: AnyArray,
-    queues: AnyArray,
-    cursor: IntArray,
-    rows: AnyArray,
-    neighbors: AnyArray,
-    keys: AnyArray,
-) -> None:
+def write_queues(filled: AnyArray, queues: AnyArray, cursor: IntArray, out: Any) -> None:
     """Write out what a thread's queues still hold."""
     for bucket in range(len(filled)):
         count = np.int64(filled[bucket])
         place = atomic_add(cursor, bucket, count)
-        _write_queue(queues[bucket], count, place, rows, neighbors, keys)
+        _write_queue(queues[bucket], count, place, out)
         filled[bucket] = 0

@@ -19,10 +19,9 @@ from ooc_graph.kernels.cpu.build.decimals import (
     LONE_CR,
     MANY_LINES,
     OK,
-    SLOW_BITS,
     WEIGHT_FLOAT,
-    WEIGHT_INTEGER,
     WEIGHT_NONE,
+    put_weight,
     read_id,
     read_weight,
 )
@@ -116,7 +115,6 @@ def tokenize_rows(
     numbered, paired = parameters[R_NUMBERED] == 1, parameters[R_PAIRED] == 1
     skip, mode = parameters[R_SKIP], parameters[R_WEIGHT_MODE]
     first, last = parameters[R_ID_FIRST], parameters[R_ID_LAST]
-    doubles_bits = doubles.view(np.uint64)
     rows, found, slow_rows, all_integer = 0, 0, 0, True
     at, status = start, OK
     while (
@@ -197,21 +195,10 @@ def tokenize_rows(
             status, neighbor = read_id(text, at, end, first, last)
             edge = True
         if status == OK and edge and mode != WEIGHT_NONE:
-            status, whole, integer, bits = read_weight(text, weight_from, weight_to, mode)
-            if status == OK:
-                if mode != WEIGHT_FLOAT:
-                    integers[rows] = integer
-                if mode != WEIGHT_INTEGER:
-                    if whole:
-                        doubles[rows] = np.float64(integer)
-                    else:
-                        all_integer = False
-                        doubles_bits[rows] = bits
-                        if bits == SLOW_BITS:
-                            slow[slow_rows, 0] = rows
-                            slow[slow_rows, 1] = weight_from
-                            slow[slow_rows, 2] = weight_to
-                            slow_rows += 1
+            status, slow_rows, is_integer = put_weight(
+                text, weight_from, weight_to, mode, rows, integers, doubles, slow, slow_rows
+            )
+            all_integer &= is_integer
         if status == OK:
             if edge:
                 source[rows] = state[S_VERTEX]

@@ -42,8 +42,9 @@ def scatter_rows(
 
 
 @subroutine
-def _insertion(keys: AnyArray, payload: AnyArray) -> None:
-    carry = len(payload) > 0
+def insertion(keys: AnyArray, payload: AnyArray, most: int) -> bool:
+    """Sort a row, stably; False, with some of it sorted, if that takes more than ``most`` moves."""
+    carry, moved = len(payload) > 0, 0
     for i in range(1, len(keys)):
         key = keys[i]
         j = i - 1
@@ -58,6 +59,10 @@ def _insertion(keys: AnyArray, payload: AnyArray) -> None:
         keys[j + 1] = key
         if carry:
             payload[j + 1] = companion
+        moved += i - j
+        if moved > most:
+            return False
+    return True
 
 
 @subroutine
@@ -141,7 +146,7 @@ def sort_rows(offsets: IntArray, keys: AnyArray, payload: AnyArray) -> None:
         length = stop - start
         mine = payload[start:stop] if carry else payload[:0]
         if length <= _INSERTION:
-            _insertion(keys[start:stop], mine)
+            insertion(keys[start:stop], mine, length * length)
         else:
             spare = spare_payload[:length] if carry else spare_payload[:0]
             radix_sort(keys[start:stop], mine, spare_keys[:length], spare, histogram)

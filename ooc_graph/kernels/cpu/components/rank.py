@@ -13,10 +13,11 @@ import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.components import EVERY_ROW, IN, ComponentLabels
+from ooc_graph.kernels.common.dealt import dealt_of, internal_of
 from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.components.forest import SAMPLE, compress, link_pairs, most_common
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, Dealing
+from ooc_graph.types import AnyArray, Dealing
 
 PIECE = 1 << 14
 """Rows that are copied at once."""
@@ -54,7 +55,7 @@ class CpuComponentsShared:
 def _differing(
     rows: Any,
     label: Any,
-    dealt: tuple[int, int],
+    dealt: Any,
     span: tuple[int, int],
     common: int,
     cursor: Any,
@@ -67,13 +68,11 @@ def _differing(
     left out. Returns pairs and arcs examined; when the pairs fill their room, the cursor stays
     on the arc that had none left.
     """
-    shards, shard = dealt
     first, last = span
     count, examined = 0, 0
     while cursor[0] < len(rows.offsets) - 1:
         row = cursor[0]
-        block = (row >> DEAL_BLOCK_BITS) * shards + shard
-        mine = np.int64(label[(block << DEAL_BLOCK_BITS) | (row & (DEAL_BLOCK - 1))])
+        mine = np.int64(label[internal_of(row, dealt)])
         start = rows.offsets[row]
         stop = start if mine == common else min(rows.offsets[row + 1], start + last)
         previous = mine
@@ -127,7 +126,7 @@ class CpuComponentsRank:
         count, examined = _differing(
             self._side,
             label,
-            (dealing.shards, dealing.shard),
+            dealt_of(dealing),
             self._span,
             common,
             self._cursor,

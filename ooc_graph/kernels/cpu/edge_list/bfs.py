@@ -23,13 +23,12 @@ from ooc_graph.kernels.common.team import (
     atomic_umin,
     barrier,
 )
-from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, SEGMENT_BITS, segment_of_id
+from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, SEGMENT_BITS, pieces_of, segment_of_id
 from ooc_graph.types import AnyArray, IntArray
 
 GO, DONE, WIDEN = 0, 1, 2
 DEPTH, EXAMINED = FIRST_FREE, FIRST_FREE + LINE
 """Words of the control array: level of the frontier, edges read in a level."""
-PIECES_AT_ONCE = 8
 _HALF = np.uint32(SEGMENT_BITS)
 
 
@@ -45,14 +44,6 @@ class Reach(NamedTuple):
     parent: AnyArray
     front: IntArray
     left: IntArray
-
-
-class Course(NamedTuple):
-    """What happened, level by level: (levels,) arrays with room for one level a vertex."""
-
-    vertices: AnyArray
-    edges: AnyArray
-    direction: AnyArray
 
 
 @subroutine
@@ -106,24 +97,19 @@ def level_part(control: Any, edges: Any, reach: Any, depth: int, undirected: boo
     """Read pieces until none is left; all threads call it. Word `CHUNK` must be 0 at the start."""
     front, after, examined = reach.front[depth & 1], reach.front[(depth + 1) & 1], 0
     at = reach.level.dtype.type(depth)
-    pieces = len(edges.tail)
-    while True:
-        first = atomic_add(control, CHUNK, PIECES_AT_ONCE)
-        if first >= pieces:
-            break
-        for piece in range(first, min(first + PIECES_AT_ONCE, pieces)):
-            tail, head = edges.tail[piece], edges.head[piece]
-            useful = front[tail] > 0 and reach.left[head] > 0
-            if undirected and not useful:
-                useful = front[head] > 0 and reach.left[tail] > 0
-            if not useful:
-                continue
-            examined += edges.begin[piece + 1] - edges.begin[piece]
-            heads, tails = _read_piece(edges, piece, reach, at, undirected)
-            if heads > 0:
-                atomic_add(after, head, heads)
-            if tails > 0:
-                atomic_add(after, tail, tails)
+    for piece in pieces_of(control, edges):
+        tail, head = edges.tail[piece], edges.head[piece]
+        useful = front[tail] > 0 and reach.left[head] > 0
+        if undirected and not useful:
+            useful = front[head] > 0 and reach.left[tail] > 0
+        if not useful:
+            continue
+        examined += edges.begin[piece + 1] - edges.begin[piece]
+        heads, tails = _read_piece(edges, piece, reach, at, undirected)
+        if heads > 0:
+            atomic_add(after, head, heads)
+        if tails > 0:
+            atomic_add(after, tail, tails)
     atomic_add(control, EXAMINED, examined)
 
 
@@ -140,8 +126,8 @@ def _plan(control: Any, reach: Any, course: Any, depth: int, fresh: bool) -> Non
         count += front[segment]
         left += reach.left[segment]
     if fresh and depth > 0:
-        course.edges[depth - 1] = control[EXAMINED]
-    course.vertices[depth], course.edges[depth], course.direction[depth] = count, 0, PUSH
+        course.arcs[depth - 1] = control[EXAMINED]
+    course.vertices[depth], course.arcs[depth], course.direction[depth] = count, 0, PUSH
     control[DEPTH], control[CHUNK], control[EXAMINED] = depth, 0, 0
     reach.front[(depth + 1) & 1][:] = 0
     # The largest level says unreached, so the one below it is the last that can be given.

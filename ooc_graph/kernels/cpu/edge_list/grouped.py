@@ -16,12 +16,14 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.team import chunks
 from ooc_graph.types import AnyArray, IntArray
 
 SEGMENT_BITS = 16
@@ -31,6 +33,8 @@ FIRST_BITS = 9
 """The first two segments have two to the power of this many vertices each."""
 _SMALL = SEGMENT_BITS - FIRST_BITS
 LOW_END = np.uint32(SEGMENT - 1)
+PIECES_AT_ONCE = 8
+"""Pieces that a thread takes at once."""
 
 
 class Pieces(NamedTuple):
@@ -135,3 +139,11 @@ def segment_of(vertex: int) -> int:
 
 
 segment_of_id = kernel(segment_of)
+
+
+@subroutine
+def pieces_of(control: Any, edges: Any) -> Iterator[int]:
+    """Share out the pieces; all threads go through it. Word `CHUNK` must be 0 at the start."""
+    for first, last in chunks(control, PIECES_AT_ONCE, len(edges.tail)):
+        for piece in range(first, last):  # noqa: UP028 (numba has no `yield from`)
+            yield piece

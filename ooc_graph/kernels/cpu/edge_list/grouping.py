@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +25,7 @@ _HALF = np.uint32(SEGMENT_BITS)
 _BLOCK_MASK = DEAL_BLOCK - 1
 
 
-@dataclass(frozen=True)
-class Stretch:
+class Stretch(NamedTuple):
     """Some consecutive arcs of a shard, in host memory.
 
     Parameters
@@ -47,6 +45,29 @@ class Stretch:
     offsets: IntArray
     first: int
     neighbors: AnyArray
+    weights: AnyArray
+
+
+class Cells(NamedTuple):
+    """Where edges go: a cell is a band of a group.
+
+    Its number is ``(head segment * segments + tail segment) * bands + band``.
+
+    Parameters
+    ----------
+    base, marks
+        See `segment_bases` and `band_marks`.
+    counts
+        int64 (segments * segments * bands,): counted up. If ``ends`` is not empty, each is the next
+        place of an edge in it and in ``weights``.
+    ends, weights
+        See `GroupedEdges`.
+    """
+
+    base: IntArray
+    marks: AnyArray
+    counts: IntArray
+    ends: AnyArray
     weights: AnyArray
 
 
@@ -72,42 +93,21 @@ def grouped(
     base = segment_bases(vertices)
     segments = len(base) - 1
     counts = np.zeros(segments * segments * (len(marks) + 1), np.int64)
-    _group(stretches(), directed, base, marks, counts, np.empty(0, np.uint32), marks[:0])
+    cells = Cells(base, marks, counts, np.empty(0, np.uint32), marks[:0])
+    _group(stretches(), directed, cells)
     begin, tail, head = piece_table(counts, segments)
     ends = np.empty(int(begin[-1]), np.uint32)
     weights = np.empty(len(ends) if weighted else 0, marks.dtype)
     places = np.cumsum(counts) - counts
-    _group(stretches(), directed, base, marks, places, ends, weights)
+    _group(stretches(), directed, Cells(base, marks, places, ends, weights))
     lightest = np.minimum.reduceat(weights, begin[:-1]) if len(weights) else weights
     return GroupedEdges(vertices, directed, ends, weights, begin, tail, head, lightest)
 
 
-def _group(
-    stretches: Iterable[Stretch],
-    directed: bool,
-    base: IntArray,
-    marks: AnyArray,
-    cells: IntArray,
-    ends: AnyArray,
-    weights: AnyArray,
-) -> None:
+def _group(stretches: Iterable[Stretch], directed: bool, cells: Cells) -> None:
     for stretch in stretches:
         row = int(np.searchsorted(stretch.offsets, stretch.first, "right")) - 1
-        _group_arcs(
-            stretch.offsets,
-            row,
-            stretch.first,
-            stretch.neighbors,
-            stretch.weights,
-            stretch.shards,
-            stretch.shard,
-            not directed,
-            base,
-            marks,
-            cells,
-            ends,
-            weights,
-        )
+        _group_arcs(stretch, row, not directed, cells)
 
 
 def bands_for(edges: int, segments: int, *, directed: bool) -> int:
@@ -147,57 +147,35 @@ def _id_of(local: int, shards: int, shard: int) -> int:
 
 
 @kernel
-def _group_arcs(
-    offsets: Any,
-    row: int,
-    first: int,
-    neighbors: Any,
-    weights: Any,
-    shards: int,
-    shard: int,
-    undirected: bool,
-    base: Any,
-    marks: Any,
-    cells: Any,
-    ends_out: Any,
-    weights_out: Any,
-) -> None:
+def _group_arcs(stretch: Any, row: int, undirected: bool, cells: Any) -> None:
     """Count a stretch of a shard's arcs by cell, or bring them to their places.
-
-    A cell is a band of a group: ``(head segment * segments + tail segment) * bands + band``.
 
     Parameters
     ----------
-    offsets, row, first
-        The shard's offsets, the row that the stretch begins in, and its first arc.
-    neighbors, weights
-        The stretch; weights (0,) where there are none.
+    row
+        The one that the stretch begins in.
     undirected
         Leave out the arcs that lead to a smaller id: the edge is stored from there.
-    base, marks
-        See `segment_bases` and `band_marks`.
-    cells
-        int64 (segments * segments * bands,): counted up. Where ``ends_out`` is not empty, each is
-        the next place of an edge in it and in ``weights_out``.
     """
-    weighted, placing = len(weights) > 0, len(ends_out) > 0
+    base, marks = cells.base, cells.marks
+    weighted, placing = len(stretch.weights) > 0, len(cells.ends) > 0
     segments, bands = len(base) - 1, len(marks) + 1
-    for index in range(len(neighbors)):
-        while offsets[row + 1] <= first + index:
+    for index in range(len(stretch.neighbors)):
+        while stretch.offsets[row + 1] <= stretch.first + index:
             row += 1
-        u, v = _id_of(row, shards, shard), np.int64(neighbors[index])
+        u, v = _id_of(row, stretch.shards, stretch.shard), np.int64(stretch.neighbors[index])
         if undirected and v < u:
             continue
         head, tail = segment_of_id(v), segment_of_id(u)
         cell = (head * segments + tail) * bands
         if weighted:
-            cell += _band_of(marks, weights[index])
-        place = cells[cell]
-        cells[cell] = place + 1
+            cell += _band_of(marks, stretch.weights[index])
+        place = cells.counts[cell]
+        cells.counts[cell] = place + 1
         if placing:
-            ends_out[place] = (np.uint32(v - base[head]) << _HALF) | np.uint32(u - base[tail])
+            cells.ends[place] = (np.uint32(v - base[head]) << _HALF) | np.uint32(u - base[tail])
             if weighted:
-                weights_out[place] = weights[index]
+                cells.weights[place] = stretch.weights[index]
 
 
 def piece_table(counts: IntArray, segments: int) -> tuple[IntArray, AnyArray, AnyArray]:

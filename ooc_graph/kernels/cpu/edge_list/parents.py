@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, has, lowest_bit
+from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, drop, has, members_of
 from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add, atomic_umin, barrier
 from ooc_graph.kernels.cpu.edge_list.atomics import atomic_replace
-from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, SEGMENT_BITS
+from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, SEGMENT_BITS, pieces_of
 
 PARENTS_EXAMINED, UNRESOLVED, RESOLVED = (FIRST_FREE + k * LINE for k in range(3))
 """Words of the control array: edges read, vertices on plateaus, those that the last hop found."""
-PIECES_AT_ONCE = 8
 ABSORBED = 1024
 """A weight that a distance absorbs is less than one in this many of it, in any dtype."""
 _HALF = np.uint32(SEGMENT_BITS)
@@ -57,20 +56,16 @@ def _offer_piece(edges: Any, piece: int, field: Any, undirected: bool) -> None:
 @subroutine
 def offer_part(control: Any, edges: Any, field: Any, undirected: bool) -> None:
     """Offer the nearer end of every tight edge; all threads. Word `CHUNK` must begin as 0."""
-    near, far, top, pieces, examined = field.near, field.far, field.top[0], len(edges.tail), 0
-    while True:
-        first = atomic_add(control, CHUNK, PIECES_AT_ONCE)
-        if first >= pieces:
-            break
-        for piece in range(first, min(first + PIECES_AT_ONCE, pieces)):
-            tail, head = edges.tail[piece], edges.head[piece]
-            lightest = near.dtype.type(edges.lightest[piece])
-            tight = near[tail] < top and near[tail] + lightest <= far[head]
-            if undirected and not tight:
-                tight = near[head] < top and near[head] + lightest <= far[tail]
-            if tight:
-                examined += edges.begin[piece + 1] - edges.begin[piece]
-                _offer_piece(edges, piece, field, undirected)
+    near, far, top, examined = field.near, field.far, field.top[0], 0
+    for piece in pieces_of(control, edges):
+        tail, head = edges.tail[piece], edges.head[piece]
+        lightest = near.dtype.type(edges.lightest[piece])
+        tight = near[tail] < top and near[tail] + lightest <= far[head]
+        if undirected and not tight:
+            tight = near[head] < top and near[head] + lightest <= far[tail]
+        if tight:
+            examined += edges.begin[piece + 1] - edges.begin[piece]
+            _offer_piece(edges, piece, field, undirected)
     atomic_add(control, PARENTS_EXAMINED, examined)
 
 
@@ -115,28 +110,19 @@ def _cross_piece(edges: Any, piece: int, field: Any, undirected: bool) -> None:
 
 @subroutine
 def _cross_part(control: Any, edges: Any, field: Any, undirected: bool) -> None:
-    pieces = len(edges.tail)
-    while True:
-        first = atomic_add(control, CHUNK, PIECES_AT_ONCE)
-        if first >= pieces:
-            break
-        for piece in range(first, min(first + PIECES_AT_ONCE, pieces)):
-            far = min(field.far[edges.tail[piece]], field.far[edges.head[piece]])
-            if edges.lightest[piece] <= far / ABSORBED:
-                _cross_piece(edges, piece, field, undirected)
+    for piece in pieces_of(control, edges):
+        far = min(field.far[edges.tail[piece]], field.far[edges.head[piece]])
+        if edges.lightest[piece] <= far / ABSORBED:
+            _cross_piece(edges, piece, field, undirected)
 
 
 @subroutine
 def _drop_resolved(control: Any, field: Any) -> None:
     none, found = field.parent.dtype.type(-1), 0
-    for index in range(len(field.unresolved)):
-        word = field.unresolved[index]
-        while word != 0:
-            bit = lowest_bit(word)
-            word &= word - ONE
-            if field.parent[index * WORD_BITS + bit] != none:
-                field.unresolved[index] &= ~(ONE << np.uint64(bit))
-                found += 1
+    for vertex in members_of(field.unresolved):
+        if field.parent[vertex] != none:
+            drop(field.unresolved, vertex)
+            found += 1
     control[UNRESOLVED] -= found
     control[RESOLVED], control[CHUNK] = found, 0
 

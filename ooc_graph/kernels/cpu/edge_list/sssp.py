@@ -21,9 +21,17 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import Words
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, OPERATION, atomic_add, barrier
+from ooc_graph.kernels.common.team import (
+    CHUNK,
+    FIRST_FREE,
+    LINE,
+    OPERATION,
+    atomic_add,
+    barrier,
+    chunks,
+)
 from ooc_graph.kernels.cpu.edge_list.atomics import atomic_lower
-from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, SEGMENT_BITS, segment_of_id
+from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, SEGMENT_BITS, pieces_of, segment_of_id
 from ooc_graph.kernels.cpu.edge_list.parents import (
     gather_unresolved,
     offer_part,
@@ -39,7 +47,6 @@ LIGHT_SHARE = 1 / 16
 """Share of the edges that are light."""
 MOST_LIGHT_PASSES = 6
 """So many light passes in a row at most, settled or not."""
-PIECES_AT_ONCE = 8
 _HALF = np.uint32(SEGMENT_BITS)
 
 
@@ -121,29 +128,25 @@ def _relax_part(control: Any, edges: Any, field: Any, turn: int, undirected: boo
     """One pass; all threads call it. Word `CHUNK` must be 0 at the start."""
     low, after, bound, top = field.low[turn], field.low[1 - turn], field.bound, field.top[0]
     held, cap, whole = field.held, field.cap[0], control[WHOLE] != 0
-    pieces, examined = len(edges.tail), 0
-    while True:
-        first = atomic_add(control, CHUNK, PIECES_AT_ONCE)
-        if first >= pieces:
-            break
-        for piece in range(first, min(first + PIECES_AT_ONCE, pieces)):
-            tail, head = edges.tail[piece], edges.head[piece]
-            lightest = low.dtype.type(edges.lightest[piece])
-            light = lightest < cap
-            if not light and not whole:
-                continue
-            ahead, back = (low[tail], low[head]) if light else (held[tail], held[head])
-            useful = ahead < top and ahead + lightest < bound[head]
-            if undirected and not useful:
-                useful = back < top and back + lightest < bound[tail]
-            if not useful:
-                continue
-            examined += edges.begin[piece + 1] - edges.begin[piece]
-            low_head, low_tail = _relax_piece(edges, piece, field.distance, top, undirected)
-            if low_head < after[head]:
-                atomic_lower(after, head, low_head)
-            if low_tail < after[tail]:
-                atomic_lower(after, tail, low_tail)
+    examined = 0
+    for piece in pieces_of(control, edges):
+        tail, head = edges.tail[piece], edges.head[piece]
+        lightest = low.dtype.type(edges.lightest[piece])
+        light = lightest < cap
+        if not light and not whole:
+            continue
+        ahead, back = (low[tail], low[head]) if light else (held[tail], held[head])
+        useful = ahead < top and ahead + lightest < bound[head]
+        if undirected and not useful:
+            useful = back < top and back + lightest < bound[tail]
+        if not useful:
+            continue
+        examined += edges.begin[piece + 1] - edges.begin[piece]
+        low_head, low_tail = _relax_piece(edges, piece, field.distance, top, undirected)
+        if low_head < after[head]:
+            atomic_lower(after, head, low_head)
+        if low_tail < after[tail]:
+            atomic_lower(after, tail, low_tail)
     atomic_add(control, EXAMINED, examined)
 
 
@@ -151,10 +154,7 @@ def _relax_part(control: Any, edges: Any, field: Any, turn: int, undirected: boo
 def _survey_part(control: Any, edges: Any, field: Any, turn: int) -> None:
     """Bring ``near``, ``far`` and ``open`` of what a pass changed up to date; all threads."""
     low, top = field.low[1 - turn], field.top[0]
-    while True:
-        segment = atomic_add(control, CHUNK, 1)
-        if segment >= len(low):
-            break
+    for segment, _ in chunks(control, 1, len(low)):
         if low[segment] == top:
             continue
         far, reached = field.far.dtype.type(0), 0

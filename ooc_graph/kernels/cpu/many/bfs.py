@@ -18,7 +18,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, WORD_BITS, count_bits, has, lowest_bit
+from ooc_graph.kernels.common.bitmap import (
+    LOW,
+    ONE,
+    SIX,
+    WORD_BITS,
+    Words,
+    count_bits,
+    has,
+    lowest_bit,
+)
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.many.tallies import BINS, DEEPEST, REACHED, SUM
 from ooc_graph.kernels.common.team import (
@@ -29,7 +38,8 @@ from ooc_graph.kernels.common.team import (
     atomic_load,
     atomic_store,
 )
-from ooc_graph.types import AnyArray
+from ooc_graph.kernels.cpu.bfs.push import OutRows
+from ooc_graph.types import AnyArray, IntArray
 
 WORDS = 4
 """Words of a vertex: a 256-bit vector, half a cache line."""
@@ -49,13 +59,6 @@ VISITS, FOUND = range(2)
 GIVEN_UP = FIRST_FREE
 """Word of the control array: some batch was not worth it."""
 NONE = np.uint64(0)
-
-
-class Neighbors(NamedTuple):
-    """Rows to go along: ``offsets`` int64 (rows + 1,), ``neighbors``."""
-
-    offsets: AnyArray
-    neighbors: AnyArray
 
 
 class Batch(NamedTuple):
@@ -240,28 +243,18 @@ def _begin(batch: Any, sources: Any) -> None:
 
 
 @subroutine
-def _search(
-    control: Any,
-    out: Any,
-    into: Any,
-    batch: Any,
-    wanted: Any,
-    options: Any,
-    sources: int,
-    answer: Any,
-    tallies: Any,
-) -> bool:
+def _search(control: Any, batch: Any, task: Any, sources: int, answer: Any, tallies: Any) -> bool:
     """Go from level to level until nothing is found, or the last one that is wanted.
 
     Returns whether it came to the end; else some batch was not worth it, or the launch was given
     up, and nothing that was found may be used.
     """
-    is_told = len(answer) > 0
+    out, into, options, is_told = task.out, task.into, task.options, len(answer) > 0
     depth, open_arcs = 0, len(into.neighbors)
     while True:
         if atomic_load(control, ABORT) != 0:
             return False
-        arcs, filled, planes = _settle(out, into, batch, wanted, depth, answer, is_told)
+        arcs, filled, planes = _settle(out, into, batch, task.wanted, depth, answer, is_told)
         open_arcs -= filled
         if not is_told:
             _tally(batch, planes, depth, options[WIDTH], tallies)
@@ -282,32 +275,13 @@ def _search(
     return True
 
 
-@kernel
-def search_batch(
-    thread: int,
-    control: Any,
-    out: Any,
-    into: Any,
-    states: Any,
-    wanted: Any,
-    options: Any,
-    far: Any,
-    sources: Any,
-    begins: Any,
-    answer: Any,
-    tallies: Any,
-    finished: Any,
-) -> Any:
-    """Search the next batch on the calling thread.
-
-    Returns its number; -1 if no batch is left, one was not worth it, or the launch was given up.
+class Task(NamedTuple):
+    """What batches search, and where their levels go.
 
     Parameters
     ----------
     out, into
-        `Neighbors`.
-    states
-        Every array of a `Batch` once for every thread.
+        Rows to go along.
     wanted
         Bitmap of the rows that are counted.
     options
@@ -325,28 +299,36 @@ def search_batch(
     finished
         bool (batches,), false: set where a batch came to its end.
     """
-    batch = Batch(
-        states.own[thread],
-        states.frontier[thread],
-        states.active[thread],
-        states.touched[thread],
-        states.open[thread],
-        states.full[thread],
-        states.planes[thread],
-        states.counts[thread],
-    )
+
+    out: OutRows
+    into: OutRows
+    wanted: Words
+    options: IntArray
+    far: AnyArray
+    sources: IntArray
+    begins: IntArray
+    answer: AnyArray
+    tallies: IntArray
+    finished: AnyArray
+
+
+@kernel
+def search_batch(control: Any, batch: Any, task: Any) -> Any:
+    """Search the next batch of a `Task` on the calling thread.
+
+    Returns its number; -1 if no batch is left, one was not worth it, or the launch was given up.
+    """
     if atomic_load(control, ABORT) != 0 or atomic_load(control, GIVEN_UP) != 0:
         return -1
     number = atomic_add(control, CHUNK, 1)
-    if number + 1 >= len(begins):
+    if number + 1 >= len(task.begins):
         return -1
-    first, end = begins[number], begins[number + 1]
-    mine = answer[first:end]
-    for lane in range(len(mine)):
-        mine[lane, :] = far[0]
-    _begin(batch, sources[first:end])
-    counted = tallies[first:end]
-    if not _search(control, out, into, batch, wanted, options, end - first, mine, counted):
+    first, end = task.begins[number], task.begins[number + 1]
+    answer, tallies = task.answer[first:end], task.tallies[first:end]
+    for lane in range(len(answer)):
+        answer[lane, :] = task.far[0]
+    _begin(batch, task.sources[first:end])
+    if not _search(control, batch, task, end - first, answer, tallies):
         return -1
-    finished[number] = True
+    task.finished[number] = True
     return number

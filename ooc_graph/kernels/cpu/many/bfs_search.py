@@ -6,33 +6,60 @@ where, in a graph whose words exceed the caches, single searches take less time 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, pack_bits, words_for
 from ooc_graph.kernels.common.completion import Told, shifted, starts
+from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.many.tallies import BINS, empty_tallies, tally_levels, write_levels
 from ooc_graph.kernels.common.many.tuning import WORTH
-from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, out_rows
 from ooc_graph.kernels.cpu.many.bfs import (
     FEW_LANES,
     LANES,
     PLANES,
     WORDS,
     Batch,
-    Neighbors,
+    Task,
     search_batch,
 )
 from ooc_graph.kernels.cpu.many.bfs_choice import BfsTrial
-from ooc_graph.kernels.cpu.many.bfs_one_by_one import BfsSideBySide
-from ooc_graph.kernels.cpu.many.search import even_lanes
+from ooc_graph.kernels.cpu.many.one_by_one import each_alone
+from ooc_graph.kernels.cpu.many.search import even_lanes, run_batches
 from ooc_graph.kernels.cpu.many.side_by_side import tell_side_by_side
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
 
 PATIENCE = 2
 """Visits to every row after which it is asked whether a batch is worth it."""
+
+
+class _Run(NamedTuple):
+    """Sources, and what is wanted of each: levels, or tallies; the other of these is empty."""
+
+    sources: IntArray
+    answer: AnyArray
+    tallies: IntArray
+    wanted: AnyArray
+    last: int
+    width: int
+    lanes: int
+
+    def part(self, begin: int, end: int) -> _Run:
+        """The same of some of the sources."""
+        some = slice(begin, end)
+        return self._replace(
+            sources=self.sources[some], answer=self.answer[some], tallies=self.tallies[some]
+        )
+
+    def take(self, at: int, level: AnyArray) -> None:
+        """Write, or count, the levels of a single search from the source at a place."""
+        if len(self.answer):
+            write_levels(level, self.last, self.answer[at])
+        else:
+            tally_levels(level, self.last, self.wanted, self.width, self.tallies[at])
 
 
 class CpuManyBfs:
@@ -52,8 +79,8 @@ class CpuManyBfs:
     dtype: np.dtype[Any] = np.dtype(np.int32)
 
     def __init__(self, out: Rows, into: Rows, team: Team) -> None:
-        self._out = _neighbors(out)
-        self._into = self._out if into is out else _neighbors(into)
+        self._out = out_rows(out)
+        self._into = self._out if into is out else out_rows(into)
         self._rows, self._team = (out, into), team
         self._is_thin, self._was_singly = False, False
         self._trial = BfsTrial(self.vertices, team.threads)
@@ -102,12 +129,7 @@ class CpuManyBfs:
         last = INT32_UNREACHED - 1 if most is None else most
         nothing = np.empty((0, BINS), np.int64)
         nobody = np.zeros(self.vertices, np.bool_)
-        rows, limits = answer, [last, 1]
-
-        def take(at: int, level: AnyArray) -> None:
-            write_levels(level, last, rows[at])
-
-        self._search(sources, lanes, limits, nobody, answer, nothing, take, told)
+        self._search(_Run(sources, answer, nothing, nobody, last, 1, min(lanes, LANES)), told)
         return answer
 
     def tally(
@@ -148,135 +170,78 @@ class CpuManyBfs:
         if tallies is None:
             tallies = empty_tallies(len(sources), bins)
         nothing = np.empty((0, self.vertices), np.int32)
-        rows, limits = tallies, [last, width]
-
-        def take(at: int, level: AnyArray) -> None:
-            tally_levels(level, last, chosen, width, rows[at])
-
-        self._search(sources, lanes, limits, chosen, nothing, tallies, take, told)
+        self._search(_Run(sources, nothing, tallies, chosen, last, width, min(lanes, LANES)), told)
         return tallies
 
-    def _search(
-        self,
-        sources: IntArray,
-        lanes: int,
-        limits: list[int],
-        wanted: AnyArray,
-        answer: AnyArray,
-        tallies: IntArray,
-        take: Callable[[int, AnyArray], None],
-        told: Told | None,
-    ) -> None:
-        """Search in batches or one by one; parameters as of `_batches`, and of `_singly`."""
-        if not len(sources):
+    def _search(self, run: _Run, told: Told | None) -> None:
+        """Search in batches or one by one."""
+        if not len(run.sources):
             return
 
         def search(begin: int, end: int, *, singly: bool, told: Told | None = None) -> None:
-            mine, some = sources[begin:end], slice(begin, end)
-            left = np.ones(len(mine), np.bool_)
+            part, heard = run.part(begin, end), shifted(told, begin)
+            left = np.ones(end - begin, np.bool_)
             if not singly:
-                within = lanes, limits, wanted, answer[some], tallies[some]
-                left = self._batches(mine, *within, shifted(told, begin))
+                left = self._batches(part, heard)
                 if counted:
-                    tallies[some][left] = 0
-            self._singly(
-                mine, left, lambda at, level: take(begin + at, level), shifted(told, begin)
-            )
+                    part.tallies[left] = 0
+            self._singly(part, left, heard)
 
-        lanes, counted, done = min(lanes, LANES), len(tallies) > 0, 0
-        if not self._is_thin and self._trial.is_wanted(len(sources), lanes, counted=counted):
+        counted, done, lanes = len(run.tallies) > 0, 0, run.lanes
+        if not self._is_thin and self._trial.is_wanted(len(run.sources), lanes, counted=counted):
             done = self._trial.make(search, lanes, counted=counted)
             # Not before: who hears of sources takes time, too.
             tell_side_by_side(self._team.threads, told, done, lanes)
         self._was_singly = self._trial.is_singly(counted=counted)
-        search(done, len(sources), singly=self._was_singly, told=told)
+        search(done, len(run.sources), singly=self._was_singly, told=told)
 
-    def _batches(
-        self,
-        sources: IntArray,
-        lanes: int,
-        limits: list[int],
-        wanted: AnyArray,
-        answer: AnyArray,
-        tallies: IntArray,
-        told: Told | None,
-    ) -> AnyArray:
-        """Search by batches as long as they are worth it; whose sources are left, bool (sources,).
-
-        ``limits`` are the last level and the width of a bin.
-        """
-        last, width = limits
+    def _batches(self, run: _Run, told: Told | None) -> AnyArray:
+        """Search by batches as long as they are worth it; which sources are left, as bool."""
+        sources, lanes = run.sources, run.lanes
         if self._is_thin or not len(sources):
             return np.ones(len(sources), np.bool_)
         threads = self._team.threads
-        each = even_lanes(len(sources), min(lanes, LANES), threads)
-        begins = starts(len(sources), each, told, min(lanes, LANES), threads)
+        each = even_lanes(len(sources), lanes, threads)
+        begins = starts(len(sources), each, told, lanes, threads)
         longest = int(np.diff(begins).max())
         if longest < min(FEW_LANES, lanes):
             return np.ones(len(sources), np.bool_)
         finished = np.zeros(len(begins) - 1, np.bool_)
-        given = (
+        task = Task(
             self._out,
             self._into,
-            _states(self.vertices, threads),
-            pack_bits(wanted),
-            np.array([last, width, PATIENCE, WORTH], np.int64),
+            pack_bits(run.wanted),
+            np.array([run.last, run.width, PATIENCE, WORTH], np.int64),
             np.array([INT32_UNREACHED], np.int32),
             sources,
             begins,
-            answer,
-            tallies,
+            run.answer,
+            run.tallies,
             finished,
         )
-
-        def batches(thread: int, _: int, control: IntArray) -> None:
-            while (number := search_batch(thread, control, *given)) >= 0:
-                if told is not None:
-                    told(int(begins[number]), int(begins[number + 1]))
-
-        self._team.launch(batches, new_control())
+        states = [_state(self.vertices) for _ in range(threads)]
+        run_batches(self._team, search_batch, states, task, told)
         # Of few sources it says little: more of them may meet.
         self._is_thin = not finished.all() and longest >= WORD_BITS
         return np.repeat(~finished, np.diff(begins))
 
-    def _singly(
-        self,
-        sources: IntArray,
-        left: AnyArray,
-        take: Callable[[int, AnyArray], None],
-        told: Told | None,
-    ) -> None:
-        """Search one by one from the sources that are ``left``, and have their levels taken."""
+    def _singly(self, run: _Run, left: AnyArray, told: Told | None) -> None:
+        """Search one by one from the sources that are ``left``."""
         places = np.flatnonzero(left).tolist()
 
-        def found(at: int, level: AnyArray) -> None:
-            take(places[at], level)
+        def found(at: int, tree: BfsTree) -> None:
+            run.take(places[at], tree.level)
             if told is not None:
                 told(places[at], places[at] + 1)
 
         if places:
             threads = min(self._team.threads, len(places))
-            BfsSideBySide(*self._rows, threads).each(sources[left], found)
+            searches = [CpuBfsSearch(*self._rows, Team(1)) for _ in range(threads)]
+            each_alone(searches, run.sources[left], found)
 
 
-def _neighbors(rows: Rows) -> Neighbors:
-    return Neighbors(rows.offsets.view(np.int64), rows.neighbors)
-
-
-def _states(rows: int, threads: int) -> Batch:
-    """State of one batch for each thread."""
+def _state(rows: int) -> Batch:
+    """State of one batch."""
     words = words_for(rows)
-
-    def empty(*shape: int) -> AnyArray:
-        return np.empty((threads, *shape), np.uint64)
-
-    return Batch(
-        empty(rows, 2 * WORDS),
-        empty(rows, WORDS),
-        empty(words),
-        empty(words),
-        empty(words),
-        empty(WORDS),
-        empty(PLANES, WORDS),
-        empty(2),
-    )
+    shapes = (rows, 2 * WORDS), (rows, WORDS), words, words, words, WORDS, (PLANES, WORDS), 2
+    return Batch(*(np.empty(shape, np.uint64) for shape in shapes))

@@ -7,15 +7,14 @@ small dense ones the matrix of all pairs does (`many.floyd_warshall`). The bits 
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
 
 from ooc_graph.kernels.common.completion import Told, shifted
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many.one_by_one import SideBySide
 from ooc_graph.kernels.cpu.many.search import CpuManySearch, even_lanes
 from ooc_graph.kernels.cpu.many.side_by_side import tell_side_by_side
-from ooc_graph.kernels.cpu.many.sssp import RELAXED, Columns
-from ooc_graph.types import AnyArray, IntArray, Rows
+from ooc_graph.kernels.cpu.many.sssp import RELAXED, Wanted
+from ooc_graph.types import AnyArray, Rows
 
 MANY_RELAXED = 8.0
 """Relaxations of an arc in a batch from which single searches are tried."""
@@ -70,48 +69,35 @@ class Chooser:
             self._decided = False
         self._expected, self._closing = max(self._expected, sources), closing
 
-    def run(
-        self,
-        sources: IntArray,
-        answer: AnyArray,
-        columns: Columns,
-        lanes: int,
-        potential: AnyArray | None = None,
-        told: Told | None = None,
-    ) -> None:
-        """Search from each source; distances go to ``answer``.
+    def run(self, wanted: Wanted, lanes: int, told: Told | None = None) -> None:
+        """Search from each source.
 
         Parameters
         ----------
-        columns
-            Which of them, and where they go.
         lanes
             Most sources in a batch.
-        potential
-            (rows,): what the weights were shifted by; distances are given without it.
         told
-            Hears of sources when their rows are in ``answer``.
+            Hears of sources when their rows are in the answer.
         """
-        done = 0
+        done, count = 0, len(wanted.sources)
         first = lanes * self._threads
         if not self._decided and self._may_close() and floyd_warshall.is_sure(*self._size()):
             self._close()
         if not self._decided and self._is_long_and_thin(lanes):
             self._decided, self.side_by_side = True, SideBySide(*self._rows, self._threads)
-        if not self._decided and len(sources) >= first + (1 + TIMED) * self._threads:
-            done = self._try(sources, answer, columns, first, lanes, potential, told)
+        if not self._decided and count >= first + (1 + TIMED) * self._threads:
+            done = self._try(wanted, first, lanes, told)
             # Not before: a trial that was interrupted has chosen nothing.
             self._decided = True
-        rest, left, told_rest = sources[done:], columns.part(done), shifted(told, done)
+        rest, told_rest = wanted.part(done), shifted(told, done)
         if self.closed is not None:
-            self.closed.run(rest, answer, left, potential)
-            self._tell(told, done, len(sources), lanes)
+            self.closed.run(rest)
+            self._tell(told, done, count, lanes)
         elif self.side_by_side is not None:
-            self.side_by_side.run(rest, answer, left, potential, told_rest)
+            self.side_by_side.run(rest, told_rest)
         else:
             self._search.expect(self._expected)
-            how: dict[str, Any] = {"columns": left, "lanes": lanes, "potential": potential}
-            self._search.run(rest, answer, told=told_rest, **how)
+            self._search.search(rest, lanes, told_rest)
 
     def _tell(self, told: Told | None, begin: int, end: int, lanes: int) -> None:
         """Tell of sources from one to before another, by all threads."""
@@ -121,26 +107,16 @@ class Chooser:
         length = even_lanes(end - begin, lanes, self._threads)
         tell_side_by_side(self._threads, shifted(told, begin), end - begin, length)
 
-    def _try(
-        self,
-        sources: IntArray,
-        answer: AnyArray,
-        columns: Columns,
-        first: int,
-        lanes: int,
-        potential: AnyArray | None,
-        told: Told | None,
-    ) -> int:
+    def _try(self, wanted: Wanted, first: int, lanes: int, told: Told | None) -> int:
         """Time batches, and where they relax much single searches, too; sources done.
 
         Who hears of them takes time as well, and does between what is timed.
         """
         if not self._may_close():
-            self._search.expect(max(self._expected, len(sources)))
+            self._search.expect(max(self._expected, len(wanted.sources)))
         before, start = self._search.counts[:, RELAXED].sum(), perf_counter()
         # Lengths are counted along all arcs, however many sources the threads' batches have.
-        how: dict[str, Any] = {"lanes": lanes, "potential": potential, "pruning": False}
-        self._search.run(sources[:first], answer, columns=columns.part(0, first), **how)
+        self._search.search(wanted.part(0, first), lanes, pruning=False)
         batch_s = (perf_counter() - start) / first
         counted = self._search.counts[:, RELAXED].sum() - before
         self._tell(told, 0, first, lanes)
@@ -154,10 +130,10 @@ class Chooser:
         singly = SideBySide(*self._rows, self._threads)
         # The first searches touch memory, and are perhaps compiled.
         warmed = first + self._threads
-        singly.run(sources[first:warmed], answer, columns.part(first, warmed), potential)
+        singly.run(wanted.part(first, warmed))
         done = warmed + TIMED * self._threads
         start = perf_counter()
-        singly.run(sources[warmed:done], answer, columns.part(warmed, done), potential)
+        singly.run(wanted.part(warmed, done))
         # Also where an earlier trial, for fewer sources, chose otherwise.
         is_faster = (perf_counter() - start) / (done - warmed) < batch_s
         self.side_by_side = singly if is_faster else None

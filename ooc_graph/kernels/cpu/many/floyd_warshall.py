@@ -24,10 +24,18 @@ import numpy as np
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.many.lengths import TOP, holds_all, may_be_longer
 from ooc_graph.kernels.common.sssp.rows import LightRows
-from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, Team, atomic_add, barrier, new_control
+from ooc_graph.kernels.common.team import (
+    CHUNK,
+    FIRST_FREE,
+    Team,
+    atomic_add,
+    barrier,
+    chunks,
+    new_control,
+)
 from ooc_graph.kernels.cpu.many.minima import SQUARE, TILE, close_square, lower_square
-from ooc_graph.kernels.cpu.many.sssp import Columns
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.kernels.cpu.many.sssp import Wanted
+from ooc_graph.types import AnyArray
 
 FEWEST_ROWS = 256
 """Smaller graphs take no time anyway."""
@@ -78,10 +86,7 @@ def close_squares(
     count
         Squares in a row.
     """
-    while True:
-        i = atomic_add(control, CHUNK, 1)
-        if i >= count:
-            break
+    for i, _ in chunks(control, 1, count):
         squares[i * count * SQUARE : (i + 1) * count * SQUARE] = TOP
         for row in range(i * TILE, min((i + 1) * TILE, len(out.offsets) - 1)):
             inside = (row - i * TILE) * TILE
@@ -99,10 +104,7 @@ def close_squares(
             control[CHUNK] = control[FIRST_FREE] = 0
         if not barrier(control, threads):
             return
-        while True:
-            taken = atomic_add(control, CHUNK, 1)
-            if taken >= 2 * count:
-                break
+        for taken, _ in chunks(control, 1, 2 * count):
             other = taken >> 1
             if other == k:
                 continue
@@ -133,27 +135,16 @@ def take_rows(
     control: Any,
     squares: Any,
     count: int,
-    sources: Any,
-    potential: Any,
-    columns: Any,
-    answer: Any,
+    wanted: Any,
 ) -> None:
-    """Write distances of sources to ``answer``, by `ooc_graph.kernels.cpu.many.sssp.Columns`.
-
-    Parameters
-    ----------
-    potential
-        (rows,): what the weights were shifted by, which is taken away; or empty.
-    """
+    """Write distances of sources, as `ooc_graph.kernels.cpu.many.sssp.Wanted` has it."""
+    sources, columns, potential = wanted.sources, wanted.columns, wanted.potential
     shifted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
-    while True:
-        place = atomic_add(control, CHUNK, 1)
-        if place >= len(sources):
-            return
+    for place, _ in chunks(control, 1, len(sources)):
         source = sources[place]
         mine = potential[source] if shifted else 0
         first = (source // TILE * count) * SQUARE + source % TILE * TILE
-        row = answer[columns.at[place]]
+        row = wanted.answer[columns.at[place]]
         for column in range(len(columns.row)):
             v, found = columns.row[column], far
             if v >= 0:
@@ -181,19 +172,9 @@ class Closed:
     count: int
     team: Team
 
-    def run(
-        self, sources: IntArray, answer: AnyArray, columns: Columns, potential: AnyArray | None
-    ) -> None:
-        """Distances from internal ids go to ``answer``, int64, as ``columns`` say.
-
-        Parameters
-        ----------
-        potential
-            (rows,): what the weights were shifted by, which is taken away; None: nothing.
-        """
-        by = np.empty(0, np.int64) if potential is None else potential
-        given = self.squares, self.count, sources, by, columns, answer
-        self.team.launch(take_rows, new_control(), *given)
+    def run(self, wanted: Wanted) -> None:
+        """Write distances, int64."""
+        self.team.launch(take_rows, new_control(), self.squares, self.count, wanted)
 
 
 def close(out: LightRows, team: Team) -> Closed | None:

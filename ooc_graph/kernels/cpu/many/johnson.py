@@ -12,17 +12,18 @@ from ooc_graph.kernels.common.many.bellman_ford import restore, reweighted
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, potentials
 from ooc_graph.kernels.common.many.lengths import longest_reweighted
 from ooc_graph.kernels.common.many.parents import find_parents
+from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.many.tuning import LANES
 from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many.choice import Chooser
-from ooc_graph.kernels.cpu.many.search import CpuManySearch, all_columns
-from ooc_graph.kernels.cpu.many.sssp import Columns
+from ooc_graph.kernels.cpu.many.search import CpuManySearch, all_wanted
+from ooc_graph.kernels.cpu.many.sssp import Wanted
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
-class CpuJohnson:
+class CpuJohnson(ManySources):
     """Distances from any number of sources, over weights of any sign.
 
     Without negative weights there are no potentials, and each row has the bits of a single search.
@@ -64,21 +65,13 @@ class CpuJohnson:
             found = shifted_rows(out, into)
             self.potentials, longest = found.potentials, found.longest
             out, into = found.out, found.into
-        self._lanes = lanes
+        self._potential = None if self.potentials is None else self.potentials.potential
+        self._lanes, self.ids = lanes, out.neighbors.dtype
         self.search = CpuManySearch(out, into, team, lanes, longest)
+        self.dtype, self.vertices = self.search.dtype, self.search.vertices
         self.chooser: Chooser | None = None
         if tuples is not None:
             self.chooser = Chooser(self.search, out, into, tuples, team.threads)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the distances."""
-        return self.search.dtype
-
-    @property
-    def vertices(self) -> int:
-        """Rows of the graph."""
-        return self.search.vertices
 
     @property
     def is_closed(self) -> bool:
@@ -103,20 +96,6 @@ class CpuJohnson:
         else:
             self.search.expect(sources)
 
-    def run(
-        self,
-        sources: IntArray,
-        answer: AnyArray | None = None,
-        *,
-        lanes: int | None = None,
-        told: Told | None = None,
-    ) -> AnyArray:
-        """Search from each of the internal ids ``sources``; see `CpuManySearch.run`."""
-        if answer is None:
-            answer = np.empty((len(sources), self.search.vertices), self.dtype)
-        self._search(sources, answer, lanes=lanes, told=told)
-        return answer
-
     def run_columns(
         self,
         sources: IntArray,
@@ -132,40 +111,26 @@ class CpuJohnson:
         """As `kernels.cuda.many.johnson.CudaJohnson.run_columns`, in batches of ``lanes``."""
         if answer is None:
             answer = np.empty((len(sources), len(targets)), self.dtype)
-        columns = all_columns(len(sources), 0, self.dtype)._replace(row=targets)
+        wanted = all_wanted(sources, answer, self._potential)
+        columns = wanted.columns._replace(row=targets)
         if at is not None:
             columns = columns._replace(at=at)
         if most is not None:
             columns.ends[1] = most
-        self._search(sources, answer, columns, lanes=lanes, told=told)
+        self._search(wanted._replace(columns=columns), lanes, told)
         return answer
 
-    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
-        """Arrays for distances from so many sources, and for their parents."""
-        shape = sources, self.search.vertices
-        return np.empty(shape, self.dtype), np.empty(shape, self.search.rows[0].neighbors.dtype)
-
-    def run_with_parents(
+    def _find(
         self,
         sources: IntArray,
-        answers: tuple[AnyArray, AnyArray] | None = None,
-        *,
-        lanes: int | None = None,
-        told: Told | None = None,
-    ) -> tuple[AnyArray, AnyArray]:
-        """Distances as `run` gives them, and parents: ids (sources, vertices).
-
-        A source is its own parent; all ones: not reached. Without negative weights parents are
-        those of single searches.
-
-        Parameters
-        ----------
-        answers
-            Arrays as `empty` makes them, to write to.
-        told
-            Hears of sources when their distances and parents are there.
-        """
-        answer, parents = self.empty(len(sources)) if answers is None else answers
+        answer: AnyArray,
+        parents: AnyArray | None,
+        lanes: int | None,
+        told: Told | None,
+    ) -> None:
+        if parents is None:
+            self._search(all_wanted(sources, answer, self._potential), lanes, told)
+            return
         # Which finds those of the sources that it has searched from.
         alone, far = Team(1), unreached(answer.dtype)[0]
 
@@ -173,36 +138,19 @@ class CpuJohnson:
             part = slice(begin, end)
             some = sources[part], answer[part]
             find_parents(*self.search.rows, alone, *some, parents[part])
-            if self.potentials is not None:
-                restore(some[1], self.potentials.potential, some[0], far)
+            if self._potential is not None:
+                restore(some[1], self._potential, some[0], far)
             if told is not None:
                 told(begin, end)
 
         heard = Told(found) if told is None else told.instead(found)
-        self._search(sources, answer, lanes=lanes, told=heard, is_restored=False)
-        return answer, parents
+        self._search(all_wanted(sources, answer), lanes, heard)
 
-    def _search(
-        self,
-        sources: IntArray,
-        answer: AnyArray,
-        columns: Columns | None = None,
-        *,
-        lanes: int | None,
-        told: Told | None,
-        is_restored: bool = True,
-    ) -> None:
-        """Distances; in the weights that are searched where they are not restored."""
-        potential = None
-        if is_restored and self.potentials is not None:
-            potential = self.potentials.potential
-        if columns is None:
-            columns = all_columns(len(sources), self.vertices, self.dtype)
+    def _search(self, wanted: Wanted, lanes: int | None, told: Told | None) -> None:
         if self.chooser is None:
-            how: dict[str, Any] = {"columns": columns, "lanes": lanes, "potential": potential}
-            self.search.run(sources, answer, told=told, **how)
+            self.search.search(wanted, lanes, told)
         else:
-            self.chooser.run(sources, answer, columns, lanes or self._lanes, potential, told)
+            self.chooser.run(wanted, lanes or self._lanes, told)
 
 
 @dataclass(frozen=True)

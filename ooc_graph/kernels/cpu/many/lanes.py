@@ -105,42 +105,6 @@ def _data(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
 
 
 @instruction
-def relax_arcs(
-    typing_context: Any,  # noqa: ARG001
-    best: Any,
-    distance: Any,
-    neighbors: Any,
-    weights: Any,
-    start: Any,  # noqa: ARG001
-    stop: Any,  # noqa: ARG001
-) -> Any:
-    """Lower ``best`` (lanes,) along arcs ``start`` to ``stop``, by ``distance`` (rows, lanes)."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        arrays = list(zip(signature.args[:4], args[:4], strict=True))
-        best_data, data, ids, values = (_data(context, builder, *pair) for pair in arrays)
-        lanes = _length(context, builder, *arrays[0])
-        vector = _Lanes(context, builder, signature.args[0].dtype)
-        held = cgutils.alloca_once(builder, vector.vector)
-        step = ir.Constant(lanes.type, vector.count)
-        with cgutils.for_range_slice(builder, lanes.type(0), lanes, step) as (lane, _):
-            builder.store(vector.load(best_data, lane), held)
-            with cgutils.for_range_slice(builder, args[4], args[5], lanes.type(1)) as (arc, _):
-                near = builder.load(builder.gep(ids, [arc], inbounds=True))
-                if near.type.width < lanes.type.width:
-                    near = builder.zext(near, lanes.type)
-                row = builder.gep(data, [builder.mul(near, lanes)], inbounds=True)
-                weight = builder.load(builder.gep(values, [arc], inbounds=True))
-                added = vector.everywhere(vector.widened(weight))
-                candidate = vector.add(vector.load(row, lane), added)
-                builder.store(vector.smaller(candidate, builder.load(held)), held)
-            vector.store(builder.load(held), best_data, lane)
-        return context.get_dummy_value()
-
-    return types.void(best, distance, neighbors, weights, types.intp, types.intp), generate
-
-
-@instruction
 def push_arc(
     typing_context: Any,  # noqa: ARG001
     distance: Any,

@@ -2,40 +2,53 @@
 
 In a batch a row is pushed whenever it improves for any of the sources. Where these lie far apart in
 a long thin graph, such as a road network, that is once for each of them, and every push carries the
-lanes of all others. Then single searches are faster, and threads need not share one. The bits are
-the same.
+lanes of all others. A batch of BFS visits each row once for almost every source there, and a visit
+costs more than one of a single search. Then single searches are faster, and threads need not share
+one. The bits are the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.completion import Told
 from ooc_graph.kernels.common.device import SsspSearch
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
-from ooc_graph.kernels.cpu.many.sssp import Columns
+from ooc_graph.kernels.cpu.many.sssp import Wanted
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
 @kernel
-def put_row(distance: Any, source: int, potential: Any, columns: Any, row: Any) -> None:
-    """Write a source's distances, by internal id, to its ``row`` of the answer, by `Columns`.
-
-    Where there are potentials (rows,), theirs are taken away.
-    """
+def put_row(distance: Any, place: int, wanted: Any) -> None:
+    """Write the distances from the source at a place, by internal id, as `Wanted`."""
+    columns, potential = wanted.columns, wanted.potential
     is_shifted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
-    mine = potential[source] if is_shifted else far
+    mine = potential[wanted.sources[place]] if is_shifted else far
+    row = wanted.answer[columns.at[place]]
     for column in range(len(columns.row)):
         v, found = columns.row[column], far
         if v >= 0 and distance[v] < far:
             found = distance[v] - mine + potential[v] if is_shifted else distance[v]
         row[column] = found if found <= most else far
+
+
+def each_alone(
+    searches: Sequence[Any], sources: IntArray, take: Callable[[int, Any], None]
+) -> None:
+    """Call ``take(place, tree)`` for every source, on the thread that searched from it.
+
+    Each thread has one of the searches, whose answer changes with its next one.
+    """
+
+    def search(thread: int, place: int) -> None:
+        take(place, searches[thread].run(int(sources[place])))
+
+    side_by_side(len(searches), len(sources), search)
 
 
 class SideBySide:
@@ -63,26 +76,12 @@ class SideBySide:
             else:
                 self._searches.append(CpuSsspSearch(out, into, tuples, Team(1)))
 
-    @property
-    def threads(self) -> int:
-        """Searches at a time."""
-        return len(self._searches)
-
-    def run(
-        self,
-        sources: IntArray,
-        answer: AnyArray,
-        columns: Columns,
-        potential: AnyArray | None,
-        told: Told | None = None,
-    ) -> None:
+    def run(self, wanted: Wanted, told: Told | None = None) -> None:
         """As `Chooser.run`."""
-        by = np.empty(0, answer.dtype) if potential is None else potential
 
-        def search(thread: int, place: int) -> None:
-            distance = self._searches[thread].run(int(sources[place])).distance
-            put_row(distance, int(sources[place]), by, columns, answer[columns.at[place]])
+        def take(place: int, tree: Any) -> None:
+            put_row(tree.distance, place, wanted)
             if told is not None:
                 told(place, place + 1)
 
-        side_by_side(self.threads, len(sources), search)
+        each_alone(self._searches, wanted.sources, take)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,12 @@ from ooc_graph.kernels.common.sssp.distances import (
     distance_dtype,
     unreached,
 )
-from ooc_graph.kernels.common.sssp.rows import LightRows
+from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.many import prune as many_prune
 from ooc_graph.kernels.cpu.many.floors import floors_of, tells_apart
 from ooc_graph.kernels.cpu.many.lanes import lanes_for
-from ooc_graph.kernels.cpu.many.sssp import Batch, Columns, search_batch
+from ooc_graph.kernels.cpu.many.sssp import Batch, Columns, Task, Wanted, search_batch
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
@@ -51,8 +52,8 @@ class CpuManySearch:
     def __init__(
         self, out: Rows, into: Rows, team: Team, lanes: int = LANES, longest: int | None = None
     ) -> None:
-        self._out = _rows(out)
-        self._into = self._out if into is out else _rows(into)
+        self._out = plain_rows(out)
+        self._into = self._out if into is out else plain_rows(into)
         self._team = team
         self.dtype = distance_dtype(self._out.weights)
         self._lanes = lanes
@@ -99,10 +100,7 @@ class CpuManySearch:
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        columns: Columns | None = None,
         lanes: int | None = None,
-        potential: AnyArray | None = None,
-        pruning: bool = True,
         told: Told | None = None,
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``.
@@ -112,18 +110,9 @@ class CpuManySearch:
         sources
             int64 (sources,), repetitions allowed.
         answer
-            Array (sources, vertices) of the distances' dtype to write to; with ``columns`` of as
-            many rows and columns as these name.
-        columns
-            Which distances are wanted, and where they go in ``answer``; None: all of them.
-        lanes
-            Most sources in a batch, by default those of this object.
-        potential
-            (vertices,): what the weights were shifted by; distances are given without it.
-        pruning
-            Whether arcs that nobody needs are dropped first if so many sources pay for it.
-        told
-            Hears of every batch when its rows are in ``answer``.
+            Array (sources, vertices) of the distances' dtype to write to.
+        lanes, told
+            As of `search`.
 
         Returns
         -------
@@ -133,54 +122,51 @@ class CpuManySearch:
         """
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
-        if columns is None:
-            columns = all_columns(len(sources), self.vertices, self.dtype)
-        if pruning:
-            self.expect(len(sources))
-        out, into = (self._out, self._into) if self._pruned is None else self._pruned
-        given = columns, lanes or self._lanes, self._floors
-        if len(sources):
-            self._search(out, into, sources, answer, *given, potential, told)
+        self.search(all_wanted(sources, answer), lanes, told)
         return answer
+
+    def search(
+        self,
+        wanted: Wanted,
+        lanes: int | None = None,
+        told: Told | None = None,
+        *,
+        pruning: bool = True,
+    ) -> None:
+        """Search from some sources.
+
+        Parameters
+        ----------
+        lanes
+            Most sources in a batch, by default those of this object.
+        told
+            Hears of every batch when its rows are in the answer.
+        pruning
+            Whether arcs that nobody needs are dropped first if so many sources pay for it.
+        """
+        if pruning:
+            self.expect(len(wanted.sources))
+        out, into = (self._out, self._into) if self._pruned is None else self._pruned
+        if len(wanted.sources):
+            self._search(out, into, wanted, lanes or self._lanes, self._floors, told)
 
     def _search(
         self,
         out: LightRows,
         into: LightRows,
-        sources: IntArray,
-        answer: AnyArray,
-        columns: Columns,
+        wanted: Wanted,
         most: int,
         floors: AnyArray,
-        potential: AnyArray | None = None,
         told: Told | None = None,
     ) -> None:
-        dtype = answer.dtype
-        lanes = even_lanes(len(sources), most, self._team.threads)
-        threads, lanes = self._team.threads, lanes_for(dtype, min(lanes, WORD_BITS))
-        begins = starts(len(sources), lanes, told, most, threads)
-        states = _states(self.vertices, dtype, int(np.diff(begins).max()), threads)
-        given = (
-            into,
-            out,
-            leaves_of(out, into),
-            floors,
-            states,
-            np.array([step_of(out, dtype)], dtype),
-            np.empty(0, dtype) if potential is None else potential,
-            sources,
-            begins,
-            columns,
-            answer,
-        )
-
-        def batches(thread: int, _: int, control: IntArray) -> None:
-            while (number := search_batch(thread, control, *given)) >= 0:
-                if told is not None:
-                    told(int(begins[number]), int(begins[number + 1]))
-
-        self._team.launch(batches, new_control())
-        self.counts += states.counts
+        dtype, count, threads = wanted.answer.dtype, len(wanted.sources), self._team.threads
+        lanes = lanes_for(dtype, min(even_lanes(count, most, threads), WORD_BITS))
+        begins = starts(count, lanes, told, most, threads)
+        longest = int(np.diff(begins).max())
+        states = [_state(self.vertices, dtype, longest, counts) for counts in self.counts]
+        step = np.array([step_of(out, dtype)], dtype)
+        task = Task(out, into, leaves_of(out, into), floors, step, begins, wanted)
+        run_batches(self._team, search_batch, states, task, told)
 
     def _prune(self) -> tuple[LightRows, LightRows]:
         """Rows without arcs that no shortest path needs: of out-arcs, and of in-arcs."""
@@ -195,11 +181,11 @@ class CpuManySearch:
             longer = many_prune.inflated(out, error)
             back = longer if same else many_prune.inflated(into, error)
             away = np.empty((len(landmarks), self.vertices), dtype)
-            given = all_columns(*away.shape, dtype), self._lanes, np.empty(0, dtype)
-            self._search(longer, back, landmarks, away, *given)
+            given = self._lanes, np.empty(0, dtype)
+            self._search(longer, back, all_wanted(landmarks, away), *given)
             to = away if same else np.empty_like(away)
             if not same:
-                self._search(back, longer, landmarks, to, *given)
+                self._search(back, longer, all_wanted(landmarks, to), *given)
             found = many_prune.span_of(to, away, top)
             if found <= span or eps == 0:
                 break
@@ -217,15 +203,11 @@ class CpuManySearch:
         return pruned[0], pruned[1]
 
 
-def _rows(rows: Rows) -> LightRows:
-    assert rows.weights is not None
-    none = rows.weights[:0]
-    return LightRows(rows.offsets.view(np.int64), rows.neighbors, rows.weights, none)
-
-
-def all_columns(sources: int, rows: int, dtype: np.dtype[Any]) -> Columns:
+def all_wanted(sources: IntArray, answer: AnyArray, potential: AnyArray | None = None) -> Wanted:
     """All distances of every source, by internal id, in rows one after the other."""
-    return Columns(np.arange(rows), np.arange(sources), np.repeat(unreached(dtype), 2))
+    dtype, (count, rows) = answer.dtype, answer.shape
+    columns = Columns(np.arange(rows), np.arange(count), np.repeat(unreached(dtype), 2))
+    return Wanted(sources, answer, columns, np.empty(0, dtype) if potential is None else potential)
 
 
 def leaves_of(out: LightRows, into: LightRows) -> IntArray:
@@ -256,24 +238,43 @@ def step_of(rows: LightRows, dtype: np.dtype[Any]) -> Any:
     return np.array(float(rows.weights.mean(dtype=np.float64)) / degree).astype(dtype)[()]
 
 
-def _states(rows: int, dtype: np.dtype[Any], lanes: int, threads: int) -> Batch:
-    """State of one batch for each thread."""
+def _state(rows: int, dtype: np.dtype[Any], lanes: int, counts: IntArray) -> Batch:
+    """State of one batch; what it does is added to ``counts``."""
     lanes = lanes_for(dtype, min(lanes, WORD_BITS))
     limits: list[Any] = [INTEGER_TOP, 2 * INTEGER_TOP, 0]
     if dtype.kind == "f":
         limits = [np.inf, np.nan, 8 * epsilon(dtype)]
-    words = words_for(rows)
     return Batch(
-        np.empty((threads, rows, lanes), dtype),
-        np.empty((threads, rows), dtype),
-        np.empty((threads, rows), dtype),
-        np.empty((threads, lanes), dtype),
-        np.empty((threads, lanes), dtype),
-        np.array([limits] * threads, dtype),
-        np.empty((threads, words), np.uint64),
-        np.empty((threads, rows), np.uint64),
-        np.zeros((threads, 4), np.int64),
+        np.empty((rows, lanes), dtype),
+        np.empty(rows, dtype),
+        np.empty(rows, dtype),
+        np.empty(lanes, dtype),
+        np.array(limits, dtype),
+        np.empty(words_for(rows), np.uint64),
+        np.empty(rows, np.uint64),
+        counts,
     )
+
+
+def run_batches(
+    team: Team, search_batch: Any, states: Sequence[Any], task: Any, told: Told | None
+) -> None:
+    """Search batch after batch by all threads, each with a state of its own.
+
+    Parameters
+    ----------
+    search_batch
+        Kernel that searches the next one of ``task``; its number, below 0 if there is none.
+    told
+        Hears of every batch at its end.
+    """
+
+    def batches(thread: int, _: int, control: IntArray) -> None:
+        while (number := search_batch(control, states[thread], task)) >= 0:
+            if told is not None:
+                told(int(task.begins[number]), int(task.begins[number + 1]))
+
+    team.launch(batches, new_control())
 
 
 def highest(dtype: np.dtype[Any]) -> float:

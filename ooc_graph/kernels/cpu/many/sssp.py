@@ -30,9 +30,10 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, WORD_BITS, lowest_bit
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.prefetch import prefetch
+from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.team import ABORT, CHUNK, atomic_add, atomic_load
-from ooc_graph.kernels.cpu.many.lanes import fetch_lanes, push_arc, relax_arcs
-from ooc_graph.types import AnyArray
+from ooc_graph.kernels.cpu.many.lanes import fetch_lanes, push_arc
+from ooc_graph.types import AnyArray, IntArray
 
 AHEAD = 4
 """Arcs between fetching a row's distances and using them."""
@@ -46,18 +47,16 @@ class Batch(NamedTuple):
     """State of one batch of sources over (rows,) vertices, one thread's own.
 
     ``distance`` (rows, lanes); ``reach``, ``pending`` (rows,), the latter how far above the floor
-    a waiting row improved; ``floor``, ``best`` (lanes,), the latter those of the row at hand; all
-    of the distances' dtype, as are ``limits`` (3,): the distance of what is not reached yet, of
-    what never will be, and by how much a difference may be rounded, relatively. ``changed`` is a
-    bitmap of the waiting rows; ``reached`` (rows,) uint64 holds one bit a lane; ``counts`` (4,)
-    int64.
+    a waiting row improved; ``floor`` (lanes,); all of the distances' dtype, as are ``limits`` (3,):
+    the distance of what is not reached yet, of what never will be, and by how much a difference may
+    be rounded, relatively. ``changed`` is a bitmap of the waiting rows; ``reached`` (rows,) uint64
+    holds one bit a lane; ``counts`` (4,) int64.
     """
 
     distance: AnyArray
     reach: AnyArray
     pending: AnyArray
     floor: AnyArray
-    best: AnyArray
     limits: AnyArray
     changed: AnyArray
     reached: AnyArray
@@ -76,9 +75,23 @@ class Columns(NamedTuple):
     at: AnyArray
     ends: AnyArray
 
-    def part(self, start: int, stop: int | None = None) -> Columns:
-        """Those of some of the sources."""
-        return self._replace(at=self.at[start:stop])
+
+class Wanted(NamedTuple):
+    """Sources, and where their distances go.
+
+    ``sources`` int64 (sources,), internal ids; ``columns`` are those of ``answer``; ``potential``
+    (rows,) is what the weights were shifted by, which is taken away, or empty.
+    """
+
+    sources: IntArray
+    answer: AnyArray
+    columns: Columns
+    potential: AnyArray
+
+    def part(self, start: int, stop: int | None = None) -> Wanted:
+        """The same of some of the sources."""
+        columns = self.columns._replace(at=self.columns.at[start:stop])
+        return self._replace(sources=self.sources[start:stop], columns=columns)
 
 
 @subroutine
@@ -249,82 +262,64 @@ def begin(out: Any, batch: Any, leaves: Any, floors: Any, sources: Any) -> None:
 @subroutine
 def _finish(into: Any, batch: Any, leaves: Any) -> None:
     """Relax the arcs into the leaves, once, as all other distances are final."""
-    best, distance = batch.best, batch.distance
     for leaf in leaves:
-        first, end = into.offsets[leaf], into.offsets[leaf + 1]
-        for lane in range(len(best)):
-            best[lane] = distance[leaf, lane]
-        relax_arcs(best, distance, into.neighbors, into.weights, first, end)
-        for lane in range(len(best)):
-            distance[leaf, lane] = best[lane]
+        for position in range(into.offsets[leaf], into.offsets[leaf + 1]):
+            u, weight = np.int64(into.neighbors[position]), into.weights[position]
+            push_arc(batch.distance, u, np.int64(leaf), weight, batch.floor, batch.limits)
 
 
 @subroutine
-def publish(batch: Any, sources: Any, answer: Any, columns: Any, at: Any, potential: Any) -> None:
-    """Write a batch's distances to rows ``at`` (sources,) of ``answer``, by `Columns`.
-
-    Where there are potentials (rows,), theirs are taken away from the source to the row.
-    """
+def publish(batch: Any, wanted: Any, first: int, end: int) -> None:
+    """Write a batch's distances, of the sources from ``first`` to ``end``, as `Wanted`."""
+    columns, potential, answer = wanted.columns, wanted.potential, wanted.answer
     top, far, most = batch.limits[0], columns.ends[0], columns.ends[1]
     is_shifted = len(potential) > 0
     width = len(columns.row)
     for base in range(0, width, PUBLISHED):
-        end = min(base + PUBLISHED, width)
-        for lane in range(len(sources)):
-            mine = potential[sources[lane]] if is_shifted else top
-            for column in range(base, end):
+        stop = min(base + PUBLISHED, width)
+        for lane in range(end - first):
+            mine = potential[wanted.sources[first + lane]] if is_shifted else top
+            at = columns.at[first + lane]
+            for column in range(base, stop):
                 row, found = columns.row[column], far
                 if row >= 0:
                     distance = batch.distance[row, lane]
                     if distance < top:
                         found = distance - mine + potential[row] if is_shifted else distance
-                answer[at[lane], column] = found if found <= most else far
+                answer[at, column] = found if found <= most else far
+
+
+class Task(NamedTuple):
+    """What batches search, and where their distances go.
+
+    ``leaves`` lists rows that no shortest path leads through, ``floors`` is (rows,) or empty, and
+    ``step`` an array (1,) of the distances' dtype. ``begins`` int64 (batches + 1,): place of each
+    batch's first source, and how many there are.
+    """
+
+    out: LightRows
+    into: LightRows
+    leaves: IntArray
+    floors: AnyArray
+    step: AnyArray
+    begins: IntArray
+    wanted: Wanted
 
 
 @kernel
-def search_batch(
-    thread: int,
-    control: Any,
-    into: Any,
-    out: Any,
-    leaves: Any,
-    floors: Any,
-    states: Any,
-    step: Any,
-    potential: Any,
-    sources: Any,
-    begins: Any,
-    columns: Any,
-    answer: Any,
-) -> Any:
-    """Search the next batch on the calling thread: its sources have their rows then.
+def search_batch(control: Any, batch: Any, task: Any) -> Any:
+    """Search the next batch of a `Task` on the calling thread: its sources have their rows then.
 
     Returns its number, -1 if no batch is left or the launch was given up.
-
-    ``leaves`` lists rows that no shortest path leads through, ``floors`` is (rows,) or empty. Every
-    array of ``states`` is that of a `Batch` once for every thread, ``step`` is an array (1,) of the
-    distances' dtype, ``potential`` is (rows,) or empty, ``columns`` are `Columns` of ``answer``.
-    ``begins`` int64 (batches + 1,): place of each batch's first source, and how many there are.
     """
-    batch = Batch(
-        states.distance[thread],
-        states.reach[thread],
-        states.pending[thread],
-        states.floor[thread],
-        states.best[thread],
-        states.limits[thread],
-        states.changed[thread],
-        states.reached[thread],
-        states.counts[thread],
-    )
     if atomic_load(control, ABORT) != 0:
         return -1
     number = atomic_add(control, CHUNK, 1)
-    if number + 1 >= len(begins):
+    if number + 1 >= len(task.begins):
         return -1
-    first, end = begins[number], begins[number + 1]
-    begin(out, batch, leaves, floors, sources[first:end])
-    settle(out, batch, step[0])
-    _finish(into, batch, leaves)
-    publish(batch, sources[first:end], answer, columns, columns.at[first:end], potential)
+    first, end = task.begins[number], task.begins[number + 1]
+    begin(task.out, batch, task.leaves, task.floors, task.wanted.sources[first:end])
+    settle(task.out, batch, task.step[0])
+    _finish(task.into, batch, task.leaves)
+    publish(batch, task.wanted, first, end)
     return number

@@ -8,6 +8,7 @@ import numpy as np
 
 from ooc_graph.kernels.common import decisions as interface
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.decisions import PULL
 from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, OPERATION, barrier
 from ooc_graph.kernels.cpu.sssp.parents import (
@@ -67,7 +68,8 @@ def _forget_parents(thread: int, threads: int, parent: Any) -> None:
 def _push(control: Any, out: Any, wave: Any, answer: Any, root: int, may_pull: bool) -> None:
     bound, floor, inner, examined, settled = push_rising(out, wave, root, may_pull)
     if not settled:
-        examined += push_inner(out, wave, inner)
+        _, pushed = push_inner(out, wave, inner, wave.queue[:0], wave.distance[:0])
+        examined += pushed
     control[PUSHED], control[INNER] = examined, inner
     control[OPERATION] = PARENTS if settled else PULL
     answer.limits[FINAL], answer.limits[FLOOR], answer.limits[BEYOND] = bound, floor, floor
@@ -122,10 +124,11 @@ def _plan_after_pull(control: Any, out: Any, wave: Any, answer: Any) -> None:
 
 
 @kernel
-def overflowed(out: Any, distance: Any, heaviest: Any, top: Any) -> bool:
-    """Tell whether some shortest distance exceeds the distances' dtype."""
-    for row in range(len(distance)):
-        if lost_by_overflow(out, row, distance[row], heaviest, distance, top):
+def overflowed(out: Any, distance: Any, dealt: Any, heaviest: Any, top: Any) -> bool:
+    """Tell whether some shortest distance, over an arc of these rows, exceeds their dtype."""
+    for row in range(len(out.offsets) - 1):
+        at = distance[internal_of(row, dealt)]
+        if lost_by_overflow(out, row, at, heaviest, distance, top):
             return True
     return False
 
@@ -162,7 +165,9 @@ def search(
             control,
             into,
             wave.distance,
+            wave.dealt,
             wave.queue,
+            wave.distance[:0],
             limits[FINAL],
             limits[FLOOR],
             answer.ranges[thread],
@@ -177,13 +182,16 @@ def search(
         return
     if thread == 0:
         control[CHUNK] = 0
-        control[EXAMINED] = inner_parents(out, wave, answer.parent, control[INNER])
+        none = answer.parent[:0]
+        _, examined = inner_parents(out, wave, answer.parent, control[INNER], none, none)
+        control[EXAMINED] = examined
     if not barrier(control, threads):
         return
     parents_part(
         control,
         into,
         wave.distance,
+        wave.dealt,
         answer.parent,
         wave.pending,
         root,

@@ -11,10 +11,9 @@ import numpy as np
 from ooc_graph.kernels.common.decisions import SsspTree, hubs_hold_much
 from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
 from ooc_graph.kernels.common.sssp.survey import may_pull, survey
-from ooc_graph.kernels.common.team import LINE, Team, new_control
+from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.sssp.near_far import (
-    EXAMINED,
-    GIVEN_UP,
+    GAVE_UP,
     PARENT_BITS,
     UNREACHED,
     NearFar,
@@ -22,13 +21,10 @@ from ooc_graph.kernels.cpu.sssp.near_far import (
     search_near_far,
 )
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
-from ooc_graph.types import AnyArray, IntArray, Rows
+from ooc_graph.types import AnyArray, Rows
 
 FAR_SHARE = 4
 """A list holds one in this many of the rows; a graph that has more beyond the bound is slower."""
-PUSHERS = 1
-"""Most threads that search together. Two share the work evenly, but were slower than one on road
-networks and grids: the words of the front move between their caches."""
 
 
 def suits_near_far(out: Rows, tuples: AnyArray) -> bool:
@@ -107,8 +103,6 @@ class CpuNearFarSearch:
         self._general: CpuSsspSearch | None = None
         self._make_general = lambda: CpuSsspSearch(out, into, tuples, team)
         rows = len(out.offsets) - 1
-        threads = max(1, min(team.threads, PUSHERS, rows))
-        self._team = team if threads == team.threads else Team(threads)
         self._rows = paired_rows(out) if paired is None else paired
         assert out.weights is not None
         self._farthest = _farthest(out.weights)
@@ -119,9 +113,9 @@ class CpuNearFarSearch:
         self._parent = np.empty(rows, np.uint32)
         self._state = NearFar(
             words,
-            self._parent[: rows // threads * threads].reshape(threads, -1),
-            np.empty((2, threads, rows // (FAR_SHARE * threads)), np.uint32),
-            np.zeros((2, threads, LINE), np.int64),
+            self._parent,
+            np.empty((2, rows // FAR_SHARE), np.uint32),
+            np.zeros(6, np.int64),
         )
 
     @property
@@ -146,22 +140,8 @@ class CpuNearFarSearch:
         """
         if self._general is not None:
             return self._general.run(root)
-        control = new_control()
         start = perf_counter()
-        self._launch(control, root)
-        elapsed_s = perf_counter() - start
-        if control[GIVEN_UP]:
-            del self._rows, self._state, self._distance, self._parent
-            self._general = self._make_general()
-            tree = self._general.run(root)
-            return replace(tree, elapsed_s=elapsed_s + tree.elapsed_s)
-        phase_arcs = {"push": int(control[EXAMINED]), "pull": 0, "finish": 0, "parents": 0}
-        return SsspTree(self._parent, self._distance, elapsed_s, phase_arcs)
-
-    def _launch(self, control: IntArray, root: int) -> None:
-        self._team.launch(
-            search_near_far,
-            control,
+        examined = search_near_far(
             self._rows,
             self._state,
             self._distance,
@@ -171,3 +151,11 @@ class CpuNearFarSearch:
             self._step,
             root,
         )
+        elapsed_s = perf_counter() - start
+        if examined == GAVE_UP:
+            del self._rows, self._state, self._distance, self._parent
+            self._general = self._make_general()
+            tree = self._general.run(root)
+            return replace(tree, elapsed_s=elapsed_s + tree.elapsed_s)
+        phase_arcs = {"push": int(examined), "pull": 0, "finish": 0, "parents": 0}
+        return SsspTree(self._parent, self._distance, elapsed_s, phase_arcs)

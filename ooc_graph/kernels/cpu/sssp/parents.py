@@ -12,16 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
-from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add
-from ooc_graph.kernels.cpu.sssp.push import HEADS, arc_of
-from ooc_graph.types import AnyArray
+from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
+from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, chunks
+from ooc_graph.kernels.cpu.sssp.push import HEADS
+from ooc_graph.types import DEAL_BLOCK, AnyArray
 
 EXAMINED, UNRESOLVED = FIRST_FREE + 4 * LINE, FIRST_FREE + 5 * LINE
 """Words of the control array: arcs examined, rows left on plateaus."""
 CHUNK_ROWS = 1024
-"""Rows that a thread takes at once."""
+"""Rows that a thread takes at once. Their internal ids are consecutive."""
+assert DEAL_BLOCK % CHUNK_ROWS == 0
 
 
 class Lane(NamedTuple):
@@ -36,57 +39,59 @@ class Lane(NamedTuple):
 
 
 @subroutine
-def parent_of_row(
-    into: Any, distance: Any, row: int, at: Any, floor: Any, top: Any
-) -> tuple[Any, int]:
-    """Parent among neighbours nearer than ``at``, not than ``floor``; -1 if none; arcs examined."""
-    parent, nearest = np.int64(-1), at
-    begin = into.offsets[row]
-    length, index = into.offsets[row + 1] - begin, 0
-    while index < length:
-        u, weight = arc_of(into, row, begin, index)
-        if path_sum(floor, weight, top) > at:
-            break
-        away = distance[u]
-        index += 1
-        if away > nearest or away >= at or path_sum(away, weight, top) != at:
-            continue
-        if away < nearest or u < parent:
-            parent, nearest = u, away
-    return parent, index
+def _nearer(distance: Any, parent: Any, row: int, u: int) -> bool:
+    """Whether ``u`` is a better parent of a row than the one that it has, if any."""
+    if parent[row] == parent.dtype.type(-1):
+        return True
+    rival = np.int64(parent[row])
+    return bool(is_better_parent(distance[u], u, distance[rival], rival))
 
 
-@subroutine
-def inner_parents(out: Any, wave: Any, parent: Any, inner: int) -> int:
-    """Offer ``first[:inner]`` as parents along all of their arcs; arcs examined. One thread.
+@kernel
+def inner_parents(
+    out: Any, wave: Any, parent: Any, inner: int, target: Any, offered: Any
+) -> tuple[int, int]:
+    """Offer ``first[:inner]`` as parents along all of their arcs. One thread.
 
-    They are nearer than all other vertices, so whoever finds a parent here needs no other.
+    They are nearer than all other vertices, so whoever finds a parent here needs no other. Offers
+    are taken, or only listed in ``target`` and ``offered`` unless these are empty. Returns how
+    many are listed, and the arcs examined.
     """
-    distance, top, examined = wave.distance, wave.top[0], 0
-    none = parent.dtype.type(-1)
+    distance, top, listed, examined = wave.distance, wave.top[0], 0, 0
     for index in range(inner):
-        u = np.int64(wave.first[index])
+        row = np.int64(wave.first[index])
+        u = internal_of(row, wave.dealt)
         at = distance[u]
-        examined += out.offsets[u + 1] - out.offsets[u]
-        for position in range(out.offsets[u], out.offsets[u + 1]):
+        examined += out.offsets[row + 1] - out.offsets[row]
+        for position in range(out.offsets[row], out.offsets[row + 1]):
             v = np.int64(out.neighbors[position])
             away = distance[v]
             if at >= away or away == top or path_sum(at, out.weights[position], top) != away:
                 continue
-            if parent[v] != none:
-                rival = np.int64(parent[v])
-                if distance[rival] < at or (distance[rival] == at and rival < u):
-                    continue
-            parent[v] = u
-    return examined
+            if len(target) > 0:
+                target[listed], offered[listed] = v, u
+                listed += 1
+            elif _nearer(distance, parent, v, u):
+                parent[v] = u
+    return listed, examined
+
+
+@kernel
+def take_offered(distance: Any, parent: Any, rows: Any, offered: Any) -> None:
+    """Give rows the best of the parents that they are offered; one thread."""
+    for index in range(len(rows)):
+        row, u = np.int64(rows[index]), np.int64(offered[index])
+        if _nearer(distance, parent, row, u):
+            parent[row] = u
 
 
 @subroutine
-def _offer(distance: Any, parent: Any, row: int, u: int, weight: Any, near: Any, top: Any) -> Any:
+def _offer(
+    distance: Any, parent: Any, row: int, at: Any, u: int, weight: Any, near: Any, top: Any
+) -> Any:
     """Take neighbour ``u`` as the row's parent if it is a better one; the parent's distance."""
-    at, away, rival = distance[row], distance[u], np.int64(parent[row])
-    nearer = (away < near) | ((away == near) & (u < rival))
-    if nearer & (away < at) & (path_sum(away, weight, top) == at):
+    away, rival = distance[u], np.int64(parent[row])
+    if is_better_parent(away, u, near, rival) & (away < at) & (path_sum(away, weight, top) == at):
         parent[row] = u
         return away
     return near
@@ -94,7 +99,15 @@ def _offer(distance: Any, parent: Any, row: int, u: int, weight: Any, near: Any,
 
 @subroutine
 def _offer_heads(
-    into: Any, distance: Any, parent: Any, base: int, count: int, floor: Any, top: Any, lane: Any
+    into: Any,
+    distance: Any,
+    parent: Any,
+    base: int,
+    first: int,
+    count: int,
+    floor: Any,
+    top: Any,
+    lane: Any,
 ) -> tuple[int, int]:
     """Look for parents along the heads, as `sssp.pull` looks for distances."""
     examined = 0
@@ -104,33 +117,43 @@ def _offer_heads(
         kept = 0
         for index in range(count):
             place = np.int64(lane.left[index])
-            row = base + place
+            row, at = base + place, distance[first + place]
             u = np.int64(neighbors[row])
-            lane.best[place] = _offer(distance, parent, row, u, weights[row], lane.best[place], top)
-            examined += u != row
+            lane.best[place] = _offer(
+                distance, parent, row, at, u, weights[row], lane.best[place], top
+            )
+            examined += u != first + place
             lane.left[kept] = place
-            kept += path_sum(floor, following[row], top) <= distance[row]
+            kept += path_sum(floor, following[row], top) <= at
         count = kept
     return count, examined
 
 
 @subroutine
 def _offer_tails(
-    into: Any, distance: Any, parent: Any, base: int, count: int, floor: Any, top: Any, lane: Any
+    into: Any,
+    distance: Any,
+    parent: Any,
+    base: int,
+    first: int,
+    count: int,
+    floor: Any,
+    top: Any,
+    lane: Any,
 ) -> int:
     """Go on along the tails of rows; arcs examined."""
     examined = 0
     for index in range(count):
         place = np.int64(lane.left[index])
         row = base + place
-        at, near = distance[row], lane.best[place]
+        at, near = distance[first + place], lane.best[place]
         position, end = into.offsets[row] + HEADS, into.offsets[row + 1]
         while position < end:
             weight = into.weights[position]
             if path_sum(floor, weight, top) > at:
                 break
             u = np.int64(into.neighbors[position])
-            near = _offer(distance, parent, row, u, weight, near, top)
+            near = _offer(distance, parent, row, at, u, weight, near, top)
             position += 1
             examined += 1
     return examined
@@ -141,6 +164,7 @@ def parents_part(
     control: Any,
     into: Any,
     distance: Any,
+    dealt: Any,
     parent: Any,
     lacking: Any,
     root: int,
@@ -150,32 +174,29 @@ def parents_part(
 ) -> None:
     """Find parents chunk after chunk; all threads call it. Word `CHUNK` must be 0 at the start.
 
-    Rows that have a parent already (not all ones) keep it; ``floor`` is a lower bound of the
-    distances of all that has not been offered as parent. ``lacking`` lists the reached rows on
-    plateaus, as many as the word `UNRESOLVED` says.
+    ``dealt`` says which vertices the rows are. Rows that have a parent already (not all ones) keep
+    it; ``floor`` is a lower bound of the distances of all that has not been offered as parent.
+    ``lacking`` lists the reached rows on plateaus, as many as the word `UNRESOLVED` says.
     """
-    rows, examined = len(distance), 0
+    rows, examined = len(parent), 0
     none = parent.dtype.type(-1)
     lightest = into.head_weights[0]
-    while True:
-        base = atomic_add(control, CHUNK, CHUNK_ROWS)
-        if base >= rows:
-            break
-        end = min(base + CHUNK_ROWS, rows)
-        if base <= root < end:
-            parent[root] = root
+    for base, end in chunks(control, CHUNK_ROWS, rows):
+        first = internal_of(base, dealt)
+        if first <= root < first + end - base:
+            parent[base + root - first] = root
         count = 0
         for row in range(base, end):
-            at = distance[row]
+            at = distance[first + row - base]
             lane.best[row - base] = at
             lane.left[count] = row - base
             wanted = (at < top) & (parent[row] == none)
             count += wanted & (path_sum(floor, lightest[row], top) <= at)
-        count, looked = _offer_heads(into, distance, parent, base, count, floor, top, lane)
+        count, looked = _offer_heads(into, distance, parent, base, first, count, floor, top, lane)
         examined += looked
-        examined += _offer_tails(into, distance, parent, base, count, floor, top, lane)
+        examined += _offer_tails(into, distance, parent, base, first, count, floor, top, lane)
         for row in range(base, end):
-            if (parent[row] == none) & (distance[row] < top):
+            if (parent[row] == none) & (distance[first + row - base] < top):
                 lacking[atomic_add(control, UNRESOLVED, 1)] = row
     atomic_add(control, EXAMINED, examined)
 

@@ -17,34 +17,19 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED
-from ooc_graph.kernels.cpu.sssp.push import HEADS, arc_of
+from ooc_graph.kernels.cpu.sssp.push import HEADS
 
 CHANGED, REACHED = (FIRST_FREE + k * LINE for k in range(2))
 """Words of the control array: improved rows, and those of them reached for the first time."""
 
 
 @subroutine
-def pull_row(
-    into: Any, distance: Any, row: int, best: Any, floor: Any, top: Any
-) -> tuple[Any, int]:
-    """Best distance of a row that has ``best`` so far, and the arcs examined."""
-    begin = into.offsets[row]
-    length, index = into.offsets[row + 1] - begin, 0
-    while index < length:
-        neighbor, weight = arc_of(into, row, begin, index)
-        if path_sum(floor, weight, top) >= best:
-            break
-        best = min(best, path_sum(distance[neighbor], weight, top))
-        index += 1
-    return best, index
-
-
-@subroutine
 def _look_at_heads(
-    into: Any, distance: Any, base: int, count: int, floor: Any, top: Any, lane: Any
+    into: Any, distance: Any, base: int, first: int, count: int, floor: Any, top: Any, lane: Any
 ) -> tuple[int, int]:
     """Best candidates along the heads of the rows ``base + lane.left[:count]``.
 
@@ -64,7 +49,7 @@ def _look_at_heads(
             candidate = path_sum(distance[neighbor], weights[row], top)
             best = min(lane.best[place], candidate)
             lane.best[place] = best
-            examined += neighbor != row
+            examined += neighbor != first + place
             lane.left[kept] = place
             kept += path_sum(floor, following[row], top) < best
         count = kept
@@ -95,21 +80,35 @@ def _look_beyond(
 
 @subroutine
 def _keep(
-    control: Any, distance: Any, queue: Any, base: int, end: int, lane: Any, top: Any
+    control: Any,
+    distance: Any,
+    queue: Any,
+    found: Any,
+    first: int,
+    rows: int,
+    lane: Any,
+    top: Any,
 ) -> tuple[Any, int]:
-    """Write what improved back and list it; smallest of it, and how many were unreached."""
+    """List what improved, and write it back unless ``found`` takes it.
+
+    Returns the smallest of it, and how many were unreached.
+    """
     low, count, reached = top, 0, 0
-    for row in range(base, end):
-        before, best = distance[row], lane.best[row - base]
-        lane.left[count] = row - base
+    for position in range(rows):
+        before, best = distance[first + position], lane.best[position]
+        lane.left[count] = position
         if best < before:
-            distance[row] = best
+            if len(found) == 0:
+                distance[first + position] = best
             low = min(low, best)
             count += 1
             reached += before == top
-    place = atomic_add(control, CHANGED, count)
+    start = atomic_add(control, CHANGED, count)
     for index in range(count):
-        queue[place + index] = base + lane.left[index]
+        place = np.int64(lane.left[index])
+        queue[start + index] = first + place
+        if len(found) > 0:
+            found[start + index] = lane.best[place]
     return low, reached
 
 
@@ -118,7 +117,9 @@ def pull_part(
     control: Any,
     into: Any,
     distance: Any,
+    dealt: Any,
     queue: Any,
+    found: Any,
     final: Any,
     floor: Any,
     range_: Any,
@@ -126,12 +127,13 @@ def pull_part(
 ) -> None:
     """Pull chunk after chunk of the rows with a distance above ``final``; all threads call it.
 
-    ``queue`` lists the improved rows, in any order; ``range_`` (2,), this thread's own, becomes
-    the smallest improved distance and the largest of all reached. Threads read distances that
-    others improve meanwhile: the fixed point does not depend on it. Word `CHUNK` must be 0 at the
-    start.
+    ``dealt`` says which vertices the rows are. ``queue`` lists those that improved, in any order;
+    their distances are written back, or only to ``found``, in the order of the queue, unless that
+    is empty. ``range_`` (2,), this thread's own, becomes the smallest improved distance and the
+    largest of all reached. Threads read distances that others improve meanwhile: the fixed point
+    does not depend on it. Word `CHUNK` must be 0 at the start.
     """
-    rows, top = len(distance), range_[0]
+    rows, top = len(into.offsets) - 1, range_[0]
     low, high = top, final
     examined, reached = 0, 0
     lightest = into.head_weights[0]
@@ -139,17 +141,17 @@ def pull_part(
         base = atomic_add(control, CHUNK, CHUNK_ROWS)
         if base >= rows:
             break
-        end, count = min(base + CHUNK_ROWS, rows), 0
+        end, first, count = min(base + CHUNK_ROWS, rows), internal_of(base, dealt), 0
         for row in range(base, end):
-            at = distance[row]
+            at = distance[first + row - base]
             lane.best[row - base] = at
             lane.left[count] = row - base
             count += (at > final) & (path_sum(floor, lightest[row], top) < at)
         if count > 0:
-            count, looked = _look_at_heads(into, distance, base, count, floor, top, lane)
+            count, looked = _look_at_heads(into, distance, base, first, count, floor, top, lane)
             examined += looked
             examined += _look_beyond(into, distance, base, count, floor, top, lane)
-            least, new = _keep(control, distance, queue, base, end, lane, top)
+            least, new = _keep(control, distance, queue, found, first, end - base, lane, top)
             low = min(low, least)
             reached += new
         for place in range(end - base):

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common import decisions as interface
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
+from ooc_graph.kernels.common.dealt import internal_of, is_own, local_of
 from ooc_graph.kernels.common.sssp.distances import path_sum, raised
 from ooc_graph.types import AnyArray
 
@@ -44,15 +45,28 @@ class HeadedRows(NamedTuple):
 HEADS = 4
 
 
-@subroutine
-def arc_of(into: Any, row: int, begin: int, index: int) -> tuple[Any, Any]:
-    """Neighbour and weight of arc ``index`` of a row that begins at ``begin``."""
-    if index < HEADS:
-        return np.int64(into.head_neighbors[index, row]), into.head_weights[index, row]
-    return np.int64(into.neighbors[begin + index]), into.weights[begin + index]
-
-
 QUEUED, WAITING, FLAG_BITS = 1, 2, 2
+
+
+@inlined
+def _queue_or_wait(
+    out: Any, wave: Any, v: Any, candidate: Any, bound: Any, tail: Any, count: Any, pending: Any
+) -> Any:
+    """Queue a row that was improved, or have it wait; where the queue ends, queued, pending."""
+    flags = np.int64(wave.taken[v]) & (QUEUED | WAITING)
+    if path_sum(candidate, out.lightest[v], wave.top[0]) <= bound:
+        if not flags & QUEUED:
+            flags |= QUEUED
+            wave.queue[tail] = v
+            tail = 0 if tail + 1 == len(wave.queue) else tail + 1
+            count += 1
+    elif flags == 0:
+        # Its row stays untouched, which would cost more than all of the caller's loop.
+        flags = np.int64(WAITING)
+        wave.pending[pending] = v
+        pending += 1
+    wave.taken[v] = flags
+    return tail, count, pending
 
 
 @subroutine
@@ -99,19 +113,9 @@ def push_below(
                 else:
                     again += 1
                 distance[v] = candidate
-                flags: Any = np.int64(taken[v]) & (QUEUED | WAITING)
-                if path_sum(candidate, out.lightest[v], top) <= bound:
-                    if not flags & QUEUED:
-                        flags |= QUEUED
-                        queue[tail] = v
-                        tail = 0 if tail + 1 == room else tail + 1
-                        count += 1
-                elif flags == 0:
-                    # Its row stays untouched, which would cost more than all of this loop.
-                    flags = WAITING
-                    wave.pending[pending] = v
-                    pending += 1
-                taken[v] = flags
+                tail, count, pending = _queue_or_wait(
+                    out, wave, v, candidate, bound, tail, count, pending
+                )
         examined += position
         if position < end and not waiting:
             waiting = WAITING
@@ -122,17 +126,73 @@ def push_below(
 
 
 @subroutine
+def queue_improved(
+    out: Any, wave: Any, improved: Any, count: int, pending: int, bound: Any
+) -> tuple[int, int]:
+    """Queue own rows among the vertices that others improved, or have them wait.
+
+    ``queue[:count]`` holds rows already. Returns how many are queued and how many pending.
+    """
+    tail = count
+    for index in range(len(improved)):
+        v = np.int64(improved[index])
+        if is_own(v, wave.dealt):
+            row = local_of(v, wave.dealt)
+            tail, count, pending = _queue_or_wait(
+                out, wave, row, wave.distance[v], bound, tail, count, pending
+            )
+    return count, pending
+
+
+@subroutine
+def push_once(
+    out: Any, wave: Any, count: int, pending: int, bound: Any, target: Any, found: Any
+) -> tuple[int, int, int, int]:
+    """List the improvements up to ``bound`` along the rows ``queue[:count]``, applying none.
+
+    As `push_below` where distances are everyone's, so that nothing may follow from an improvement
+    before all have it. Returns how many are listed, and as that function pending, examined, again.
+    """
+    distance, taken, top = wave.distance, wave.taken, wave.top[0]
+    listed, examined, again = 0, 0, 0
+    for index in range(count):
+        u = np.int64(wave.queue[index])
+        waiting: Any = np.int64(taken[u]) & WAITING
+        at, begin, end = distance[internal_of(u, wave.dealt)], out.offsets[u], out.offsets[u + 1]
+        position = begin + (np.int64(taken[u]) >> FLAG_BITS)
+        examined -= position
+        while position < end:
+            candidate = path_sum(at, out.weights[position], top)
+            if candidate > bound:
+                break
+            v = np.int64(out.neighbors[position])
+            position += 1
+            if candidate < distance[v]:
+                again += distance[v] < top
+                target[listed], found[listed] = v, candidate
+                listed += 1
+        examined += position
+        if position < end and not waiting:
+            waiting = WAITING
+            wave.pending[pending] = u
+            pending += 1
+        taken[u] = ((position - begin) << FLAG_BITS) | waiting
+    return listed, pending, examined, again
+
+
+@subroutine
 def _next_candidate(out: Any, wave: Any, u: int) -> tuple[Any, bool]:
     """Candidate along the first arc of a row that was not taken yet, and whether there is one."""
     taken, top = np.int64(wave.taken[u]) >> FLAG_BITS, wave.top[0]
+    at = wave.distance[internal_of(u, wave.dealt)]
     if taken == 0:
-        candidate = path_sum(wave.distance[u], out.lightest[u], top)
+        candidate = path_sum(at, out.lightest[u], top)
         if candidate < top:
             return candidate, out.offsets[u] < out.offsets[u + 1]
     position = out.offsets[u] + taken
     if position == out.offsets[u + 1]:
         return top, False
-    return path_sum(wave.distance[u], out.weights[position], top), True
+    return path_sum(at, out.weights[position], top), True
 
 
 @subroutine
@@ -187,20 +247,30 @@ def _few_arcs(out: Any, wave: Any, inner: int, reached: int, arcs: int) -> tuple
     return not push_is_enough(arcs, len(out.neighbors)), arcs
 
 
-@subroutine
-def push_inner(out: Any, wave: Any, inner: int) -> int:
-    """Relax the arcs above the bound of ``first[:inner]``, queueing nothing; arcs examined."""
-    examined = 0
+@kernel
+def push_inner(out: Any, wave: Any, inner: int, target: Any, found: Any) -> tuple[int, int]:
+    """Relax the arcs above the bound of ``first[:inner]``, queueing nothing.
+
+    Candidates are applied, or only listed in ``target`` and ``found`` unless these are empty.
+    Returns how many are listed, and the arcs examined.
+    """
+    listed, examined = 0, 0
     for index in range(inner):
         u = np.int64(wave.first[index])
-        at = wave.distance[u]
+        at = wave.distance[internal_of(u, wave.dealt)]
         begin = out.offsets[u] + (np.int64(wave.taken[u]) >> FLAG_BITS)
+        examined += out.offsets[u + 1] - begin
         for position in range(begin, out.offsets[u + 1]):
             candidate = path_sum(at, out.weights[position], wave.top[0])
             v = np.int64(out.neighbors[position])
-            wave.distance[v] = min(wave.distance[v], candidate)
-            examined += 1
-    return examined
+            if candidate >= wave.distance[v]:
+                continue
+            if len(target) == 0:
+                wave.distance[v] = candidate
+            else:
+                target[listed], found[listed] = v, candidate
+                listed += 1
+    return listed, examined
 
 
 @subroutine

@@ -2,218 +2,178 @@
 
 Distances live in the process's shared replica, which only its `merge` changes: a rank reads them
 and says what it found. What the ranks of a process find in a superstep therefore does not depend
-on their order.
+on their order. The steps are those of the fused search, told which vertices the rows are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.errors import InputError
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.dealt import dealt_of, internal_of, local_of
 from ooc_graph.kernels.common.decisions import SsspTree
-from ooc_graph.kernels.common.sssp.distances import overflow_error, path_sum, unreached
+from ooc_graph.kernels.common.sssp.distances import overflow_error, unreached
 from ooc_graph.kernels.common.sssp.plateaus import plateau_parent
-from ooc_graph.kernels.common.sssp.rows import LightRows
+from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
 from ooc_graph.kernels.common.sssp.survey import survey
-from ooc_graph.kernels.cpu.sssp.parents import lost_by_overflow, parent_of_row
-from ooc_graph.kernels.cpu.sssp.pull import pull_row
-from ooc_graph.kernels.cpu.sssp.push import HeadedRows
+from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.cpu.sssp.fused import overflowed
+from ooc_graph.kernels.cpu.sssp.parents import (
+    CHUNK_ROWS,
+    EXAMINED,
+    UNRESOLVED,
+    Lane,
+    inner_parents,
+    parents_part,
+    take_offered,
+)
+from ooc_graph.kernels.cpu.sssp.pull import CHANGED, pull_part
+from ooc_graph.kernels.cpu.sssp.push import (
+    HeadedRows,
+    push_inner,
+    push_once,
+    queue_improved,
+    smallest_pending,
+    take_pending,
+)
+from ooc_graph.kernels.cpu.sssp.search import taken_dtype
 from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
-from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, Dealing, owner_of
+from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, owner_of
 
 Payload = tuple[AnyArray, AnyArray, AnyArray]
-QUEUED, WAITING = 1, 2
-
-
-@subroutine
-def _internal(row: int, dealt: Any) -> Any:
-    shards, shard = dealt
-    block = (row >> DEAL_BLOCK_BITS) * shards + shard
-    return (block << DEAL_BLOCK_BITS) | (row & (DEAL_BLOCK - 1))
 
 
 @kernel
 def _ready(
-    out: Any, dealt: Any, distance: Any, state: Any, pending: int, count: int, bound: Any, top: Any
+    out: Any, wave: Any, improved: Any, pending: int, has_risen: bool, bound: Any
 ) -> tuple[int, int, int]:
-    """Queue pending rows with a candidate <= ``bound`` behind ``queue[:count]``.
-
-    Returns the queued, the rows still pending and the arcs that the queued have left.
-    """
-    taken, marks, queue, waiting = state
-    kept, arcs = 0, 0
+    """Queue own rows that improved, and under a new bound those pending; their arcs left."""
+    count = 0
+    if has_risen:
+        count, pending = take_pending(out, wave, pending, bound)
+    count, pending = queue_improved(out, wave, improved, count, pending, bound)
+    arcs = 0
     for index in range(count):
-        row = np.int64(queue[index])
+        row = np.int64(wave.queue[index])
         arcs += out.offsets[row + 1] - out.offsets[row]
-    for index in range(pending):
-        row = np.int64(waiting[index])
-        position, end = out.offsets[row] + np.int64(taken[row]), out.offsets[row + 1]
-        if marks[row] & QUEUED or position == end:
-            marks[row] &= QUEUED
-        elif path_sum(distance[_internal(row, dealt)], out.weights[position], top) <= bound:
-            marks[row] = QUEUED
-            queue[count] = row
-            count += 1
-            arcs += end - position
-        else:
-            waiting[kept] = row
-            kept += 1
-    return count, kept, arcs
-
-
-@kernel
-def _queue_improved(state: Any, rows: Any) -> None:
-    taken, marks, queue, _ = state
-    for index in range(len(rows)):
-        row = np.int64(rows[index])
-        taken[row] = 0
-        marks[row] |= QUEUED
-        queue[index] = row
+    return count, pending, arcs
 
 
 @kernel
 def _push(
-    out: Any,
-    dealt: Any,
-    distance: Any,
-    state: Any,
-    count: int,
-    pending: int,
-    bound: Any,
-    top: Any,
-    target: Any,
-    found: Any,
-) -> tuple[int, int, int, int]:
-    """Emit improvements up to ``bound`` from the queue; emitted, pending, examined, again."""
-    taken, marks, queue, waiting = state
-    emitted, examined, again = 0, 0, 0
-    for index in range(count):
-        row = np.int64(queue[index])
-        begin, end = out.offsets[row], out.offsets[row + 1]
-        position = begin + np.int64(taken[row])
-        examined -= position
-        at = distance[_internal(row, dealt)]
-        while position < end:
-            candidate = path_sum(at, out.weights[position], top)
-            if candidate > bound:
-                break
-            v = np.int64(out.neighbors[position])
-            if candidate < distance[v]:
-                again += distance[v] < top
-                target[emitted], found[emitted] = v, candidate
-                emitted += 1
-            position += 1
-        examined += position
-        taken[row] = position - begin
-        marks[row] = 0
-        if position < end:
-            marks[row] = WAITING
-            waiting[pending] = row
-            pending += 1
-    return emitted, pending, examined, again
-
-
-@kernel
-def _smallest(out: Any, dealt: Any, distance: Any, state: Any, pending: int, top: Any) -> Any:
-    taken, _, _, waiting = state
-    smallest = top
-    for index in range(pending):
-        row = np.int64(waiting[index])
-        weight = out.weights[out.offsets[row] + np.int64(taken[row])]
-        smallest = min(smallest, path_sum(distance[_internal(row, dealt)], weight, top))
-    return smallest
+    out: Any, wave: Any, count: int, pending: int, bound: Any, target: Any, found: Any
+) -> tuple[int, int, int, int, Any]:
+    """Push once; listed, pending, examined, again, and the smallest candidate not yet taken."""
+    listed, pending, examined, again = push_once(out, wave, count, pending, bound, target, found)
+    return listed, pending, examined, again, smallest_pending(out, wave, pending)
 
 
 @kernel
 def _pull(
+    thread: int,
+    _threads: int,
+    control: Any,
     into: Any,
-    out_offsets: Any,
-    dealt: Any,
-    distance: Any,
+    wave: Any,
+    found: Any,
     final: Any,
     floor: Any,
-    top: Any,
-    target: Any,
-    found: Any,
-) -> tuple[int, int, int]:
-    emitted, arcs, examined = 0, 0, 0
-    for row in range(len(out_offsets) - 1):
-        v = _internal(row, dealt)
-        before = distance[v]
-        if before <= final:
-            continue
-        best, looked = pull_row(into, distance, row, before, floor, top)
-        examined += looked
-        if best < before:
-            target[emitted], found[emitted] = v, best
-            emitted += 1
-            arcs += out_offsets[row + 1] - out_offsets[row]
-    return emitted, arcs, examined
+    ranges: Any,
+    lanes: Any,
+) -> None:
+    range_, lane = ranges[thread], Lane(lanes.left[thread], lanes.best[thread])
+    pull_part(
+        control, into, wave.distance, wave.dealt, wave.queue, found, final, floor, range_, lane
+    )
+
+
+@kernel
+def _arcs_of(offsets: Any, dealt: Any, vertices: Any) -> int:
+    """Arcs of own rows, named by internal ids."""
+    arcs = 0
+    for index in range(len(vertices)):
+        row = local_of(np.int64(vertices[index]), dealt)
+        arcs += offsets[row + 1] - offsets[row]
+    return arcs
+
+
+@kernel
+def _list_within(wave: Any, bound: Any, rows: Any) -> int:
+    """List the rows with a distance of at most ``bound``; how many."""
+    count = 0
+    for base in range(0, len(wave.taken), DEAL_BLOCK):
+        shift = internal_of(base, wave.dealt) - base
+        for row in range(base, min(base + DEAL_BLOCK, len(wave.taken))):
+            rows[count] = row
+            count += wave.distance[row + shift] <= bound
+    return count
 
 
 @kernel
 def _parents(
-    into: Any, dealt: Any, distance: Any, parent: Any, left: Any, root: int, floor: Any, top: Any
-) -> tuple[int, int]:
-    """Parents of the own rows; rows on plateaus go to ``left``: how many, and arcs examined."""
-    count, examined = 0, 0
-    for row in range(len(parent)):
-        v = _internal(row, dealt)
-        if v == root:
-            parent[row] = v
-        elif distance[v] < top:
-            found, looked = parent_of_row(into, distance, row, distance[v], floor, top)
-            examined += looked
-            if found >= 0:
-                parent[row] = found
-            else:
-                left[count] = row
-                count += 1
-    return count, examined
+    thread: int,
+    _threads: int,
+    control: Any,
+    into: Any,
+    wave: Any,
+    parent: Any,
+    root: int,
+    floor: Any,
+    lanes: Any,
+) -> None:
+    lane = Lane(lanes.left[thread], lanes.best[thread])
+    parents_part(
+        control,
+        into,
+        wave.distance,
+        wave.dealt,
+        parent,
+        wave.pending,
+        root,
+        floor,
+        wave.top[0],
+        lane,
+    )
 
 
 @kernel
 def _resolve(
-    into: Any,
-    dealt: Any,
-    distance: Any,
-    waiting: Any,
-    parent: Any,
-    left: Any,
-    count: int,
-    top: Any,
-    solved: Any,
+    into: Any, wave: Any, unresolved: Any, parent: Any, count: int, solved: Any
 ) -> tuple[int, int]:
-    """Give rows in ``left`` the plateau parent that they can have now; solved, still left."""
+    """Give rows in ``pending`` the plateau parent that they can have now; solved, still left."""
     found, kept = 0, 0
     for index in range(count):
-        row = np.int64(left[index])
-        v = _internal(row, dealt)
-        u = plateau_parent(into, distance, waiting, row, distance[v], top)
+        row = np.int64(wave.pending[index])
+        v = internal_of(row, wave.dealt)
+        u = plateau_parent(into, wave.distance, unresolved, row, wave.distance[v], wave.top[0])
         if u >= 0:
             parent[row] = u
             solved[found] = v
             found += 1
         else:
-            left[kept] = row
+            wave.pending[kept] = row
             kept += 1
     return found, kept
 
 
 @kernel
-def _overflowed(out: Any, dealt: Any, distance: Any, heaviest: Any, top: Any) -> bool:
-    for row in range(len(out.offsets) - 1):
-        at = distance[_internal(row, dealt)]
-        if lost_by_overflow(out, row, at, heaviest, distance, top):
-            return True
-    return False
+def _take_own(distance: Any, dealt: Any, own: Any) -> None:
+    """Copy the distances of the own rows."""
+    for base in range(0, len(own), DEAL_BLOCK):
+        shift = internal_of(base, dealt) - base
+        for row in range(base, min(base + DEAL_BLOCK, len(own))):
+            own[row] = distance[row + shift]
 
 
 class CpuSsspRank:
-    """SSSP steps on the rows of one shard, on the caller's thread.
+    """SSSP steps on the rows of one shard, on a team of threads.
+
+    Beside the rows it holds two ids, a distance, a parent and 4 bytes a row (8 if a row has 2**30
+    arcs).
 
     Parameters
     ----------
@@ -223,32 +183,47 @@ class CpuSsspRank:
         Light-first rows to push and to pull along.
     tuples
         Input tuples at each own row.
+    team
+        Threads for the passes over all rows.
     """
 
     def __init__(
-        self, dealing: Dealing, out: LightRows, into: HeadedRows, tuples: AnyArray
+        self, dealing: Dealing, out: LightRows, into: HeadedRows, tuples: AnyArray, team: Team
     ) -> None:
         rows, self._ids = dealing.rows, out.neighbors.dtype
         self.vertices, self.arcs = dealing.vertices, len(out.neighbors)
-        self._dealing, self._dealt = dealing, (dealing.shards, dealing.shard)
+        self._dealing, self._team = dealing, team
         self._out, self._into, self._found = out, into, survey(out, tuples)
         dtype = out.weights.dtype
-        self._top = unreached(dtype if dtype.kind == "f" else np.dtype(np.int64))[0]
-        self._kind = self._top.dtype.type
+        top = unreached(dtype if dtype.kind == "f" else np.dtype(np.int64))
+        self._top, self._kind = top[0], top.dtype.type
         self._heaviest = out.weights.max(initial=0)
-        self._state = (
-            np.zeros(rows, np.uint64),
-            np.zeros(rows, np.uint8),
+        # What a pull finds, and then the answer.
+        self._distance = np.empty(rows, top.dtype)
+        self._wave = Wave(
+            self._distance[:0],
+            np.zeros(rows, taken_dtype(int(np.diff(out.offsets).max(initial=0)))),
             np.empty(rows, self._ids),
             np.empty(rows, self._ids),
+            np.empty(0, self._ids),
+            top,
+            np.empty(1, top.dtype),
+            np.empty(1, np.float64),
+            dealt_of(dealing),
         )
-        self._pending = self._left = 0
+        self._ranges = np.empty((team.threads, 2), top.dtype)
+        self._lanes = Lane(
+            np.empty((team.threads, CHUNK_ROWS), np.int32),
+            np.empty((team.threads, CHUNK_ROWS), top.dtype),
+        )
         self._parent = np.empty(rows, self._ids)
+        self._pending = self._left = 0
+        self._bound, self._floor = self._top, 0.0
 
     def start(self) -> None:
         """Forget everything."""
-        self._state[1][:] = 0
-        self._pending = self._left = 0
+        self.drop_pending()
+        self._bound, self._floor, self._left = self._top, 0.0, 0
         self._parent[:] = np.iinfo(self._ids).max
 
     def survey(self) -> tuple[tuple[int, int, int, int], float]:
@@ -266,89 +241,129 @@ class CpuSsspRank:
 
     def seed(self, root: int) -> Payload:
         """Payload that puts the root at distance 0, if this rank owns it."""
-        if (root >> DEAL_BLOCK_BITS) % self._dealing.shards != self._dealing.shard:
+        if owner_of(np.array(root), self._dealing.shards) != self._dealing.shard:
             return self.nothing(self._top)
         dtype = self._top.dtype
         return np.array([root], self._ids), np.zeros(1, dtype), np.array([self._top], dtype)
 
     def drop_pending(self) -> None:
         """Forget the rows that wait above the bound."""
-        self._state[1][:] = 0
+        self._wave.taken[:] = 0
         self._pending = 0
 
     def push(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int, int]:
         """Candidates up to ``bound`` from own rows just improved or pending."""
-        improved = shared.improved
-        if self._dealing.shards > 1:
-            mine = owner_of(improved, self._dealing.shards) == self._dealing.shard
-            improved = improved[mine]
-        _queue_improved(self._state, self._dealing.local_of(improved))
-        rows, where = (self._out, self._dealt, shared.distance), (self._kind(bound), self._top)
-        count, pending, room = _ready(*rows, self._state, self._pending, len(improved), *where)
-        target, found = np.empty(room, self._ids), np.empty(room, self._top.dtype)
-        emitted, self._pending, examined, again = _push(
-            *rows, self._state, count, pending, *where, target, found
+        wave, limit, has_risen = self._seen(shared), self._kind(bound), bound != self._bound
+        self._bound = bound
+        count, pending, room = _ready(
+            self._out, wave, shared.improved, self._pending, has_risen, limit
         )
-        smallest = _smallest(*rows, self._state, self._pending, self._top)
+        target, found = np.empty(room, self._ids), np.empty(room, self._top.dtype)
+        listed, self._pending, examined, again, smallest = _push(
+            self._out, wave, count, pending, limit, target, found
+        )
         payload = (
-            target[:emitted].copy(),
-            found[:emitted].copy(),
+            target[:listed].copy(),
+            found[:listed].copy(),
             np.array([smallest], self._top.dtype),
         )
         return payload, examined, again
 
+    def _seen(self, shared: CpuSsspShared) -> Wave:
+        return self._wave._replace(distance=shared.distance)
+
+    def arcs_within(self, shared: CpuSsspShared, bounds: Sequence[float]) -> list[int]:
+        """Arcs of the own rows with a distance of at most each of the bounds, which ascend."""
+        rows = self._rows_within(shared, bounds[-1])
+        lengths = self._out.offsets[rows + 1] - self._out.offsets[rows]
+        stage = np.searchsorted(bounds, shared.distance[self._dealing.internal_of(rows)])
+        per_stage = np.bincount(stage, lengths, len(bounds))
+        return [int(arcs) for arcs in np.cumsum(per_stage)]
+
+    def _rows_within(self, shared: CpuSsspShared, bound: float) -> AnyArray:
+        count = _list_within(self._seen(shared), self._kind(bound), self._wave.queue)
+        return self._wave.queue[:count].astype(np.int64)
+
+    def push_within(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int]:
+        """Candidates along all arcs of the own rows within ``bound``; arcs examined."""
+        rows = self._rows_within(shared, bound)
+        target, found = self._listed(rows, self._top.dtype)
+        wave = self._seen(shared)._replace(first=rows)
+        listed, examined = push_inner(self._out, wave, len(rows), target, found)
+        return (target[:listed], found[:listed], np.array([self._top])), examined
+
+    def _listed(self, rows: AnyArray, dtype: np.dtype[Any]) -> tuple[AnyArray, AnyArray]:
+        """Arrays for one entry an arc of some rows, and one at least."""
+        room = 1 + int((self._out.offsets[rows + 1] - self._out.offsets[rows]).sum())
+        return np.empty(room, self._ids), np.empty(room, dtype)
+
     def pull(self, shared: CpuSsspShared, final: float, floor: float) -> tuple[Payload, int, int]:
-        """Own rows beyond ``final`` that improve; their out-arcs; arcs examined."""
-        target = np.empty(len(self._parent), self._ids)
-        found = np.empty(len(target), self._top.dtype)
-        emitted, arcs, examined = _pull(
+        """Own rows beyond ``final`` that improve; their out-arcs; arcs examined.
+
+        What they are is told in arrays that the next step writes to.
+        """
+        control, wave = new_control(), self._seen(shared)
+        self._ranges[:, 0] = self._top
+        self._team.launch(
+            _pull,
+            control,
             self._into,
-            self._out.offsets,
-            self._dealt,
-            shared.distance,
+            wave,
+            self._distance,
             self._kind(final),
             self._kind(floor),
-            self._top,
-            target,
-            found,
+            self._ranges,
+            self._lanes,
         )
-        payload = target[:emitted].copy(), found[:emitted].copy(), np.array([self._top])
-        return payload, arcs, examined
+        count = int(control[CHANGED])
+        target = wave.queue[:count]
+        arcs = _arcs_of(self._out.offsets, wave.dealt, target)
+        payload = target, self._distance[:count], np.array([self._top])
+        return payload, int(arcs), int(control[EXAMINED])
+
+    def offer_within(self, shared: CpuSsspShared, bound: float) -> tuple[AnyArray, AnyArray, int]:
+        """Vertices that own rows within ``bound`` may be parents of, these rows; arcs examined."""
+        rows = self._rows_within(shared, bound)
+        target, offered = self._listed(rows, self._ids)
+        wave = self._seen(shared)._replace(first=rows)
+        listed, examined = inner_parents(self._out, wave, self._parent, len(rows), target, offered)
+        return target[:listed], offered[:listed], examined
+
+    def take_offered(
+        self, shared: CpuSsspShared, target: AnyArray, offered: AnyArray, floor: float
+    ) -> None:
+        """Give own rows among ``target`` the best parents that are offered."""
+        take_offered(shared.distance, self._parent, self._dealing.local_of(target), offered)
+        self._floor = floor
 
     def find_parents(self, shared: CpuSsspShared, root: int) -> tuple[AnyArray, int]:
-        """Find the parents; vertices left on plateaus, and arcs examined."""
-        left = self._state[3]
-        self._left, examined = _parents(
+        """Find the parents that are still lacking; vertices left on plateaus, and arcs examined."""
+        control, wave = new_control(), self._seen(shared)
+        self._team.launch(
+            _parents,
+            control,
             self._into,
-            self._dealt,
-            shared.distance,
+            wave,
             self._parent,
-            left,
             root,
-            self._kind(0),
-            self._top,
+            self._kind(self._floor),
+            self._lanes,
         )
-        return self._dealing.internal_of(left[: self._left]), examined
+        self._left = int(control[UNRESOLVED])
+        return self._dealing.internal_of(wave.pending[: self._left]), int(control[EXAMINED])
 
     def resolve(self, shared: CpuSsspShared) -> AnyArray:
         """Vertices on plateaus that are next to one that has a parent, and take it."""
         solved = np.empty(self._left, self._ids)
         found, self._left = _resolve(
-            self._into,
-            self._dealt,
-            shared.distance,
-            shared.waiting,
-            self._parent,
-            self._state[3],
-            self._left,
-            self._top,
-            solved,
+            self._into, self._seen(shared), shared.waiting, self._parent, self._left, solved
         )
         return solved[:found]
 
     def overflowed(self, shared: CpuSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
-        return bool(_overflowed(self._out, self._dealt, shared.distance, self._heaviest, self._top))
+        wave = self._seen(shared)
+        return bool(overflowed(self._out, wave.distance, wave.dealt, self._heaviest, self._top))
 
     def refuse_overflow(self) -> None:
         """Raise the error that says so."""
@@ -357,5 +372,5 @@ class CpuSsspRank:
 
     def tree(self, shared: CpuSsspShared, phase_arcs: dict[str, int]) -> SsspTree:
         """Answer for the own rows, in local order."""
-        mine = self._dealing.internal_of(np.arange(len(self._parent)))
-        return SsspTree(self._parent, shared.distance[mine], 0.0, phase_arcs)
+        _take_own(shared.distance, self._wave.dealt, self._distance)
+        return SsspTree(self._parent, self._distance, 0.0, phase_arcs)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import (
     ENOUGH_PUSHED,
     SsspTree,
@@ -19,7 +20,7 @@ from ooc_graph.kernels.common.sssp.distances import (
     sums_may_overflow,
     unreached,
 )
-from ooc_graph.kernels.common.sssp.plateaus import resolve_plateaus
+from ooc_graph.kernels.common.sssp.plateaus import Plateau, list_lacking, resolve_plateaus
 from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
 from ooc_graph.kernels.common.sssp.survey import MOST_FIRST, may_pull, survey
 from ooc_graph.kernels.common.team import Team, new_control
@@ -33,7 +34,7 @@ from ooc_graph.kernels.cpu.sssp.fused import (
 )
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED, UNRESOLVED
 from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS, HEADS, HeadedRows
-from ooc_graph.types import AnyArray, IntArray, Rows
+from ooc_graph.types import AnyArray, Dealing, IntArray, Rows
 
 
 def light_rows(rows: Rows) -> LightRows:
@@ -45,16 +46,21 @@ def light_rows(rows: Rows) -> LightRows:
     return LightRows(offsets, rows.neighbors, rows.weights, lightest)
 
 
-def headed_rows(rows: LightRows) -> HeadedRows:
+def headed_rows(rows: LightRows, dealing: Dealing) -> HeadedRows:
     """The same rows with their heads copied to the front."""
-    shape = HEADS, len(rows.offsets) - 1
+    shape = HEADS, dealing.rows
     neighbors = np.empty(shape, rows.neighbors.dtype)
-    neighbors[:] = np.arange(shape[1])
+    neighbors[:] = dealing.owned()
     weights = np.full(shape, _heaviest_of(rows.weights.dtype), rows.weights.dtype)
     for column in range(HEADS):
         pairs = [(rows.neighbors, neighbors[column]), (rows.weights, weights[column])]
         _copy_heads(rows.offsets, column, pairs)
     return HeadedRows(rows.offsets, rows.neighbors, rows.weights, neighbors, weights)
+
+
+def taken_dtype(longest: int) -> np.dtype[Any]:
+    """Type of a `Wave`'s ``taken``: the arcs of the longest row and the flags fit it."""
+    return np.dtype(np.uint32 if longest >> (32 - FLAG_BITS) == 0 else np.uint64)
 
 
 def _copy_heads(offsets: IntArray, column: int, pairs: Sequence[tuple[AnyArray, AnyArray]]) -> None:
@@ -71,11 +77,37 @@ def _heaviest_of(dtype: np.dtype[Any]) -> Any:
     return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
+def new_wave(parent: AnyArray, dtype: np.dtype[Any], arcs: int, longest: int) -> Wave:
+    """Room for a push.
+
+    Parameters
+    ----------
+    parent
+        Ids (rows,): the queue, as nobody has a parent before all distances are final.
+    dtype
+        Of the distances.
+    arcs, longest
+        Of all rows, and of the longest.
+    """
+    rows, ids = len(parent), parent.dtype
+    return Wave(
+        np.empty(rows, dtype),
+        np.empty(rows, taken_dtype(longest)),
+        parent,
+        np.empty(rows, ids),
+        np.empty(min(MOST_FIRST, max(1, arcs // ENOUGH_PUSHED)), ids),
+        unreached(dtype),
+        np.zeros(1, dtype),
+        np.zeros(1, np.float64),
+        WHOLE,
+    )
+
+
 class CpuSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
 
     Beside the rows, their heads and the answer it holds 8 bytes a vertex (32-bit ids, rows below
-    2**30 arcs), and a quarter of a byte more while plateaus are resolved.
+    2**30 arcs), and a bit more while plateaus are resolved.
 
     Parameters
     ----------
@@ -89,31 +121,20 @@ class CpuSsspSearch:
 
     def __init__(self, out: Rows, into: Rows, tuples: AnyArray, team: Team) -> None:
         self._out = light_rows(out)
-        self._into = headed_rows(self._out if into is out else light_rows(into))
+        whole = Dealing(len(out.offsets) - 1)
+        self._into = headed_rows(self._out if into is out else light_rows(into), whole)
         if into is out:
             # The same numbers: one copy is enough.
             self._out = self._out._replace(lightest=self._into.head_weights[0])
         self._team = team
         rows, ids = len(out.offsets) - 1, out.neighbors.dtype
         dtype = distance_dtype(self._out.weights)
-        top = unreached(dtype)
         found = survey(self._out, tuples)
         self._may_pull = may_pull(found)
         self._step = found.step
-        longest = int(np.diff(self._out.offsets).max(initial=0))
         parent = np.empty(rows, ids)
-        first = min(MOST_FIRST, max(1, len(self._out.neighbors) // ENOUGH_PUSHED))
-        self._wave = Wave(
-            np.empty(rows, dtype),
-            np.empty(rows, np.uint32 if longest >> (32 - FLAG_BITS) == 0 else np.uint64),
-            # Nobody has a parent before all distances are final.
-            parent,
-            np.empty(rows, ids),
-            np.empty(first, ids),
-            top,
-            np.zeros(1, dtype),
-            np.zeros(1, np.float64),
-        )
+        longest = int(np.diff(self._out.offsets).max(initial=0))
+        self._wave = new_wave(parent, dtype, len(self._out.neighbors), longest)
         self._answer = Answer(
             parent,
             np.zeros(4, dtype),
@@ -166,18 +187,18 @@ class CpuSsspSearch:
         return SsspTree(self._answer.parent, self._wave.distance, elapsed_s, phase_arcs)
 
     def _resolve_plateaus(self, control: IntArray) -> None:
-        """Find the parents that ways of weight zero lead to; rare, so its bitmaps are not kept."""
-        count = int(control[UNRESOLVED])
-        if count:
-            bitmaps = (np.zeros(words_for(len(self._answer.parent)), np.uint64) for _ in range(2))
-            control[UNRESOLVED] = resolve_plateaus(
-                self._out, self._into, self._wave, self._answer.parent, count, *bitmaps
-            )
+        """Find the parents that ways of weight zero lead to; rare, so its bitmap is not kept."""
+        if control[UNRESOLVED]:
+            wave, parent = self._wave, self._answer.parent
+            lacking = np.empty(words_for(len(parent)), np.uint64)
+            plateau = Plateau(wave.distance, parent, lacking, wave.pending, wave.top[0])
+            left = list_lacking(plateau)
+            control[UNRESOLVED] = resolve_plateaus(self._out, self._into, plateau, left)
 
     def _require_whole(self, control: IntArray) -> None:
         """Refuse an answer in which reached vertices lack a distance or a parent."""
         distance, top = self._wave.distance, self._wave.top[0]
-        if self._may_overflow and overflowed(self._out, distance, self._heaviest, top):
+        if self._may_overflow and overflowed(self._out, distance, WHOLE, self._heaviest, top):
             raise overflow_error(distance.dtype)
         if control[UNRESOLVED]:
             raise AssertionError(f"{control[UNRESOLVED]} reached vertices have no parent")

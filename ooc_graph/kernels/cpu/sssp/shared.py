@@ -10,33 +10,40 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.sssp.distances import SharedBounds
+from ooc_graph.layout.names import id_dtype
 from ooc_graph.types import AnyArray
 
 
 @kernel
 def _relax(
-    distance: Any, marks: Any, improved: Any, count: int, vertices: Any, candidates: Any
-) -> int:
-    """Take the smaller distances; list improved vertices once each (marked); return how many."""
+    distance: Any,
+    marks: Any,
+    improved: Any,
+    count: int,
+    vertices: Any,
+    candidates: Any,
+    low: Any,
+) -> tuple[int, Any]:
+    """Take the smaller distances; list improved vertices once each (marked).
+
+    Returns how many are listed, and the smallest distance taken or ``low``.
+    """
     for index in range(len(vertices)):
         v = np.int64(vertices[index])
         if candidates[index] < distance[v]:
             distance[v] = candidates[index]
+            low = min(low, candidates[index])
             if marks[v] == 0:
                 marks[v] = 1
                 improved[count] = v
                 count += 1
-    return count
+    return count, low
 
 
 @kernel
-def _unmark(distance: Any, marks: Any, improved: Any, low: Any) -> Any:
-    """Clear the marks; return the smallest improved distance."""
+def _unmark(marks: Any, improved: Any) -> None:
     for index in range(len(improved)):
-        v = np.int64(improved[index])
-        marks[v] = 0
-        low = min(low, distance[v])
-    return low
+        marks[np.int64(improved[index])] = 0
 
 
 class CpuSsspShared(SharedBounds):
@@ -55,7 +62,7 @@ class CpuSsspShared(SharedBounds):
         self.distance = np.full(vertices, self.top[0], dtype)
         self.waiting = np.zeros(words_for(vertices), np.uint64)
         self._marks = np.zeros(vertices, np.uint8)
-        self._list = np.empty(vertices, np.int64)
+        self._list = np.empty(vertices, id_dtype(vertices))
         self.improved = self._list[:0]
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
@@ -66,11 +73,12 @@ class CpuSsspShared(SharedBounds):
                 bits = np.uint64(1) << (ids & np.uint64(63))
                 np.bitwise_xor.at(self.waiting, (ids >> np.uint64(6)).astype(np.int64), bits)
             return
-        count = 0
+        count, low = 0, self.top[0]
         for vertices, candidates, _ in payloads:
-            count = _relax(self.distance, self._marks, self._list, count, vertices, candidates)
+            count, low = _relax(
+                self.distance, self._marks, self._list, count, vertices, candidates, low
+            )
         self.improved = self._list[:count]
-        self._low = self.top.dtype.type(
-            _unmark(self.distance, self._marks, self.improved, self.top[0])
-        )
+        _unmark(self._marks, self.improved)
+        self._low = self.top.dtype.type(low)
         self._smallest = min(smallest[0] for _, _, smallest in payloads)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import Words, drop, has, pack_bits
 from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.common.many.bellman_ford import fall_along
+from ooc_graph.kernels.common.many.bellman_ford import Fall, fall_along
 from ooc_graph.kernels.common.sssp.distances import distance_dtype
 from ooc_graph.kernels.common.store.rows import TierRows, keep
 from ooc_graph.types import AnyArray, IntArray
@@ -114,43 +114,23 @@ def gather_parts(
 
 
 @kernel
-def fall_part(
-    stretch: Any,
-    base: int,
-    end: int,
-    lengths: Any,
-    potential: Any,
-    parent: Any,
-    changed: Any,
-    eps: float,
-    depth: Any,
-) -> tuple[int, int]:
+def fall_part(stretch: Any, base: int, end: int, lengths: Any, state: Any) -> tuple[int, int]:
     """Let the rows of a stretch push that have changed when it is their turn.
 
     Returns the improvements made, and the row to go on with.
     """
     improved = 0
     for u in range(base, end):
-        if not has(changed, u):
+        if not has(state.changed, u):
             continue
         first, stop = stretch.starts[u - base], stretch.starts[u - base + 1]
         # One that has too few arcs here goes on in the next stretch; what it did stays done.
-        more, all_seen = fall_along(
-            u,
-            first,
-            stop,
-            stretch.neighbors,
-            stretch.weights,
-            potential,
-            parent,
-            changed,
-            eps,
-            depth,
-        )
+        columns = stretch.neighbors[first:stop], stretch.weights[first:stop]
+        more, all_seen = fall_along(state, u, *columns)
         improved += more
         if not all_seen and stop - first < lengths[u]:
             return improved, u
-        drop(changed, u)
+        drop(state.changed, u)
     return improved, end
 
 
@@ -192,41 +172,22 @@ class TierFalling:
         count = int(self._out.heads.lengths[row])
         return self._stretch.neighbors[:count].copy(), self._stretch.weights[:count].copy()
 
-    def fall(
-        self,
-        potential: AnyArray,
-        parent: IntArray,
-        changed: Words,
-        eps: float,
-        depth: AnyArray,
-        most: int,
-        most_passes: int,
-    ) -> tuple[int, int]:
+    def fall(self, state: Fall, most: int, most_passes: int) -> tuple[int, int]:
         """As the kernel `ooc_graph.kernels.common.many.bellman_ford.fall`."""
         improved, passes = 0, 0
         while improved < most and passes < most_passes:
-            row = first_changed(changed, 0, self.rows)
+            row = first_changed(state.changed, 0, self.rows)
             if row == self.rows:
                 break
             passes += 1
             whole = False
             while row < self.rows:
                 base = row
-                end = self._gather(row, potential, changed, whole=whole)
-                more, row = fall_part(
-                    self._stretch,
-                    row,
-                    end,
-                    self._out.heads.lengths,
-                    potential,
-                    parent,
-                    changed,
-                    eps,
-                    depth,
-                )
+                end = self._gather(row, state.potential, state.changed, whole=whole)
+                more, row = fall_part(self._stretch, row, end, self._out.heads.lengths, state)
                 improved += int(more)
                 whole = row < end and row - base < FEW_ROWS
-                row = first_changed(changed, row, self.rows)
+                row = first_changed(state.changed, row, self.rows)
         return improved, passes
 
     def _gather(

@@ -11,31 +11,39 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import (
-    LOW,
     ONE,
-    SIX,
     WORD_BITS,
+    Words,
     count_bits,
     has,
     lowest_bit,
-    members,
+    put,
     put_all,
 )
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.decisions import PUSH
-from ooc_graph.kernels.common.store.rows import keep_rest
-from ooc_graph.kernels.common.team import CHUNK, atomic_add
-from ooc_graph.kernels.cpu.bfs.pull import CHUNK_WORDS, FOUND, FOUND_ARCS, pull_part
+from ooc_graph.kernels.common.store.rows import scanner
+from ooc_graph.kernels.common.team import atomic_add, chunks
+from ooc_graph.kernels.cpu.bfs.pull import CHUNK_WORDS, FOUND, FOUND_ARCS, Tree, pull_part
 from ooc_graph.kernels.cpu.bfs.push import claim
 from ooc_graph.kernels.cpu.bfs.thin_levels import choose_direction
-from ooc_graph.types import IntArray
+from ooc_graph.types import AnyArray, IntArray
+
+LOOKED, TAIL = range(2)
+"""Places in the counts of a `Level`: arcs looked at, and the end of the queue."""
 
 
-class Course(NamedTuple):
-    """Levels that were pushed: int64 (levels,) vertices of their frontiers, and arcs."""
+class Level(NamedTuple):
+    """A level on its way: a pull has the ``frontier``, and a push adds what it finds to ``queue``.
 
-    vertices: IntArray
-    arcs: IntArray
+    ``counts`` int64 (2,): see `LOOKED`, `TAIL`; ``depth`` is that of what is found.
+    """
+
+    tree: Tree
+    frontier: Words
+    queue: AnyArray
+    counts: IntArray
+    depth: int
 
 
 @kernel
@@ -46,54 +54,29 @@ def pull_heads(
     pull_part(control, into, tree, into.offsets, frontier, depth)
 
 
-@kernel
-def pull_tails(
-    tree: Any,
-    frontier: Any,
-    depth: int,
-    lengths: Any,
-    window: Any,
-    begin: int,
-    end: int,
-    kept: int,
-    neighbors: Any,
-) -> tuple[int, int]:
-    """Pull along arcs that are at hand; the rows kept, and arcs looked at."""
-    examined = 0
-    for index in range(begin, end):
-        row, count = window.row[index], window.asked[index]
-        place, hit, looked = window.place[0, index], False, 0
-        while looked < count and not hit:
-            hit = has(frontier, neighbors[place + looked])
-            looked += 1
-        examined += looked
-        if hit:
-            tree.parent[row] = neighbors[place + looked - 1]
-            tree.level[row] = depth
-            tree.found[row >> 6] |= ONE << (np.uint64(row) & LOW)
-        else:
-            kept = keep_rest(window, kept, index, lengths)
-    return kept, examined
+@scanner
+@subroutine
+def pull_tails(level: Any, row: int, neighbors: Any, _weights: Any) -> bool:
+    """Look for a parent in the frontier; a row that has one wants no more."""
+    tree, hit, looked = level.tree, False, 0
+    while looked < len(neighbors) and not hit:
+        hit = has(level.frontier, neighbors[looked])
+        looked += 1
+    level.counts[LOOKED] += looked
+    if hit:
+        tree.parent[row] = neighbors[looked - 1]
+        tree.level[row] = level.depth
+        put(tree.found, row)
+    return not hit
 
 
-@kernel
-def push_parts(
-    tree: Any,
-    queue: Any,
-    tail: int,
-    lengths: Any,
-    window: Any,
-    begin: int,
-    end: int,
-    kept: int,
-    neighbors: Any,
-) -> tuple[int, int]:
-    """Push arcs that are at hand; the rows kept, and the end of the new vertices in ``queue``."""
-    for index in range(begin, end):
-        u, first = np.uint64(window.row[index]), window.place[0, index]
-        tail = claim(tree, u, neighbors, first, first + window.asked[index], queue, tail)
-        kept = keep_rest(window, kept, index, lengths)
-    return kept, tail
+@scanner
+@subroutine
+def push_tails(level: Any, row: int, neighbors: Any, _weights: Any) -> bool:
+    """Offer a row of the frontier as parent to all of its neighbours."""
+    tree, u, tail = level.tree, np.uint64(row), level.counts[TAIL]
+    level.counts[TAIL] = claim(tree, u, neighbors, 0, len(neighbors), level.queue, tail)
+    return True
 
 
 @subroutine
@@ -113,26 +96,38 @@ def settle_queue(heads: Any, tree: Any, queue: Any, begin: int, end: int, depth:
     """Make new vertices, ``queue[begin:end]``, visited at ``depth``; their arcs."""
     arcs = 0
     for index in range(begin, end):
-        v = np.uint64(queue[index])
-        tree.visited[v >> SIX] |= ONE << (v & LOW)
+        v = np.int64(queue[index])
+        put(tree.visited, v)
         tree.level[v] = depth
         arcs += heads.lengths[v]
     return arcs
 
 
+class Frontier(NamedTuple):
+    """The vertices of a level, and where the search stands.
+
+    Parameters
+    ----------
+    begin, end
+        They are ``queue[begin:end]``.
+    arcs, unvisited
+        Their out-arcs, and those of all that is not visited.
+    depth
+        Their level.
+    """
+
+    begin: int
+    end: int
+    arcs: int
+    unvisited: int
+    depth: int
+
+
 @kernel
 def push_levels(
-    heads: Any,
-    tree: Any,
-    queue: Any,
-    course: Any,
-    begin: int,
-    end: int,
-    arcs: int,
-    unvisited: int,
-    depth: int,
-) -> tuple[int, int, int, int, int, int, int]:
-    """Push level after level along heads, from the frontier ``queue[begin:end]``; one thread.
+    heads: Any, tree: Any, queue: Any, course: Any, frontier: Any
+) -> tuple[int, Frontier, int, int]:
+    """Push level after level along heads; one thread.
 
     Ends before a level that should pull, when there is no frontier or no room in ``course``, and in
     the middle of a level that has rows with arcs beyond their heads.
@@ -140,45 +135,36 @@ def push_levels(
     Parameters
     ----------
     course
-        Receives vertices and arcs of each level.
-    arcs, unvisited
-        Out-arcs of the frontier, and of all that is not visited without it.
-    depth
-        Level of the frontier.
+        `Course`: receives what happened, level by level.
+    frontier
+        `Frontier`, in the queue.
 
     Returns
     -------
     levels
         Levels begun.
-    begin, end, tail
-        Where the frontier is. If rows of it go on beyond their heads, ``queue[end:tail]`` was found
-        so far and is not settled.
-    arcs, longer
-        Out-arcs of the frontier, and how many rows of it go on.
-    left
-        ``unvisited``, less the arcs of frontiers found.
+    frontier
+        The one that is reached.
+    tail, longer
+        If ``longer`` rows of it go on beyond their heads, ``queue[frontier.end:tail]`` was found so
+        far and is not settled.
     """
-    levels, left = 0, unvisited
+    levels = 0
     while True:
+        begin, end, arcs, left, depth = frontier
         course.vertices[levels], course.arcs[levels] = end - begin, arcs
+        course.direction[levels] = PUSH
         levels += 1
         tail, longer = _push_heads(heads, tree, queue, begin, end)
         if longer > 0:
-            return levels, begin, end, tail, arcs, longer, left
-        arcs = settle_queue(heads, tree, queue, end, tail, depth + levels)
-        begin, end = end, tail
-        left -= arcs
-        if begin == end or levels == len(course.arcs):
+            return levels, frontier, tail, longer
+        arcs = settle_queue(heads, tree, queue, end, tail, depth + 1)
+        frontier = Frontier(end, tail, arcs, left - arcs, depth + 1)
+        if end == tail or levels == len(course.arcs):
             break
-        if choose_direction(PUSH, end - begin, arcs, left, len(tree.level)) != PUSH:
+        if choose_direction(PUSH, tail - end, arcs, left - arcs, len(tree.level)) != PUSH:
             break
-    return levels, begin, end, end, arcs, 0, left
-
-
-@kernel
-def list_found(found: Any, queue: Any) -> int:
-    """List the vertices of a bitmap in order; how many there are."""
-    return int(members(found, queue))
+    return levels, frontier, tail, 0
 
 
 @kernel
@@ -195,11 +181,8 @@ def count_found(_thread: int, _threads: int, control: Any, tree: Any, lengths: A
     Words `FOUND` and `FOUND_ARCS` count up, word `CHUNK` must be 0 at the start.
     """
     words, count, arcs = len(tree.found), 0, 0
-    while True:
-        begin = atomic_add(control, CHUNK, CHUNK_WORDS)
-        if begin >= words:
-            break
-        for index in range(begin, min(begin + CHUNK_WORDS, words)):
+    for begin, end in chunks(control, CHUNK_WORDS, words):
+        for index in range(begin, end):
             found = tree.found[index]
             tree.visited[index] |= found
             count += count_bits(found)

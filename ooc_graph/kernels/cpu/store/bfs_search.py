@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import pack_bits
+from ooc_graph.kernels.common.bitmap import members, pack_bits
 from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.cpu.bfs.fused import Course
 from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, Tree
 from ooc_graph.kernels.cpu.store.bfs import (
-    Course,
+    LOOKED,
+    TAIL,
+    Frontier,
+    Level,
     count_found,
-    list_found,
     mark_queue,
     pull_heads,
     pull_tails,
     push_levels,
-    push_parts,
+    push_tails,
     settle_queue,
 )
-from ooc_graph.types import AnyArray
 
 COURSE_LEVELS = 1 << 12
 """Levels that are pushed in one call: each takes 16 bytes meanwhile, and what it takes stays."""
@@ -60,8 +62,9 @@ class TierBfsSearch:
         )
         self._queue, self._frontier = np.empty(rows, ids), np.empty_like(never)
         self._arcs = int(out.heads.lengths.sum(dtype=np.int64))
-        self._course = Course(np.empty(COURSE_LEVELS, np.int64), np.empty(COURSE_LEVELS, np.int64))
-        self._levels: list[tuple[AnyArray, AnyArray, int]] = []
+        vertices, arcs = np.empty((2, COURSE_LEVELS), np.int64)
+        self._course = Course(vertices, arcs, np.empty(COURSE_LEVELS, np.int8))
+        self._courses: list[Course] = []
 
     def run(self, root: int) -> BfsTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run.
@@ -72,34 +75,27 @@ class TierBfsSearch:
             What is fetched is not what was written.
         """
         start = perf_counter()
-        self._levels.clear()
+        self._courses.clear()
         arcs = self._start(root)
-        unvisited, direction, rows = self._arcs - arcs, PUSH, len(self._queue)
-        begin, end, depth = 0, 1, 0
-        while end > begin:
+        at, direction = Frontier(0, 1, arcs, self._arcs - arcs, 0), PUSH
+        while (found := at.end - at.begin) > 0:
             # After a push the frontier is in the queue, after a pull in the bitmap of finds.
-            wanted = choose_direction(direction, end - begin, arcs, unvisited, rows)
+            rows = len(self._queue)
+            wanted = choose_direction(direction, found, at.arcs, at.unvisited, rows)
             if wanted == PULL:
                 if direction == PUSH:
-                    mark_queue(self._tree.found, self._queue, begin, end)
-                self._pull(depth + 1, end - begin)
-                depth += 1
-                begin, (end, arcs) = 0, self._count()
-                unvisited -= arcs
+                    mark_queue(self._tree.found, self._queue, at.begin, at.end)
+                self._pull(at.depth + 1, found)
+                found, arcs = self._count()
+                at = Frontier(0, found, arcs, at.unvisited - arcs, at.depth + 1)
             else:
                 if direction == PULL:
-                    list_found(self._tree.found, self._queue)
-                begin, end, arcs, unvisited, depth = self._push(begin, end, arcs, unvisited, depth)
+                    members(self._tree.found, self._queue)
+                at = self._push(at)
             direction = wanted
-        counts = [np.full(len(arcs), way, np.int8) for _, arcs, way in self._levels]
-        return BfsTree(
-            self._tree.parent,
-            self._tree.level,
-            perf_counter() - start,
-            np.concatenate([vertices for vertices, _, _ in self._levels]),
-            np.concatenate([arcs for _, arcs, _ in self._levels]),
-            np.concatenate(counts),
-        )
+        elapsed_s = perf_counter() - start
+        course = map(np.concatenate, zip(*self._courses, strict=True))
+        return BfsTree(self._tree.parent, self._tree.level, elapsed_s, *course)
 
     def _start(self, root: int) -> int:
         """Visit the root alone; its arcs."""
@@ -121,40 +117,31 @@ class TierBfsSearch:
         tree, frontier, control = self._tree, self._frontier, new_control()
         frontier[:] = tree.found
         self._team.launch(pull_heads, control, self._pulled, tree, frontier, depth)
-        total = int(control[EXAMINED])
+        level = self._level(depth)
+        self._into.scan_tails(~tree.visited, partial(pull_tails, level))
+        total = level.counts[LOOKED] + control[EXAMINED]
+        direction = np.array([PULL], np.int8)
+        self._courses.append(Course(np.array([vertices]), np.array([total]), direction))
 
-        def scan(*part: Any) -> int:
-            nonlocal total
-            kept, examined = pull_tails(tree, frontier, depth, *part)
-            total += examined
-            return int(kept)
+    def _level(self, depth: int, tail: int = 0) -> Level:
+        """A level's state, with the end of the queue."""
+        counts = np.array([0, tail])
+        return Level(self._tree, self._frontier, self._queue, counts, depth)
 
-        for waiting in self._into.tails(~tree.visited):
-            self._into.scan(waiting, scan)
-        self._levels.append((np.array([vertices]), np.array([total]), PULL))
-
-    def _push(
-        self, begin: int, end: int, arcs: int, unvisited: int, depth: int
-    ) -> tuple[int, int, int, int, int]:
-        """Push levels from a frontier in the queue; see `push_levels`. What is next, and its level.
+    def _push(self, frontier: Frontier) -> Frontier:
+        """Push levels from a frontier in the queue; see `push_levels`. The next one.
 
         A level of which all rows are in memory costs what its frontier has, and no more.
         """
         tree, queue, out, course = self._tree, self._queue, self._out, self._course
-        levels, begin, end, tail, arcs, longer, left = map(
-            int, push_levels(out.heads, tree, queue, course, begin, end, arcs, unvisited, depth)
-        )
-        self._levels.append((course.vertices[:levels].copy(), course.arcs[:levels].copy(), PUSH))
-        depth += levels
+        levels, frontier, tail, longer = push_levels(out.heads, tree, queue, course, frontier)
+        self._courses.append(Course(*(column[:levels].copy() for column in course)))
         if not longer:
-            return begin, end, arcs, left, depth
-
-        def scan(*part: Any) -> int:
-            nonlocal tail
-            kept, tail = map(int, push_parts(tree, queue, tail, *part))
-            return kept
-
+            return frontier
+        begin, end, _, unvisited, depth = frontier
+        level = self._level(depth + 1, tail)
         for waiting in out.tails_of(queue[begin:end]):
-            out.scan(waiting, scan, out.most_look)
-        arcs = int(settle_queue(out.heads, tree, queue, end, tail, depth))
-        return end, tail, arcs, left - arcs, depth
+            out.scan(waiting, partial(push_tails, level), out.most_look)
+        tail = int(level.counts[TAIL])
+        arcs = int(settle_queue(out.heads, tree, queue, end, tail, depth + 1))
+        return Frontier(end, tail, arcs, unvisited - arcs, depth + 1)

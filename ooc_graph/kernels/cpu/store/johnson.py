@@ -6,6 +6,7 @@ all, and where no row improved nothing is fetched.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, find_potentials
 from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, longest_shifted, require_room
+from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.many.tuning import LANES
-from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.common.store.rows import Scan, TierRows
 from ooc_graph.kernels.cpu.many.lanes import lanes_for
-from ooc_graph.kernels.cpu.many.search import all_columns
+from ooc_graph.kernels.cpu.many.search import all_wanted
 from ooc_graph.kernels.cpu.store.bellman_ford import TierFalling
 from ooc_graph.kernels.cpu.store.lanes import (
     LaneState,
@@ -36,7 +38,7 @@ PARENT_BITS = 3 * 8
 """Bytes a row of bits while parents are found."""
 
 
-class TierJohnson:
+class TierJohnson(ManySources):
     """Distances from any number of sources, one batch at a time.
 
     The bits are those of `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`. Beside what is in memory
@@ -61,6 +63,7 @@ class TierJohnson:
         self._out = out
         falling = TierFalling(out, heaviest)
         self.dtype, self.vertices = falling.dtype, falling.rows
+        self.ids = out.heads.neighbors.dtype
         self.potentials: Potentials | None = None
         self._potential, longest = np.zeros(self.vertices, self.dtype), None
         if falling.ends[0] < 0:
@@ -72,56 +75,25 @@ class TierJohnson:
         require_room(heaviest_shifted, self.vertices, self.dtype, longest)
         self.relaxed = self.passes = 0
 
-    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
-        """Arrays for distances from so many sources, and for their parents."""
-        shape = sources, self.vertices
-        return np.empty(shape, self.dtype), np.empty(shape, self._out.heads.neighbors.dtype)
-
-    def run(
-        self,
-        sources: IntArray,
-        answer: AnyArray | None = None,
-        *,
-        lanes: int = LANES,
-        told: Told | None = None,
-    ) -> AnyArray:
-        """Search from each of the internal ids ``sources``; as `CpuJohnson.run`."""
-        if answer is None:
-            answer = np.empty((len(sources), self.vertices), self.dtype)
-        self._search(sources, answer, lanes, None, told)
-        return answer
-
-    def run_with_parents(
-        self,
-        sources: IntArray,
-        answers: tuple[AnyArray, AnyArray] | None = None,
-        *,
-        lanes: int = LANES,
-        told: Told | None = None,
-    ) -> tuple[AnyArray, AnyArray]:
-        """As `CpuJohnson.run_with_parents`."""
-        answer, parents = self.empty(len(sources)) if answers is None else answers
-        self._search(sources, answer, lanes, parents, told)
-        return answer, parents
-
-    def _search(
+    def _find(
         self,
         sources: IntArray,
         answer: AnyArray,
-        most: int,
         parents: AnyArray | None,
+        lanes: int | None,
         told: Told | None,
     ) -> None:
         if not len(sources):
             return
+        most = lanes or LANES
         state = self._state(min(most, len(sources)))
-        columns = all_columns(len(sources), self.vertices, self.dtype)
+        wanted = all_wanted(sources, answer, self._potential)
         for part in stretches(len(sources), most, told):
             # A batch may take long, and a chunk may have several.
             leave_if_given_up()
             batch = sources[part]
             state = self._settle(state, batch)
-            publish_lanes(state, batch, answer, columns.part(part.start, part.stop))
+            publish_lanes(state, wanted, part.start, part.stop)
             if parents is not None:
                 parents[part] = self._parents(state, batch).T
             if told is not None:
@@ -141,6 +113,7 @@ class TierJohnson:
             self._potential,
             np.zeros(lanes, dtype),
             np.array(limits, dtype),
+            np.zeros(1, np.int64),
         )
 
     def _settle(self, state: LaneState, sources: IntArray) -> LaneState:
@@ -152,6 +125,7 @@ class TierJohnson:
         state.distance[sources, lanes] = 0
         state.reach[:] = state.pending[:] = top
         state.pending[sources] = 0
+        state.relaxed[0] = 0
         begun = np.zeros(self.vertices, np.bool_)
         begun[sources] = True
         state.waiting[:] = pack_bits(begun)
@@ -161,23 +135,14 @@ class TierJohnson:
             waiting[:] = 0
             state = state._replace(waiting=waiting, low=state.pending, pending=state.low)
             state.pending[:] = top
-            self._pass(state, pushing)
+            self.passes += 1
+            self._each(pushing, partial(relax_lanes, state))
+        self.relaxed += int(state.relaxed[0])
         return state
 
-    def _pass(self, state: LaneState, pushing: Words) -> None:
-        def scan(*part: Any) -> int:
-            kept, relaxed = relax_lanes(state, *part)
-            self.relaxed += relaxed
-            return int(kept)
-
-        self.passes += 1
-        self._each(pushing, scan)
-
-    def _each(self, bits: Words, scan: Any) -> None:
+    def _each(self, bits: Words, scan: Scan) -> None:
         """Scan all arcs of the rows of a bitmap."""
-        out = self._out
-        for waiting in out.rows(bits):
-            out.scan(out.scan_heads(waiting, scan), scan, out.most_look)
+        self._out.scan_rows(bits, scan, self._out.most_look)
 
     def _parents(self, state: LaneState, sources: IntArray) -> AnyArray:
         """Parents of a batch: ids (rows, sources).
@@ -188,23 +153,15 @@ class TierJohnson:
             The graph's rows contradict the distances.
         """
         rows, lanes = self.vertices, np.arange(len(sources))
-        ids = self._out.heads.neighbors.dtype
-        parent = np.full((rows, len(sources)), np.iinfo(ids).max, ids)
+        parent = np.full((rows, len(sources)), np.iinfo(self.ids).max, self.ids)
         found, frontier = (np.empty(rows, np.uint64) for _ in range(2))
         parents = ParentState(parent, found, frontier, np.zeros(rows, np.uint64))
         bits = pack_bits(np.ones(rows, np.bool_))
-
-        def offer(*part: Any) -> int:
-            return int(offer_lanes(state, parents, len(sources), *part))
-
-        def spread(*part: Any) -> int:
-            return int(spread_lanes(state, parents, *part))
-
-        self._each(bits, offer)
+        self._each(bits, partial(offer_lanes, (state, parents)))
         parent[sources, lanes] = sources
-        left = find_lacking(state, parents, len(sources))
+        left = find_lacking(state, parents)
         while left:
-            self._each(bits, spread)
+            self._each(bits, partial(spread_lanes, (state, parents)))
             found_now = next_hop(parents, bits)
             left -= found_now
             if not found_now:

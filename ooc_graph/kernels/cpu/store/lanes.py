@@ -14,11 +14,12 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import ONE, lowest_bit, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.store.rows import keep_rest
+from ooc_graph.kernels.common.sssp.plateaus import offer_parent
+from ooc_graph.kernels.common.store.rows import scanner
 from ooc_graph.kernels.cpu.many import sssp as many_sssp
 from ooc_graph.kernels.cpu.many.lanes import fetch_lanes, push_arc
 from ooc_graph.kernels.cpu.many.sssp import AHEAD
-from ooc_graph.types import AnyArray
+from ooc_graph.types import AnyArray, IntArray
 
 
 class LaneState(NamedTuple):
@@ -28,7 +29,7 @@ class LaneState(NamedTuple):
     ``low`` (rows,): the smallest of those that a row is to push; ``pending`` (rows,): those of the
     next pass, whose rows the bitmap ``waiting`` has; ``potential`` (rows,); ``floor`` (lanes,)
     zeros; all of the distances' dtype, as are ``limits`` (2,): the distance of what is not reached
-    yet, and of lanes without a source.
+    yet, and of lanes without a source. ``relaxed`` (1,) int64 counts arcs.
     """
 
     distance: AnyArray
@@ -39,6 +40,7 @@ class LaneState(NamedTuple):
     potential: AnyArray
     floor: AnyArray
     limits: AnyArray
+    relaxed: IntArray
 
 
 class ParentState(NamedTuple):
@@ -62,92 +64,57 @@ def _shifted(state: Any, u: int, v: int, weight: Any) -> Any:
     return max((weight + by[u]) - by[v], zero)
 
 
-@kernel
-def relax_lanes(
-    state: Any,
-    lengths: Any,
-    window: Any,
-    begin: int,
-    end: int,
-    kept: int,
-    neighbors: Any,
-    weights: Any,
-) -> tuple[int, int]:
-    """Lower the distances along arcs at hand in all lanes; the rows kept, and arcs relaxed."""
-    top, relaxed = state.limits[0], 0
-    for index in range(begin, end):
-        u, count = window.row[index], window.asked[index]
-        there, weighs = window.place[0, index], window.place[1, index]
-        low = state.low[u]
-        for arc in range(min(AHEAD, count)):
-            fetch_lanes(state.distance, neighbors[there + arc])
-        for arc in range(count):
-            if arc + AHEAD < count:
-                fetch_lanes(state.distance, neighbors[there + arc + AHEAD])
-            v = np.int64(neighbors[there + arc])
-            weight = _shifted(state, u, v, weights[weighs + arc])
-            if low + weight >= state.reach[v]:
-                continue
-            relaxed += 1
-            nearest, reach = push_arc(state.distance, u, v, weight, state.floor, state.limits)
-            if nearest < top:
-                state.reach[v] = reach
-                state.pending[v] = min(state.pending[v], nearest)
-                put(state.waiting, v)
-        kept = keep_rest(window, kept, index, lengths)
-    return kept, relaxed
+@scanner
+@subroutine
+def relax_lanes(state: Any, u: int, neighbors: Any, weights: Any) -> bool:
+    """Lower the distances along arcs at hand in all lanes."""
+    count, low, top = len(neighbors), state.low[u], state.limits[0]
+    for arc in range(min(AHEAD, count)):
+        fetch_lanes(state.distance, neighbors[arc])
+    for arc in range(count):
+        if arc + AHEAD < count:
+            fetch_lanes(state.distance, neighbors[arc + AHEAD])
+        v = np.int64(neighbors[arc])
+        weight = _shifted(state, u, v, weights[arc])
+        if low + weight >= state.reach[v]:
+            continue
+        state.relaxed[0] += 1
+        nearest, reach = push_arc(state.distance, u, v, weight, state.floor, state.limits)
+        if nearest < top:
+            state.reach[v] = reach
+            state.pending[v] = min(state.pending[v], nearest)
+            put(state.waiting, v)
+    return True
 
 
 @kernel
-def publish_lanes(state: Any, sources: Any, answer: Any, columns: Any) -> None:
-    """Write distances without the potentials to ``answer``, by `many.sssp.Columns`."""
-    many_sssp.publish(state, sources, answer, columns, columns.at, state.potential)
+def publish_lanes(state: Any, wanted: Any, first: int, end: int) -> None:
+    """Write distances without the potentials, as `many.sssp.Wanted` has it."""
+    many_sssp.publish(state, wanted, first, end)
+
+
+@scanner
+@subroutine
+def offer_lanes(states: Any, u: int, neighbors: Any, weights: Any) -> bool:
+    """Offer a row as parent to those farther away; ``states`` are `LaneState`, `ParentState`."""
+    state, parents = states
+    distance, parent = state.distance, parents.parent
+    for arc in range(len(neighbors)):
+        v = np.int64(neighbors[arc])
+        weight = _shifted(state, u, v, weights[arc])
+        for lane in range(parent.shape[1]):
+            offer_parent(distance[:, lane], parent[:, lane], v, u, weight, state.limits[0])
+    return True
 
 
 @kernel
-def offer_lanes(
-    state: Any,
-    parents: Any,
-    sources: int,
-    lengths: Any,
-    window: Any,
-    begin: int,
-    end: int,
-    kept: int,
-    neighbors: Any,
-    weights: Any,
-) -> int:
-    """Offer rows as parents along arcs at hand to those farther away; the rows kept."""
-    top, distance, parent = state.limits[0], state.distance, parents.parent
-    none = parent.dtype.type(-1)
-    for index in range(begin, end):
-        u, count = window.row[index], window.asked[index]
-        there, weighs = window.place[0, index], window.place[1, index]
-        for arc in range(count):
-            v = np.int64(neighbors[there + arc])
-            weight = _shifted(state, u, v, weights[weighs + arc])
-            for lane in range(sources):
-                at, away = distance[u, lane], distance[v, lane]
-                if at >= away or away >= top or at + weight != away:
-                    continue
-                if parent[v, lane] != none:
-                    rival = np.int64(parent[v, lane])
-                    near = distance[rival, lane]
-                    if near < at or (near == at and rival < u):
-                        continue
-                parent[v, lane] = u
-        kept = keep_rest(window, kept, index, lengths)
-    return kept
-
-
-@kernel
-def find_lacking(state: Any, parents: Any, sources: int) -> int:
+def find_lacking(state: Any, parents: Any) -> int:
     """Note who has a parent, as found and as the first frontier; how many reached have none."""
     top, lacking = state.limits[0], 0
     none = parents.parent.dtype.type(-1)
     for row in range(len(parents.found)):
         bits = np.uint64(0)
-        for lane in range(sources):
+        for lane in range(parents.parent.shape[1]):
             if parents.parent[row, lane] != none:
                 bits |= ONE << np.uint64(lane)
             elif state.distance[row, lane] < top:
@@ -156,40 +123,27 @@ def find_lacking(state: Any, parents: Any, sources: int) -> int:
     return lacking
 
 
-@kernel
-def spread_lanes(
-    state: Any,
-    parents: Any,
-    lengths: Any,
-    window: Any,
-    begin: int,
-    end: int,
-    kept: int,
-    neighbors: Any,
-    weights: Any,
-) -> int:
-    """Offer the frontier as parents to those on its plateaus that lack one; the rows kept."""
-    distance, parent = state.distance, parents.parent
-    for index in range(begin, end):
-        u, count = window.row[index], window.asked[index]
-        there, weighs = window.place[0, index], window.place[1, index]
-        bits = parents.frontier[u]
-        for arc in range(count):
-            v = np.int64(neighbors[there + arc])
-            wanted = bits & ~parents.found[v]
-            if wanted == 0:
-                continue
-            weight = _shifted(state, u, v, weights[weighs + arc])
-            while wanted != 0:
-                lane = lowest_bit(wanted)
-                wanted &= wanted - ONE
-                at = distance[u, lane]
-                if distance[v, lane] == at and at + weight == at:
-                    # All ones is the largest id.
-                    parent[v, lane] = min(np.uint64(parent[v, lane]), np.uint64(u))
-                    parents.following[v] |= ONE << np.uint64(lane)
-        kept = keep_rest(window, kept, index, lengths)
-    return kept
+@scanner
+@subroutine
+def spread_lanes(states: Any, u: int, neighbors: Any, weights: Any) -> bool:
+    """Offer the frontier as parents to those on its plateaus that lack one."""
+    state, parents = states
+    distance, parent, bits = state.distance, parents.parent, parents.frontier[u]
+    for arc in range(len(neighbors)):
+        v = np.int64(neighbors[arc])
+        wanted = bits & ~parents.found[v]
+        if wanted == 0:
+            continue
+        weight = _shifted(state, u, v, weights[arc])
+        while wanted != 0:
+            lane = lowest_bit(wanted)
+            wanted &= wanted - ONE
+            at = distance[u, lane]
+            if distance[v, lane] == at and at + weight == at:
+                # All ones is the largest id.
+                parent[v, lane] = min(np.uint64(parent[v, lane]), np.uint64(u))
+                parents.following[v] |= ONE << np.uint64(lane)
+    return True
 
 
 @kernel

@@ -13,6 +13,7 @@ from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
 from ooc_graph.kernels.common.many.bellman_ford import restore
+from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
@@ -24,7 +25,7 @@ class Single(Protocol):
         """Search; the arrays are the search's until the next run."""
 
 
-class TierSingly:
+class TierSingly(ManySources):
     """Distances, or levels, from any number of sources; what was fetched is kept for the next.
 
     Parameters
@@ -50,57 +51,16 @@ class TierSingly:
         ids: np.dtype[Any],
         potential: AnyArray | None = None,
     ) -> None:
-        self._search, self.vertices, self.dtype, self._ids = search, vertices, dtype, ids
+        self._search, self.vertices, self.dtype, self.ids = search, vertices, dtype, ids
         self._potential = potential
 
-    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
-        """Arrays for distances from so many sources, and for their parents."""
-        shape = sources, self.vertices
-        return np.empty(shape, self.dtype), np.empty(shape, self._ids)
-
-    def run(
+    def _find(
         self,
         sources: IntArray,
-        answer: AnyArray | None = None,
-        *,
-        lanes: int = 1,  # noqa: ARG002
-        told: Told | None = None,
-    ) -> AnyArray:
-        """Search from each of the internal ids ``sources``: (sources, vertices).
-
-        What is not reached has +inf, or the largest integer of the dtype.
-
-        Parameters
-        ----------
-        answer
-            Array to write to.
-        told
-            Hears of every source when its row is there.
-        """
-        if answer is None:
-            answer = np.empty((len(sources), self.vertices), self.dtype)
-        self._run(sources, answer, None, told)
-        return answer
-
-    def run_with_parents(
-        self,
-        sources: IntArray,
-        answers: tuple[AnyArray, AnyArray] | None = None,
-        *,
-        lanes: int = 1,  # noqa: ARG002
-        told: Told | None = None,
-    ) -> tuple[AnyArray, AnyArray]:
-        """Distances as `run` gives them, and parents: ids (sources, vertices).
-
-        A source is its own parent; all ones: not reached. ``answers`` are arrays to write to, as
-        `empty` makes them.
-        """
-        answer, parents = self.empty(len(sources)) if answers is None else answers
-        self._run(sources, answer, parents, told)
-        return answer, parents
-
-    def _run(
-        self, sources: IntArray, answer: AnyArray, parents: AnyArray | None, told: Told | None
+        answer: AnyArray,
+        parents: AnyArray | None,
+        lanes: int | None,  # noqa: ARG002 (there are no batches)
+        told: Told | None,
     ) -> None:
         for place, source in enumerate(sources.tolist()):
             # A search out of the store may take seconds, and a task has many.

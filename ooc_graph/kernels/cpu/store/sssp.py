@@ -6,19 +6,40 @@ Where a head ends, its last weight is a lower bound of those that follow.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, count_bits, lowest_bit, put
+from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, members_of, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.sssp.distances import path_sum
-from ooc_graph.kernels.common.store.rows import keep_rest
-from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add
+from ooc_graph.kernels.common.store.rows import scanner
+from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, chunks
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
+from ooc_graph.types import AnyArray, IntArray
 
 EXAMINED, REACHED = FIRST_FREE, FIRST_FREE + LINE
 """Words of the control array: arcs looked at, rows reached for the first time."""
+LOOKED, NEW = range(2)
+"""Places in the counts of a `Field`: the same along arcs that were fetched."""
+
+
+class Field(NamedTuple):
+    """State of a search over (rows,) vertices, and of the step that it is in.
+
+    ``marks``, a bitmap, has the rows that the step notes: mostly those that are nearer now.
+    ``bound`` is the distance from which on, or up to which, arcs are of no use, and ``top`` that of
+    what is not reached. ``low`` (1,) is the smallest new distance. ``counts`` int64 (2,): see
+    `LOOKED`, `NEW`.
+    """
+
+    distance: AnyArray
+    parent: AnyArray
+    marks: Words
+    bound: Any
+    top: Any
+    low: AnyArray
+    counts: IntArray
 
 
 @subroutine
@@ -52,53 +73,32 @@ def least_beyond(heads: Any, distance: Any, listed: Any, top: Any) -> tuple[Any,
     return least, least_listed
 
 
-@kernel
-def relax_parts(
-    distance: Any,
-    improved: Any,
-    bound: Any,
-    top: Any,
-    lengths: Any,
-    window: Any,
-    begin: int,
-    end: int,
-    kept: int,
-    neighbors: Any,
-    weights: Any,
-) -> tuple[int, int]:
-    """Offer rows' distances along their arcs up to ``bound``; the rows kept, and arcs examined.
-
-    ``improved`` becomes the bitmap of the vertices that are nearer now.
-    """
-    examined = 0
-    for index in range(begin, end):
-        row, count = window.row[index], window.asked[index]
-        there, weighs, arc = window.place[0, index], window.place[1, index], 0
-        at = distance[row]
-        while arc < count:
-            candidate = path_sum(at, weights[weighs + arc], top)
-            if candidate > bound:
-                break
-            v = np.int64(neighbors[there + arc])
-            if candidate < distance[v]:
-                distance[v] = candidate
-                put(improved, v)
-            arc += 1
-        examined += arc
-        if arc == count:
-            kept = keep_rest(window, kept, index, lengths)
-    return kept, examined
+@scanner
+@subroutine
+def relax_arcs(field: Any, row: int, neighbors: Any, weights: Any) -> bool:
+    """Offer a row's distance along its arcs, up to ``field.bound``."""
+    distance, at, arc = field.distance, field.distance[row], 0
+    while arc < len(neighbors):
+        candidate = path_sum(at, weights[arc], field.top)
+        if candidate > field.bound:
+            break
+        v = np.int64(neighbors[arc])
+        if candidate < distance[v]:
+            distance[v] = candidate
+            put(field.marks, v)
+        arc += 1
+    field.counts[LOOKED] += arc
+    return bool(arc == len(neighbors))
 
 
 @subroutine
-def _look_at_heads(
-    heads: Any, distance: Any, base: int, count: int, floor: Any, top: Any, lane: Any, wanting: Any
-) -> int:
+def _look_at_heads(heads: Any, field: Any, base: int, count: int, lane: Any, wanting: Any) -> int:
     """Best candidates along the heads of the rows ``base + lane.left[:count]``; arcs examined.
 
     First arcs of all rows, then second arcs of those that go on, and so on. Rows that go on beyond
     their heads are put into ``wanting``.
     """
+    distance, floor, top = field.distance, field.bound, field.top
     examined, column = 0, 0
     while count > 0:
         kept = 0
@@ -127,31 +127,26 @@ def pull_heads(
     _threads: int,
     control: Any,
     heads: Any,
-    distance: Any,
+    field: Any,
     final: Any,
-    floor: Any,
     lows: Any,
-    left: Any,
-    best: Any,
-    changed: Any,
+    lanes: Any,
     wanting: Any,
 ) -> None:
     """Pull along the heads of all rows beyond ``final``; all threads call it.
 
-    ``changed`` and ``wanting`` become the bitmaps of rows that are nearer now, and of those that go
-    on beyond their heads; ``lows`` (threads,), which begins as ``top``, the smallest new distance.
-    Threads read distances that others improve meanwhile: the fixed point does not depend on it.
+    ``field.bound`` is a lower bound of the distances that changed since the last pass.
+    ``field.marks`` and ``wanting`` become the bitmaps of rows that are nearer now, and of those
+    that go on beyond their heads; ``lows`` (threads,) the smallest new distances. Threads read
+    distances that others improve meanwhile: the fixed point does not depend on it.
     """
-    rows, top = len(distance), lows[thread]
-    lane = Lane(left[thread], best[thread])
-    examined, reached = 0, 0
-    while True:
-        base = atomic_add(control, CHUNK, CHUNK_ROWS)
-        if base >= rows:
-            break
-        end, count = min(base + CHUNK_ROWS, rows), 0
+    distance, floor, top = field.distance, field.bound, field.top
+    rows, low, examined, reached = len(distance), top, 0, 0
+    lane = Lane(lanes.left[thread], lanes.best[thread])
+    for base, end in chunks(control, CHUNK_ROWS, rows):
+        count = 0
         for index in range(base >> 6, (end + WORD_BITS - 1) >> 6):
-            changed[index] = wanting[index] = 0
+            field.marks[index] = wanting[index] = 0
         for row in range(base, end):
             at = distance[row]
             lane.best[row - base] = at
@@ -160,69 +155,48 @@ def pull_heads(
             count += may & (path_sum(floor, heads.first[row], top) < at)
         if count == 0:
             continue
-        examined += _look_at_heads(heads, distance, base, count, floor, top, lane, wanting)
+        examined += _look_at_heads(heads, field, base, count, lane, wanting)
         for row in range(base, end):
             before, at = distance[row], lane.best[row - base]
             if at < before:
                 distance[row] = at
-                put(changed, row)
-                lows[thread] = min(lows[thread], at)
+                put(field.marks, row)
+                low = min(low, at)
                 reached += before == top
+    lows[thread] = low
     atomic_add(control, EXAMINED, examined)
     atomic_add(control, REACHED, reached)
 
 
-@kernel
-def pull_tails(
-    distance: Any,
-    changed: Any,
-    floor: Any,
-    low: Any,
-    top: Any,
-    lengths: Any,
-    window: Any,
-    begin: int,
-    end: int,
-    kept: int,
-    neighbors: Any,
-    weights: Any,
-) -> tuple[int, int, int, Any]:
-    """Pull along arcs at hand; rows kept, arcs examined, rows newly reached, smallest distance."""
-    examined, reached = 0, 0
-    for index in range(begin, end):
-        row, count = window.row[index], window.asked[index]
-        there, weighs, arc = window.place[0, index], window.place[1, index], 0
-        before = distance[row]
-        best = before
-        while arc < count:
-            weight = weights[weighs + arc]
-            if path_sum(floor, weight, top) >= best:
-                break
-            best = min(best, path_sum(distance[np.int64(neighbors[there + arc])], weight, top))
-            arc += 1
-        examined += arc
-        if best < before:
-            distance[row] = best
-            put(changed, row)
-            low = min(low, best)
-            reached += before == top
-        if arc == count:
-            kept = keep_rest(window, kept, index, lengths)
-    return kept, examined, reached, low
+@scanner
+@subroutine
+def pull_tails(field: Any, row: int, neighbors: Any, weights: Any) -> bool:
+    """Pull along arcs at hand, as `pull_heads` does along heads."""
+    before, arc = field.distance[row], 0
+    best = before
+    while arc < len(neighbors):
+        weight = weights[arc]
+        if path_sum(field.bound, weight, field.top) >= best:
+            break
+        best = min(best, path_sum(field.distance[np.int64(neighbors[arc])], weight, field.top))
+        arc += 1
+    if best < before:
+        field.distance[row] = best
+        put(field.marks, row)
+        field.low[0] = min(field.low[0], best)
+        field.counts[NEW] += before == field.top
+    field.counts[LOOKED] += arc
+    return bool(arc == len(neighbors))
 
 
 @kernel
 def count_arcs(bits: Any, heads: Any) -> tuple[int, int, int]:
     """Rows of a bitmap, their arcs, and how many of them go beyond their heads."""
     count, arcs, longer = 0, 0, 0
-    for index in range(len(bits)):
-        word = bits[index]
-        count += count_bits(word)
-        while word != 0:
-            row = index * WORD_BITS + lowest_bit(word)
-            word &= word - ONE
-            arcs += heads.lengths[row]
-            longer += heads.starts[row + 1] - heads.starts[row] < heads.lengths[row]
+    for row in members_of(bits):
+        count += 1
+        arcs += heads.lengths[row]
+        longer += heads.starts[row + 1] - heads.starts[row] < heads.lengths[row]
     return count, arcs, longer
 
 
@@ -236,31 +210,19 @@ def farthest(distance: Any, top: Any, least: Any) -> Any:
 
 
 @kernel
-def near_overflow(distance: Any, heaviest: Any, top: Any, bits: Any) -> None:
+def near_overflow(field: Any, heaviest: Any) -> None:
     """Note the rows from which a path may be longer than the distances' type holds."""
-    for row in range(len(distance)):
-        at = distance[row]
+    top = field.top
+    for row in range(len(field.distance)):
+        at = field.distance[row]
         if at < top and path_sum(at, heaviest, top) == top:
-            put(bits, row)
+            put(field.marks, row)
 
 
-@kernel
-def overflow_parts(
-    distance: Any,
-    top: Any,
-    lengths: Any,
-    window: Any,
-    begin: int,
-    end: int,
-    kept: int,
-    neighbors: Any,
-    _weights: Any,
-) -> tuple[int, bool]:
-    """Tell whether a neighbour of these rows is unreached; the rows kept, and that."""
-    lost = False
-    for index in range(begin, end):
-        there = window.place[0, index]
-        for arc in range(window.asked[index]):
-            lost |= distance[np.int64(neighbors[there + arc])] == top
-        kept = keep_rest(window, kept, index, lengths)
-    return kept, lost
+@scanner
+@subroutine
+def count_lost(field: Any, _row: int, neighbors: Any, _weights: Any) -> bool:
+    """Count neighbours that are not reached."""
+    for arc in range(len(neighbors)):
+        field.counts[NEW] += field.distance[np.int64(neighbors[arc])] == field.top
+    return True

@@ -7,47 +7,53 @@ which push. The distances are the greatest fixed point however it is reached.
 
 from __future__ import annotations
 
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
-from ooc_graph.kernels.common.decisions import ENOUGH_PUSHED, SsspTree, finish_by_push
+from ooc_graph.kernels.common.decisions import SsspTree, finish_by_push
 from ooc_graph.kernels.common.sssp.distances import (
     distance_dtype,
     overflow_error,
     sums_may_overflow,
-    unreached,
 )
-from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
-from ooc_graph.kernels.common.sssp.survey import MOST_FIRST, Known, may_pull
+from ooc_graph.kernels.common.sssp.plateaus import (
+    Plateau,
+    list_lacking,
+    queue_found,
+    settle_hop,
+    spread_hops,
+)
+from ooc_graph.kernels.common.sssp.rows import LightRows
+from ooc_graph.kernels.common.sssp.survey import Known, may_pull
 from ooc_graph.kernels.common.store.rows import TAIL_ROWS, TierRows
 from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS
-from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS
+from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
+from ooc_graph.kernels.cpu.sssp.search import new_wave
 from ooc_graph.kernels.cpu.store.sssp import (
     EXAMINED,
+    LOOKED,
+    NEW,
     REACHED,
+    Field,
     count_arcs,
+    count_lost,
     farthest,
     has_empty_head,
     least_beyond,
     near_overflow,
-    overflow_parts,
     pull_heads,
     pull_tails,
-    relax_parts,
+    relax_arcs,
 )
 from ooc_graph.kernels.cpu.store.sssp_parents import (
-    drop_found,
-    list_lacking,
-    offer_parts,
+    find_beside_tails,
+    offer_arcs,
     parent_heads,
     parent_tails,
-    plateau_parts,
-    settle_hop,
-    spread_heads,
     spread_tails,
 )
 from ooc_graph.kernels.cpu.store.sssp_push import push_heads
@@ -87,20 +93,9 @@ class TierSsspSearch:
         self._known, self._may_pull = known, may_pull(known.survey)
         longest = int(heads.lengths.max(initial=0))
         self._parent = np.empty(rows, ids)
-        first = min(MOST_FIRST, max(1, self._arcs // ENOUGH_PUSHED))
-        top = unreached(dtype)
-        self._wave = Wave(
-            np.empty(rows, dtype),
-            np.empty(rows, np.uint32 if longest >> (32 - FLAG_BITS) == 0 else np.uint64),
-            self._parent,  # the queue; nobody has a parent before all distances are final
-            np.empty(rows, ids),
-            np.empty(first, ids),
-            top,
-            np.zeros(1, dtype),
-            np.zeros(1, np.float64),
-        )
-        self._top: Any = top[0]
-        self._lanes = (
+        self._wave = new_wave(self._parent, dtype, self._arcs, longest)
+        self._top: Any = self._wave.top[0]
+        self._lanes = Lane(
             np.empty((team.threads, CHUNK_ROWS), np.int32),
             np.empty((team.threads, CHUNK_ROWS), dtype),
         )
@@ -168,19 +163,19 @@ class TierSsspSearch:
         np.bitwise_or.at(bits, places >> np.uint64(6), np.uint64(1) << (places & np.uint64(63)))
         return bits
 
+    def _field(self, marks: AnyArray, bound: Any) -> Field:
+        """State of a step, with nothing counted."""
+        distance, top = self._wave.distance, self._top
+        low, counts = np.full(1, top), np.zeros(2, np.int64)
+        return Field(distance, self._parent, marks, bound, top, low, counts)
+
     def _relax(self, bits: AnyArray, bound: Any, phase: str) -> AnyArray:
         """Push the rows of a bitmap up to ``bound``; bitmap of what is nearer now."""
-        improved, distance = self._next, self._wave.distance
-        improved[:] = 0
-
-        def scan(*part: Any) -> int:
-            kept, examined = relax_parts(distance, improved, bound, self._top, *part)
-            self._phase_arcs[phase] += examined
-            return int(kept)
-
-        for waiting in self._out.rows(bits):
-            self._out.scan(self._out.scan_heads(waiting, scan), scan)
-        return improved
+        self._next[:] = 0
+        field = self._field(self._next, bound)
+        self._out.scan_rows(bits, partial(relax_arcs, field))
+        self._phase_arcs[phase] += int(field.counts[LOOKED])
+        return self._next
 
     def _pull(self, final: Any, floor: Any) -> None:
         """Pull until nothing changes, or until pushing what changed is cheaper."""
@@ -206,63 +201,34 @@ class TierSsspSearch:
 
     def _pull_pass(self, final: Any, floor: Any) -> tuple[Any, int]:
         """One pass over all rows: the smallest new distance, and how many were unreached."""
-        distance, top, into = self._wave.distance, self._top, self._into
-        control, bits = new_control(), self._bits
-        self._lows[:] = top
+        field, control = self._field(self._bits, floor), new_control()
         self._team.launch(
             pull_heads,
             control,
-            into.heads,
-            distance,
+            self._into.heads,
+            field,
             final,
-            floor,
             self._lows,
-            *self._lanes,
-            bits,
+            self._lanes,
             self._more,
         )
-        low, reached = self._lows.min(), int(control[REACHED])
-        self._phase_arcs["pull"] += int(control[EXAMINED])
-
-        def scan(*part: Any) -> int:
-            nonlocal low, reached
-            kept, examined, new, least = pull_tails(distance, bits, floor, low, top, *part)
-            low = self._number(least)
-            reached += new
-            self._phase_arcs["pull"] += examined
-            return int(kept)
-
-        for waiting in into.tails(self._more):
-            into.scan(waiting, scan)
-        return low, reached
+        field.low[0] = self._lows.min()
+        self._into.scan_tails(self._more, partial(pull_tails, field))
+        self._phase_arcs["pull"] += int(control[EXAMINED] + field.counts[LOOKED])
+        return field.low[0], int(control[REACHED] + field.counts[NEW])
 
     def _find_parents(self, root: int, inner: AnyArray, floor: Any) -> None:
         """Parents of all that is reached, plateaus last."""
-        distance, top, into, parent = self._wave.distance, self._top, self._into, self._parent
+        distance, parent = self._wave.distance, self._parent
         parent[:] = np.iinfo(parent.dtype).max
-
-        def offer(*part: Any) -> int:
-            kept, examined = offer_parts(distance, parent, top, *part)
-            self._phase_arcs["parents"] += examined
-            return int(kept)
-
+        field, control = self._field(self._more, floor), new_control()
         # Those nearer than all others: whoever finds a parent among them needs no other.
-        for waiting in self._out.rows(self._bitmap(inner[distance[inner] < floor])):
-            self._out.scan(self._out.scan_heads(waiting, offer), offer)
+        nearest = self._bitmap(inner[distance[inner] < floor])
+        self._out.scan_rows(nearest, partial(offer_arcs, field))
         parent[root] = root
-        control = new_control()
-        self._team.launch(
-            parent_heads, control, into.heads, distance, parent, floor, top, self._more
-        )
-        self._phase_arcs["parents"] += int(control[EXAMINED])
-
-        def scan(*part: Any) -> int:
-            kept, examined = parent_tails(distance, parent, floor, top, *part)
-            self._phase_arcs["parents"] += examined
-            return int(kept)
-
-        for waiting in into.tails(self._more):
-            into.scan(waiting, scan)
+        self._team.launch(parent_heads, control, self._into.heads, field)
+        self._into.scan_tails(self._more, partial(parent_tails, field))
+        self._phase_arcs["parents"] += int(control[EXAMINED] + field.counts[LOOKED])
         self._resolve_plateaus()
 
     def _resolve_plateaus(self) -> None:
@@ -270,56 +236,40 @@ class TierSsspSearch:
 
         After the first hop only those found in the one before can be parents, so they are pushed.
         """
-        distance, parent, lacking, top = self._wave.distance, self._parent, self._bits, self._top
-        left = list_lacking(distance, parent, top, lacking)
-
-        def scan(*part: Any) -> int:
-            return int(plateau_parts(distance, parent, lacking, top, *part))
-
+        wave = self._wave
+        plateau = Plateau(wave.distance, self._parent, self._bits, wave.pending, self._top)
+        left = list_lacking(plateau)
         if left == 0:
             return
-        for waiting in self._into.rows(lacking):
-            self._into.scan(self._into.scan_heads(waiting, scan), scan)
-        found = self._spread(drop_found(parent, lacking, self._wave.pending))
+        self._into.scan_rows(plateau.lacking, partial(find_beside_tails, plateau))
+        found = self._spread(plateau, queue_found(plateau))
         if found < left:
             raise AssertionError(f"{left - found} reached vertices have no parent")
 
-    def _spread(self, end: int) -> int:
-        """Hops after the first, from the ``end`` rows that are pending; rows found in all."""
-        wave, parent, lacking, top = self._wave, self._parent, self._bits, self._top
-        begin, queue, wanting = 0, wave.pending, self._more
-        state = wave.distance, parent, lacking, top, queue
-
-        def scan(*part: Any) -> int:
-            nonlocal end
-            kept, end = spread_tails(*state, end, *part)
-            return int(kept)
-
+    def _spread(self, plateau: Plateau, end: int) -> int:
+        """Hops after the first, from the ``end`` rows that are queued; rows found in all."""
+        heads, wanting, begin = self._out.heads, self._more, 0
+        columns, last = (heads.neighbors, heads.weights), np.zeros(1, np.int64)
         wanting[:] = 0
         while begin < end:
-            begin, end, more = spread_heads(self._out.heads, *state, begin, end, wanting)
+            begin, end, more = spread_hops(
+                heads.starts, heads.lengths, columns, plateau, begin, end, wanting
+            )
             if more:
-                for waiting in self._out.tails(wanting):
-                    self._out.scan(waiting, scan)
+                last[0] = end
+                self._out.scan_tails(wanting, partial(spread_tails, (plateau, last)))
+                end = int(last[0])
                 wanting[:] = 0
-                settle_hop(lacking, queue, begin, end)
+                settle_hop(plateau, begin, end)
         return end
 
     def _require_no_overflow(self) -> None:
         """Refuse an answer in which a path's length did not fit."""
         if not self._may_overflow:
             return
-        distance, top, lost = self._wave.distance, self._top, False
         self._bits[:] = 0
-        near_overflow(distance, self._known.heaviest, top, self._bits)
-
-        def scan(*part: Any) -> int:
-            nonlocal lost
-            kept, found = overflow_parts(distance, top, *part)
-            lost |= bool(found)
-            return int(kept)
-
-        for waiting in self._out.rows(self._bits):
-            self._out.scan(self._out.scan_heads(waiting, scan), scan)
-        if lost:
-            raise overflow_error(distance.dtype)
+        field = self._field(self._bits, self._top)
+        near_overflow(field, self._known.heaviest)
+        self._out.scan_rows(self._bits, partial(count_lost, field))
+        if field.counts[NEW]:
+            raise overflow_error(field.distance.dtype)

@@ -14,8 +14,8 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import Words
 from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
-from ooc_graph.kernels.common.store.device_rows import beyond, compile_lists, keep_all, keep_missed
-from ooc_graph.kernels.common.store.rows import TierRows, Window
+from ooc_graph.kernels.common.store.requests import keep_flagged
+from ooc_graph.kernels.common.store.rows import TierRows, Window, list_tails
 from ooc_graph.types import AnyArray
 
 
@@ -89,7 +89,7 @@ class DiskBfsSearch:
         self._steps, self._out, self._into = steps, out, into
         self._arcs = int(out.heads.lengths.sum(dtype=np.int64))
         for rows in {id(one): one for one in (out, into)}.values():
-            compile_lists(rows)
+            _compile_lists(rows)
 
     def run(self, root: int) -> BfsTree:
         """Search from internal id ``root``; the arrays, on the host, are valid until the next run.
@@ -142,10 +142,11 @@ class DiskBfsSearch:
             nonlocal total
             hit, examined = steps.pull_units(window, begin, end, units)
             total += examined
-            return int(keep_missed(hit, lengths, window, begin, end, kept))
+            missed = (hit == 0).view(np.uint8)
+            return int(keep_flagged(lengths, window, begin, end, kept, missed))
 
         if left:
-            for waiting in beyond(into, steps.left(), steps.at_hand):
+            for waiting in into.tails(steps.left(), into.at_hand(steps.at_hand)):
                 into.scan(waiting, scan)
         return total
 
@@ -157,8 +158,15 @@ class DiskBfsSearch:
             lengths: AnyArray, window: Window, begin: int, end: int, kept: int, units: AnyArray
         ) -> int:
             steps.push_units(window, begin, end, units)
-            return int(keep_all(lengths, window, begin, end, kept))
+            flags = np.ones(end - begin, np.uint8)
+            return int(keep_flagged(lengths, window, begin, end, kept, flags))
 
         if steps.push():
-            for waiting in beyond(out, steps.left(), steps.pushed_at_hand):
+            for waiting in out.tails(steps.left(), out.at_hand(steps.pushed_at_hand)):
                 out.scan(waiting, scan, out.most_look)
+
+
+def _compile_lists(rows: TierRows) -> None:
+    """Have the kernels compiled for these rows, so that no search waits for that."""
+    list_tails(np.empty(0, np.uint64), rows.at_hand(0), rows.window, 0)
+    keep_flagged(rows.heads.lengths, rows.window, 0, 0, 0, np.empty(0, np.uint8))

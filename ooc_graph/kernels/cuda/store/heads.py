@@ -10,8 +10,8 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, whole_set, words_for
-from ooc_graph.kernels.common.store.requests import heaviest_ends, list_behind
-from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.common.store.requests import heaviest_ends
+from ooc_graph.kernels.common.store.rows import AtHand, TierRows
 from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
@@ -190,9 +190,9 @@ class DiskSide:
 
     def behind(self, bits: Words) -> Iterator[int]:
         """Window after window of a bitmap's rows that go beyond their heads: how many they are."""
-        rows, hold, word = self.rows, self.heads.hold, 0
-        lengths = rows.heads.lengths
-        while word < len(bits):
-            waiting, word = list_behind(bits, lengths, hold.least, hold.shift, rows.window, word)
-            if waiting:
-                yield waiting
+        return self.rows.tails(bits, self.at_hand)
+
+    @property
+    def at_hand(self) -> AtHand:
+        """How many arcs of each row the heads are."""
+        return self.rows.at_hand(self.heads.hold.least, self.heads.hold.shift)

@@ -189,8 +189,7 @@ class CudaDiskSsspSearch:
             return found[LISTED], None
         arcs = found[ARCS]
         if found[KEPT]:
-            hold = out.heads.hold
-            arcs += arcs_beyond(state.noted(), out.rows.heads.lengths, hold.least, hold.shift)
+            arcs += arcs_beyond(state.noted(), out.at_hand)
         return found[LISTED], arcs
 
     def _require_no_overflow(self) -> None:

@@ -1,0 +1,247 @@
+"""Searches by ranks on worker processes against one process of as many threads, by part.
+
+    python benchmarks/ranks.py --store G.zarr --scale 22 [--workers 2] [--searches 8]
+
+The store is that of Graph500's generator of the scale with a shard for each worker; it is built
+if it is not there. Each source is searched by one process of as many threads as there are workers,
+and by the ranks of the workers, of one thread each, in turn; the answers are compared byte for
+byte. Times are of the search alone: of ranks, from when all have begun to when the last is done.
+
+A rank's time has these parts, here as means over the ranks: its steps, taking in what all ranks
+share (merge), waiting for the slowest rank of a superstep, and the exchange itself. Clocks of
+processes on one machine agree, so waiting is known. On a busy machine a message waits for a core
+in every superstep; processor time of all threads, those of Dask included, is measured as well.
+
+Appends to records/ranks.jsonl, or to --records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import defaultdict
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+from distributed import Client, LocalCluster
+
+import ooc_graph as og
+from ooc_graph.exchange.scheduler import run, worker_state
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.report.records import append_record
+from ooc_graph.shards.load import Graph
+from ooc_graph.traverse.bfs import bfs
+from ooc_graph.traverse.sssp import sssp
+from ooc_graph.types import AnyArray, Dealing
+
+RECORDS = Path(__file__).parent / "records" / "ranks.jsonl"
+ORDERS = {"bfs": "hub", "sssp": "light"}
+
+
+class Clocked:
+    """An object whose methods' seconds are added up by name."""
+
+    def __init__(self, inner: Any, seconds: dict[str, float]) -> None:
+        self._inner, self._seconds = inner, seconds
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        return partial(self._call, name, found) if callable(found) else found
+
+    def _call(self, name: str, method: Any, *arguments: Any) -> Any:
+        arguments = tuple(a._inner if isinstance(a, Clocked) else a for a in arguments)
+        begun = perf_counter()
+        try:
+            return method(*arguments)
+        finally:
+            self._seconds[name] += perf_counter() - begun
+
+
+@dataclass
+class Course:
+    """When a rank began, asked, was answered and ended; seconds of its steps and merges.
+
+    Processor time is that of its process.
+    """
+
+    begun: float
+    asked: list[float] = field(default_factory=list)
+    answered: list[float] = field(default_factory=list)
+    ended: float = 0.0
+    steps: dict[str, float] = field(default_factory=dict)
+    merge: float = 0.0
+    processor: float = 0.0
+
+
+def clocked(
+    coroutine: Any, steps: dict[str, float], merges: dict[str, float]
+) -> Generator[Any, Any, tuple[Any, Course]]:
+    """The coroutine, returning its course with its tree."""
+    course, processor = Course(perf_counter()), process_time()
+    try:
+        request = next(coroutine)
+        while True:
+            course.asked.append(perf_counter())
+            answer = yield request
+            course.answered.append(perf_counter())
+            request = coroutine.send(answer)
+    except StopIteration as stop:
+        course.ended = perf_counter()
+        course.processor = process_time() - processor
+        course.steps, course.merge = dict(steps), merges["merge"]
+        return stop.value, course
+
+
+def make(path: str, kernel: str, root: int, mine: Sequence[int]) -> tuple[dict[int, Any], Any]:
+    """Coroutines of a worker's ranks, which stay on the worker for the next search."""
+    state = worker_state()
+    if (kernel, "ranks") not in state:
+        graph, device = Graph.open(path), CpuDevice(1)
+        load = getattr(device, f"{kernel}_rank")
+        state[kernel, "ranks"] = {s: load(graph.load(ORDERS[kernel], s)) for s in mine}
+        state["graph"] = graph, device
+    (graph, device), ranks = state["graph"], state[kernel, "ranks"]
+    merges: dict[str, float] = defaultdict(float)
+    if kernel == "bfs":
+        shared: Any = device.bfs_shared(graph.rows, graph.shards)
+    else:
+        shared = device.sssp_shared(graph.rows, graph.weight_dtype)
+    shared = Clocked(shared, merges)
+    algorithm: Any = {"bfs": bfs, "sssp": sssp}[kernel]
+    coroutines = {}
+    for shard, rank in ranks.items():
+        steps: dict[str, float] = defaultdict(float)
+        coroutines[shard] = clocked(algorithm(Clocked(rank, steps), root, shared), steps, merges)
+    return coroutines, shared
+
+
+def whole_answer(trees: Sequence[Any], rows: int) -> tuple[AnyArray, AnyArray]:
+    """Parents and levels or distances of all vertices."""
+    columns = [(t.parent, t.level if hasattr(t, "level") else t.distance) for t in trees]
+    parent, measure = (np.empty(rows, column.dtype) for column in columns[0])
+    for shard, column in enumerate(columns):
+        mine = Dealing(rows, len(trees), shard).owned()
+        parent[mine], measure[mine] = column
+    return parent, measure
+
+
+def parts_of(courses: Sequence[Course]) -> dict[str, float]:
+    """Seconds by part, means over the ranks, and of the whole."""
+    asked = np.array([course.asked for course in courses])
+    answered = np.array([course.answered for course in courses])
+    last = asked.max(axis=0)
+    # Who begins early waits in the first superstep, which is none of the search.
+    begun = max(course.begun for course in courses)
+    merge = float(np.mean([course.merge for course in courses]))
+    parts: dict[str, float] = defaultdict(float)
+    for course in courses:
+        for name, seconds in course.steps.items():
+            parts[name] += seconds / len(courses)
+    steps = sum(parts.values())
+    ends = [course.ended for course in courses]
+    parts["waiting"] = float((last - asked)[:, 1:].sum(axis=1).mean() + max(ends) - np.mean(ends))
+    parts["merge"] = merge
+    parts["exchange"] = float((answered - last).sum(axis=1).mean()) - merge
+    parts["whole"] = max(ends) - begun
+    parts["rest"] = parts["whole"] - steps - parts["waiting"] - merge - parts["exchange"]
+    return dict(parts)
+
+
+def compared(
+    kernel: str, graph: og.Graph, client: Client, roots: Sequence[int], workers: int
+) -> dict[str, Any]:
+    """Search from each root both ways; times and parts."""
+    device = CpuDevice(workers)
+    search = getattr(device, kernel)(graph.load(ORDERS[kernel]))
+    alone, together, parts, supersteps, sent = [], [], [], [], []
+    processor: dict[str, list[float]] = {"alone": [], "ranks": []}
+    for index, root in enumerate([roots[0], roots[0], *roots]):
+        begun = process_time()
+        tree = search.run(root)
+        alone_s = process_time() - begun
+        factory = partial(make, str(graph.path), kernel, root)
+        results, stats = run(client, factory, graph.shards)
+        parent, measure = whole_answer([found for found, _ in results], graph.rows)
+        expected = tree.level if kernel == "bfs" else tree.distance
+        assert parent.tobytes() == tree.parent.tobytes()
+        assert measure.tobytes() == expected.tobytes()
+        if index < 2:  # compiling, and memory that is touched for the first time
+            continue
+        found = parts_of([course for _, course in results])
+        alone.append(tree.elapsed_s)
+        together.append(found.pop("whole"))
+        processor["alone"].append(alone_s)
+        processor["ranks"].append(sum(course.processor for _, course in results))
+        parts.append(found)
+        supersteps.append(stats.supersteps)
+        sent.append(stats.bytes_sent)
+    device.close()
+    names = {name for found in parts for name in found}
+    middle = {n: float(np.median([found.get(n, 0.0) for found in parts])) for n in names}
+    return {
+        "alone_s": alone,
+        "ranks_s": together,
+        "ratio_of_medians": float(np.median(together) / np.median(alone)),
+        "processor_s": {who: float(np.median(times)) for who, times in processor.items()},
+        "parts_s": dict(sorted(middle.items(), key=lambda part: -part[1])),
+        "supersteps": float(np.median(supersteps)),
+        "bytes_sent": float(np.median(sent)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("--scale", type=int, default=22)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--searches", type=int, default=8)
+    parser.add_argument("--kernels", default="bfs,sssp")
+    parser.add_argument("--records", type=Path, default=RECORDS)
+    options = parser.parse_args()
+    source = og.Kronecker(options.scale)
+    if not options.store.exists():
+        og.build(source, options.store, shards=options.workers)
+    graph = og.open(options.store)
+    assert graph.shards == options.workers
+    roots = graph.internal_of()[source.search_keys(options.searches)].tolist()
+    with (
+        LocalCluster(
+            n_workers=options.workers, threads_per_worker=1, memory_limit=0,
+            host="127.0.0.1", dashboard_address="127.0.0.1:0",
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        for kernel in options.kernels.split(","):
+            figures = compared(kernel, graph, client, roots, options.workers)
+            alone, ranks = (np.median(figures[f"{who}_s"]) * 1e3 for who in ("alone", "ranks"))
+            print(
+                f"scale {options.scale} {kernel:4}: one process {alone:.1f} ms, ranks {ranks:.1f} "
+                f"ms, {figures['ratio_of_medians']:.2f} times; {figures['supersteps']:.0f} "
+                f"supersteps, {figures['bytes_sent'] / 1e6:.1f} MB sent; processor time "
+                f"{figures['processor_s']['alone'] * 1e3:.1f} and "
+                f"{figures['processor_s']['ranks'] * 1e3:.1f} ms"
+            )
+            for name, seconds in figures["parts_s"].items():
+                print(f"    {name:14} {seconds * 1e3:8.2f} ms")
+            append_record(
+                options.records,
+                {
+                    "benchmark": "ranks",
+                    "parameters": {
+                        "scale": options.scale,
+                        "edge_factor": 16,
+                        "kernel": kernel,
+                        "workers": options.workers,
+                    },
+                    "figures": figures | {"load_average": os.getloadavg()[0]},
+                },
+            )
+
+
+if __name__ == "__main__":
+    main()

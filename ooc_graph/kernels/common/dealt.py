@@ -1,0 +1,45 @@
+"""Internal ids of a shard's rows, inside kernels."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, Dealing
+
+
+class Dealt(NamedTuple):
+    """A `Dealing` as kernels take it: binary logarithm of the number of shards, and the shard."""
+
+    shard_bits: int
+    shard: int
+
+
+WHOLE = Dealt(0, 0)
+"""A graph in one piece: row numbers are internal ids."""
+
+
+def dealt_of(dealing: Dealing) -> Dealt:
+    """The same, for kernels."""
+    return Dealt(dealing.shards.bit_length() - 1, dealing.shard)
+
+
+@subroutine
+def internal_of(row: int, dealt: Any) -> Any:
+    """Internal id of a row. Rows of one block of `DEAL_BLOCK` have consecutive ids."""
+    block = ((row >> DEAL_BLOCK_BITS) << dealt.shard_bits) | dealt.shard
+    return (block << DEAL_BLOCK_BITS) | (row & (DEAL_BLOCK - 1))
+
+
+@subroutine
+def local_of(internal: int, dealt: Any) -> Any:
+    """Row of an internal id in the shard that owns it."""
+    block = (internal >> DEAL_BLOCK_BITS) >> dealt.shard_bits
+    return (block << DEAL_BLOCK_BITS) | (internal & (DEAL_BLOCK - 1))
+
+
+@subroutine
+def is_own(internal: int, dealt: Any) -> bool:
+    """Whether the shard owns an internal id."""
+    block = internal >> DEAL_BLOCK_BITS
+    return bool(block & ((1 << dealt.shard_bits) - 1) == dealt.shard)

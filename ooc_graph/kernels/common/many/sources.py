@@ -1,0 +1,94 @@
+"""What searches from many sources have in common, on any device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.completion import Told
+from ooc_graph.types import AnyArray, IntArray
+
+
+class ManySources:
+    """Distances, or levels, from any number of sources.
+
+    Attributes
+    ----------
+    vertices
+        Rows of the graph.
+    dtype, ids
+        Types of distances and of parents.
+    """
+
+    vertices: int
+    dtype: np.dtype[Any]
+    ids: np.dtype[Any]
+
+    def _find(
+        self,
+        sources: IntArray,
+        answer: AnyArray,
+        parents: AnyArray | None,
+        lanes: int | None,
+        told: Told | None,
+    ) -> None:
+        """Write distances, and parents if they are wanted."""
+        raise NotImplementedError
+
+    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
+        """Arrays for distances from so many sources, and for their parents."""
+        shape = sources, self.vertices
+        return np.empty(shape, self.dtype), np.empty(shape, self.ids)
+
+    def run(
+        self,
+        sources: IntArray,
+        answer: AnyArray | None = None,
+        *,
+        lanes: int | None = None,
+        told: Told | None = None,
+    ) -> AnyArray:
+        """Search from each of the internal ids ``sources``: (sources, vertices).
+
+        What is not reached has +inf, or the largest integer of the dtype.
+
+        Parameters
+        ----------
+        sources
+            int64 (sources,), repetitions allowed.
+        answer
+            Array to write to.
+        lanes
+            Most sources in a batch.
+        told
+            Hears of sources when their rows are there.
+        """
+        if answer is None:
+            answer = np.empty((len(sources), self.vertices), self.dtype)
+        self._find(sources, answer, None, lanes, told)
+        return answer
+
+    def run_with_parents(
+        self,
+        sources: IntArray,
+        answers: tuple[AnyArray, AnyArray] | None = None,
+        *,
+        lanes: int | None = None,
+        told: Told | None = None,
+    ) -> tuple[AnyArray, AnyArray]:
+        """Distances as `run` gives them, and parents: ids (sources, vertices).
+
+        A source is its own parent; all ones: not reached. Without negative weights parents are
+        those of single searches.
+
+        Parameters
+        ----------
+        sources, lanes, told
+            As of `run`.
+        answers
+            Arrays as `empty` makes them, to write to.
+        """
+        answer, parents = self.empty(len(sources)) if answers is None else answers
+        self._find(sources, answer, parents, lanes, told)
+        return answer, parents
