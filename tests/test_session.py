@@ -222,7 +222,7 @@ def test_graph500_on_ranks_where_no_worker_holds_the_graph(
     from ooc_graph.types import NoProgress
 
     whole, ranks = "the whole graph was loaded", Way("cpu", "scheduler")
-    monkeypatch.setattr(searches, "plan", lambda *given: Plan(*given, Ranks("cpu"), ranks))
+    monkeypatch.setattr(searches, "plan_for", lambda *given: Plan(*given, Ranks("cpu"), ranks))
     monkeypatch.setattr(searches, "warm_up", lambda *_: pytest.fail(whole))
     options = Graph500Options(scale=11, searches=2, shards=4)
     outcome = job.graph500(
