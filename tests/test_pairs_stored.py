@@ -130,8 +130,8 @@ def test_long_thin_graphs_are_searched_one_by_one_where_all_arcs_have_room(
     for cached, method in ((900 * lanes, "batches"), (900 * lanes - 1, "one by one")):
         monkeypatch.setattr(many_choice, "CACHED_BYTES", cached)
         with no_room():
-            place = place_for(None, 1 << 30, "cpu")
-            plan = dividing.plan_of(graph, specs, asked, place, "cpu", in_memory=True)
+            resources = place_for(None, 1 << 30, "cpu").resources()
+            plan = dividing.plan_of(graph, specs, asked, resources, "cpu", in_memory=True)
         assert plan.method == method
     facts = many_tiers.known_facts(graph, "apsp", many_tiers.ONE_BY_ONE)
     # What it takes to hold all arcs but one is not enough.
