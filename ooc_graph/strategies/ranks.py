@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import ORDER_OF, ROWS
 from ooc_graph.model.request import ANY, LOCAL, SCHEDULER, Request
-from ooc_graph.model.resources import CPU, CUDA, Resources
+from ooc_graph.model.reservation import BUSY, UNSUPPORTED, Refusal, Reservation
+from ooc_graph.model.resources import CPU, Resources
 from ooc_graph.model.strategy import MEMORY, too_little
-from ooc_graph.model.way import Way
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import (
     ADVICE,
@@ -17,9 +18,14 @@ from ooc_graph.strategies.cpu.in_memory import (
     describe_rows,
     resident_bytes,
 )
-from ooc_graph.strategies.cuda.in_memory import describe_rows_on_device, require_both
+from ooc_graph.strategies.cuda.in_memory import (
+    describe_rows_on_device,
+    host_bytes,
+    require_both,
+)
 
 
+@dataclass(frozen=True)
 class Ranks:
     """The ranks of all workers, or of one process, which tell each other what they find.
 
@@ -29,10 +35,14 @@ class Ranks:
         ``cpu`` or ``cuda``, where every rank has its rows.
     """
 
+    device: str
+
     tier = MEMORY
 
-    def __init__(self, device: str) -> None:
-        self.name, self.device = f"{device}/ranks", device
+    @property
+    def name(self) -> str:
+        """Device and tier."""
+        return f"{self.device}/ranks"
 
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
         """Ranks of one process are there only if they are asked for, or nothing else will do."""
@@ -40,33 +50,42 @@ class Ranks:
             return "another method is asked for"
         return "" if self._exchange(graph, request, resources) else "there are no workers"
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:  # noqa: ARG002
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
         """Ranks that workers keep are known to them alone."""
         return None
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """The memory of the worker that has most shards."""
-        exchange = self._exchange(graph, request, resources)
-        if self.device == CUDA:
-            require_both(
-                f"{request.kernel} on {graph.path}",
-                graph,
-                *_needed_on_device(graph, request.kernel, exchange, resources),
-                resources,
-                is_least=exchange == SCHEDULER,
-            )
-        elif exchange == SCHEDULER:
-            needed = ranks_bytes(graph, request.kernel, resources)
-            if needed > resources.least_limit_bytes:
-                what = f"{request.kernel} on {graph.path}"
+        exchange, kernel = self._exchange(graph, request, resources), request.kernel
+        what = f"{kernel} on {graph.path}"
+        if self.device == CPU:
+            needed = ranks_bytes(graph, kernel, resources)
+            if exchange == SCHEDULER and needed > resources.least_limit_bytes:
                 raise too_little(what, needed, resources.least_limit_bytes, ADVICE)
-        return Way(self.device, exchange)
+            return Reservation(self.name, needed, exchange=exchange)
+        rows, on_device = _needed_on_device(graph, kernel, exchange, resources)
+        is_least = exchange == SCHEDULER
+        require_both(what, graph, rows, on_device, resources, is_least=is_least)
+        return Reservation(self.name, host_bytes(graph, rows), on_device, exchange=exchange)
+
+    def after(
+        self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
+    ) -> Reservation | None:
+        """Each worker holds less than one that holds all."""
+        is_alone = not refusal.reserved.is_of_ranks and not request.on_device
+        if not is_alone or refusal.kind in (BUSY, UNSUPPORTED):
+            return None
+        return self.reserve(graph, request, resources)
+
+    def summary(self, kernel: str, reserved: Reservation) -> str:
+        """How they tell each other."""
+        return f"{kernel} is searched by ranks, exchange {reserved.exchange}"
 
     def describe(
-        self, graph: Graph, request: Request, resources: Resources, way: Way
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
     ) -> dict[str, Any]:
         """The worker that has most shards; of a device all ranks on one."""
-        del way
+        del reserved
         kernel = request.kernel
         if self.device == CPU:
             needed = ranks_bytes(graph, kernel, resources)
