@@ -134,8 +134,8 @@ def potentials_s(out: Rows, repeats: int) -> list[float] | None:
 
 def kronecker(program: DeviceProgram, options: argparse.Namespace) -> None:
     edges = Kronecker(options.scale, weighted=True)
-    graph = device.build(edges, device.generate(edges, True), "sssp")
-    rows = device.rows_of(graph, "sssp")
+    graph = device.build_kronecker(edges, "sssp")
+    rows = graph.rows
     free_memory()
     single = device.new_search(graph, "sssp", named=False)
     reached = cupy.flatnonzero(cupy.isfinite(single.run_on_device(0).distance)).get()

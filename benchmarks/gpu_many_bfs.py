@@ -28,7 +28,7 @@ import numpy as np
 from harness import device
 from harness.device import DeviceProgram, copy_rate, free_memory, page_locked, timed
 from harness.graphs import RANDOM_STATE
-from harness.timing import repeated
+from harness.timing import reached_by, repeated
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.common.team import Team
@@ -66,11 +66,11 @@ def on_cpu(
 def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parameters and figures."""
     edges = Kronecker(options.scale, weighted=False)
-    graph = device.build(edges, device.generate(edges, False), "bfs")
-    rows = device.rows_of(graph, "bfs")
+    graph = device.build_kronecker(edges, "bfs")
+    rows = graph.rows
     free_memory()
     first = device.new_search(graph, "bfs", named=False).run_on_device(0)
-    reached = cupy.flatnonzero(device.reached_of(first, "bfs")).get()
+    reached = cupy.flatnonzero(reached_by(first)).get()
     random = np.random.default_rng(RANDOM_STATE)
     count = min(options.sources, len(reached))
     sources = random.choice(reached, count, replace=False).astype(np.int64)

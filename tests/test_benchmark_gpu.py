@@ -51,23 +51,20 @@ def picture(tmp_path: Path, records: list[dict[str, Any]], *options: object) -> 
     return script(BENCHMARKS / "gpu_picture.py", *arguments)
 
 
-@pytest.mark.parametrize("value", ["float", "unsigned char", "int"])
-def test_kernels_of_the_benchmark_compile(value: str) -> None:
-    need_nvrtc()
-    source = (BENCHMARKS / "gpu_kernels.cu").read_text()
-    options = ["-std=c++17", f"-DVALUE={value}", "-arch=sm_80"]
-    log, code = compile_cuda(source, "gpu_kernels.cu", options)
-    assert log == ""
-    assert code[:4] == b"\x7fELF"
-
-
 @pytest.mark.parametrize("arch", [80, 90, 100])
-@pytest.mark.parametrize("value", ["int", "float"])
-def test_minima_of_sums_compile(value: str, arch: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("gpu_checks.cu", []),
+        ("gpu_lookups.cu", []),
+        ("gpu_floyd_peak.cu", ["-DVALUE=int"]),
+        ("gpu_floyd_peak.cu", ["-DVALUE=float"]),
+    ],
+)
+def test_kernels_compile(name: str, options: list[str], arch: int) -> None:
     need_nvrtc()
-    options = ["-std=c++17", f"-DVALUE={value}", f"-arch=sm_{arch}"]
-    source = (BENCHMARKS / "gpu_floyd_peak.cu").read_text()
-    log, code = compile_cuda(source, "gpu_floyd_peak.cu", options)
+    source = (BENCHMARKS / name).read_text()
+    log, code = compile_cuda(source, name, ["-std=c++17", *options, f"-arch=sm_{arch}"])
     assert log == ""
     assert code[:4] == b"\x7fELF"
 
