@@ -54,8 +54,8 @@ from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
 from ooc_graph.shards import cuda_sides
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.shards.cuda_build import build_on_device
+from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.device_tiers import load_device_bfs
-from ooc_graph.shards.device_tiers_sssp import load_device_sssp
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.strategies.cuda import on_disk as cuda_disk

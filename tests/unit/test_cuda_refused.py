@@ -26,7 +26,7 @@ from ooc_graph.model.trace import Course
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.search import refused, single
 from ooc_graph.search import whole as search_whole
-from ooc_graph.shards import device_sides, device_tiers, load, row_loader
+from ooc_graph.shards import cuda_disk_sssp, device_tiers, load, row_loader
 from ooc_graph.shards import tiers as shard_tiers
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom
 from ooc_graph.strategies import loading
@@ -259,7 +259,7 @@ def scarce(monkeypatch: pytest.MonkeyPatch) -> Scarce:
 
 
 ALLOCATE = (
-    *(disk, shard_tiers, device_sides, device_tiers, load, row_loader),
+    *(disk, shard_tiers, cuda_disk_sssp, device_tiers, load, row_loader),
     *(scatter, stored, tier_rows, disk_bfs_search),
 )
 
