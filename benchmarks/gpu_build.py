@@ -42,13 +42,14 @@ from ooc_graph import Kronecker
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.blocks import BlockWriter, byte_view
+from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.runtime.machine import cores
 from ooc_graph.runtime.workplace import Here
 from ooc_graph.shards.build import build
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
-from ooc_graph.shards.cuda_build import build_on_device
+from ooc_graph.shards.cuda_build import build_into
 from ooc_graph.shards.staged import StagedSource, stage_unit
 from ooc_graph.types import NoProgress
 
@@ -62,18 +63,13 @@ def built(
     source: EdgeSource, out: Path, *, on_device: bool, memory_bytes: int | None = None
 ) -> BuildReport:
     """Build once."""
-    function: Any = build
-    if on_device:
-        function = partial(build_on_device, device_memory_bytes=memory_bytes)
+    given: dict[str, Any] = {"options": BuildOptions(overwrite=True), "progress": NoProgress()}
     with Here().workforce() as workforce:
-        report: BuildReport = function(
-            source,
-            out,
-            options=BuildOptions(overwrite=True),
-            workforce=workforce,
-            progress=NoProgress(),
-        )
-    return report
+        if not on_device:
+            return build(source, out, workforce=workforce, **given)
+        with partial_store(out, "graph", overwrite=True) as partial:
+            given["device_memory_bytes"] = memory_bytes
+            return build_into(partial, source, workforce=workforce, **given)
 
 
 def figures(

@@ -36,7 +36,6 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-import cupy
 import johnson
 import johnson_public
 import numpy as np
@@ -138,9 +137,7 @@ def kronecker(program: DeviceProgram, options: argparse.Namespace) -> None:
     rows = graph.rows
     free_memory()
     single = device.new_search(graph, "sssp", named=False)
-    reached = cupy.flatnonzero(cupy.isfinite(single.run_on_device(0).distance)).get()
-    random = np.random.default_rng(RANDOM_STATE)
-    sources = random.choice(reached, options.sources, replace=False).astype(np.int64)
+    sources = device.connected_sources(single, options.sources)
     expected = np.stack([single.run(int(s)).distance for s in sources[:COMPARED]])
     del single
     held, prepare_s, reduce_s = hold(rows, weighted=True), [], []

@@ -23,12 +23,11 @@ import argparse
 import statistics
 from typing import Any
 
-import cupy
 import numpy as np
 from harness import device
 from harness.device import DeviceProgram, copy_rate, free_memory, page_locked, timed
 from harness.graphs import RANDOM_STATE
-from harness.timing import reached_by, repeated
+from harness.timing import repeated
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.common.team import Team
@@ -39,9 +38,8 @@ from ooc_graph.runtime.machine import cores
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
-def singly(graph: Any, sources: IntArray, repeats: int) -> list[float]:
+def singly(search: Any, sources: IntArray, repeats: int) -> list[float]:
     """Seconds of single searches of all sources, one after the other."""
-    search = device.new_search(graph, "bfs", named=False)
 
     def work() -> None:
         for source in sources.tolist():
@@ -69,13 +67,12 @@ def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]
     graph = device.build_kronecker(edges, "bfs")
     rows = graph.rows
     free_memory()
-    first = device.new_search(graph, "bfs", named=False).run_on_device(0)
-    reached = cupy.flatnonzero(reached_by(first)).get()
-    random = np.random.default_rng(RANDOM_STATE)
-    count = min(options.sources, len(reached))
-    sources = random.choice(reached, count, replace=False).astype(np.int64)
+    single = device.new_search(graph, "bfs", named=False)
+    sources = device.connected_sources(single, options.sources)
+    count = len(sources)
     few = sources[: options.singly]
-    singly_s = singly(graph, few, options.repeats)
+    singly_s = singly(single, few, options.repeats)
+    del single
     free_memory()
     host = Rows(rows.offsets.get(), rows.neighbors.get())
     told, cpu_tallies, cpu_levels = on_cpu(host, sources[: options.cpu], options.threads)

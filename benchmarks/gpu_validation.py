@@ -33,7 +33,7 @@ from ooc_graph.validate.cuda_validator import (
 )
 from ooc_graph.validate.verdict import RULE_TREE_EDGE
 
-BLOCK_EDGES = 1 << 27
+BLOCK_EDGES, EDGE_BYTES = 1 << 27, 12
 SLACK_BYTES = 1 << 30
 PARTS = ("search", "scatter", "trees", "generate", "edges", "finish")
 
@@ -82,8 +82,9 @@ class Bench:
     def room(self) -> int:
         """Answers at a time."""
         vertices = self.kronecker.vertices
-        columns = 2 * bytes_per_answer(vertices, self.kernel)
-        return largest_batch(vertices, self.kernel, beside=columns + SLACK_BYTES)
+        beside = 2 * bytes_per_answer(vertices, self.kernel) + SLACK_BYTES
+        beside += EDGE_BYTES * min(BLOCK_EDGES, self.kronecker.edges)
+        return largest_batch(vertices, self.kernel, beside=beside)
 
     def validate(self, keys: list[int]) -> None:
         """One batch; ends the program if an answer is wrong."""

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+import ooc_graph as og
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.cuda.build.gather import DeviceBlock
+from ooc_graph.model.kernel import ORDER_OF
+from tests import numpy_device
 from tests.command_line import REPOSITORY, script
 from tests.nvrtc import compile_cuda, need_nvrtc
 
@@ -67,6 +75,42 @@ def test_kernels_compile(name: str, options: list[str], arch: int) -> None:
     log, code = compile_cuda(source, name, ["-std=c++17", *options, f"-arch=sm_{arch}"])
     assert log == ""
     assert code[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_rows_are_those_of_the_cpu(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    numpy_device.stand_in(monkeypatch)
+    pool = SimpleNamespace(free_all_blocks=lambda: None)
+    cupy = SimpleNamespace(**vars(numpy_device.CUPY), get_default_memory_pool=lambda: pool)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    # With what stands in for CuPy it is nobody else's.
+    monkeypatch.setitem(sys.modules, "harness.device", None)
+    monkeypatch.delitem(sys.modules, "harness.device")
+    device = importlib.import_module("harness.device")
+    edges = Kronecker(9)
+    columns = edges.block(0, edges.edges)
+    ids = [column.astype(np.uint32) for column in columns[:2]]
+    half = edges.edges // 2
+    blocks = [
+        DeviceBlock(*(column[part] for column in (*ids, columns[2])))
+        for part in (slice(0, half), slice(half, None))
+    ]
+    found = device.build(edges.vertices, lambda: blocks, kernel, 700)
+    graph = og.from_edges(*columns, vertices=edges.vertices)
+    shard = graph.load(ORDER_OF[kernel])
+    rows = shard.out_hub if kernel == "bfs" else shard.out_light
+    assert rows is not None
+    pairs = [
+        (found.original_of, graph.original_of()),
+        (found.internal_of, graph.internal_of()),
+        (found.tuples, shard.tuples),
+        *((getattr(found.rows, name), getattr(rows, name)) for name in ("offsets", "neighbors")),
+        (found.rows.weights, rows.weights),
+    ]
+    for mine, theirs in pairs:
+        assert (mine is None) == (theirs is None)
+        assert mine is None or mine.tolist() == theirs.tolist()
 
 
 def test_work_of_a_bfs(model: Any) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import cupy
 import numpy as np
 
+from harness.graphs import RANDOM_STATE
 from harness.program import Program
-from harness.timing import Took
+from harness.timing import Took, reached_by
 from harness.timing import timed as timed_on_host
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
@@ -26,7 +27,7 @@ from ooc_graph.kernels.cuda.build.store_rows import (
 )
 from ooc_graph.kernels.cuda.runtime.modules import device_bytes
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
-from ooc_graph.types import AnyArray, Rows
+from ooc_graph.types import AnyArray, IntArray, Rows
 
 GIB = 1 << 30
 _TO_HOST = 2
@@ -187,6 +188,13 @@ def new_search(graph: DeviceGraph, kernel: str, *, named: bool = True, **options
     if kernel == "bfs":
         return CudaBfsSearch(rows, rows, **{"count_arcs": False, **options}, **names)
     return CudaSsspSearch(rows, rows, graph.tuples, **names)
+
+
+def connected_sources(search: Any, count: int) -> IntArray:
+    """Internal ids drawn at random, each once, of what is connected with the first row."""
+    reached = cupy.flatnonzero(reached_by(search.run_on_device(0))).get()
+    random = np.random.default_rng(RANDOM_STATE)
+    return random.choice(reached, min(count, len(reached)), replace=False).astype(np.int64)
 
 
 class DevicePeak:
