@@ -43,7 +43,7 @@ def build_store(
     DeviceError, DeviceBusyError
         CUDA was asked for, and is not there or others use it.
     OocGraphError
-        As `ooc_graph.shards.build.build` and `ooc_graph.shards.cuda_build.build_on_device`.
+        As `ooc_graph.shards.build.build` and `ooc_graph.shards.cuda_build.build_into`.
     """
 
     def run(way: Way) -> BuildReport:

@@ -39,29 +39,16 @@ def load_device_sssp(
     window: int = WINDOW_ROWS,
     look: int = FIRST_LOOK,
 ) -> DeviceTierSearch:
-    """Bring to the device and into host memory what a plan has there, with buffers for SSSP.
+    """As `ooc_graph.shards.device_tiers.load_device_bfs`, for SSSP.
 
     The store is read once, in order. Host memory of a side meanwhile is 9 bytes a row, and what is
     staged; 4 bytes a row stay. What the device writes is allocated before its heads: loading takes
     nothing besides.
 
-    Parameters
-    ----------
-    threads
-        That touch pages which are pinned.
-    window, look
-        See `ooc_graph.kernels.common.store.rows.TierRows`.
-
     Raises
     ------
-    CorruptStoreError
-        Names the chunk.
     UsageError
         Ids have 64 bits, or weights are no float32.
-    PinningRefusedError
-        The system gives no pinned memory.
-    MemoryBudgetError
-        The device's memory is too small.
     """
     stored, order = require_stored(graph, "sssp")
     room, share = HostRoom(plan.pins, threads), graph.head_share(first_rows(graph.rows))

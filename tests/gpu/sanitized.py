@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -52,15 +51,12 @@ from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.memory.cuda.disk_bfs_plan import DiskDevicePlan
 from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
 from ooc_graph.shards import cuda_sides
-from ooc_graph.shards.build_options import BuildOptions
-from ooc_graph.shards.cuda_build import build_on_device
 from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.device_tiers import load_device_bfs
-from ooc_graph.shards.plan import BuildBudget
-from ooc_graph.shards.workforce import Workforce
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
-from ooc_graph.types import NoProgress, Rows, Shard
+from ooc_graph.types import Rows, Shard
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
+from tests.gpu.building import build_there
 from tests.gpu.comparison import hub_sides, light_sides
 from tests.gpu.disked import disk_search
 from tests.gpu.ranked import RankedBfs, RankedSssp
@@ -282,18 +278,11 @@ def stores(limit: int | None, *, in_runs: bool) -> None:
         (*at * 1000, integers.astype(np.float32)),
     ]
     sources = [Kronecker(SCALE), Kronecker(SCALE, weighted=False), *map(open_source, columns)]
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as executor:
-        workforce = Workforce(executor, BuildBudget(1 << 30, 1, 2), lambda function: function())
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "graph.zarr"
         cuda_sides.runs_pay = lambda *_: in_runs
         for source in sources:
-            build_on_device(
-                source,
-                Path(folder) / "graph.zarr",
-                options=BuildOptions(overwrite=True, shards=2),
-                workforce=workforce,
-                progress=NoProgress(),
-                device_memory_bytes=limit,
-            )
+            build_there(source, out, overwrite=True, shards=2, device_memory_bytes=limit)
 
 
 def validated() -> None:
