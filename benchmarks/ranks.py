@@ -17,8 +17,6 @@ Appends to records/ranks.jsonl, or to --records.
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections import defaultdict
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
@@ -28,19 +26,20 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
-from distributed import Client, LocalCluster
+from distributed import Client
+from harness.cluster import local_workers
+from harness.graphs import internal_keys
+from harness.program import Program, load_average
+from harness.timing import answer_of, measure_of
 
 import ooc_graph as og
 from ooc_graph.exchange.scheduler import run, worker_state
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.report.records import append_record
+from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Dealing
-
-RECORDS = Path(__file__).parent / "records" / "ranks.jsonl"
-ORDERS = {"bfs": "hub", "sssp": "light"}
 
 
 class Clocked:
@@ -103,7 +102,7 @@ def make(path: str, kernel: str, root: int, mine: Sequence[int]) -> tuple[dict[i
     if (kernel, "ranks") not in state:
         graph, device = Graph.open(path), CpuDevice(1)
         load = getattr(device, f"{kernel}_rank")
-        state[kernel, "ranks"] = {s: load(graph.load(ORDERS[kernel], s)) for s in mine}
+        state[kernel, "ranks"] = {s: load(graph.load(ORDER_OF[kernel], s)) for s in mine}
         state["graph"] = graph, device
     (graph, device), ranks = state["graph"], state[kernel, "ranks"]
     merges: dict[str, float] = defaultdict(float)
@@ -122,7 +121,7 @@ def make(path: str, kernel: str, root: int, mine: Sequence[int]) -> tuple[dict[i
 
 def whole_answer(trees: Sequence[Any], rows: int) -> tuple[AnyArray, AnyArray]:
     """Parents and levels or distances of all vertices."""
-    columns = [(t.parent, t.level if hasattr(t, "level") else t.distance) for t in trees]
+    columns = [(tree.parent, measure_of(tree)) for tree in trees]
     parent, measure = (np.empty(rows, column.dtype) for column in columns[0])
     for shard, column in enumerate(columns):
         mine = Dealing(rows, len(trees), shard).owned()
@@ -157,7 +156,7 @@ def compared(
 ) -> dict[str, Any]:
     """Search from each root both ways; times and parts."""
     device = CpuDevice(workers)
-    search = getattr(device, kernel)(graph.load(ORDERS[kernel]))
+    search = getattr(device, kernel)(graph.load(ORDER_OF[kernel]))
     alone, together, parts, supersteps, sent = [], [], [], [], []
     processor: dict[str, list[float]] = {"alone": [], "ranks": []}
     for index, root in enumerate([roots[0], roots[0], *roots]):
@@ -167,9 +166,7 @@ def compared(
         factory = partial(make, str(graph.path), kernel, root)
         results, stats = run(client, factory, graph.shards)
         parent, measure = whole_answer([found for found, _ in results], graph.rows)
-        expected = tree.level if kernel == "bfs" else tree.distance
-        assert parent.tobytes() == tree.parent.tobytes()
-        assert measure.tobytes() == expected.tobytes()
+        assert (parent.tobytes(), measure.tobytes()) == answer_of(tree)
         if index < 2:  # compiling, and memory that is touched for the first time
             continue
         found = parts_of([course for _, course in results])
@@ -195,52 +192,26 @@ def compared(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--store", type=Path, required=True)
-    parser.add_argument("--scale", type=int, default=22)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--searches", type=int, default=8)
-    parser.add_argument("--kernels", default="bfs,sssp")
-    parser.add_argument("--records", type=Path, default=RECORDS)
-    options = parser.parse_args()
+    program = Program("ranks", __doc__, scale=22, searches=8, kernels=["bfs", "sssp"])
+    program.add("--store", type=Path, required=True)
+    program.add("--workers", type=int, default=2)
+    options = program.parse()
     source = og.Kronecker(options.scale)
     if not options.store.exists():
         og.build(source, options.store, shards=options.workers)
     graph = og.open(options.store)
     assert graph.shards == options.workers
-    roots = graph.internal_of()[source.search_keys(options.searches)].tolist()
-    with (
-        LocalCluster(
-            n_workers=options.workers, threads_per_worker=1, memory_limit=0,
-            host="127.0.0.1", dashboard_address="127.0.0.1:0",
-        ) as cluster,
-        Client(cluster) as client,
-    ):  # fmt: skip
-        for kernel in options.kernels.split(","):
+    roots = internal_keys(graph, source, options.searches)
+    with local_workers(options.workers) as client:
+        for kernel in options.kernels:
             figures = compared(kernel, graph, client, roots, options.workers)
-            alone, ranks = (np.median(figures[f"{who}_s"]) * 1e3 for who in ("alone", "ranks"))
-            print(
-                f"scale {options.scale} {kernel:4}: one process {alone:.1f} ms, ranks {ranks:.1f} "
-                f"ms, {figures['ratio_of_medians']:.2f} times; {figures['supersteps']:.0f} "
-                f"supersteps, {figures['bytes_sent'] / 1e6:.1f} MB sent; processor time "
-                f"{figures['processor_s']['alone'] * 1e3:.1f} and "
-                f"{figures['processor_s']['ranks'] * 1e3:.1f} ms"
-            )
-            for name, seconds in figures["parts_s"].items():
-                print(f"    {name:14} {seconds * 1e3:8.2f} ms")
-            append_record(
-                options.records,
-                {
-                    "benchmark": "ranks",
-                    "parameters": {
-                        "scale": options.scale,
-                        "edge_factor": 16,
-                        "kernel": kernel,
-                        "workers": options.workers,
-                    },
-                    "figures": figures | {"load_average": os.getloadavg()[0]},
-                },
-            )
+            parameters = {
+                "scale": options.scale,
+                "edge_factor": 16,
+                "kernel": kernel,
+                "workers": options.workers,
+            }
+            program.record(parameters, figures | load_average())
 
 
 if __name__ == "__main__":

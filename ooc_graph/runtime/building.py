@@ -42,7 +42,7 @@ def build_store(
     DeviceError, DeviceBusyError
         CUDA was asked for, and is not there or others use it.
     OocGraphError
-        As `ooc_graph.shards.build.build` and `ooc_graph.shards.cuda_build.build_on_device`.
+        As `ooc_graph.shards.build.build` and `ooc_graph.shards.cuda_build.build_into`.
     """
     why = place.device.why
     if place.device.name == CUDA:

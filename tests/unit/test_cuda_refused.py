@@ -28,7 +28,7 @@ from ooc_graph.search import single
 from ooc_graph.search.execute import execute, key_of, plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.search.whole import search_whole
-from ooc_graph.shards import device_sides, device_tiers, load, row_loader
+from ooc_graph.shards import cuda_disk_sssp, device_tiers, load, row_loader
 from ooc_graph.shards import tiers as shard_tiers
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
@@ -251,7 +251,7 @@ def scarce(monkeypatch: pytest.MonkeyPatch) -> Scarce:
 
 
 ALLOCATE = (
-    *(disk, shard_tiers, device_sides, device_tiers, load, row_loader),
+    *(disk, shard_tiers, cuda_disk_sssp, device_tiers, load, row_loader),
     *(scatter, stored, tier_rows, disk_bfs_search),
 )
 

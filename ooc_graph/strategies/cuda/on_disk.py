@@ -24,8 +24,8 @@ from ooc_graph.model.strategy import DISK
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.remembered import Remembered
+from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError, load_device_bfs
-from ooc_graph.shards.device_tiers_sssp import load_device_sssp
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import require_stored
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
