@@ -12,6 +12,9 @@ share (merge), waiting for the slowest rank of a superstep, and the exchange its
 processes on one machine agree, so waiting is known. On a busy machine a message waits for a core
 in every superstep; processor time of all threads, those of Dask included, is measured as well.
 
+With --budget BYTES each worker, and the one process, keeps heads of its rows in memory within so
+many bytes, and reads the tails from the store; of both it is noted what they read.
+
 Appends to records/ranks.jsonl, or to --records.
 """
 
@@ -31,10 +34,15 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
+from ooc_graph.exchange.resident import find_resident
 from ooc_graph.exchange.scheduler import run, worker_state
+from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.memory.cpu.plan import plan_disk
 from ooc_graph.report.records import append_record
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tier_ranks import load_rank, plan_rank
+from ooc_graph.shards.tiers import facts_of, load_tiers
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Dealing
@@ -97,13 +105,39 @@ def clocked(
         return stop.value, course
 
 
-def make(path: str, kernel: str, root: int, mine: Sequence[int]) -> tuple[dict[int, Any], Any]:
+def load_ranks(
+    graph: Graph, device: CpuDevice, kernel: str, budget_bytes: int, mine: Sequence[int]
+) -> dict[int, Any]:
+    """Ranks with their rows in memory, or with heads of them within a budget."""
+    if budget_bytes:
+        plan = plan_rank(graph, kernel, mine, budget_bytes)
+        return {s: load_rank(graph, kernel, s, plan, device) for s in mine}
+    load = getattr(device, f"{kernel}_rank")
+    return {s: load(graph.load(ORDERS[kernel], s)) for s in mine}
+
+
+def load_alone(graph: Graph, device: CpuDevice, kernel: str, budget_bytes: int) -> Any:
+    """As `load_ranks`, a search of the whole graph."""
+    if not budget_bytes:
+        return getattr(device, kernel)(graph.load(ORDERS[kernel]))
+    share = graph.head_share(first_rows(graph.rows))
+    return load_tiers(graph, plan_disk(facts_of(graph, kernel), budget_bytes), device, share)
+
+
+def bytes_read(kernel: str, dask_worker: Any) -> int:
+    """What a worker's ranks have read of the store."""
+    ranks = find_resident(dask_worker).state[kernel, "ranks"].values()
+    return sum(rank.moved.bytes for rank in ranks if hasattr(rank, "moved"))
+
+
+def make(
+    path: str, kernel: str, root: int, budget_bytes: int, mine: Sequence[int]
+) -> tuple[dict[int, Any], Any]:
     """Coroutines of a worker's ranks, which stay on the worker for the next search."""
     state = worker_state()
     if (kernel, "ranks") not in state:
         graph, device = Graph.open(path), CpuDevice(1)
-        load = getattr(device, f"{kernel}_rank")
-        state[kernel, "ranks"] = {s: load(graph.load(ORDERS[kernel], s)) for s in mine}
+        state[kernel, "ranks"] = load_ranks(graph, device, kernel, budget_bytes, mine)
         state["graph"] = graph, device
     (graph, device), ranks = state["graph"], state[kernel, "ranks"]
     merges: dict[str, float] = defaultdict(float)
@@ -114,7 +148,8 @@ def make(path: str, kernel: str, root: int, mine: Sequence[int]) -> tuple[dict[i
     shared = Clocked(shared, merges)
     algorithm: Any = {"bfs": bfs, "sssp": sssp}[kernel]
     coroutines = {}
-    for shard, rank in ranks.items():
+    for shard, loaded in ranks.items():
+        rank = loaded.search if budget_bytes else loaded
         steps: dict[str, float] = defaultdict(float)
         coroutines[shard] = clocked(algorithm(Clocked(rank, steps), root, shared), steps, merges)
     return coroutines, shared
@@ -153,23 +188,32 @@ def parts_of(courses: Sequence[Course]) -> dict[str, float]:
 
 
 def compared(
-    kernel: str, graph: og.Graph, client: Client, roots: Sequence[int], workers: int
+    kernel: str,
+    graph: og.Graph,
+    client: Client,
+    roots: Sequence[int],
+    workers: int,
+    budget_bytes: int,
 ) -> dict[str, Any]:
     """Search from each root both ways; times and parts."""
     device = CpuDevice(workers)
-    search = getattr(device, kernel)(graph.load(ORDERS[kernel]))
+    search = load_alone(graph, device, kernel, budget_bytes)
+    read: dict[str, list[int]] = {"alone": [], "ranks": []}
     alone, together, parts, supersteps, sent = [], [], [], [], []
     processor: dict[str, list[float]] = {"alone": [], "ranks": []}
     for index, root in enumerate([roots[0], roots[0], *roots]):
         begun = process_time()
         tree = search.run(root)
         alone_s = process_time() - begun
-        factory = partial(make, str(graph.path), kernel, root)
+        factory = partial(make, str(graph.path), kernel, root, budget_bytes)
         results, stats = run(client, factory, graph.shards)
         parent, measure = whole_answer([found for found, _ in results], graph.rows)
         expected = tree.level if kernel == "bfs" else tree.distance
         assert parent.tobytes() == tree.parent.tobytes()
         assert measure.tobytes() == expected.tobytes()
+        if budget_bytes:
+            read["alone"].append(search.moved.bytes)
+            read["ranks"].append(sum(client.run(bytes_read, kernel).values()))
         if index < 2:  # compiling, and memory that is touched for the first time
             continue
         found = parts_of([course for _, course in results])
@@ -181,6 +225,7 @@ def compared(
         supersteps.append(stats.supersteps)
         sent.append(stats.bytes_sent)
     device.close()
+    each = {who: np.diff(read[who])[1:] for who in read if read[who]}
     names = {name for found in parts for name in found}
     middle = {n: float(np.median([found.get(n, 0.0) for found in parts])) for n in names}
     return {
@@ -191,6 +236,7 @@ def compared(
         "parts_s": dict(sorted(middle.items(), key=lambda part: -part[1])),
         "supersteps": float(np.median(supersteps)),
         "bytes_sent": float(np.median(sent)),
+        **{f"{who}_read_bytes": float(np.median(bytes_)) for who, bytes_ in each.items()},
     }
 
 
@@ -200,6 +246,7 @@ def main() -> None:
     parser.add_argument("--scale", type=int, default=22)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--searches", type=int, default=8)
+    parser.add_argument("--budget", type=int, default=0)
     parser.add_argument("--kernels", default="bfs,sssp")
     parser.add_argument("--records", type=Path, default=RECORDS)
     options = parser.parse_args()
@@ -217,7 +264,7 @@ def main() -> None:
         Client(cluster) as client,
     ):  # fmt: skip
         for kernel in options.kernels.split(","):
-            figures = compared(kernel, graph, client, roots, options.workers)
+            figures = compared(kernel, graph, client, roots, options.workers, options.budget)
             alone, ranks = (np.median(figures[f"{who}_s"]) * 1e3 for who in ("alone", "ranks"))
             print(
                 f"scale {options.scale} {kernel:4}: one process {alone:.1f} ms, ranks {ranks:.1f} "
@@ -226,6 +273,9 @@ def main() -> None:
                 f"{figures['processor_s']['alone'] * 1e3:.1f} and "
                 f"{figures['processor_s']['ranks'] * 1e3:.1f} ms"
             )
+            if options.budget:
+                alone_mb, ranks_mb = (figures[f"{w}_read_bytes"] / 1e6 for w in ("alone", "ranks"))
+                print(f"    read of the store: {alone_mb:.1f} and {ranks_mb:.1f} MB a search")
             for name, seconds in figures["parts_s"].items():
                 print(f"    {name:14} {seconds * 1e3:8.2f} ms")
             append_record(
@@ -237,6 +287,7 @@ def main() -> None:
                         "edge_factor": 16,
                         "kernel": kernel,
                         "workers": options.workers,
+                        "budget_bytes": options.budget,
                     },
                     "figures": figures | {"load_average": os.getloadavg()[0]},
                 },

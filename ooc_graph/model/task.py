@@ -42,8 +42,9 @@ class SearchTask:
     arrays
         ``numpy``, or ``cupy`` for an answer that stays on the device.
     budget_bytes
-        Memory for a search whose arcs stay in the store, or device memory for one whose rows are in
-        host memory or in the store; 0 where all are brought into memory.
+        Memory for a search whose arcs stay in the store, of each worker if ranks search; or device
+        memory for one whose rows are in host memory or in the store; 0 if all are brought into
+        memory.
     copies
         Whether rows in memory may be kept in another form besides.
     pinned_bytes

@@ -16,6 +16,7 @@ from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.edge_list import EdgeList
 from ooc_graph.strategies.ranks import Ranks
+from ooc_graph.strategies.ranks_on_disk import RanksOnDisk
 
 CANDIDATES: tuple[Strategy, ...] = (
     cuda_memory.InMemory(),
@@ -25,5 +26,6 @@ CANDIDATES: tuple[Strategy, ...] = (
     EdgeList(),
     cpu_memory.InMemory(),
     Ranks(CPU),
+    RanksOnDisk(),
     cpu_disk.OnDisk(),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,11 @@ from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Course, course_of, slowest
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.warmup import RANKS, warm
+from ooc_graph.runtime.machine import give_back_freed_memory
+from ooc_graph.runtime.warmup import RANKS, TIER_RANKS, warm
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tables import save
+from ooc_graph.shards.tier_ranks import load_rank, plan_rank
 from ooc_graph.sinks.trees import deliver, lonely_tree, measure_dtype
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
@@ -45,9 +47,13 @@ class MakeRanks:
         """As the call, with ranks that are taken from ``kept`` and go back there."""
         engine_cache.release()
         graph = engine_cache.open_same(self.task.path, self.task.identity)
-        if self.task.device == CPU:
-            warm(self.task.kernel, graph, process.device(), variant=RANKS)
-        key = (self.task.path, self.task.identity, self.task.kernel, self.task.device)
+        task, budget_bytes = self.task, self.task.budget_bytes
+        if task.device == CPU:
+            variant = TIER_RANKS if budget_bytes else RANKS
+            warm(task.kernel, graph, process.device(), variant=variant)
+        # Ranks within a budget share it.
+        within = (budget_bytes, *shards) if budget_bytes else ()
+        key = (task.path, task.identity, task.kernel, task.device, within)
         kept.keep_only(key, shards)
         ranks = {shard: kept.take(key, shard) for shard in shards}
         missing = [shard for shard in shards if ranks[shard] is None]
@@ -55,8 +61,15 @@ class MakeRanks:
             there = [shard for shard in shards if shard not in missing]
             needed = rank_memory.ranks_bytes(graph, self.task.kernel, missing, there)
             cuda_modules.require_memory(needed, f"{self.task.kernel} on {graph.path}")
-        ranks |= {shard: self._rank(graph, shard) for shard in missing}
-        coroutines, shared = self._coroutines(graph, ranks)
+        if budget_bytes and missing:
+            rank_plan = plan_rank(graph, task.kernel, shards, budget_bytes)
+            load = partial(load_rank, plan=rank_plan, device=process.device())
+            ranks |= {shard: load(graph, task.kernel, shard) for shard in missing}
+            give_back_freed_memory()
+        else:
+            ranks |= {shard: self._rank(graph, shard) for shard in missing}
+        searching = {s: r.search if budget_bytes else r for s, r in ranks.items()}
+        coroutines, shared = self._coroutines(graph, searching)
         return {
             shard: _timed(coroutine, partial(kept.put_back, key, shard, ranks[shard]))
             for shard, coroutine in coroutines.items()
@@ -108,10 +121,10 @@ class WritePart:
 def gather(task: SearchTask, courses: Sequence[Course]) -> Written:
     """Bring the parts together, in original order, in the partial store."""
     graph, parts = engine_cache.open_same(task.path, task.identity), task.parts
-    columns = [
+    columns = (
         (np.load(parts / f"{s}-parent.npy"), np.load(parts / f"{s}-measure.npy"))
         for s in range(graph.shards)
-    ]
+    )
     tree = _join_columns(graph, task, columns)
     return deliver(task, graph, (tree, slowest(courses)))
 
@@ -124,7 +137,7 @@ def join(task: SearchTask, graph: Graph, trees: Sequence[Any]) -> Written:
 
 
 def _join_columns(
-    graph: Graph, task: SearchTask, columns: Sequence[tuple[AnyArray, AnyArray]]
+    graph: Graph, task: SearchTask, columns: Iterable[tuple[AnyArray, AnyArray]]
 ) -> Tree:
     tree = lonely_tree(graph, task.kernel, task.root)
     for shard, (parent, measure) in enumerate(columns):
