@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,16 +17,21 @@ import ooc_graph as og
 from ooc_graph.errors import CorruptStoreError, InputError, MemoryBudgetError
 from ooc_graph.exchange import local
 from ooc_graph.exchange.interface import Route
+from ooc_graph.exchange.resident import find_resident
 from ooc_graph.kernels.common.sssp.distances import distance_dtype
 from ooc_graph.kernels.common.sssp.survey import Known, Survey, survey
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout import chunks, names
 from ooc_graph.memory.cpu.plan import ALL, RESERVE_BYTES, HeadRule, Plan, describe
 from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.request import Request
+from ooc_graph.runtime import engine_cache, workplace
 from ooc_graph.runtime.warmup import TIER_RANKS, warm
 from ooc_graph.shards import tier_ranks
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiny_tiers import bind_rows
+from ooc_graph.strategies.cpu import in_memory
+from ooc_graph.strategies.ranks_on_disk import RanksOnDisk
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Dealing
@@ -358,3 +364,60 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:
         search()
         found.append((plan, traced_peak(search, plan.bytes - RESERVE_BYTES)))
     return found
+
+
+# On workers.
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_workers_hold_the_budget(kernel, tmp_path, monkeypatch):
+    """Of two workers: loading, searching with real messages, and writing the answer."""
+    graph = og.build(og.Kronecker(15, edge_factor=64), tmp_path / "g.zarr", shards=2)
+    source = int(graph.original_of()[9])
+    wanted = getattr(og, kernel)(graph, source, device="cpu")
+    # Rows this small would have room in memory.
+    monkeypatch.setitem(in_memory.STATE_BYTES, kernel, 1 << 20)
+    budget = tier_ranks.least_rank_bytes(Graph.open(graph.path), kernel, 1) + 3_000_000
+    how = {"memory_limit": 2 * budget, "out": tmp_path / "r.zarr", "overwrite": True}
+    with og.local_cluster(2) as client:
+        for attempt in ("compiles", "loads"):
+            client.run(forget_and_trace)
+            found = getattr(og, kernel)(graph, source, device="cpu", client=client, **how)
+            assert found.parent.tobytes() == wanted.parent.tobytes()
+            held = client.run(held_and_peak).values()
+            if attempt == "loads":
+                for plan, peak in held:
+                    assert plan.budget_bytes == budget
+                    assert plan.head_arcs < plan.facts.arcs
+                    assert plan.parts["heads"] < peak <= budget
+
+
+def forget_and_trace(dask_worker: Any) -> None:
+    engine_cache.release_idle(dask_worker)
+    tracemalloc.start()
+
+
+def held_and_peak(dask_worker: Any) -> tuple[Plan, int]:
+    """The plan of a worker's ranks, and what was allocated at once, at most."""
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    (rank,) = find_resident(dask_worker).state.values()
+    return rank.plan, peak
+
+
+def test_the_plan_says_that_ranks_read_from_the_store(tmp_path):
+    graph = og.build(og.Kronecker(12), tmp_path / "g.zarr", shards=2)
+    least = tier_ranks.least_rank_bytes(Graph.open(graph.path), "sssp", 1)
+    resources = replace(workplace.planned(least), processes=2, has_client=True)
+    strategy, request = RanksOnDisk(), Request("sssp", "scheduler")
+    way = strategy.reserve(graph, request, resources)
+    assert (way.exchange, way.budget_bytes) == ("scheduler", least)
+    told = strategy.describe(graph, request, resources, way)
+    assert told["tier"] == "disk, by ranks"
+    assert told["bytes: in all"] <= told["budget"] == least
+    assert strategy.lacks(graph, request, resources) == ""
+    alone = replace(resources, processes=1)
+    assert strategy.lacks(graph, replace(request, exchange="auto"), alone)
+    assert strategy.lacks(graph, replace(request, kernel="components"), resources)
+    with pytest.raises(MemoryBudgetError, match="needs at least"):
+        strategy.reserve(graph, request, replace(resources, least_limit_bytes=100_000))
