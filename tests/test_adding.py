@@ -26,7 +26,7 @@ from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan, plan
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cpu import in_memory
+from ooc_graph.strategies import dealing
 from ooc_graph.strategies.cpu.on_disk import OnDisk, least_within
 from ooc_graph.types import AnyArray, Dealing, NoProgress, Shard
 from tests.said import Said
@@ -154,18 +154,20 @@ def gather(task: SearchTask, courses: Sequence[Course]) -> AnyArray:
     )
 
 
-ALGORITHM = Algorithm(
-    lambda _, rows: LargestRank(rows), start, whole, join, WritePart, gather, is_compiled=False
-)
+def rank(_: Any, rows: Shard) -> LargestRank:
+    return LargestRank(rows)
+
+
+ALGORITHM = Algorithm(rank, start, whole, join, WritePart, gather)
 
 
 @pytest.mark.parametrize("exchange", ["auto", LOCAL])
 def test_an_algorithm(graph: og.Graph, exchange: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(model_kernel.ORDER_OF, LARGEST, "hub")
-    monkeypatch.setitem(in_memory.STATE_BYTES, LARGEST, 8)
+    monkeypatch.setitem(dealing.STATE_BYTES, LARGEST, 8)
     place = Here(wanted="cpu")
     first = plan_at(place, graph, Request(LARGEST, exchange))
-    assert first.strategy.name == ("cpu/memory" if exchange == "auto" else "cpu/ranks")
+    assert first.strategy.name == ("cpu/memory" if exchange == "auto" else "cpu/memory, ranks")
 
     def run(found: Plan) -> AnyArray:
         return ALGORITHM.carry_out(graph, found.task(-1, None), place)
@@ -180,6 +182,6 @@ def test_an_algorithm(graph: og.Graph, exchange: str, monkeypatch: pytest.Monkey
 
 def test_an_algorithm_has_a_memory_limit(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(model_kernel.ORDER_OF, LARGEST, "hub")
-    monkeypatch.setitem(in_memory.STATE_BYTES, LARGEST, 8)
+    monkeypatch.setitem(dealing.STATE_BYTES, LARGEST, 8)
     with pytest.raises(og.errors.MemoryBudgetError, match=f"{LARGEST} on .* needs at least"):
         plan(graph, Request(LARGEST), planned(1000))

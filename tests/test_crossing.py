@@ -30,6 +30,7 @@ from ooc_graph.search import components as search_components
 from ooc_graph.search.components import WriteLabels
 from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.search.trees import TREES, WritePart
+from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.ranks import Ranks
 from tests import oracles
 
@@ -221,7 +222,7 @@ class MakeFatalRanks:
 
 def ranks_task(graph: og.Graph, kernel: str, root: int) -> SearchTask:
     """A search by the ranks of a cluster."""
-    whom, ranks = (str(graph.path), graph.identity), Ranks("cpu")
+    whom, ranks = (str(graph.path), graph.identity), Ranks(InMemory())
     reserved = Reservation(ranks.name, exchange="scheduler")
     return SearchTask(*whom, Request(kernel), root, None, ranks, reserved)
 

@@ -35,7 +35,7 @@ from ooc_graph.search import trees as search_trees
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards import plan
 from ooc_graph.strategies.cpu import in_memory
-from ooc_graph.strategies.cpu.in_memory import resident_bytes
+from ooc_graph.strategies.cpu.in_memory import InMemory, resident_bytes
 from ooc_graph.strategies.ranks import Ranks
 from tests.made_up_place import chosen
 from tests.own_process import in_own_process
@@ -161,7 +161,7 @@ def test_a_replaced_graph_is_noticed(graph: og.Graph, cluster: Client, tmp_path:
 
 def test_a_graph_replaced_under_a_search_is_noticed(graph: og.Graph, tmp_path: Path) -> None:
     """Ranks' parts are brought to original ids by the tables of the graph they searched."""
-    strategy, whom = Ranks("cpu"), (str(graph.path), graph.identity, Request("bfs"))
+    strategy, whom = Ranks(InMemory()), (str(graph.path), graph.identity, Request("bfs"))
     reserved = Reservation(strategy.name, exchange="scheduler")
     task = SearchTask(*whom, 1, str(tmp_path / "r.zarr"), strategy, reserved)
     og.build(og.Kronecker(12, edge_factor=4), graph.path, shards=8, overwrite=True)
@@ -224,7 +224,7 @@ def test_graph500_on_ranks_where_no_worker_holds_the_graph(
     from ooc_graph.graph500.run import Graph500Options
     from ooc_graph.types import NoProgress
 
-    whole, strategy = "the whole graph was loaded", Ranks("cpu")
+    whole, strategy = "the whole graph was loaded", Ranks(InMemory())
 
     def by_ranks(place: places.Place, graph: og.Graph, request: Request) -> Plan:
         resources = place.resources(on_cpu=True)

@@ -41,9 +41,6 @@ class Algorithm(Generic[Answer]):
         Makes, of a folder, what writes a rank's part there and gives its course.
     gather
         The answer from the parts that ranks wrote.
-    is_compiled
-        Whether its steps on the CPU are compiled, so that they are run once before they are timed
-        (`ooc_graph.runtime.warmup`).
     """
 
     rank: Callable[[Any, Shard], Any]
@@ -52,7 +49,6 @@ class Algorithm(Generic[Answer]):
     join: Callable[[SearchTask, Graph, Sequence[Any]], Answer]
     write_part: Callable[[str], Callable[[int, Any], Course]]
     gather: Callable[[SearchTask, Sequence[Course]], Answer]
-    is_compiled: bool = True
 
     def carry_out(self, graph: Graph, task: SearchTask, place: Place) -> Answer:
         """Carry a task out by the exchange that is reserved for it.

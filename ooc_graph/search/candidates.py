@@ -2,8 +2,9 @@
 
 CUDA comes first. On each device, strategies that keep more in memory come first, since they are
 faster. Ranks on CUDA devices are tried if one device has no room, not even with rows in pinned
-memory; ranks on the CPU, if no worker has room alone. Many sources share each look at an arc in
-batches; on a CUDA device they are searched one by one if there is no room for that.
+memory. Ranks on the CPU are tried if no worker has room for all rows: ranks that keep theirs in
+memory, then ranks out of the store, then one worker out of the store. Many sources share each look
+at an arc in batches. On a CUDA device they are searched one by one if there is no room for that.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from ooc_graph.strategies.ranks import Ranks
 CANDIDATES: tuple[Strategy, ...] = (
     cuda_memory.InMemory(),
     cuda_pinned.Pinned(),
-    Ranks(CUDA),
+    Ranks(cuda_memory.InMemory()),
     cuda_disk.OnDisk(),
     EdgeList(),
     cpu_memory.InMemory(),
-    Ranks(CPU),
+    Ranks(cpu_memory.InMemory()),
+    Ranks(cpu_disk.OnDisk()),
     cpu_disk.OnDisk(),
 )
 MANY: tuple[Strategy, ...] = (

@@ -6,16 +6,14 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
-from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.model import rank_memory
-from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.model.resources import CPU, CUDA
+from ooc_graph.model.strategy import MEMORY
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.warmup import RANKS, warm
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tiers import TierSearch
+from ooc_graph.strategies.ranks import Ranks
 from ooc_graph.types import Shard
 
 
@@ -31,10 +29,6 @@ class Steps(Protocol):
         self,
     ) -> Callable[[SearchTask, Graph, dict[int, Any], Any], tuple[dict[int, Any], Any]]:
         """The coroutines of a worker's ranks, and what they share."""
-
-    @property
-    def is_compiled(self) -> bool:
-        """Whether its steps on the CPU are compiled."""
 
 
 @dataclass(frozen=True)
@@ -53,29 +47,24 @@ class MakeRanks:
     def build(self, shards: Sequence[int], kept: engine_cache.Ranks) -> tuple[dict[int, Any], Any]:
         """As the call, with ranks that are taken from ``kept`` and go back there."""
         engine_cache.release()
-        task, on = self.task, self.task.strategy.device
+        task, strategy = self.task, cast(Ranks, self.task.strategy)
         graph = engine_cache.open_same(task.path, task.identity)
-        device = process.device(on)
-        if on == CPU and self.steps.is_compiled:
-            warm(task.kernel, graph, device, variant=RANKS)
-        key = task.path, task.identity, task.kernel, on
+        # Ranks within a budget share it.
+        within = () if strategy.tier == MEMORY else (task.reserved, *shards)
+        key = task.path, task.identity, task.kernel, strategy.device, within
         kept.keep_only(key, shards)
         ranks = {shard: kept.take(key, shard) for shard in shards}
         missing = [shard for shard in shards if ranks[shard] is None]
-        if on == CUDA:
-            there = [shard for shard in shards if shard not in missing]
-            needed = rank_memory.ranks_bytes(graph, task.kernel, missing, there)
-            cuda_modules.require_memory(needed, f"{task.kernel} on {graph.path}")
-        ranks |= {shard: self._rank(graph, shard) for shard in missing}
-        coroutines, shared = self.steps.start(task, graph, ranks, device)
+        given = graph, task.kernel, shards, missing, task.reserved, self.steps.rank
+        ranks |= strategy.load_ranks(*given)
+        # What reads the store while it searches is of the rank.
+        searches = {s: r.search if isinstance(r, TierSearch) else r for s, r in ranks.items()}
+        device = process.device(strategy.device)
+        coroutines, shared = self.steps.start(task, graph, searches, device)
         return {
             shard: _timed(coroutine, partial(kept.put_back, key, shard, ranks[shard]))
             for shard, coroutine in coroutines.items()
         }, shared
-
-    def _rank(self, graph: Graph, shard: int) -> Any:
-        rows = graph.load(ORDER_OF[self.task.kernel], shard)
-        return self.steps.rank(process.device(self.task.strategy.device), rows)
 
 
 def _timed(coroutine: Any, put_back: Callable[[], None]) -> Generator[Any, Any, Any]:

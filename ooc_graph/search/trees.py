@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,10 +68,10 @@ class WritePart:
 def gather(task: SearchTask, courses: Sequence[Course]) -> Written:
     """Bring the parts together, in original order, in the partial store."""
     graph, parts = engine_cache.open_same(task.path, task.identity), task.parts
-    columns = [
+    columns = (
         (np.load(parts / f"{s}-parent.npy"), np.load(parts / f"{s}-measure.npy"))
         for s in range(graph.shards)
-    ]
+    )
     tree = _join_columns(graph, task, columns)
     return deliver(task, graph, (tree, slowest(courses)))
 
@@ -84,7 +84,7 @@ def join(task: SearchTask, graph: Graph, trees: Sequence[Any]) -> Written:
 
 
 def _join_columns(
-    graph: Graph, task: SearchTask, columns: Sequence[tuple[AnyArray, AnyArray]]
+    graph: Graph, task: SearchTask, columns: Iterable[tuple[AnyArray, AnyArray]]
 ) -> Tree:
     tree = lonely_tree(graph, task.kernel, task.root)
     for shard, (parent, measure) in enumerate(columns):

@@ -200,7 +200,7 @@ def test_what_cannot_stay_in_the_store(
 def test_ranks_that_fit_take_precedence(graph: og.Graph) -> None:
     needed = rank_memory.ranks_bytes(graph, "bfs", range(2))
     for limit, expected in (
-        (needed, ("cuda/ranks", "scheduler")),
+        (needed, ("cuda/memory, ranks", "scheduler")),
         (needed - 1, ("cuda/disk", "one")),
     ):
         workers = TwoWorkers(HOST, CudaLimits(limit, 0)).resources()
@@ -225,9 +225,9 @@ def test_a_refused_search_goes_to_ranks_that_fit_and_then_to_the_store(
     workers = TwoWorkers(HOST, CudaLimits(needed - (not ranks_fit)))
     first, refused = plan_at(workers, graph, Request("bfs")), MemoryBudgetError("refused")
     plans = followed(first, workers, *[refused] * (1 + ranks_fit))
-    names = ["cuda/pinned", "cuda/ranks", "cuda/disk"]
+    names = ["cuda/pinned", "cuda/memory, ranks", "cuda/disk"]
     if not ranks_fit:
-        names.remove("cuda/ranks")
+        names.remove("cuda/memory, ranks")
     assert [one.strategy.name for one in plans] == names
 
 

@@ -135,7 +135,7 @@ def test_refused_host_memory_goes_to_ranks_where_there_are_some(
     assert rank_memory.ranks_bytes(graph, "bfs", range(2)) < whole
     workers = TwoWorkers(FREE, CudaLimits(whole))
     single.search(graph, "bfs", root, place=workers, progress=said)
-    assert tried == ["cuda/memory", "cuda/ranks"]
+    assert tried == ["cuda/memory", "cuda/memory, ranks"]
     assert said.notes == ["host memory was refused: bfs is searched by ranks, exchange scheduler"]
     with pytest.raises(MemoryBudgetError, match="host memory was refused; use --device cpu"):
         single.search(graph, "bfs", root, place=there(whole), progress=said)

@@ -143,7 +143,7 @@ def test_weights_that_do_not_spread_are_pinned_or_left_to_ranks(kind: str, tmp_p
     pinned = cuda_pinned.pinned_bytes(found, "sssp")
     for limit, expected in (
         (pinned, ("cuda/pinned", "one")),
-        (pinned - 1, ("cuda/ranks", "scheduler")),
+        (pinned - 1, ("cuda/memory, ranks", "scheduler")),
     ):
         workers = TwoWorkers(HOST, CudaLimits(needed, limit))
         reserved = chosen(found, "sssp", workers.resources())
@@ -174,7 +174,7 @@ def test_refused_pinning_goes_on_to_ranks(
     workers = TwoWorkers(HOST, CudaLimits(needed))
     workers.wanted = wanted
     single.search(graph, "bfs", root, place=workers, progress=said)
-    assert tried == ["cuda/pinned", "cuda/ranks"]
+    assert tried == ["cuda/pinned", "cuda/memory, ranks"]
     (note,) = said.notes
     assert note.endswith("memory was refused: bfs is searched by ranks, exchange scheduler")
     # Without workers, or on workers too small for the ranks, there is nothing to go on to.

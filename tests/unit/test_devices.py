@@ -215,7 +215,7 @@ def test_ids_of_64_bits_go_to_ranks(cupy: Any, weighted: og.Graph, kernel: str) 
     cupy(total=needed, free=needed)
     for wanted in ("cuda", "auto"):
         reserved = chosen(weighted, kernel, Here(wanted=wanted).resources())
-        assert (reserved.strategy, reserved.exchange) == ("cuda/ranks", "local")
+        assert (reserved.strategy, reserved.exchange) == ("cuda/memory, ranks", "local")
     with pytest.raises(UsageError, match="this one is by ranks, exchange local"):
         getattr(og, kernel)(weighted, 1, arrays="cupy")
     cupy(total=needed - 1, free=needed - 1)
@@ -238,7 +238,7 @@ def test_ranks_of_workers_need_less(weighted: og.Graph, kernel: str) -> None:
     assert weighted.shards == 4
     assert needed[0] < needed[1]
     for reserved in (on(4, needed[0]), on(1, needed[1])):
-        assert (reserved.strategy, reserved.exchange) == ("cuda/ranks", "scheduler")
+        assert (reserved.strategy, reserved.exchange) == ("cuda/memory, ranks", "scheduler")
     with pytest.raises(MemoryBudgetError, match=f"needs {needed[1]:,} bytes of device memory"):
         on(1, needed[1] - 1)
 

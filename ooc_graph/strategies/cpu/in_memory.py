@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,18 +15,15 @@ from ooc_graph.kernels.cpu.sssp.near_far_search import (
 )
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.model.request import Request
+from ooc_graph.model.request import SCHEDULER, Request
 from ooc_graph.model.reservation import Refusal, Reservation
 from ooc_graph.model.resources import CPU, Resources
 from ooc_graph.model.strategy import MEMORY, Strategy, too_little
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.warmup import NEAR_FAR, warm
+from ooc_graph.runtime.warmup import NEAR_FAR, RANKS, warm
 from ooc_graph.shards.load import Graph
-
-ADVICE = "raise --memory-limit or add workers that have the memory"
-STATE_BYTES = {"bfs": 56, "sssp": 96, "components": 40}
-"""Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
-pieces. Measured peaks are below it."""
+from ooc_graph.strategies.dealing import ADVICE, STATE_BYTES, ranks_bytes
+from ooc_graph.types import Shard
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,37 @@ class InMemory:
         search = getattr(process.device(), kernel)(shard, **with_copies)
         warm(kernel, graph, process.device(), variant=variant_of(search))
         return Engine(kernel, search, graph, load_ids(graph), shard.tuples)
+
+    def reserve_rank(
+        self, graph: Graph, request: Request, resources: Resources, exchange: str
+    ) -> Reservation:
+        """Rows of its shards, and the state of all vertices."""
+        needed = ranks_bytes(graph, request.kernel, resources)
+        available = resources.least_limit_bytes
+        if exchange == SCHEDULER and needed > available:
+            raise too_little(f"{request.kernel} on {graph.path}", needed, available, ADVICE)
+        return Reservation(self.name, needed)
+
+    def describe_rank(
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
+    ) -> dict[str, Any]:
+        """Rows of all shards, and what vertices take."""
+        tier, needed = "memory, by ranks", reserved.host_bytes
+        return describe_rows(graph, request.kernel, resources, tier, needed, 0)
+
+    def load_ranks(
+        self,
+        graph: Graph,
+        kernel: str,
+        shards: Sequence[int],  # noqa: ARG002
+        missing: Sequence[int],
+        reserved: Reservation,  # noqa: ARG002
+        bind: Callable[[Any, Shard], Any],
+    ) -> dict[int, Any]:
+        """Read the rows of each shard."""
+        warm(kernel, graph, process.device(), variant=RANKS)
+        order = ORDER_OF[kernel]
+        return {shard: bind(process.device(), graph.load(order, shard)) for shard in missing}
 
     def describe(
         self, graph: Graph, request: Request, resources: Resources, reserved: Reservation

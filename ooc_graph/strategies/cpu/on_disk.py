@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,19 @@ from ooc_graph.model.strategy import DISK, too_little
 from ooc_graph.runtime import process
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.remembered import Remembered
-from ooc_graph.runtime.warmup import TIERS, warm
+from ooc_graph.runtime.warmup import TIER_RANKS, TIERS, warm
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tier_ranks import (
+    LengthsByShard,
+    facts_of_any_ranks,
+    lengths_by_shard,
+    load_rank,
+    plan_rank,
+)
 from ooc_graph.shards.tiers import TierSearch, facts_of, load_tiers, require_stored
-from ooc_graph.strategies.cpu.in_memory import ADVICE, cached_on_cpu
-from ooc_graph.strategies.ranks import least_in_memory
+from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes
+from ooc_graph.strategies.dealing import ADVICE, busiest, ranks_bytes
+from ooc_graph.types import Shard
 
 KERNELS = ("bfs", "sssp")
 
@@ -56,7 +65,7 @@ class OnDisk:
         available = resources.process_limit_bytes
         if least > available:
             # All rows may take less.
-            least = min(least, least_in_memory(graph, request.kernel, resources))
+            least = min(least, _least_in_memory(graph, request.kernel, resources))
             raise too_little(f"{request.kernel} on {graph.path}", least, available, ADVICE)
         return Reservation(self.name, available - request.answer_bytes)
 
@@ -87,6 +96,48 @@ class OnDisk:
 
         return Engine(kernel, search, graph, load_ids(graph), None, note=note)
 
+    def reserve_rank(
+        self,
+        graph: Graph,
+        request: Request,
+        resources: Resources,
+        exchange: str,  # noqa: ARG002
+    ) -> Reservation:
+        """The memory of the worker that has least; reads the graph's offsets."""
+        kernel, available = request.kernel, resources.least_limit_bytes
+        least = least_bytes(_busiest_facts(graph, kernel, resources))
+        if least > available:
+            # All rows may take less.
+            least = min(least, ranks_bytes(graph, kernel, resources))
+            raise too_little(f"{kernel} on {graph.path}", least, available, ADVICE)
+        return Reservation(self.name, available)
+
+    def describe_rank(
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
+    ) -> dict[str, Any]:
+        """Heads, units of the store that are kept, and messages."""
+        facts = _busiest_facts(graph, request.kernel, resources)
+        return describe(plan_disk(facts, reserved.host_bytes)) | {"tier": "disk, by ranks"}
+
+    def load_ranks(
+        self,
+        graph: Graph,
+        kernel: str,
+        shards: Sequence[int],
+        missing: Sequence[int],
+        reserved: Reservation,
+        bind: Callable[[Any, Shard], Any],  # noqa: ARG002
+    ) -> dict[int, Any]:
+        """Read the heads of rows; the ranks of a worker share its budget."""
+        device = process.device()
+        warm(kernel, graph, device, variant=TIER_RANKS)
+        if not missing:
+            return {}
+        plan = plan_rank(graph, kernel, shards, reserved.host_bytes)
+        ranks = {shard: load_rank(graph, kernel, shard, plan, device) for shard in missing}
+        give_back_freed_memory()
+        return ranks
+
     def describe(
         self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
     ) -> dict[str, Any]:
@@ -98,6 +149,21 @@ class OnDisk:
         """How much it reads."""
         within = f"goes on within {reserved.host_bytes:,} bytes"
         return f"{kernel} leaves arcs in the store and {within}"
+
+
+_known_lengths: Remembered[LengthsByShard] = Remembered(lengths_by_shard)
+
+
+def _busiest_facts(graph: Graph, kernel: str, resources: Resources) -> Facts:
+    """Of the worker whose ranks need most."""
+    lengths, ranks = _known_lengths(graph, kernel), busiest(graph, resources)
+    return max(facts_of_any_ranks(graph, kernel, ranks, lengths), key=least_bytes)
+
+
+def _least_in_memory(graph: Graph, kernel: str, resources: Resources) -> int:
+    """Least host memory of a worker if all rows are brought into memory."""
+    whole = resident_bytes(graph, kernel, copies=False)
+    return min(whole, ranks_bytes(graph, kernel, resources)) if resources.has_ranks else whole
 
 
 def has_tiers(graph: Graph, kernel: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +17,15 @@ from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
 from ooc_graph.model import rank_memory
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.kernel import CUDA_FIXED_BYTES, ORDER_OF
-from ooc_graph.model.request import Request
+from ooc_graph.model.request import SCHEDULER, Request
 from ooc_graph.model.reservation import Refusal, Reservation
 from ooc_graph.model.resources import CUDA, Resources
 from ooc_graph.model.strategy import MEMORY
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda.cached import cached_on_device
+from ooc_graph.strategies.dealing import busiest
+from ooc_graph.types import Shard
 
 # Host memory a vertex beside the rows: id tables and the answer; and for each byte of an id.
 _HOST_BYTES, _HOST_IDS = 32, 2
@@ -82,6 +85,46 @@ class InMemory:
         with_names = {"original_of": ids.original_of} if is_narrow else {}
         search = getattr(device, kernel)(shard, **with_names)
         return Engine(kernel, search, graph, ids, shard.tuples, is_narrow)
+
+    def reserve_rank(
+        self, graph: Graph, request: Request, resources: Resources, exchange: str
+    ) -> Reservation:
+        """Rows of its shards on the device, which pass through host memory."""
+        kernel, is_dealt = request.kernel, exchange == SCHEDULER
+        shards = range(busiest(graph, resources) if is_dealt else graph.shards)
+        rows = graph.resident_bytes(ORDER_OF[kernel]) * len(shards) // graph.shards
+        needed = rank_memory.ranks_bytes(graph, kernel, shards)
+        what = f"{kernel} on {graph.path}"
+        require_both(what, graph, rows, needed, resources, is_least=is_dealt)
+        return Reservation(self.name, host_bytes(graph, rows), needed)
+
+    def describe_rank(
+        self,
+        graph: Graph,
+        request: Request,
+        resources: Resources,
+        reserved: Reservation,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """All ranks on one device."""
+        needed = rank_memory.ranks_bytes(graph, request.kernel, range(graph.shards))
+        tier = "device memory, by ranks"
+        return describe_rows_on_device(graph, request.kernel, resources, tier, needed)
+
+    def load_ranks(
+        self,
+        graph: Graph,
+        kernel: str,
+        shards: Sequence[int],
+        missing: Sequence[int],
+        reserved: Reservation,  # noqa: ARG002
+        bind: Callable[[Any, Shard], Any],
+    ) -> dict[int, Any]:
+        """Bring the rows of each shard to the device."""
+        device, order = process.device(CUDA), ORDER_OF[kernel]
+        there = [shard for shard in shards if shard not in missing]
+        needed = rank_memory.ranks_bytes(graph, kernel, missing, there)
+        cuda_modules.require_memory(needed, f"{kernel} on {graph.path}")
+        return {shard: bind(device, graph.load(order, shard)) for shard in missing}
 
     def describe(
         self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
