@@ -51,8 +51,6 @@ class OnDisk:
             require_answer(many.specs, many.asked, resources)
         division, least = _divide(graph, many, resources, resources.least_limit_bytes)
         if division is None:
-            # All arcs in memory may need less, if there are few of them.
-            least = min(least, least_on_cpu(graph, many, resources))
             raise too_many(graph, many, resources, least)
         return division
 
