@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -219,6 +219,13 @@ def peek(path: str) -> Peek:
         raise InputError("is UTF-16 text", path=path, advice="save it as UTF-8 or ASCII")
     skipped = len(BOM) if text.startswith(BOM) else 0
     return Peek(path, text[skipped:], skipped, got < PEEK_BYTES, bool(compression_of(path)))
+
+
+def peek_only(paths: Sequence[str], name: str) -> Peek:
+    """`peek` at the one file that a format admits."""
+    if len(paths) != 1:
+        raise InputError(f"format {name} is one file", path=paths[1], advice="build them apart")
+    return peek(paths[0])
 
 
 def file_record(path: str) -> dict[str, Any]:

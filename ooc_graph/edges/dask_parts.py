@@ -12,16 +12,16 @@ from distributed import default_client, get_worker, worker_client
 
 from ooc_graph.edges.columns import choose_columns
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
-from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.interface import ColumnSource, Unit
 from ooc_graph.edges.options import ReadOptions
 from ooc_graph.errors import InputError
 from ooc_graph.exchange.collection import compute
 from ooc_graph.forked import is_parents
-from ooc_graph.types import AnyArray, EdgeBlock, IntArray
+from ooc_graph.types import AnyArray, EdgeBlock
 
 
 @dataclass(frozen=True, eq=False)
-class DaskSource:
+class DaskSource(ColumnSource):
     """Edges from a Dask collection; see ``EdgeSource``.
 
     A unit is one partition; it is computed where it is read: on a Dask worker through its
@@ -44,13 +44,7 @@ class DaskSource:
     weight_dtype: np.dtype[Any] | None
     token: str
     rereadable: bool = field(default=False, init=False)
-    id_range: tuple[int, int] | None = field(default=None, init=False)
     edges: int | None = field(default=None, init=False)
-
-    @property
-    def weighted(self) -> bool:
-        """Whether blocks carry weights."""
-        return self.weight_dtype is not None
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
         """One unit per partition, whatever its size."""
@@ -84,10 +78,6 @@ class DaskSource:
         if tuples_read == 0:
             raise InputError("no edges in the Dask collection")
 
-    def vertex_blocks(self) -> Iterator[IntArray]:
-        """Nothing: collections list no vertices."""
-        return iter(())
-
     def describe(self) -> dict[str, Any]:
         """Dask's name of the collection, its partitions and columns."""
         return {
@@ -95,7 +85,7 @@ class DaskSource:
             "directed": self.directed,
             "partitions": len(self.parts),
             "columns": list(self.positions),
-            "weight_type": None if self.weight_dtype is None else str(self.weight_dtype),
+            "weight_type": self.weight_type,
             "token": self.token,
         }
 
@@ -185,5 +175,5 @@ def _source(
     collection: Any,
     options: ReadOptions,
 ) -> DaskSource:
-    directed = True if options.directed is None else options.directed
-    return DaskSource(parts, positions, directed, dtype, str(tokenize(collection)))
+    token = str(tokenize(collection))
+    return DaskSource(parts, positions, options.is_directed(), dtype, token)

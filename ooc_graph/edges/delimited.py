@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ooc_graph.edges.bytestream import Peek, peek
 from ooc_graph.edges.columns import ChosenColumns, choose_columns
 from ooc_graph.edges.lines import LineGrammar, is_count
-from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
+from ooc_graph.edges.options import ReadOptions
 from ooc_graph.edges.textsource import TextFile, TextSource, text_file
 from ooc_graph.errors import InputError
 
@@ -139,7 +139,7 @@ def _file(
         source=chosen.source,
         target=chosen.target,
         weight=-1 if chosen.weight is None else chosen.weight,
-        weight_type=None if options.weight_type is None else WEIGHT_TYPES[options.weight_type],
+        weight_type=options.column_type,
         delimiter=delimiter,
     )
     return text_file(view, grammar, start)

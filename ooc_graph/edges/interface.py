@@ -112,6 +112,39 @@ class EdgeSource(Protocol):
         """JSON-able description: generator parameters, or each file's name, size and SHA-256."""
 
 
+class ColumnSource:
+    """What sources of columns have in common; see ``EdgeSource``.
+
+    Their lengths are known, so that no totals are checked, and they list no vertices.
+    """
+
+    weight_dtype: np.dtype[Any] | None
+    id_range: tuple[int, int] | None = None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether blocks carry weights."""
+        return self.weight_dtype is not None
+
+    @property
+    def weight_type(self) -> str | None:
+        """Name of the weights' type."""
+        return None if self.weight_dtype is None else str(self.weight_dtype)
+
+    def check_totals(self, tuples_read: int) -> None:
+        """Nothing to check."""
+
+    def vertex_blocks(self) -> Iterator[IntArray]:
+        """No vertices."""
+        return iter(())
+
+
+def ranges(start: int, stop: int, step: int) -> Iterator[tuple[int, int]]:
+    """Consecutive ranges of ``step`` numbers, the last one shorter."""
+    step = max(1, step)
+    return ((low, min(low + step, stop)) for low in range(start, stop, step))
+
+
 def most_rows(source: EdgeSource) -> int | None:
     """Vertices with edges that a source has at most, as far as that is known before reading."""
     bounds = [] if source.edges is None else [2 * source.edges]

@@ -20,7 +20,7 @@ from ooc_graph.edges.dimacs import open_dimacs
 from ooc_graph.edges.graphalytics import open_graphalytics
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.edges.matrix_market import open_matrix_market
-from ooc_graph.edges.options import Column, ReadOptions, read_options
+from ooc_graph.edges.options import Column, ReadOptions
 from ooc_graph.edges.tables import open_parquet
 from ooc_graph.errors import InputError, UsageError
 
@@ -90,7 +90,7 @@ def open_source(
     UsageError
         The options do not fit together or the format has no such name.
     """
-    options = read_options(
+    options = ReadOptions(
         directed=directed,
         weight=weight,
         columns=columns,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.bytestream import Peek, file_record, line_at, peek
-from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.interface import Unit, ranges
 from ooc_graph.edges.lines import BUFFER_BYTES, ColumnParser, LineGrammar, whole_lines
 from ooc_graph.errors import InputError
 from ooc_graph.types import EdgeBlock, IntArray
@@ -190,11 +190,9 @@ class TextSource:
 def _byte_ranges(file: TextFile, edges_per_unit: int) -> list[tuple[int, int]]:
     if file.text_bytes < 0:
         return [(file.data_start, -1)]
-    step = max(1, int(edges_per_unit * file.line_bytes))
-    starts = range(file.data_start, file.text_bytes, step)
-    if not starts:
-        return [(file.data_start, file.text_bytes)]
-    return list(zip(starts, [*starts[1:], file.text_bytes], strict=True))
+    step = int(edges_per_unit * file.line_bytes)
+    whole = (file.data_start, file.text_bytes)
+    return list(ranges(*whole, step)) or [whole]
 
 
 def _check_declared(file: TextFile, lines: int) -> None:

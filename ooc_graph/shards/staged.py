@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.interface import EdgeSource, Unit
+from ooc_graph.edges.interface import EdgeSource, Unit, ranges
 from ooc_graph.layout.blocks import byte_view, read_at
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.plan import BLOCK_EDGES
@@ -110,12 +110,8 @@ class StagedSource:
 
     def units(self, edges_per_unit: int) -> list[Unit]:
         """Ranges of tuple numbers."""
-        total = self.edges
-        starts = range(0, total, edges_per_unit)
-        return [
-            Unit(index, start, min(start + edges_per_unit, total))
-            for index, start in enumerate(starts)
-        ]
+        spans = ranges(0, self.edges, edges_per_unit)
+        return [Unit(index, *span) for index, span in enumerate(spans)]
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Tuples of a range, in order."""
