@@ -1,4 +1,4 @@
-"""What a report page is made from, and its JSON form, so that a page can be made again.
+"""What a report page is made from, and its JSON form.
 
 All times named ``start_s``, ``stop_s`` and ``MemorySample.time_s`` are seconds since the start
 of the run, on one clock.
@@ -7,12 +7,11 @@ of the run, on one clock.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ooc_graph.errors import InputError
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.types import AnyArray
 
@@ -224,26 +223,8 @@ class ReportData:
     tiers: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a mapping that JSON can carry and :meth:`from_dict` takes back."""
+        """Return a mapping that JSON can carry."""
         return {"data_version": DATA_VERSION, **asdict(self)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ReportData:
-        """Rebuild from :meth:`to_dict`'s mapping, also after a trip through JSON.
-
-        Raises
-        ------
-        InputError
-            Another version, or fields that are missing or unknown.
-        """
-        fields = dict(data)
-        version = fields.pop("data_version", None)
-        if version != DATA_VERSION:
-            raise InputError(f"report data of version {version}, not {DATA_VERSION}")
-        try:
-            return cls(**{name: _decoded(name, value) for name, value in fields.items()})
-        except (TypeError, KeyError, ValueError) as error:
-            raise InputError(f"not the data of a report: {error}") from error
 
     @property
     def reads_store(self) -> bool:
@@ -273,38 +254,3 @@ def write_report_data(path: str | Path, data: ReportData) -> None:
     text = json.dumps(data.to_dict(), allow_nan=False, ensure_ascii=False)
     with whole_file(Path(path)) as partial:
         partial.write_text(text + "\n", encoding="utf-8")
-
-
-def read_report_data(path: str | Path) -> ReportData:
-    """Read what :func:`write_report_data` wrote; InputError where the file is something else."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read as report data: {error}", path=path) from error
-    if not isinstance(content, dict):
-        raise InputError("not the data of a report", path=path)
-    return ReportData.from_dict(content)
-
-
-def _decoded(name: str, value: Any) -> Any:
-    decode = _DECODERS.get(name)
-    return value if decode is None or value is None else decode(value)
-
-
-def _search(fields: Mapping[str, Any]) -> SearchRecord:
-    levels = tuple(LevelRecord(**level) for level in fields["levels"])
-    return SearchRecord(**{**fields, "levels": levels})
-
-
-def _histogram(fields: Mapping[str, Any]) -> DegreeHistogram:
-    return DegreeHistogram(tuple(fields["degree"]), tuple(fields["count"]))
-
-
-_DECODERS: dict[str, Callable[[Any], Any]] = {
-    "searches": lambda value: tuple(_search(one) for one in value),
-    "stages": lambda value: tuple(Stage(**one) for one in value),
-    "memory": lambda value: tuple(MemorySample(**one) for one in value),
-    "degree_histogram": _histogram,
-    "validation": lambda value: Validation(**value),
-    "energy": lambda value: tuple(EnergyRecord(**one) for one in value),
-}

@@ -296,9 +296,7 @@ def _per_level(rows: Sequence[Sequence[float]]) -> list[list[float]]:
 
 def _pulled_levels(searches: Sequence[SearchRecord]) -> frozenset[int]:
     """Levels that most of the searches having them went through by pulling."""
-    rows = [[level.direction == "pull" for level in search.levels] for search in searches]
-    depth = max(map(len, rows), default=0)
-    pulls = [[row[level] for row in rows if level < len(row)] for level in range(depth)]
+    pulls = _per_level([[level.direction == "pull" for level in s.levels] for s in searches])
     return frozenset(n for n, pulled in enumerate(pulls) if 2 * sum(pulled) > len(pulled))
 
 
