@@ -6,14 +6,15 @@ vertices), and the columns piece by piece.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.cpu.components.ids import first_positions
-from ooc_graph.layout.chunks import FileEntry, write_chunk
+from ooc_graph.layout.chunks import FileEntry, write_array
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import COMPONENT, VERTEX
 from ooc_graph.types import AnyArray, IntArray
@@ -78,16 +79,12 @@ def write_components(
     columns: ComponentColumns, store: Path
 ) -> tuple[list[ArraySpec], list[FileEntry]]:
     """Write all columns of the answer as chunks of a partial store."""
-    read = {VERTEX: columns.vertex, COMPONENT: columns.component}
-    specs = [ArraySpec(name, columns.size, np.dtype(np.int64)) for name in read]
-    entries = [
-        write_chunk(
-            store,
-            spec,
-            index,
-            (read[spec.path](*piece) for piece in _pieces(*spec.bounds(index))),
-        )
-        for spec in specs
-        for index in range(spec.chunks)
-    ]
+    specs, entries = [], []
+    for name, read in ((VERTEX, columns.vertex), (COMPONENT, columns.component)):
+        specs.append(ArraySpec(name, columns.size, np.dtype(np.int64)))
+        entries += write_array(store, specs[-1], partial(_read, read))
     return specs, entries
+
+
+def _read(column: Callable[[int, int], IntArray], start: int, stop: int) -> Iterator[IntArray]:
+    return (column(*piece) for piece in _pieces(start, stop))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -123,7 +123,32 @@ def own_columns(sources: IntArray, asked: Asked) -> IntArray:
     return found
 
 
-class SourceRows:
+def rows_of(sources: IntArray, ids: Ids) -> IntArray:
+    """Row of each source in answers of those with arcs; -1 for a source without."""
+    has_row = ids.internal_of[sources] >= 0
+    return np.where(has_row, np.cumsum(has_row) - 1, -1)
+
+
+class PerSource:
+    """Answers of some sources, of which a part can be taken.
+
+    Attributes
+    ----------
+    of_each
+        Names of the attributes that have an element for each source.
+    """
+
+    of_each: ClassVar[tuple[str, ...]]
+
+    def part(self, start: int, stop: int) -> Self:
+        """Some of the sources."""
+        part = copy(self)
+        for name in self.of_each:
+            setattr(part, name, getattr(self, name)[start:stop])
+        return part
+
+
+class SourceRows(PerSource):
     """Rows of the answer, one source after the other.
 
     Parameters
@@ -140,6 +165,8 @@ class SourceRows:
         Ids of the same shape as ``answer``, all ones where unreached; None: not wanted.
     """
 
+    of_each = ("_sources", "_own", "_row")
+
     def __init__(
         self,
         answer: AnyArray,
@@ -153,15 +180,7 @@ class SourceRows:
         self._lonely = places < 0
         self._places = np.maximum(places, 0)
         self._sources, self._own = sources, own_columns(sources, asked)
-        has_row = ids.internal_of[sources] >= 0
-        self._row = np.where(has_row, np.cumsum(has_row) - 1, -1)
-
-    def part(self, start: int, stop: int) -> SourceRows:
-        """Some of the sources."""
-        part = copy(self)
-        part._sources, part._row = self._sources[start:stop], self._row[start:stop]
-        part._own = self._own[start:stop]
-        return part
+        self._row = rows_of(sources, ids)
 
     @property
     def width(self) -> int:
@@ -211,13 +230,7 @@ class SourceRows:
             yield found
 
     def reduced(self, reduce: str) -> list[Reduced]:
-        """Each source's distances reduced.
-
-        Raises
-        ------
-        InputError
-            A sum does not fit its column.
-        """
+        """Each source's distances reduced; InputError if a sum does not fit its column."""
         sources = self._sources.tolist(), (self._own >= 0).tolist()
         reducing = Reducing(reduce, self._asked.bins, self._ids)
         return [reducing.of(*row) for row in zip(self._found(), *sources, strict=True)]
@@ -225,17 +238,7 @@ class SourceRows:
 
 @dataclass(frozen=True)
 class Reducing:
-    """Reduces rows of the answer, one source's at a time.
-
-    Parameters
-    ----------
-    reduce
-        One of `REDUCTIONS`.
-    bins
-        Of a histogram.
-    ids
-        Id tables of the graph.
-    """
+    """Reduces rows of the answer, one source's at a time."""
 
     reduce: str
     bins: Bins
@@ -249,7 +252,7 @@ class Reducing:
         found
             As rows have them before unreached levels become -1.
         source
-            The source's place among all vertices.
+            The source's position among all vertices.
         is_own
             Whether one of the columns is the source's own.
 

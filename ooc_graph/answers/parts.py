@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.pairs import Asked, own_columns
+from ooc_graph.answers.pairs import Asked, PerSource, own_columns
 from ooc_graph.answers.reductions import Reduced, closeness, exact_sum, fits, sum_error
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.types import AnyArray, IntArray
 
 
-class SourceParts:
-    """What the device tells of each source.
+class SourceParts(PerSource):
+    """What the device found of each source.
 
     Parameters
     ----------
     parts
         (sources with a row,), with the fields ``reached``, ``largest``, ``sum`` and, of integers,
-        ``exact``; zeros where they are put there later.
-    sources
-        int64 (sources,): their places among all vertices.
-    ids
-        Id tables of the graph.
-    asked
-        What is asked of every source.
+        ``exact``; zeros if they are put there later.
+    sources, ids, asked
+        As of `SourceRows`.
     """
+
+    of_each = ("_found", "_is_own", "_sources")
 
     def __init__(self, parts: AnyArray, sources: IntArray, ids: Ids, asked: Asked) -> None:
         is_own = own_columns(sources, asked) >= 0
@@ -58,13 +55,6 @@ class SourceParts:
         some = self._with_row[begin:end]
         beyond: IntArray = self._sources[some[~np.isfinite(self._found["sum"][some])]]
         return beyond
-
-    def part(self, start: int, stop: int) -> SourceParts:
-        """Some of the sources."""
-        part = copy(self)
-        part._found, part._is_own = self._found[start:stop], self._is_own[start:stop]
-        part._sources = self._sources[start:stop]
-        return part
 
     def reduced(self, reduce: str) -> list[Reduced]:
         """Each source's distances reduced.

@@ -174,13 +174,7 @@ def fits(total: float) -> bool:
 
 
 def sum_error(total: float, source: int) -> InputError:
-    """What is wrong where a sum does not fit.
-
-    Parameters
-    ----------
-    source
-        Original id of the vertex that the distances are from.
-    """
+    """What is wrong if a sum of distances from ``source``, an original id, does not fit."""
     bound, advice = float(np.finfo(np.float64).max), "divide the weights"
     if isinstance(total, int):
         bound, advice = INT64_UNREACHED, "divide the weights, or give them as floats"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.layout.chunks import FileEntry, write_chunk
+from ooc_graph.layout.chunks import FileEntry, write_array
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
@@ -127,12 +128,10 @@ def write_columns(tree: Tree, ids: Ids, store: Path) -> tuple[list[ArraySpec], l
         PARENT: np.dtype(np.int64),
         _name(tree): tree.measure.dtype,
     }
-    specs = [ArraySpec(name, size, dtype) for name, dtype in dtypes.items()]
-    entries = [
-        write_chunk(store, spec, index, _parts(spec.path, tree, ids, *spec.bounds(index)))
-        for spec in specs
-        for index in range(spec.chunks)
-    ]
+    specs, entries = [], []
+    for name, dtype in dtypes.items():
+        specs.append(ArraySpec(name, size, dtype))
+        entries += write_array(store, specs[-1], partial(_parts, name, tree, ids))
     return specs, entries
 
 

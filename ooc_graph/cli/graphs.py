@@ -28,7 +28,7 @@ from ooc_graph.edges import open_source
 from ooc_graph.edges.interface import most_rows
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import OutputExistsError, UsageError, ValidationFailedError
-from ooc_graph.layout.commit import refuse_existing, refuse_long_name
+from ooc_graph.layout.outputs import refuse_existing, refuse_long_name
 from ooc_graph.model.resources import CudaLimits
 
 

@@ -10,7 +10,14 @@ from typing import Any
 import click
 from click.types import FloatParamType
 
-from ooc_graph.cli.options import PATH, common_options, cuda_memory_options, result_option
+from ooc_graph.cli.options import (
+    PATH,
+    Command,
+    common_options,
+    cuda_memory_options,
+    result_option,
+    together,
+)
 from ooc_graph.cli.working import cuda_limits, limit, refuse_out, working
 from ooc_graph.errors import UsageError
 from ooc_graph.shards.load import Graph
@@ -27,16 +34,8 @@ class Number(FloatParamType):
         return super().convert(value, param, ctx)
 
 
-def pairs_options(
-    sources: str | None, *, for_plan: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Options of searches from many sources, with these unless others are given.
-
-    Parameters
-    ----------
-    for_plan
-        Only those that a plan of memory depends on.
-    """
+def pairs_options(sources: str | None, *, for_plan: bool = False) -> Callable[[Command], Command]:
+    """Options of searches from many sources; ``for_plan``: only those that memory depends on."""
     options = [
         click.option(
             "--sources",
@@ -69,13 +68,7 @@ def pairs_options(
             help="Their width [1 where all are integers].",
         ),
     ]
-
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options if for_plan else options + searching):
-            function = option(function)
-        return function
-
-    return add
+    return together(*options, *([] if for_plan else searching))
 
 
 def given_sources(graph: Graph, sources: str) -> IntArray | None:
@@ -112,13 +105,7 @@ def apsp(graph: Path, out: Path, parents: bool, **given: Any) -> None:
 def search_pairs(
     graph: Path, out: Path, given: dict[str, Any], *, parents: bool = False, hops: bool = False
 ) -> None:
-    """Search from many sources and say what was done.
-
-    Parameters
-    ----------
-    given
-        Values of `pairs_options`, `cuda_memory_options` and of the common ones.
-    """
+    """Search from many sources with the values of all options, and print what was done."""
     import numpy as np  # noqa: PLC0415
 
     from ooc_graph.answers.pairs import Asked  # noqa: PLC0415

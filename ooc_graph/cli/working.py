@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import ClusterLostError, OutputExistsError, UsageError
-from ooc_graph.layout.commit import refuse_existing, refuse_inside_store, refuse_long_name
+from ooc_graph.layout.outputs import refuse_existing, refuse_inside_store, refuse_long_name
 from ooc_graph.model.resources import CPU, CUDA, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.report.progress import Progress
@@ -18,15 +18,7 @@ from ooc_graph.runtime.machine import default_limit_bytes
 
 @contextmanager
 def working(common: dict[str, Any], *, for_cuda: bool = True) -> Iterator[tuple[Any, Progress]]:
-    """Cluster and progress of a working command.
-
-    Parameters
-    ----------
-    common
-        Options that all working commands have.
-    for_cuda
-        Whether CUDA devices can do the work.
-    """
+    """Cluster and progress of a working command; ``for_cuda``: CUDA devices can do the work."""
     from ooc_graph.runtime.cluster import joined_cluster  # noqa: PLC0415
 
     if common["scheduler"] == "":
@@ -88,18 +80,7 @@ def limit(common: dict[str, Any], client: Any) -> int | None:
 
 
 def refuse_out(out: Path, kind: str, overwrite: bool) -> None:
-    """Refuse an output, before a cluster is started; the commit checks again.
-
-    Parameters
-    ----------
-    kind
-        ``graph`` or ``result``, which is to be written.
-
-    Raises
-    ------
-    OutputExistsError, UsageError
-        It may not be replaced, or there is no folder to write it into.
-    """
+    """Refuse an output before a cluster is started; the commit checks again."""
     refuse_long_name(out)
     if not out.absolute().parent.is_dir():
         raise OutputExistsError(f"{out.parent}: no such folder to write {out.name} into")

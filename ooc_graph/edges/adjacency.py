@@ -80,11 +80,8 @@ class AdjacencySource:
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield the entries of all rows.
 
-        Raises
-        ------
-        InputError
-            At the first wrong line, or at the end where the counts of the header do not hold or
-            an undirected METIS graph has an edge from one end only.
+        At the end the counts of the header are checked, and that an undirected METIS graph has each
+        edge from both ends.
         """
         parser = self._parser(unit.path or "", block_edges)
         rows, balance = 0, 0
@@ -170,13 +167,7 @@ def _mirror_sum(block: EdgeBlock) -> int:
 
 
 def open_metis(paths: Sequence[str], options: ReadOptions) -> AdjacencySource:
-    """Open one METIS or Chaco file.
-
-    Raises
-    ------
-    InputError
-        The header is wrong.
-    """
+    """Open one METIS or Chaco file."""
     view = peek_only(paths, "metis")
     for number, after, line in view.lines():
         if is_comment(line):
@@ -216,13 +207,7 @@ def _metis_header(path: str, number: int, line: bytes) -> tuple[int, int, int, b
 
 
 def open_adjacency(paths: Sequence[str], options: ReadOptions) -> AdjacencySource:
-    """Open adjacency lists; the first neighbour tells whether there are weights.
-
-    Raises
-    ------
-    InputError
-        No file has a line.
-    """
+    """Open adjacency lists; the first neighbour tells whether there are weights."""
     views = [peek(path) for path in paths]
     pairs = [pair for view in views if (pair := _first_pair(view)) is not None]
     if not pairs:

@@ -171,13 +171,7 @@ class ArraySource(ColumnSource):
 
 
 def open_arrays(given: AnyArray | Sequence[AnyArray], options: ReadOptions) -> ArraySource:
-    """An (m, 2), (m, 3) or (2, m) array, or vectors source, target and perhaps weight.
-
-    Raises
-    ------
-    InputError
-        The shapes do not fit, or the types are not those of ids and weights.
-    """
+    """An (m, 2), (m, 3) or (2, m) array, or vectors source, target and perhaps weight."""
     columns = _columns(given) if isinstance(given, np.ndarray) else [np.asarray(c) for c in given]
     if len(columns) not in {2, 3} or any(c.shape != columns[0].shape for c in columns):
         raise InputError(

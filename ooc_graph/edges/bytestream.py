@@ -25,10 +25,7 @@ _FOREIGN = {b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip"}
 def compression_of(path: str) -> str:
     """``gzip``, ``zstd`` or an empty string, by the first bytes of the file.
 
-    Raises
-    ------
-    InputError
-        The file is not there, is a directory, or its name promises another content.
+    A name that promises another content is refused.
     """
     with _open_raw(path) as raw:
         magic = raw.read(6)
@@ -53,13 +50,7 @@ def compression_of(path: str) -> str:
 
 
 def refuse_compressed(path: str) -> None:
-    """Refuse a packed file of a format that is read at arbitrary places.
-
-    Raises
-    ------
-    InputError
-        The file is not there, or begins as a gzip, zstd, bzip2 or xz file.
-    """
+    """Refuse a packed file of a format that is read at arbitrary positions."""
     packed = {GZIP_MAGIC: "gzip", ZSTD_MAGIC: "zstd", **_FOREIGN}
     with _open_raw(path) as raw:
         start = raw.read(6)
@@ -204,13 +195,7 @@ class Peek:
 
 
 def peek(path: str) -> Peek:
-    """Read the beginning of a file.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or is UTF-16 text.
-    """
+    """Read the beginning of a file; UTF-16 text is refused."""
     view = bytearray(PEEK_BYTES)
     with ByteReader(path) as reader:
         got = reader.fill(memoryview(view))

@@ -25,13 +25,7 @@ class ChosenColumns:
 
 
 def position_of(column: Column, names: Sequence[str] | None, fields: int, where: str) -> int:
-    """Position of a column that the caller named.
-
-    Raises
-    ------
-    UsageError
-        There is no such column; the message lists those that there are.
-    """
+    """Position of a column that the caller named; the error lists the columns there are."""
     if isinstance(column, str) and names is not None and column in names:
         return list(names).index(column)
     if isinstance(column, int) or is_count(column.encode()):

@@ -68,13 +68,7 @@ class DaskSource(ColumnSource):
             )
 
     def check_totals(self, tuples_read: int) -> None:
-        """Refuse a collection without rows.
-
-        Raises
-        ------
-        InputError
-            No partition had a row.
-        """
+        """Refuse a collection without rows."""
         if tuples_read == 0:
             raise InputError("no edges in the Dask collection")
 
@@ -115,13 +109,7 @@ def _column(part: Any, position: int, rows: slice) -> AnyArray:
 
 
 def open_dask_frame(frame: Any, options: ReadOptions) -> DaskSource:
-    """A Dask DataFrame with columns source, target and perhaps weight.
-
-    Raises
-    ------
-    InputError, UsageError
-        The columns are not there or hold no numbers.
-    """
+    """A Dask DataFrame with columns source, target and perhaps weight."""
     names = [str(name) for name in frame.columns]
     chosen = choose_columns(options, names, len(names), "Dask DataFrame", third_is_weight=False)
     ids = (chosen.source, chosen.target)
@@ -145,13 +133,7 @@ def _plain(dtype: Any) -> Any:
 
 
 def open_dask_array(array: Any, options: ReadOptions) -> DaskSource:
-    """A Dask array of shape (m, 2) or (m, 3).
-
-    Raises
-    ------
-    InputError
-        It has another shape or holds no integers.
-    """
+    """A Dask array of shape (m, 2) or (m, 3)."""
     if array.ndim != 2 or array.shape[1] not in {2, 3}:
         raise InputError(
             f"the Dask array has shape {array.shape}", advice="expected (m, 2) or (m, 3)"

@@ -41,13 +41,7 @@ def is_comment(line: bytes) -> bool:
 
 
 def open_edgelist(paths: Sequence[str], options: ReadOptions) -> TextSource:
-    """Whitespace-separated lists: two ids and perhaps a weight, no header unless asked for.
-
-    Raises
-    ------
-    InputError
-        No file has a line with an edge.
-    """
+    """Whitespace-separated lists: two ids and perhaps a weight, no header unless asked for."""
     return _open("edgelist", paths, options, delimiter="", header=bool(options.header))
 
 
@@ -168,10 +162,6 @@ def _refuse_lost_weights(
 
     Without this the list would be read as one without weights, though later lines may have some.
     networkx writes the attributes of an edge there, in as many fields as there are blanks in them.
-
-    Raises
-    ------
-    InputError
     """
     if options.no_weight or chosen.weight is not None or 2 in {chosen.source, chosen.target}:
         return

@@ -35,13 +35,7 @@ PROBLEMS = {
 
 
 def open_dimacs(paths: Sequence[str], options: ReadOptions) -> TextSource:
-    """Open ``.gr`` files.
-
-    Raises
-    ------
-    InputError
-        The problem line is missing, wrong, or of a kind that is not listed above.
-    """
+    """Open ``.gr`` files; their problem line is of a kind that is listed above."""
     read = [_read_header(peek(path), options) for path in paths]
     files = tuple(file for _, file in read)
     for problem, file in read:

@@ -34,13 +34,7 @@ class DataSet:
 
 
 def open_graphalytics(paths: Sequence[str], options: ReadOptions) -> TextSource:
-    """Open a data set by any of its files, its folder, or its path without suffix.
-
-    Raises
-    ------
-    InputError
-        Files are missing, or the properties say something else than the files.
-    """
+    """Open a data set by any of its files, its folder, or its path without suffix."""
     data = find_data_set(paths)
     view = peek(data.edges)
     line = next((text for _, _, text in view.lines() if not is_comment(text)), b"")

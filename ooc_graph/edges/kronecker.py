@@ -135,13 +135,7 @@ class Kronecker:
             yield EdgeBlock(source, target, weight)
 
     def check_totals(self, tuples_read: int) -> None:
-        """Compare with the number of tuples that the parameters give.
-
-        Raises
-        ------
-        InputError
-            Another number was read.
-        """
+        """Compare with the number of tuples that the parameters give."""
         if tuples_read != self.edges:
             raise InputError(f"{self.edges:,} edges are expected, {tuples_read:,} were read")
 

@@ -30,11 +30,8 @@ class Banner:
 def open_matrix_market(paths: Sequence[str], options: ReadOptions) -> TextSource:
     """Square coordinate matrices; symmetric and hermitian (real) ones are undirected graphs.
 
-    Raises
-    ------
-    InputError
-        The header is wrong, or says something that is not the matrix of a graph with real
-        weights (array, complex, vector, rectangular).
+    What is not the matrix of a graph with real weights is refused: array, complex, vector,
+    rectangular.
     """
     read = [_read_header(peek(path), options) for path in paths]
     banners, files = [banner for banner, _ in read], tuple(file for _, file in read)

@@ -32,12 +32,8 @@ class NpyPart:
 
     Parameters
     ----------
-    path
-        The file.
     member
         Name inside an ``.npz``, empty for ``.npy``.
-    shape, dtype, fortran
-        From its header.
     start
         Byte offset of the data in the (unpacked) array file.
     """
@@ -57,13 +53,7 @@ class NpyPart:
 
 
 def read_header(path: str, member: str = "") -> NpyPart:
-    """Header of an array.
-
-    Raises
-    ------
-    InputError
-        It is no array of numbers.
-    """
+    """Header of an array; InputError if it is no array of numbers."""
     part = NpyPart(path, member, (), np.dtype(np.int64), False, 0)
     try:
         with part.open() as file:
@@ -108,13 +98,7 @@ def ambiguous_shape(shape: tuple[int, ...]) -> bool:
 
 
 def columns_of(part: NpyPart) -> list[NpyColumn]:
-    """Columns of an (m, 2), (m, 3) or (2, m) array.
-
-    Raises
-    ------
-    InputError
-        It has another shape, or one that can be read both ways.
-    """
+    """Columns of an (m, 2), (m, 3) or (2, m) array; other and ambiguous shapes are refused."""
     shape = part.shape
     if ambiguous_shape(shape):
         raise InputError(
@@ -136,13 +120,7 @@ def columns_of(part: NpyPart) -> list[NpyColumn]:
 
 
 def npz_columns(path: str) -> list[NpyColumn]:
-    """Columns of an ``.npz``: arrays by their usual names, or one two-dimensional array.
-
-    Raises
-    ------
-    InputError
-        Arrays are missing or differ in length.
-    """
+    """Columns of an ``.npz``: arrays by their usual names, or one two-dimensional array."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = {name.removesuffix(".npy"): name for name in archive.namelist()}
@@ -168,13 +146,7 @@ def npz_columns(path: str) -> list[NpyColumn]:
 
 
 def read_column(column: NpyColumn, start: int, stop: int, block: int) -> Iterator[AnyArray]:
-    """Yield entries ``start`` to ``stop`` of a column in pieces of ``block``.
-
-    Raises
-    ------
-    InputError
-        The file ends early or is damaged.
-    """
+    """Yield entries ``start`` to ``stop`` of a column in pieces of ``block``."""
     part, size = column.part, column.part.dtype.itemsize
     with part.open() as file:
         for low in range(start, stop, block):

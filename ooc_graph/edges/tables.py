@@ -89,15 +89,7 @@ class ParquetSource(ColumnSource):
 
 
 def open_parquet(paths: Sequence[str], options: ReadOptions) -> ParquetSource:
-    """Open Parquet files with the same columns.
-
-    Raises
-    ------
-    InputError
-        A file is no Parquet file, or lacks a column.
-    UsageError
-        pyarrow is not installed.
-    """
+    """Open Parquet files with the same columns."""
     read = [_open_file(path) for path in paths]
     schema = read[0][1]
     chosen = choose_columns(

@@ -142,15 +142,7 @@ class TextSource:
         yield from _both_ways(block, self.mirrored, block_edges)
 
     def check_totals(self, tuples_read: int) -> None:
-        """Compare the number of tuples in all units with what the headers declare.
-
-        The build calls this after its first pass; a unit alone cannot know.
-
-        Raises
-        ------
-        InputError
-            The files hold more or fewer edges than they declare.
-        """
+        """Compare the number of tuples in all units with what the headers declare."""
         if self.edges is not None and self.edges != tuples_read:
             step = 2 if self.mirrored else 1
             raise _count_error(self.files[0].path, self.edges // step, tuples_read // step, None)

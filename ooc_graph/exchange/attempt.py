@@ -29,15 +29,7 @@ DRAIN_S = 60.0
 
 
 class LostError(Exception):
-    """An attempt ended because of its workers, not of its ranks.
-
-    Parameters
-    ----------
-    cause
-        What happened.
-    workers
-        Addresses that are gone or do not answer.
-    """
+    """An attempt ended because of these workers, which are gone or do not answer."""
 
     def __init__(self, cause: str, workers: set[str]) -> None:
         super().__init__(cause)

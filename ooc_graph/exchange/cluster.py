@@ -287,19 +287,14 @@ class Cluster:
     ) -> dict[str, Any]:
         """Call a function on the event loop of workers; the answers of those that answer.
 
+        Raises what the function raised on some worker, and what `look` raises.
+
         Parameters
         ----------
         function
             Picklable and quick; gets its worker if it has a parameter ``dask_worker``.
         of
             Addresses; None: all workers. Those that are known to be silent are not asked.
-
-        Raises
-        ------
-        Exception
-            What the function raised on some worker.
-        ClusterLostError
-            As of `look`.
         """
         states = self.look()
         asked = states if of is None else [address for address in of if address in states]
@@ -360,7 +355,7 @@ class Cluster:
         wait_s: float | None = None,
         on_wait: Callable[[str], None] | None = None,
     ) -> dict[str, WorkerState]:
-        """Workers that can work by address, once there are some.
+        """States of workers that can work, by address, once there are some; empty after the wait.
 
         Parameters
         ----------
@@ -370,11 +365,6 @@ class Cluster:
             How long to wait for one; None: the patience.
         on_wait
             Called once with why nobody can work, if that has to be waited for.
-
-        Returns
-        -------
-        dict
-            Their states when they were chosen; empty if nobody came in time.
         """
         deadline_s = monotonic() + (patience_s() if wait_s is None else wait_s)
         while True:
@@ -388,25 +378,13 @@ class Cluster:
             sleep(LOOK_EVERY_S)
 
     def tasks_at(self, workers: Iterable[str]) -> dict[str, list[str]]:
-        """Keys of the tasks that the scheduler has sent to some workers, by address.
-
-        Raises
-        ------
-        OSError
-            The scheduler does not answer.
-        """
+        """Keys of the tasks that the scheduler has sent to some workers, by address."""
         # All are asked for: one that has just left would be an error there.
         at = self._told(self.client.scheduler.processing, workers=None)
         return {address: at.get(address, []) for address in workers}
 
     def holders_of(self, keys: Sequence[str]) -> dict[str, list[str]]:
-        """Addresses of the workers that have the results of some tasks, by key.
-
-        Raises
-        ------
-        OSError
-            The scheduler does not answer.
-        """
+        """Addresses of the workers that have the results of some tasks, by key."""
         return self._told(self.client.scheduler.who_has, keys=keys)
 
     def _told(self, question: Callable[..., Any], **named: Any) -> dict[str, list[str]]:

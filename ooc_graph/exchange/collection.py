@@ -8,7 +8,7 @@ from typing import Any
 
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster, describe, patience_s
-from ooc_graph.exchange.tasks import CHECK_S
+from ooc_graph.threads import CHECK_S
 
 
 def compute(client: Any, collection: Any) -> Any:

@@ -37,15 +37,11 @@ def run(
         Not yet started, by ascending rank.
     shared
         What the ranks hold in common; it merges the payloads once a superstep.
-    shards
-        Number of ranks.
 
     Returns
     -------
-    list of Result
-        What each rank returned.
-    ExchangeStats
-        ``bytes_sent`` is 0: nothing leaves the process.
+    list of Result, ExchangeStats
+        What each rank returned. No bytes leave the process.
 
     Raises
     ------

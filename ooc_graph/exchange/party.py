@@ -36,15 +36,7 @@ class DivergedRanksError(RuntimeError):
 
 
 class AttemptAbortedError(Exception):
-    """The attempt cannot go on, for a reason outside this worker's ranks.
-
-    Parameters
-    ----------
-    cause
-        What happened.
-    lost
-        Address of the worker that no longer answers, if that is it.
-    """
+    """The attempt cannot continue; ``lost`` is the address of a worker that no longer answers."""
 
     def __init__(self, cause: str, lost: str | None = None) -> None:
         super().__init__(cause)
@@ -120,12 +112,12 @@ class Party:
         kind
             What this worker's ranks asked for; the others must have asked for the same.
         parts_for
-            Parts for the worker at a place.
+            Parts for the worker at a position in the party.
 
         Returns
         -------
         mapping
-            Parcels of each other worker, by place, in order of parts.
+            Parcels of each other worker, by its position, in order of parts.
         """
         began_s = time.perf_counter()
         self.check()

@@ -120,13 +120,7 @@ async def open_attempt(
 
 
 async def close_attempt(run_id: str, attempt: int, cause: str, dask_worker: Worker) -> bool:
-    """End an attempt on a worker; run by the client.
-
-    Returns
-    -------
-    bool
-        Whether its task is running and will now end; if not, it will not begin.
-    """
+    """End an attempt on a worker; whether its task is running. If not, it will not begin."""
     return (await install(dask_worker)).close(run_id, attempt, cause)
 
 
@@ -145,10 +139,5 @@ def worker_state() -> dict[Any, Any]:
 
     For the factory given to `ooc_graph.exchange.scheduler.run`: shards that it loads into this
     (keyed by the graph's identity) are there for the next search.
-
-    Raises
-    ------
-    ValueError
-        If the calling thread runs no Dask task.
     """
     return resident_of(get_worker()).state

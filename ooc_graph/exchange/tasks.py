@@ -28,9 +28,8 @@ from ooc_graph.exchange.cluster import (
     describe,
     patience_s,
 )
+from ooc_graph.threads import CHECK_S
 
-CHECK_S = 1.0
-"""Seconds between two calls of `Tasks.check` by a thread that waits for tasks."""
 MOST_LOSSES = 3
 """A task is not sent again once it has lost this many workers: it may be what kills them."""
 
@@ -115,13 +114,7 @@ class Tasks(Executor):
         return task.promised
 
     def result(self, promised: Future[Done]) -> Done:
-        """Wait for one task.
-
-        Raises
-        ------
-        ClusterLostError
-            As of `check`.
-        """
+        """Wait for one task; raises as `check` does."""
         try:
             while wait([promised], timeout=CHECK_S).not_done:
                 self.check()

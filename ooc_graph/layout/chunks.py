@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -95,15 +95,19 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     )
 
 
+def write_array(
+    store: Path, spec: ArraySpec, read: Callable[[int, int], Iterable[AnyArray]]
+) -> list[FileEntry]:
+    """Write all chunks of an array; ``read`` gives the pieces of a range of its elements."""
+    return [
+        write_chunk(store, spec, index, read(*spec.bounds(index))) for index in range(spec.chunks)
+    ]
+
+
 def make_folders(store: Path, folder: Path) -> None:
-    """Make folders below a store that is there.
+    """Make folders below a store; FileNotFoundError if the store is not there.
 
-    What still runs for a store that was given up makes none anew.
-
-    Raises
-    ------
-    FileNotFoundError
-        The store is not there.
+    What still runs for a store that was removed makes none again.
     """
     for name in folder.relative_to(store).parts:
         store /= name
@@ -216,6 +220,14 @@ def _shifts(zeros: int) -> tuple[tuple[int, ...], ...]:
             row += [bit ^ lower for lower in row]
         table.append(tuple(row))
     return tuple(table)
+
+
+def ends_in_crc(path: Path, entry: FileEntry) -> bool:
+    """Whether a chunk file has its size and ends in its crc32c: swapped or stale ones do not."""
+    with path.open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        tail = os.pread(file.fileno(), CRC_BYTES, entry.size - CRC_BYTES)
+    return size == entry.size and tail == struct.pack("<I", entry.crc32c)
 
 
 def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected: int) -> None:

@@ -121,12 +121,8 @@ def load_same(store: Path, identity: str) -> Manifest:
 
     Raises
     ------
-    StoreReplacedError
-        If another store stands there by now.
-    NotAStoreError
-        If none does.
-    CorruptStoreError
-        If the manifest is damaged.
+    StoreReplacedError, NotAStoreError, CorruptStoreError
+        Another store is there by now, or none is, or the manifest is damaged.
     """
     manifest = _load_again(store)
     refuse_other(store, manifest.sha256, identity)

@@ -52,17 +52,7 @@ def _is_aside(store: Path) -> bool:
 
 
 def refuse_other(path: Path, found: str, wanted: str) -> None:
-    """Refuse a store, or a graph in memory, that is not the one that was opened.
-
-    Parameters
-    ----------
-    found, wanted
-        Identities.
-
-    Raises
-    ------
-    StoreReplacedError
-    """
+    """Refuse a graph, stored or in memory, whose identity is not the one that was opened."""
     if found != wanted:
         raise replaced(path)
 

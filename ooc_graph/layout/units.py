@@ -9,17 +9,15 @@ is dead finds no place to write to.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import struct
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.layout.chunks import FileEntry, make_folders
-from ooc_graph.layout.names import CRC_BYTES
+from ooc_graph.layout.chunks import FileEntry, ends_in_crc, make_folders
+from ooc_graph.layout.whole_file import sync_file
 
 _KEY, _DONE = "spill/key", "spill/done"
 _ATTEMPT, _REMOVED = "spill/attempt-", "spill/removed-"
@@ -27,32 +25,14 @@ _ATTEMPT, _REMOVED = "spill/attempt-", "spill/removed-"
 
 @dataclass(frozen=True)
 class Unit:
-    """A finished unit.
-
-    Parameters
-    ----------
-    entries
-        Its chunk files.
-    facts
-        What else is known of it, JSON-able.
-    """
+    """A finished unit: its chunk files, and what else is known of it, JSON-able."""
 
     entries: tuple[FileEntry, ...]
     facts: dict[str, Any]
 
 
 class Units:
-    """The units of one partial store.
-
-    Parameters
-    ----------
-    folder
-        The partial store.
-    attempt
-        Name of this run.
-    key
-        What the bytes of all units follow from.
-    """
+    """The units of one partial store, for one attempt; their bytes follow from ``key``."""
 
     def __init__(self, folder: Path, attempt: str, key: str) -> None:
         self.folder = folder
@@ -95,16 +75,12 @@ def finish_unit(
 
     Parameters
     ----------
-    folder
-        The partial store.
-    attempt
-        Folder of the run that wants the unit.
-    number
-        The unit's.
+    folder, attempt
+        The partial store, and the folder of the run that wants the unit.
     write
         Writes the files below the folder that it is given.
     facts
-        What else the record has to hold.
+        What else the record is to hold.
 
     Raises
     ------
@@ -117,7 +93,7 @@ def finish_unit(
     try:
         entries = tuple(write(scratch))
         for entry in entries:
-            _flush(scratch / entry.path)
+            sync_file(scratch / entry.path)
             make_folders(folder, (folder / entry.path).parent)
             (scratch / entry.path).replace(folder / entry.path)
         unit = Unit(entries, facts)
@@ -131,13 +107,8 @@ def finish_unit(
 
 def _write(path: Path, scratch: Path, content: bytes) -> None:
     scratch.write_bytes(content)
-    _flush(scratch)
+    sync_file(scratch)
     scratch.replace(path)
-
-
-def _flush(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def _read(path: Path) -> Unit | None:
@@ -150,11 +121,7 @@ def _read(path: Path) -> Unit | None:
 
 
 def _is_there(folder: Path, entry: FileEntry) -> bool:
-    """Whether the file has its size and ends in its crc32c."""
     try:
-        with (folder / entry.path).open("rb", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
-            tail = os.pread(file.fileno(), CRC_BYTES, entry.size - CRC_BYTES)
+        return ends_in_crc(folder / entry.path, entry)
     except OSError:
         return False
-    return size == entry.size and tail == struct.pack("<I", entry.crc32c)

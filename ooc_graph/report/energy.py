@@ -188,16 +188,14 @@ class EnergyMeter:
 def over_repeats(
     meter: EnergyMeter, turn: Callable[[], object], least_s: float = LEAST_S
 ) -> tuple[Energy, int]:
-    """Repeat a piece of work until its energy counts; not at all where nothing can be read.
+    """Repeat a piece of work until its energy counts; not at all if nothing can be read.
 
     Parameters
     ----------
     meter
         One that has not measured yet.
     turn
-        The work, once; it must have ended when the call returns.
-    least_s
-        Seconds that the repeats take together at least.
+        The work, once; it has ended when the call returns.
 
     Returns
     -------
@@ -213,34 +211,14 @@ def over_repeats(
 
 
 def mteps_per_watt(teps: float, energy: Energy) -> float | None:
-    """Green Graph500's figure, or None where the energy does not count.
-
-    Parameters
-    ----------
-    teps
-        Harmonic mean of the searches' traversed edges per second.
-    energy
-        Measured around such searches, `LEAST_S` at least.
-    """
+    """Green Graph500's figure from harmonic mean TEPS; None if the energy does not count."""
     if not energy.counts or not energy.watts:
         return None
     return teps / 1e6 / energy.watts
 
 
 def energy_record(kernel: str, teps: float, searches: int, energy: Energy) -> EnergyRecord:
-    """What a report keeps of a kernel's energy.
-
-    Parameters
-    ----------
-    kernel
-        ``"bfs"`` or ``"sssp"``.
-    teps
-        Harmonic mean TEPS of the timed searches.
-    searches
-        Searches that ran while energy was measured.
-    energy
-        What they took.
-    """
+    """What a report keeps of a kernel's energy; ``teps`` is the harmonic mean."""
     reason = energy.reason
     if energy.joules and not energy.counts:
         short = f"measured over {energy.seconds:.1f} s; a figure counts from {LEAST_S:g} s on"

@@ -64,12 +64,7 @@ class RateStatistics(Quartiles):
 
 
 def statistics_of(values: Sequence[float]) -> Statistics:
-    """Seven statistics of ``values`` as Graph500 computes them [1]_.
-
-    Parameters
-    ----------
-    values
-        At least one finite number, in any order and unit.
+    """Seven statistics of finite values as Graph500 computes them [1]_.
 
     Raises
     ------
@@ -98,13 +93,6 @@ def statistics_of(values: Sequence[float]) -> Statistics:
 
 def teps_statistics(times_s: Sequence[float], edges: Sequence[int]) -> RateStatistics:
     """Statistics of traversed edges per second over the searches [1]_.
-
-    Parameters
-    ----------
-    times_s
-        Wall time of each search in seconds, above zero.
-    edges
-        Edges of each search (Graph500's nedge), above zero, in the same order.
 
     Raises
     ------

@@ -85,8 +85,6 @@ def inline_svg(axes: Axes, *, name: str, label: str) -> str:
 
     Parameters
     ----------
-    axes
-        From :func:`axes_of_size`.
     name
         Unique in the page; ids inside the drawing are prefixed with it.
     label

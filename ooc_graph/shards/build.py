@@ -49,16 +49,7 @@ def build(
     workforce: Workforce,
     progress: Progress,
 ) -> BuildReport:
-    """Build and commit the store of a graph.
-
-    Parameters
-    ----------
-    source
-        Edges.
-    out
-        The store's folder, which appears when all of it is on disk.
-    options, workforce, progress
-        What to build, with what, and who hears of it.
+    """Build and commit the store of a graph; its folder appears when all of it is on disk.
 
     Raises
     ------
@@ -75,15 +66,7 @@ def build(
 
 @dataclass(frozen=True)
 class Build:
-    """The stages of one build; `ooc_graph.shards.cuda_build` has others after the first.
-
-    Parameters
-    ----------
-    partial
-        Where the store is written.
-    workforce, progress, report, options
-        As `build` has them.
-    """
+    """The stages of one build; `ooc_graph.shards.cuda_build` has others after the first."""
 
     partial: Partial
     workforce: Workforce

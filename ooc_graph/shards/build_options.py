@@ -112,14 +112,7 @@ class BuildOptions:
     def require_filled(self, rows: int | None) -> None:
         """Refuse more shards than rows can be dealt to, as each has files of its own.
 
-        Parameters
-        ----------
-        rows
-            How many there are, or may be at most; None: not known yet.
-
-        Raises
-        ------
-        UsageError
+        ``rows`` is how many there are, or may be at most; None: not known yet.
         """
         if self.shards is None or rows is None:
             return

@@ -19,7 +19,8 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import chunk_length
 from ooc_graph.layout.packing import Packing
 from ooc_graph.shards.plan import RESERVE_BYTES
-from ooc_graph.shards.workforce import CHECK_S, Workforce, stop_all
+from ooc_graph.shards.workforce import Workforce, stop_all
+from ooc_graph.threads import CHECK_S
 from ooc_graph.types import AnyArray
 
 OPEN_COLUMNS = 5
@@ -70,7 +71,7 @@ class ChunkSink:
             self._left -= 1
             return self._new_buffer(self._bytes)
         while not self._spare:
-            self._collect(FIRST_COMPLETED)
+            self._collect()
         return self._spare.pop()
 
     def write(self, spec: ArraySpec, index: int, buffer: AnyArray, elements: int) -> None:
@@ -79,22 +80,16 @@ class ChunkSink:
         submit = self._workforce.executor.submit
         self._writing[submit(write_chunk, self._store, spec, index, [data])] = buffer
 
-    def _collect(self, when: str) -> None:
-        done, _ = wait(self._writing, timeout=CHECK_S, return_when=when)
+    def _collect(self) -> None:
+        done, _ = wait(self._writing, timeout=CHECK_S, return_when=FIRST_COMPLETED)
         for future in done:
             self._spare.append(self._writing.pop(future))
             self.entries.append(future.result())
 
     def finish(self) -> None:
-        """Wait until everything is written.
-
-        Raises
-        ------
-        OSError
-            As the file system has it.
-        """
+        """Wait until everything is written."""
         while self._writing:
-            self._collect(FIRST_COMPLETED)
+            self._collect()
 
     def stop(self) -> None:
         """Write no more; what is being written is waited for, and buffers are dropped."""
@@ -113,14 +108,7 @@ class Column:
         self._written = self._filled = 0
 
     def append(self, data: Any) -> None:
-        """Copy elements to the end.
-
-        Parameters
-        ----------
-        data
-            One-dimensional and contiguous, of the column's dtype: a NumPy array, or one of a
-            device, whose copy is waited for.
-        """
+        """Copy contiguous elements of the column's dtype to the end, from the host or a device."""
         done = 0
         while done < len(data):
             count = min(self._full - self._filled, len(data) - done)

@@ -130,12 +130,7 @@ class CountedIds:
 def count_ids(source: EdgeSource, units: Sequence[Unit], stem: str, most_bytes: int) -> Counted:
     """Count the tuples of some units at every id that they name.
 
-    Parameters
-    ----------
-    stem
-        Path of the files to write, without number and suffix.
-    most_bytes
-        Memory for the ids; when it is full they are written and counting begins anew.
+    When the ids take ``most_bytes`` of memory, they are written and counting begins again.
     """
     found, total, clock, paths = CountedIds(), Tally(), _Clock(), list[str]()
     for unit in units:

@@ -224,14 +224,7 @@ class Graph:
         order
             ``hub`` or ``light``.
         signed
-            Whether the search takes negative weights.
-
-        Raises
-        ------
-        UsageError
-            SSSP needs light-first rows with weights.
-        NegativeWeightError
-            SSSP needs weights >= 0.
+            Whether the search can use negative weights.
         """
         if order == LIGHT and not self.weighted:
             raise UsageError(
@@ -246,23 +239,16 @@ class Graph:
 
     def resident_bytes(self, order: str, shards: Sequence[int] | None = None) -> int:
         """Host memory of the rows that a search needs, of all or of some shards."""
-        kept = self._kept(order)
         chosen = range(self.shards) if shards is None else shards
         total = 0
-        for shard in chosen:
-            for side in self._sides():
-                group = rows_path(shard, side, kept)
-                columns = ["offsets", "neighbors", *(["weights"] if order == LIGHT else [])]
-                specs = [self.stored.spec(f"{group}/{column}") for column in columns]
+        for column in ("offsets", "neighbors", *(["weights"] if order == LIGHT else [])):
+            for arrays in self.arrays_of(order, column):
+                specs = [self.stored.spec(arrays[shard]) for shard in chosen]
                 total += sum(spec.length * spec.dtype.itemsize for spec in specs)
         return total
 
     def _sides(self) -> tuple[str, ...]:
         return (OUT, IN) if self.directed else (OUT,)
-
-    def offset_arrays(self, order: str) -> list[list[str]]:
-        """Names of the arrays that say where rows begin: of each side one of each shard."""
-        return self.arrays_of(order, "offsets")
 
     def arrays_of(self, order: str, column: str) -> list[list[str]]:
         """Names of the arrays of a column of the rows: of each side one of each shard."""

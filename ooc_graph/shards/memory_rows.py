@@ -36,16 +36,10 @@ class Plan:
 
     Parameters
     ----------
-    source, tables
-        Edges, and who is which internal id.
     tuples, buckets
         Tuples at each row, and ranges of rows that are partitioned together.
-    id_dtype, weight_dtype
-        Types of neighbours and of weights (None: none are kept).
-    orders
-        Row orders.
-    executor, threads
-        Who works.
+    weight_dtype
+        None if no weights are kept.
     """
 
     source: EdgeSource

@@ -37,13 +37,7 @@ class Part:
     word: np.dtype[Any] | None
 
     def read(self, start: int, stop: int) -> tuple[AnyArray, AnyArray | None]:
-        """Keys uint64, and words or None, of arcs ``start`` to ``stop - 1``, in new host memory.
-
-        Raises
-        ------
-        OSError
-            The file is shorter than what was written, or as the file system has it.
-        """
+        """Keys uint64, and words or None, of arcs ``start`` to ``stop - 1``, in new host memory."""
         keys = np.empty(stop - start, np.uint64)
         words = None if self.word is None else np.empty(stop - start, self.word)
         with self.path.open("rb", buffering=0) as file:
@@ -92,14 +86,9 @@ class RangeRuns:
         return np.asarray(self.lows, np.uint64) << np.uint64(32)
 
     def new_run(self, side: str, cuts: Sequence[int]) -> list[tuple[Part, int]]:
-        """Parts of a further run, each with the number of its first arc in the run.
+        """Parts of a further run of a side, each with the number of its first arc in the run.
 
-        Parameters
-        ----------
-        side
-            Side of the rows.
-        cuts
-            Where each range begins in the run, and its length.
+        ``cuts`` are where each range begins in the run, and its length.
         """
         found = []
         for number, (start, stop) in enumerate(pairwise(cuts)):
@@ -166,13 +155,5 @@ class PartWriter:
 
 
 def spill_bytes(arcs: int, weight_bytes: int) -> int:
-    """Bytes of all runs.
-
-    Parameters
-    ----------
-    arcs
-        Arcs of all sides together, duplicates included.
-    weight_bytes
-        Bytes of a stored weight, 0 without.
-    """
+    """Bytes of all runs with so many arcs of all sides, duplicates included."""
     return arcs * (KEY_BYTES + weight_bytes)

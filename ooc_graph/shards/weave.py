@@ -26,7 +26,8 @@ from ooc_graph.layout.packing import Packing
 from ooc_graph.shards.assemble import Strip, write_offsets, write_strips
 from ooc_graph.shards.merge import LENGTHS, MergeTask, merge_buckets, piece_name
 from ooc_graph.shards.plan import GROUP_ARCS, GROUPS_PER_SLOT, WAITING_ARCS
-from ooc_graph.shards.workforce import CHECK_S, Workforce, stop_all
+from ooc_graph.shards.workforce import Workforce, stop_all
+from ooc_graph.threads import CHECK_S
 from ooc_graph.types import IntArray, Progress
 
 _FUNCTIONS = (merge_buckets.__name__, write_strips.__name__, write_offsets.__name__)
@@ -84,17 +85,7 @@ class Woven:
 
 
 class Loom:
-    """Carries out merges and writes on a workforce.
-
-    Parameters
-    ----------
-    task
-        The merges.
-    store
-        Folder of the partial store.
-    workforce, progress
-        Who works, and who hears of it.
-    """
+    """Carries out merges and writes on a workforce."""
 
     def __init__(
         self, task: MergeTask, store: Path, workforce: Workforce, progress: Progress

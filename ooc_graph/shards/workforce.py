@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 
 from ooc_graph.kernels.common.cancellation import heard_by
 from ooc_graph.shards.plan import BuildBudget
+from ooc_graph.threads import CHECK_S
 from ooc_graph.types import Progress
 
-CHECK_S = 1.0
-"""How often whoever waits for tasks looks at the workforce."""
 # A task is a few seconds of work; on a lost worker it never ends.
 STOP_S = 60.0
 POLL_S = 0.05
@@ -98,10 +97,7 @@ def in_turn(workforce: Workforce, futures: Collection[Future[Done]]) -> Iterator
 def stop_all(workforce: Workforce, futures: Iterable[Future[Any]], names: Collection[str]) -> None:
     """Cancel what has not begun and wait for what runs, so that nothing writes any more.
 
-    Parameters
-    ----------
-    names
-        Names of the functions that were submitted.
+    ``names`` are those of the functions that were submitted.
     """
     running = [future for future in futures if not future.cancel()]
     wait(running, timeout=STOP_S)
