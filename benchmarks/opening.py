@@ -16,7 +16,7 @@ from harness.timing import timed
 
 import ooc_graph as og
 from ooc_graph.layout import metadata
-from ooc_graph.shards import weave
+from ooc_graph.shards import merge_writer
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
     with (
         program.scratch() as folder,
         mock.patch.object(metadata, "chunk_length", lambda length, _: min(length, elements) or 1),
-        mock.patch.object(weave, "CHUNK_BYTES", 4 * elements),
+        mock.patch.object(merge_writer, "CHUNK_BYTES", 4 * elements),
     ):
         graph = og.build(source, folder / "g.zarr")
         times = [timed(lambda: og.open(graph.path)).elapsed_s for _ in range(options.repeats)]

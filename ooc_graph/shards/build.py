@@ -27,13 +27,13 @@ from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.compress import Packings
 from ooc_graph.shards.degrees import Counted, count_ids, count_units
 from ooc_graph.shards.merge import MergeTask
+from ooc_graph.shards.merge_writer import Merged, MergeWriter
 from ooc_graph.shards.pieces import PieceLostError, Pieces
 from ooc_graph.shards.renumber import Renumbered, dense_space, named_space
 from ooc_graph.shards.runs import RunTask, write_run
 from ooc_graph.shards.staged import StagedSource, column_dtype, stage_unit
 from ooc_graph.shards.tables import forget_tables, table_bytes
 from ooc_graph.shards.tally import Tally, stored_weight_dtype
-from ooc_graph.shards.weave import Loom, Woven
 from ooc_graph.shards.workforce import Workforce, in_turn, run_all
 from ooc_graph.threads import Threads
 from ooc_graph.types import Progress
@@ -240,7 +240,7 @@ class Build:
 
     def _merge(
         self, planned: tuple[RunTask, int, int, Packings], vertices: Renumbered
-    ) -> tuple[MergeTask, Woven]:
+    ) -> tuple[MergeTask, Merged]:
         runs, shards, capacity, packings = planned
         self.forget()
         orders = self.options.orders(runs.source.weighted)
@@ -256,15 +256,15 @@ class Build:
         )
         with self.report.timed("merge and write"):
             try:
-                return task, self._weave(task)
+                return task, self._write_merged(task)
             except PieceLostError:
                 # The process that held them is gone; the runs are still there.
                 self.forget()
                 task = replace(task, pieces=Pieces(folder, 0))
-                return task, self._weave(task)
+                return task, self._write_merged(task)
 
-    def _weave(self, task: MergeTask) -> Woven:
-        return Loom(task, self.partial.folder, self.workforce, self.progress).run()
+    def _write_merged(self, task: MergeTask) -> Merged:
+        return MergeWriter(task, self.partial.folder, self.workforce, self.progress).run()
 
     def _buffer_bytes(self, runs: RunTask, orders: int, capacity: int, vertices: int) -> int:
         """Size of the buffers in which pieces wait; 0 if they wait in files."""
@@ -281,19 +281,19 @@ class Build:
 
     def _commit(
         self,
-        merged: tuple[MergeTask, Woven],
+        merged: tuple[MergeTask, Merged],
         vertices: Renumbered,
         total: Tally,
         description: dict[str, Any],
     ) -> None:
-        task, woven = merged
-        self.report.arcs = sum(woven.arcs.values())
+        task, written = merged
+        self.report.arcs = sum(written.arcs.values())
         with self.report.timed("commit"):
             self.report.manifest = self.partial.commit(
                 "graph",
-                _attributes(task, vertices, total, woven.arcs, description),
-                [*vertices.specs, *woven.specs],
-                [*vertices.entries, *woven.entries],
+                _attributes(task, vertices, total, written.arcs, description),
+                [*vertices.specs, *written.specs],
+                [*vertices.entries, *written.entries],
             )
 
 

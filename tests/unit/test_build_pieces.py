@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.shards import assemble, plan, weave
+from ooc_graph.shards import assemble, merge_writer, plan
 from ooc_graph.shards import pieces as pieces_module
 from ooc_graph.shards.merge import MergeTask, merge_buckets
 from ooc_graph.shards.pieces import PieceLostError, Pieces, forget_pieces
@@ -99,7 +99,7 @@ def test_no_piece_stays_when_all_is_written(
         return real(*arguments)
 
     noting.__name__ = real.__name__
-    monkeypatch.setattr(weave, "write_offsets", noting)
+    monkeypatch.setattr(merge_writer, "write_offsets", noting)
     with small_steps(bucket=1100, chunk=64, group=1, waiting=10_000):
         build_here(source, tmp_path / "g.zarr", shards=4)
     every = sum("lengths" in name for name in now)
@@ -138,7 +138,7 @@ def test_a_lost_piece_is_made_again_in_files(
 
     restarting.__name__ = merge_buckets.__name__
     with small_steps(bucket=300, chunk=64, group=1, waiting=1000):
-        monkeypatch.setattr(weave, "merge_buckets", restarting)
+        monkeypatch.setattr(merge_writer, "merge_buckets", restarting)
         found = build_here(source, tmp_path / "lost.zarr").manifest
     assert in_memory[0]
     assert not in_memory[-1]
@@ -171,7 +171,7 @@ def test_builds_at_once_keep_their_pieces(tmp_path: Path, monkeypatch: pytest.Mo
 
     interrupted.__name__ = merge_buckets.__name__
     with small_steps(bucket=300, chunk=64, group=1, waiting=1000):
-        monkeypatch.setattr(weave, "merge_buckets", interrupted)
+        monkeypatch.setattr(merge_writer, "merge_buckets", interrupted)
         found.insert(0, build_here(source, tmp_path / "outer.zarr", slots=1).manifest)
     assert begun
     assert all(in_memory)
