@@ -29,8 +29,6 @@ class ComponentColumns:
     ----------
     label
         uint32 or uint64 (rows,): component of each internal id, named by one of its rows.
-    ids
-        Id tables of the graph.
     """
 
     def __init__(self, label: AnyArray, ids: Ids) -> None:

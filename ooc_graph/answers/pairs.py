@@ -245,7 +245,7 @@ class Reducing:
     ids: Ids
 
     def of(self, found: AnyArray, source: int, is_own: bool) -> Reduced:
-        """One source's distances, (width,), reduced.
+        """One source's distances, (width,), reduced; InputError if a sum does not fit its column.
 
         Parameters
         ----------
@@ -255,11 +255,6 @@ class Reducing:
             The source's position among all vertices.
         is_own
             Whether one of the columns is the source's own.
-
-        Raises
-        ------
-        InputError
-            A sum does not fit its column.
         """
         reached = found[found < unreached_value(found.dtype)]
         if self.reduce == "eccentricity":

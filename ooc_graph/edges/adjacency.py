@@ -35,14 +35,10 @@ class RowFile:
 
 @dataclass(frozen=True)
 class AdjacencySource:
-    """Edges from adjacency text; see ``EdgeSource``. Each file is one unit.
+    """Edges from adjacency text, METIS or lists; see ``EdgeSource``. Each file is one unit.
 
     Parameters
     ----------
-    format
-        ``metis`` or ``adjacency``.
-    grammar
-        What a row looks like.
     declared
         Number of edges that the METIS header declares.
     """

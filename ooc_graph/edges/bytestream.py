@@ -163,8 +163,6 @@ class Peek:
 
     Parameters
     ----------
-    path
-        The file.
     text
         At most ``PEEK_BYTES`` bytes, without a byte order mark.
     skipped
@@ -172,7 +170,7 @@ class Peek:
     whole
         Whether ``text`` is all there is.
     compressed
-        Whether the file is compressed (its size says nothing about the text then).
+        Whether the file is compressed: then its size says nothing about the text.
     """
 
     path: str

@@ -18,18 +18,14 @@ from ooc_graph.types import EdgeBlock, IntArray
 
 @dataclass(frozen=True)
 class TextFile:
-    """One file of a source.
+    """One file of a source, and what its lines look like.
 
     Parameters
     ----------
-    path
-        The file.
-    grammar
-        What its lines look like.
     data_start
         Text offset of the first line after the header.
     text_bytes
-        Length of the text, -1 where it is compressed.
+        Length of the text, -1 if it is compressed.
     line_bytes
         Mean length of a line, from the beginning of the file.
     declared
@@ -63,19 +59,15 @@ class TextSource:
 
     Parameters
     ----------
-    format
-        Name of the format.
-    files
-        The files, read as one edge list.
     mirrored
-        Sign s where each line (u, v, w) stands for the arcs (u, v, w) and (v, u, s * w): -1 for
+        Sign s if each line (u, v, w) stands for the arcs (u, v, w) and (v, u, s * w): -1 for
         skew-symmetric matrices, 1 for symmetric ones read as directed graphs; 0 for one arc.
     vertex_file
         File with a vertex id at the beginning of each line (LDBC ``.v``), if there is one.
     declared_vertices
         Number of ids that ``vertex_file`` should hold, if that is known.
     buffer_bytes
-        Text held at a time; also the longest line that can be read.
+        Text in memory at a time; also the longest line that can be read.
     """
 
     format: str

@@ -37,16 +37,9 @@ class LostError(Exception):
 
 
 class Attempt:
-    """Runs all ranks once.
+    """Runs all ranks once; parameters as of `ooc_graph.exchange.scheduler.run`.
 
-    Parameters
-    ----------
-    cluster
-        The client's.
-    run_id, number, shards, threads, on_progress
-        As given to `ooc_graph.exchange.scheduler.run`; ``number`` counts the attempts.
-    placement
-        Ranks of every worker that takes part.
+    ``number`` counts the attempts, ``placement`` has the ranks of every worker that takes part.
     """
 
     def __init__(
@@ -77,12 +70,7 @@ class Attempt:
     def run(self, make: Make, finish: Finish | None) -> list[Finished]:
         """Run to the end; one outcome for each worker.
 
-        Raises
-        ------
-        LostError
-            If a worker was lost.
-        Exception
-            What a rank raised, of the lowest rank first.
+        Raises `LostError` if a worker was lost, else what a rank raised, of the lowest rank first.
         """
         with self._listening():
             try:

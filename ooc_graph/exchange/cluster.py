@@ -99,16 +99,12 @@ class WorkerState:
 
     Parameters
     ----------
-    address, name, host
-        Of the worker.
     status
         Dask's: ``running``, ``paused``, ``closing`` and so on.
     silent_s
         Seconds without a heartbeat; 0 while heartbeats come.
     is_silent
         Whether that is longer than the limit for an answer.
-    threads
-        Threads that run tasks.
     memory_bytes, limit_bytes
         Resident memory of its process, and Dask's limit for it (0: none).
     """

@@ -31,8 +31,6 @@ class Finished:
     ----------
     values
         By rank: the result, or what ``finish`` made of it.
-    supersteps, bytes_sent, exchange_s
-        As in `ExchangeStats`, of this worker.
     last_counts
         Superstep and counts of the last `Share`, from the worker that reports them.
     """

@@ -24,20 +24,16 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Parcel:
-    """One part of what a worker tells another in a superstep.
+    """One part of what a worker sends another in a superstep.
 
     Parameters
     ----------
     run_id, attempt
         What it belongs to; a postbox of any other pair refuses it.
-    superstep
-        Counted from 0.
     sender
-        The sending worker's place in the party.
+        The sending worker's position in the party.
     part, parts
         Which part this is, of how many.
-    kind
-        What the sender's ranks asked for.
     header
         What the receiver needs to put the arrays together; only in part 0.
     arrays

@@ -45,20 +45,16 @@ class AttemptAbortedError(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """What the client tells every worker of an attempt.
+    """What the client gives every worker of an attempt.
 
     Parameters
     ----------
-    run_id, attempt
-        Names of the attempt.
-    shards
-        Number of ranks.
     party
-        Address and ranks of every worker; the place in it names the worker in parcels.
+        Address and ranks of every worker; the position in it names the worker in parcels.
     threads
         Threads that advance the ranks of one worker.
     topic
-        Dask event topic for the counts, or None where nobody listens.
+        Dask event topic for the counts, or None if nobody subscribes.
     """
 
     run_id: str
@@ -72,14 +68,8 @@ class Plan:
 class Party:
     """Trades parts of one attempt with every other worker.
 
-    Parameters
-    ----------
-    plan, place
-        The attempt, and which of its workers this is.
-    worker, box
-        The Dask worker and the postbox it opened for the attempt.
-    is_wanted
-        False once the client gave the task up.
+    ``place`` is this worker's position in the plan's party; ``is_wanted`` is False once the client
+    has cancelled the task.
     """
 
     def __init__(
@@ -107,17 +97,14 @@ class Party:
     ) -> Mapping[int, Sequence[Parcel]]:
         """Send parts to every other worker and wait for theirs; called by the task's thread.
 
+        Returns parcels of each other worker, by its position, in order of parts.
+
         Parameters
         ----------
         kind
             What this worker's ranks asked for; the others must have asked for the same.
         parts_for
             Parts for the worker at a position in the party.
-
-        Returns
-        -------
-        mapping
-            Parcels of each other worker, by its position, in order of parts.
         """
         began_s = time.perf_counter()
         self.check()

@@ -9,19 +9,11 @@ Placement = dict[str, tuple[int, ...]]
 
 
 def place(shards: int, workers: Iterable[str], previous: Mapping[str, Sequence[int]]) -> Placement:
-    """Deal ranks evenly to workers; who had a rank before keeps it.
+    """Deal ranks evenly to workers; who had a rank in the attempt before keeps it.
 
     Without ``previous``, ranks come in consecutive ranges, workers in order of their addresses,
     so that the same workers get the same ranks in every run and find their loaded shards again.
-
-    Parameters
-    ----------
-    shards
-        Number of ranks.
-    workers
-        Addresses, at least one; those beyond the number of ranks get none and are left out.
-    previous
-        Placement of the attempt before, empty for the first.
+    There is at least one worker; those beyond the number of ranks are left out.
     """
     chosen = sorted(workers, key=lambda worker: (worker not in previous, worker))[:shards]
     smaller, larger = divmod(shards, len(chosen))

@@ -27,16 +27,10 @@ OnCounts = Callable[[int, tuple[int, ...]], None]
 
 
 class Ranks:
-    """Coroutines of one worker's ranks, and what they hold in common.
+    """Coroutines of one worker's ranks, and what they have in common.
 
     Parameters
     ----------
-    party
-        The other workers.
-    coroutines
-        One for each of this worker's ranks.
-    shared
-        What this worker's ranks hold in common.
     apply
         ``map``, or an executor's ``map`` to advance ranks in several threads.
     on_counts

@@ -79,10 +79,8 @@ def sort_by_seat(
     ----------
     routes
         One request for each rank of the worker, ascending.
-    seat_of_rank
-        Integers (ranks,): the seat of each rank.
     apply
-        ``map``, or an executor's ``map`` where ranks may be sorted by several threads.
+        ``map``, or an executor's ``map`` if ranks may be sorted by several threads.
 
     Raises
     ------
@@ -129,18 +127,13 @@ def _fill(
 
 
 def deliver(inbound: Sequence[Inbound]) -> list[Arrived]:
-    """Hand each rank of a worker what was sent to it, by ascending sender.
+    """Hand each rank of a worker what was sent to it, by ascending sender: views of common arrays.
 
     Parameters
     ----------
     inbound
         One for every worker, the receiver itself included, in any order. Their ``pieces`` are
-        consumed while this copies, so that what arrives stands in memory once, not twice.
-
-    Returns
-    -------
-    list of Arrived
-        One for each of the receiver's ranks, ascending; views of common arrays.
+        consumed while this copies, so that what arrives is in memory once, not twice.
     """
     everyone = [sender for one in inbound for sender in one.senders]
     order = np.argsort(everyone)

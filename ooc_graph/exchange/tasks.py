@@ -44,8 +44,6 @@ class _Task:
 
     Parameters
     ----------
-    function, arguments, options
-        The call.
     choose
         Names the worker that is to do it; None: any of Dask's choice.
     promised
@@ -74,12 +72,7 @@ class _Task:
 class Tasks(Executor):
     """Executor of one client's cluster.
 
-    Parameters
-    ----------
-    cluster
-        Where tasks run.
-    note
-        Called with one line if a worker cannot go on and its tasks are sent elsewhere.
+    ``note`` is called with a line if a worker cannot continue and its tasks are sent elsewhere.
     """
 
     def __init__(self, cluster: Cluster, note: Callable[[str], None]) -> None:

@@ -231,19 +231,13 @@ def ends_in_crc(path: Path, entry: FileEntry) -> bool:
 
 
 def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected: int) -> None:
-    """Read one chunk straight into ``out`` and check its crc32c.
-
-    Parameters
-    ----------
-    out
-        Contiguous array of ``spec.dtype`` with the chunk's elements (padding left out).
-    expected
-        crc32c that the manifest has for the chunk.
+    """Read one chunk straight into ``out``, contiguous and without padding, and check its crc32c.
 
     Raises
     ------
     CorruptStoreError
-        If the file is missing, has another length, or its content does not have the crc32c.
+        If the file is missing, has another length, or its content does not have the crc32c that
+        the manifest has for the chunk.
     """
     path = store / spec.chunk_path(index)
     try:

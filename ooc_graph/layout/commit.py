@@ -40,17 +40,7 @@ _REMOVED = ".partial-removed-"
 
 
 class Partial:
-    """A store that is being written.
-
-    Parameters
-    ----------
-    final
-        Where the store will stand.
-    folder
-        Where it is written meanwhile.
-    run_id
-        Name of this attempt.
-    """
+    """A store that is being written; the attempt is named by ``run_id``."""
 
     def __init__(self, final: Path, run_id: str) -> None:
         self.final, self.run_id = final, run_id
@@ -148,24 +138,20 @@ def partial_store(
 ) -> Iterator[Partial]:
     """Context in which a store is written; whatever happens, no half of it stays behind.
 
-    Unless it has a ``key``: then the partial store has units, stays where some are done when
+    Unless it has a ``key``: then the partial store has units, stays if some are done when
     the run ends before its time, and is taken up by the next run with the same key.
 
     Parameters
     ----------
-    final
-        Where the store will stand.
-    kind
-        ``graph`` or ``result``.
-    overwrite
-        Whether a store of that kind may be replaced.
+    kind, overwrite
+        ``graph`` or ``result``, and whether a store of that kind may be replaced.
     key
         What the bytes of all units follow from; None for work without units.
 
     Raises
     ------
     OutputExistsError
-        If ``final`` is there and ``overwrite`` is not given, or would stand inside a store.
+        If ``final`` is there and ``overwrite`` is not given, or would be inside a store.
     OutputBusyError
         If another run is writing it.
     UsageError

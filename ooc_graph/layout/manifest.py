@@ -22,8 +22,6 @@ class Manifest:
 
     Parameters
     ----------
-    kind
-        ``graph`` or ``result``.
     files
         Entries by path inside the store.
     sha256

@@ -30,17 +30,7 @@ _REPAIR = "restore the file or build the store again"
 
 @dataclass(frozen=True)
 class Stored:
-    """A finished store whose names, sizes and chunk crcs have been found as the manifest says.
-
-    Parameters
-    ----------
-    path
-        Folder of the store.
-    manifest
-        Its manifest.
-    attributes
-        The canonical attributes.
-    """
+    """A finished store whose names, sizes and chunk crcs have been found as the manifest says."""
 
     path: Path
     manifest: Manifest
@@ -180,15 +170,7 @@ class Stored:
 
 
 class Cursor:
-    """Reads an array from front to back and keeps one chunk of it.
-
-    Parameters
-    ----------
-    chunk
-        Gives a chunk's elements, as `Stored.chunk` does.
-    spec
-        The array.
-    """
+    """Reads an array from front to back and keeps one chunk; ``chunk`` is as `Stored.chunk`."""
 
     def __init__(self, chunk: Callable[[ArraySpec, int], AnyArray], spec: ArraySpec) -> None:
         self.spec, self._read = spec, chunk

@@ -40,13 +40,10 @@ class Energy:
 
     Parameters
     ----------
-    seconds
-        Wall time between the first and the last reading.
     joules
-        By domain, such as ``NVIDIA H200 (NVML)`` or ``CPU package-0 (RAPL)``; empty where nothing
-        could be read.
+        By domain, such as ``NVIDIA H200 (NVML)`` or ``CPU package-0 (RAPL)``.
     reason
-        What could not be read, and why; empty where everything asked for was.
+        What could not be read, and why; empty if everything asked for was.
     """
 
     seconds: float

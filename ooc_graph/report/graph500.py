@@ -88,12 +88,8 @@ class Graph500Result:
 
     Parameters
     ----------
-    scale, edge_factor
-        The graph: 2**scale vertices, edge_factor * 2**scale tuples.
     searches
         Search keys per kernel (NBFS).
-    generation_s, construction_s
-        Wall times of edge generation and of building the store, in seconds.
     processes
         Worker processes, printed as num_mpi_processes.
     kernels

@@ -29,15 +29,13 @@ _ENDLESS = 1 << 62
 
 
 class ChunkSink:
-    """Writes chunks on the threads of a workforce.
+    """Writes chunks of a partial store on the threads of a workforce.
+
+    There is one buffer for each thread and for every open column, fewer if the memory limit does
+    not allow so many.
 
     Parameters
     ----------
-    store
-        Folder of the partial store.
-    workforce
-        Threads of this process. One buffer for each and for every open column, fewer where the
-        memory limit does not allow so many.
     new_buffer
         Gives host memory of so many bytes, uint8.
 

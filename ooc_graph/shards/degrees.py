@@ -27,9 +27,7 @@ class Counted:
     ----------
     paths
         A .npy file with uint32 counts by position (dense ids); or .npz files with ascending ids
-        and their counts, several where they did not fit the budget at once.
-    total
-        Tuples read, self-loops among them, and the range of the weights.
+        and their counts, several if they did not fit the budget at once.
     read_s
         Seconds that the source took to give (generate, read) the tuples.
     """

@@ -32,13 +32,6 @@ def load_edges(graph: Graph, *, weighted: bool) -> GroupedEdges:
     """Read the out-arcs of all shards twice, to count and to place them, every chunk checked.
 
     The peak is the result, one shard's offsets and two chunks.
-
-    Raises
-    ------
-    UsageError, NegativeWeightError
-        ``weighted``, and the store holds no weights, or negative ones.
-    CorruptStoreError
-        Names file and chunk.
     """
     graph.require(LIGHT if weighted else HUB)
     return grouped(

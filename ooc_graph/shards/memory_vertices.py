@@ -59,14 +59,12 @@ class Vertices:
     ----------
     tables
         Original to internal ids, for the second pass.
-    columns
-        ``internal_of`` (by position), ``original_of`` and ``originals`` (None where dense).
+    internal_of, original_of, originals
+        Columns of a store; ``internal_of`` by position, ``originals`` None if dense.
     first_id
-        First original id where ids are dense, else None.
+        First original id if ids are dense, else None.
     tuples
         uint32 or uint64 (rows,): tuples at each internal id.
-    total
-        Counts over all edges.
     """
 
     tables: Tables

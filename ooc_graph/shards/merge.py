@@ -37,16 +37,10 @@ class MergeTask:
 
     Parameters
     ----------
-    runs
-        Where the runs are and how they are stored.
-    shards
-        Number of virtual shards, a power of two.
     vertices
-        Kept vertices.
+        Vertices with arcs.
     capacity
         Arcs of a bucket that are sorted in memory; above it a bucket is a single row.
-    orders
-        Row orders to write: ``hub``, ``light`` or both.
     pieces
         Where merged buckets wait for their chunks.
     packings

@@ -126,7 +126,7 @@ class PartWriter:
         How an array comes to host memory.
     buffers
         Host memory to copy to, uint8, of a multiple of 8 bytes; as many parts are written at the
-        same time, and who comes when all are in use waits.
+        same time.
     """
 
     def __init__(self, copy: Copy, buffers: Sequence[AnyArray]) -> None:

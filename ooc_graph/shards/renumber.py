@@ -27,14 +27,10 @@ class Renumbered:
 
     Parameters
     ----------
-    space
-        The input's vertices.
     kept
         Vertices with at least one arc.
     internal_of, tuples
         .npy files with the internal id of each position and the tuples at each internal id.
-    specs, entries
-        Arrays of the store and their chunks.
     """
 
     space: VertexSpace

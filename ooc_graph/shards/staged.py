@@ -80,15 +80,11 @@ class StagedSource:
 
     Parameters
     ----------
-    directed, id_range
-        As the source that was staged has them.
     lister
-        The source that lists vertices, or None where it cannot (data in memory would travel with
+        The source that lists vertices, or None if it cannot (data in memory would travel with
         every task).
-    parts
-        What was staged.
     weight_dtype
-        dtype of the whole weight column, None where there are no weights.
+        dtype of the whole weight column, None if there are no weights.
     """
 
     directed: bool

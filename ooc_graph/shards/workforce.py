@@ -27,10 +27,6 @@ class Workforce:
 
     Parameters
     ----------
-    executor
-        Threads of this process, or a Dask client's executor.
-    budget
-        Memory, processes and slots.
     everywhere
         Calls a function once in every process of the executor.
     remote
@@ -39,8 +35,8 @@ class Workforce:
         Called at least every `CHECK_S` seconds while tasks are waited for; raises if they can no
         longer be done.
     quiet
-        Tells whether no task of functions of these names is being executed; for executors
-        whose futures do not know.
+        Whether no task of functions of these names is being executed; for executors whose futures
+        do not know.
     """
 
     executor: Executor
