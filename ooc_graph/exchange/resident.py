@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from distributed import Worker, WorkerPlugin, get_worker
 
-from ooc_graph.exchange.cluster import patience_s
 from ooc_graph.exchange.parcel import Kind, Parcel
 from ooc_graph.exchange.postbox import Postbox, StaleParcelError
+from ooc_graph.exchange.time_limits import patience_s
 
 PLUGIN_NAME = "ooc-graph-exchange"
 POST_OP = "ooc_graph_post"

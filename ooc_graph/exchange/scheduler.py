@@ -19,12 +19,14 @@ from distributed import Client
 
 from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.exchange.attempt import Attempt, LostError
-from ooc_graph.exchange.cluster import Cluster, WorkerState, answer_timeout_s, describe, patience_s
+from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Finish, Finished
 from ooc_graph.exchange.interface import ExchangeStats
 from ooc_graph.exchange.placement import place
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.resident import worker_state
+from ooc_graph.exchange.time_limits import answer_timeout_s, patience_s
+from ooc_graph.exchange.worker_states import WorkerState, describe
 
 __all__ = ["run", "worker_state"]
 
@@ -72,7 +74,7 @@ def run(
     attempts
         How often to begin, a worker being lost each time.
     worker_wait_s
-        How long to wait for a worker that can work; None: the patience (`cluster.patience_s`).
+        How long to wait for a worker that can work; None: the patience (`time_limits.patience_s`).
     note
         Called with one line if the attempt is lost, or no worker can work for the time being.
 

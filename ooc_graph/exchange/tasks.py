@@ -21,13 +21,9 @@ from dask.utils import funcname
 from distributed import KilledWorker
 
 from ooc_graph.errors import ClusterLostError
-from ooc_graph.exchange.cluster import (
-    Cluster,
-    WorkerState,
-    answer_timeout_s,
-    describe,
-    patience_s,
-)
+from ooc_graph.exchange.cluster import Cluster
+from ooc_graph.exchange.time_limits import answer_timeout_s, patience_s
+from ooc_graph.exchange.worker_states import WorkerState, describe
 from ooc_graph.threads import CHECK_S
 
 MOST_LOSSES = 3
