@@ -145,7 +145,7 @@ def _note_imports() -> None:
 
 
 class _Refusing:
-    """Stands for numba's lock where the thread that held it is not there."""
+    """Stands for numba's lock if the thread that held it is not there."""
 
     def acquire(self) -> NoReturn:
         _refuse("compiling kernels")

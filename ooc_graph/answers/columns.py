@@ -61,7 +61,7 @@ class SourceColumns(PerSource):
 
     @property
     def whole(self) -> AnyArray | None:
-        """All rows at once, where every source has one; else None."""
+        """All rows at once, if every source has one; else None."""
         return self._answer if len(self._row) == len(self._answer) else None
 
     def part(self, start: int, stop: int) -> Self:

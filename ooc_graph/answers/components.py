@@ -1,7 +1,7 @@
 """Components by internal id -> columns by original id, each named by its smallest original id.
 
-Memory beside the labels: one place among all vertices for each row, 4 bytes (8 from 2**31
-vertices), and the columns piece by piece.
+Memory in addition to the labels: one position among all vertices for each row, 4 bytes (8 from
+2**31 vertices), and the columns piece by piece.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class ComponentColumns:
 
     def count(self) -> int:
         """Components."""
-        lonely = np.count_nonzero(self._ids.internal_of < 0)
-        return int(lonely + np.count_nonzero(self._first >= 0))
+        isolated = np.count_nonzero(self._ids.internal_of < 0)
+        return int(isolated + np.count_nonzero(self._first >= 0))
 
 
 def _pieces(start: int, stop: int) -> Iterator[tuple[int, int]]:

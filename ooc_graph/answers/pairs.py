@@ -40,7 +40,7 @@ class Asked:
     Parameters
     ----------
     targets
-        int64: places, among all vertices, that distances are wanted to; None: all.
+        int64: positions, among all vertices, that distances are wanted to; None: all.
     cutoff
         Largest distance that counts as reached, a finite number; None: any.
     reduce
@@ -52,7 +52,7 @@ class Asked:
     hops
         Whether the distances are levels of a BFS instead of sums of weights.
     has_room
-        Whether distances go to memory of who asks, so that an answer takes none besides.
+        Whether distances go to memory of the caller, so that an answer needs none in addition.
     """
 
     targets: IntArray | None = None
@@ -106,9 +106,9 @@ def largest_reached(cutoff: float, dtype: np.dtype[Any]) -> Any:
 
 
 def own_columns(sources: IntArray, asked: Asked) -> IntArray:
-    """Column of each source, given by its place among all vertices; -1 where it has none.
+    """Column of each source, given by its position among all vertices; -1 if it has none.
 
-    None has one where a cutoff below 0 leaves out the sources, too.
+    None has one if a cutoff below 0 leaves out the sources, too.
     """
     if asked.cutoff is not None and asked.cutoff < 0:
         return np.full(len(sources), -1)
@@ -116,10 +116,12 @@ def own_columns(sources: IntArray, asked: Asked) -> IntArray:
         return sources
     # Sources are few at times, targets are not.
     order = np.argsort(sources, kind="stable")
-    place = np.minimum(np.searchsorted(sources, asked.targets, sorter=order), len(sources) - 1)
-    columns = np.flatnonzero(sources[order[place]] == asked.targets) if len(sources) else place[:0]
+    nearest = np.minimum(np.searchsorted(sources, asked.targets, sorter=order), len(sources) - 1)
+    columns = (
+        np.flatnonzero(sources[order[nearest]] == asked.targets) if len(sources) else nearest[:0]
+    )
     found = np.full(len(sources), -1)
-    found[order[place[columns]]] = columns
+    found[order[nearest[columns]]] = columns
     return found
 
 
@@ -156,13 +158,13 @@ class SourceRows(PerSource):
     answer
         (sources with a row, rows): distances by internal id.
     sources
-        int64 (sources,): their places among all vertices.
+        int64 (sources,): their positions among all vertices.
     ids
         Id tables of the graph.
     asked
         What is asked of every source.
     parents
-        Ids of the same shape as ``answer``, all ones where unreached; None: not wanted.
+        Ids of the same shape as ``answer``, all ones if unreached; None: not wanted.
     """
 
     of_each = ("_sources", "_own", "_row")
@@ -176,16 +178,16 @@ class SourceRows(PerSource):
         parents: AnyArray | None = None,
     ) -> None:
         self._answer, self._asked, self._parents, self._ids = answer, asked, parents, ids
-        places = ids.internal_of if asked.targets is None else ids.internal_of[asked.targets]
-        self._lonely = places < 0
-        self._places = np.maximum(places, 0)
+        rows = ids.internal_of if asked.targets is None else ids.internal_of[asked.targets]
+        self._isolated = rows < 0
+        self._positions = np.maximum(rows, 0)
         self._sources, self._own = sources, own_columns(sources, asked)
         self._row = rows_of(sources, ids)
 
     @property
     def width(self) -> int:
         """Distances of a source."""
-        return len(self._places)
+        return len(self._positions)
 
     def __iter__(self) -> Iterator[AnyArray]:
         """Distances or levels of each source, as they are stored: (width,)."""
@@ -206,8 +208,8 @@ class SourceRows(PerSource):
             if row < 0:
                 found.fill(far)
             else:
-                self._answer[row].take(self._places, out=found, mode="clip")
-                found[self._lonely] = far
+                self._answer[row].take(self._positions, out=found, mode="clip")
+                found[self._isolated] = far
             if cutoff is not None:
                 found[found > most] = far
             if own >= 0:
@@ -222,9 +224,9 @@ class SourceRows(PerSource):
         sources = zip(self._sources.tolist(), self._own.tolist(), self._row.tolist(), strict=True)
         for distances, (source, own, row) in zip(self._found(), sources, strict=True):
             found = np.full(self.width, -1, np.int64)
-            reached = (distances < far) & ~self._lonely
+            reached = (distances < far) & ~self._isolated
             if row >= 0:
-                found[reached] = originals[self._parents[row, self._places[reached]]]
+                found[reached] = originals[self._parents[row, self._positions[reached]]]
             if own >= 0:
                 found[own] = self._ids.original_at(source)
             yield found
@@ -271,12 +273,12 @@ class Reducing:
 
 
 def write_rows(rows: Any, specs: Sequence[ArraySpec], index: int, folder: Path) -> list[FileEntry]:
-    """Write a chunk of sources: distances, and parents where they are among ``specs``.
+    """Write a chunk of sources: distances, and parents if they are among ``specs``.
 
     Parameters
     ----------
     rows
-        Iterates over distances, as `SourceRows` does, and has its parents where they are written.
+        Iterates over distances, as `SourceRows` does, and has its parents if they are written.
     """
     return [
         write_chunk(
@@ -292,9 +294,9 @@ def write_rows(rows: Any, specs: Sequence[ArraySpec], index: int, folder: Path) 
 def pairs_specs(
     asked: Asked, sources: int, width: int, dtype: np.dtype[Any]
 ) -> tuple[ArraySpec, ...]:
-    """How distances are stored, and parents where wanted: chunks of the same whole sources.
+    """How distances are stored, and parents if wanted: chunks of the same whole sources.
 
-    None has more sources than search together where memory is ample, so that a run which is killed
+    None has more sources than search together if memory is ample, so that a run which is killed
     has lost no other batch.
     """
     together = TOGETHER[asked.hops]
@@ -324,11 +326,11 @@ def is_narrow(asked: Asked) -> bool:
 
 def pairs_attributes(asked: Asked, graph: str, dtype: np.dtype[Any]) -> dict[str, Any]:
     """Canonical attributes of a stored result."""
-    told: dict[str, Any] = {"kernel": asked.kernel, "graph_sha256": graph, "cutoff": asked.cutoff}
+    facts: dict[str, Any] = {"kernel": asked.kernel, "graph_sha256": graph, "cutoff": asked.cutoff}
     if asked.reduce is None:
         far = "+inf" if dtype.kind == "f" else INT64_UNREACHED
-        return told | {"unreached": -1 if asked.hops else far}
-    told |= {"reduce": asked.reduce, "targets": "some" if asked.targets is not None else "all"}
+        return facts | {"unreached": -1 if asked.hops else far}
+    facts |= {"reduce": asked.reduce, "targets": "some" if asked.targets is not None else "all"}
     if asked.reduce == HISTOGRAM:
-        told["bin_width"] = asked.bins.width_for(dtype)
-    return told
+        facts["bin_width"] = asked.bins.width_for(dtype)
+    return facts

@@ -40,15 +40,15 @@ class SourceParts(PerSource):
         self.put(0, parts)
 
     def put(self, begin: int, parts: AnyArray) -> None:
-        """Fill in what is told of sources from one on, counted among those that have a row."""
+        """Fill in what is known of sources from one on, counted among those that have a row."""
         self._found[self._with_row[begin : begin + len(parts)]] = parts
 
     def put_instead(self, sources: IntArray, found: Sequence[Reduced]) -> None:
-        """Fill in what distances reduced to of some sources, given by their places."""
+        """Fill in what distances reduced to of some sources, given by their positions."""
         self._instead.update(zip(sources.tolist(), found, strict=True))
 
     def beyond(self, begin: int, end: int) -> IntArray:
-        """Places of those sources whose sum float64 does not hold, as the device made it.
+        """Positions of those sources whose sum float64 does not hold, as the device made it.
 
         Of sources from one to before another, counted among those that have a row.
         """
@@ -62,7 +62,7 @@ class SourceParts(PerSource):
         Raises
         ------
         InputError
-            A sum does not fit its column; where closeness is asked for, float64: such sources are
+            A sum does not fit its column; if closeness is asked for, float64: such sources are
             to be reduced from their distances (`beyond`).
         """
         rows = zip(self._found, self._is_own.tolist(), self._sources.tolist(), strict=True)

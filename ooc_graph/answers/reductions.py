@@ -85,11 +85,11 @@ class Bins:
         width = self.width_for(distances.dtype)
         if distances.dtype.kind == "f":
             with np.errstate(over="ignore"):
-                place = np.floor(distances.astype(np.float64) / width)
+                bins = np.floor(distances.astype(np.float64) / width)
         else:
             # No distance is beyond, and a width of any size fits.
-            place = distances.astype(np.int64) // min(int(width), INT64_UNREACHED)
-        inside = np.clip(place, 0, self.count - 1).astype(np.int64)
+            bins = distances.astype(np.int64) // min(int(width), INT64_UNREACHED)
+        inside = np.clip(bins, 0, self.count - 1).astype(np.int64)
         return np.bincount(inside, minlength=self.count).astype(np.int64)
 
 
@@ -105,7 +105,7 @@ class Reduced:
 
 
 def finite(number: Any, otherwise: str) -> float:
-    """Python's own number, an integer where it is whole and fits 64 bits.
+    """Python's own number, an integer if it is whole and fits 64 bits.
 
     Raises
     ------

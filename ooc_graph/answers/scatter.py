@@ -27,9 +27,9 @@ class Tree:
     kernel
         ``bfs`` or ``sssp``.
     root
-        Original id of the root; ``root_position`` is its place among all vertices.
+        Original id of the root; ``root_position`` is its position among all vertices.
     parent
-        uint32 or uint64 (rows,): internal ids, all ones where unreached.
+        uint32 or uint64 (rows,): internal ids, all ones if unreached.
     measure
         int32 levels or distances (rows,).
     """
@@ -42,7 +42,7 @@ class Tree:
 
     @property
     def unreached(self) -> Any:
-        """Value of the measure where the search did not come."""
+        """Value of the measure if the search did not come."""
         if self.kernel == "bfs":
             return -1
         return INT64_UNREACHED if self.measure.dtype.kind == "i" else np.inf
@@ -55,13 +55,13 @@ class Ids:
     Parameters
     ----------
     internal_of
-        int32 or int64 (vertices,): -1 where a vertex has no arc.
+        int32 or int64 (vertices,): -1 if a vertex has no arc.
     original_of
         int64 (rows,).
     first
-        First original id where ids are dense.
+        First original id if ids are dense.
     originals
-        int64 (vertices,) ascending where ids have gaps.
+        int64 (vertices,) ascending if ids have gaps.
     """
 
     internal_of: AnyArray
@@ -75,9 +75,9 @@ class Ids:
             return self.originals[start:stop]
         return np.arange(start, stop) + (self.first or 0)
 
-    def original_at(self, place: int) -> int:
+    def original_at(self, position: int) -> int:
         """Original id of one position."""
-        return int(self.original_ids(place, place + 1)[0])
+        return int(self.original_ids(position, position + 1)[0])
 
 
 def columns_of(tree: Tree, ids: Ids) -> dict[str, AnyArray]:

@@ -34,7 +34,7 @@ def main() -> None:
             from ooc_graph.cli.entry import run  # noqa: PLC0415
         code = run()
         _ignore_interrupts()
-    except KeyboardInterrupt:  # a second one, while the first was told of
+    except KeyboardInterrupt:  # a second one, while the first was reported
         _ignore_interrupts()
         sys.stderr.write(_INTERRUPTED)
         code = _EXIT_INTERRUPTED
@@ -59,7 +59,7 @@ def _interrupts_end() -> Iterator[None]:
 
 
 def _ignore_interrupts() -> None:
-    """All is done and told of; the interpreter takes a moment to end, and would complain."""
+    """All is done and reported; the interpreter takes a moment to end, and would complain."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

@@ -52,7 +52,7 @@ exchange_option = click.option(
     type=click.Choice(["auto", "local", "scheduler"]),
     default="auto",
     show_default=True,
-    help="auto: one worker where the graph fits it.",
+    help="auto: one worker if the graph fits it.",
 )
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
 

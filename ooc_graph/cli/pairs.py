@@ -65,7 +65,7 @@ def pairs_options(sources: str | None, *, for_plan: bool = False) -> Callable[[C
             "--bin-width",
             type=Number(),
             metavar="X",
-            help="Their width [1 where all are integers].",
+            help="Their width [1 if all are integers].",
         ),
     ]
     return together(*options, *([] if for_plan else searching))

@@ -39,7 +39,7 @@ def working(common: dict[str, Any], *, for_cuda: bool = True) -> Iterator[tuple[
 
 
 def _started(stack: ExitStack, device: str, workers: int | None, progress: Progress) -> Any:
-    """Cluster on this machine: of CUDA workers where they are asked for, or there for ``auto``."""
+    """Cluster on this machine: of CUDA workers if they are asked for, or there for ``auto``."""
     from ooc_graph.runtime.cluster import local_cluster, local_cuda_cluster  # noqa: PLC0415
 
     if choose_here(device).name == CUDA:
@@ -60,7 +60,7 @@ def empty_folder_removed(folder: Path) -> Iterator[None]:
         yield
     finally:
         if not was_there:
-            # It is kept where something is in it.
+            # It is kept if something is in it.
             with suppress(OSError):
                 folder.rmdir()
 

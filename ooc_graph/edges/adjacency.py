@@ -59,7 +59,7 @@ class AdjacencySource:
 
     @property
     def weight_dtype(self) -> np.dtype[Any] | None:
-        """Type of the weights where the caller chose it."""
+        """Type of the weights if the caller chose it."""
         kind = self.grammar.weight_type
         return np.dtype(kind) if self.weighted and kind is not None else None
 
@@ -219,7 +219,7 @@ def open_adjacency(paths: Sequence[str], options: ReadOptions) -> AdjacencySourc
 
 
 def _first_pair(view: Peek) -> bool | None:
-    """Whether the first neighbour has a weight; None where the file lists none."""
+    """Whether the first neighbour has a weight; None if the file lists none."""
     for _, _, line in view.lines():
         words = line.split()
         if not is_comment(line) and len(words) > 1:

@@ -118,7 +118,7 @@ class ArraySource(ColumnSource):
     source, target, weight
         Vectors of one length, in host memory.
     id_range
-        First id and number of the vertices, where that was said; reading does not check it.
+        First id and number of the vertices, if that was said; reading does not check it.
     """
 
     source: AnyArray

@@ -46,14 +46,14 @@ def choose_columns(
 ) -> ChosenColumns:
     """Columns that the caller chose, else those with usual names, else the first ones.
 
-    The first two columns of a table with names are taken only where nothing else is likely: it
+    The first two columns of a table with names are taken only if nothing else is likely: it
     has just two, or a weight as its third, or names that differ in their digits only
     (``Person.id`` twice, ``node1`` and ``node2``).
 
     Parameters
     ----------
     names
-        Column names, None where the table has none.
+        Column names, None if the table has none.
     third_is_weight
         Whether the third of three unnamed columns is a weight.
 

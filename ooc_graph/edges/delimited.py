@@ -46,12 +46,12 @@ def open_edgelist(paths: Sequence[str], options: ReadOptions) -> TextSource:
 
 
 def open_csv(paths: Sequence[str], options: ReadOptions) -> TextSource:
-    """Separated values; delimiter and header are found out where not given."""
+    """Separated values; delimiter and header are found out if not given."""
     return _open("csv", paths, options, delimiter=None, header=options.header)
 
 
 def open_tsv(paths: Sequence[str], options: ReadOptions) -> TextSource:
-    """Tab-separated values; the header is found out where not given."""
+    """Tab-separated values; the header is found out if not given."""
     return _open("tsv", paths, options, delimiter="\t", header=options.header)
 
 
@@ -108,7 +108,7 @@ def _readable(
 def _file(
     view: Peek, options: ReadOptions, delimiter: str | None, header: bool | None
 ) -> TextFile | None:
-    """One file's grammar, or None where it has no line of edges."""
+    """One file's grammar, or None if it has no line of edges."""
     lines = ((number, after, line) for number, after, line in view.lines() if not is_comment(line))
     start, names = view.skipped, None
     number, after, line = next(lines, (0, 0, b""))

@@ -22,7 +22,7 @@ class Unit:
     start, stop
         What the source makes of it: edge numbers, byte offsets, row groups, …
     path
-        File the unit is part of, where there is one.
+        File the unit is part of, if there is one.
     """
 
     index: int
@@ -45,7 +45,7 @@ class EdgeSource(Protocol):
         unweighted, or when the first pass decides (then integer blocks come as int64, blocks
         with any non-integer token as float64, and one float64 block makes the column float64).
     rereadable
-        True where reading twice is cheaper than staging a binary copy (generators, .npy).
+        True if reading twice is cheaper than staging a binary copy (generators, .npy).
     id_range
         (first, count) when the input declares its vertices as a dense range of ids
         (Matrix Market, DIMACS, METIS: (1, n); Kronecker: (0, 2**scale)); every id in a block is
@@ -80,7 +80,7 @@ class EdgeSource(Protocol):
         """Number of tuples if known."""
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
-        """Split into units of about ``edges_per_unit`` tuples (one unit where it cannot split)."""
+        """Split into units of about ``edges_per_unit`` tuples (one unit if it cannot split)."""
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield the unit's tuples in order, in blocks of at most ``block_edges``.
@@ -103,9 +103,9 @@ class EdgeSource(Protocol):
         """
 
     def vertex_blocks(self) -> Iterator[IntArray]:
-        """Yield explicitly listed vertex ids (LDBC ``.v``), nothing where none are listed.
+        """Yield explicitly listed vertex ids (LDBC ``.v``), nothing if none are listed.
 
-        Where any are listed, every edge must join listed vertices; the build checks that.
+        If any are listed, every edge must join listed vertices; the build checks that.
         """
 
     def describe(self) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class TextSource:
 
     @property
     def weight_dtype(self) -> np.dtype[Any] | None:
-        """Type of the weights where it is known before reading."""
+        """Type of the weights if it is known before reading."""
         kind = self.files[0].grammar.weight_type
         return np.dtype(kind) if self.weighted and kind is not None else None
 

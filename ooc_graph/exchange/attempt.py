@@ -178,8 +178,8 @@ class Attempt:
         begun = self._cluster.ask(executing, of=paused) if paused else {}
         for future, address in list(self._pending.items()):
             # A paused worker ends the tasks that it has begun, and sends their results.
-            goes_on = future in self._fetches or str(future.key) in begun.get(address, ())
-            if address in hindered and not (goes_on and address in paused):
+            continues = future in self._fetches or str(future.key) in begun.get(address, ())
+            if address in hindered and not (continues and address in paused):
                 lost[address] = str(hindered[address])
             if address in lost:
                 self._lost[address] = lost[address]
@@ -190,7 +190,7 @@ class Attempt:
         return bool(self._lost) or not all(isinstance(outcome, Finished) for outcome in done)
 
     def _end(self, cause: str, *, keep_running: bool = False) -> None:
-        """End the attempt on its workers and forget tasks, but for those still running."""
+        """End the attempt on its workers and forget tasks, except those that still run."""
         arguments = {address: (*self._id, cause) for address, _ in self._plan.party}
         states = self._cluster.look()
         there = [a for a in arguments if a in states and a not in self._lost]
@@ -238,21 +238,21 @@ class Attempt:
         if self._plan.topic is None:
             yield
             return
-        self._client.subscribe_topic(self._plan.topic, self._hear)
+        self._client.subscribe_topic(self._plan.topic, self._keep_report)
         try:
             yield
         finally:
             with suppress(ClusterLostError), self._cluster.talking():
                 self._client.unsubscribe_topic(self._plan.topic)
 
-    def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
+    def _keep_report(self, event: tuple[float, dict[str, Any]]) -> None:
         """Keep a report; on the client's event loop."""
         _, message = event
         if message["run_id"] == self._plan.run_id:
             self._reports.put((message["superstep"], tuple(message["counts"])))
 
     def _report(self, last: Counts | None = None) -> None:
-        """Call ``on_progress`` with what was heard, in the caller's thread."""
+        """Call ``on_progress`` with what was reported, in the caller's thread."""
         if self._on_progress is None:
             return
         while not self._reports.empty():

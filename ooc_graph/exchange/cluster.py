@@ -32,7 +32,7 @@ _NOT_INSTALLED = "No module named 'ooc_graph"
 # Between two looks a worker is taken to have been silent for this long at most: this process may
 # itself have been stopped, and the scheduler with it.
 _LONGEST_STEP_S = 2.0
-# A closing event loop may forget a question; then its thread gives up this much later.
+# A closing event loop may forget a question; then its thread stops waiting this much later.
 _GRACE_S = 5.0
 
 
@@ -124,7 +124,7 @@ class Cluster:
                 return dict(self._states)
             try:
                 # Not `Client.scheduler_info`: now and then it has no workers.
-                told = self.sync(_identity, self.client, timeout_s=answer_timeout_s())
+                answer = self.sync(_identity, self.client, timeout_s=answer_timeout_s())
             except OSError as error:
                 self._unanswered_since_s = self._unanswered_since_s or now_s
                 silent_s = monotonic() - self._unanswered_since_s
@@ -134,7 +134,7 @@ class Cluster:
                     ) from error
                 return dict(self._states)
             self._unanswered_since_s = None
-            self._note(told["workers"], min(now_s - self._looked_s, _LONGEST_STEP_S))
+            self._note(answer["workers"], min(now_s - self._looked_s, _LONGEST_STEP_S))
             self._looked_s = now_s
             return dict(self._states)
 
@@ -260,16 +260,16 @@ class Cluster:
     def tasks_at(self, workers: Iterable[str]) -> dict[str, list[str]]:
         """Keys of the tasks that the scheduler has sent to some workers, by address."""
         # All are asked for: one that has just left would be an error there.
-        at = self._told(self.client.scheduler.processing, workers=None)
+        at = self._answer(self.client.scheduler.processing, workers=None)
         return {address: at.get(address, []) for address in workers}
 
     def holders_of(self, keys: Sequence[str]) -> dict[str, list[str]]:
         """Addresses of the workers that have the results of some tasks, by key."""
-        return self._told(self.client.scheduler.who_has, keys=keys)
+        return self._answer(self.client.scheduler.who_has, keys=keys)
 
-    def _told(self, question: Callable[..., Any], **named: Any) -> dict[str, list[str]]:
-        told: dict[str, list[str]] = self.sync(question, timeout_s=answer_timeout_s(), **named)
-        return told
+    def _answer(self, question: Callable[..., Any], **named: Any) -> dict[str, list[str]]:
+        answer: dict[str, list[str]] = self.sync(question, timeout_s=answer_timeout_s(), **named)
+        return answer
 
     def wait(self, futures: Sequence[Any], timeout_s: float) -> None:
         """Wait until one of some futures is done, or the time is up.

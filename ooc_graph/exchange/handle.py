@@ -52,7 +52,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Aborted:
-    """The attempt could not go on, for a reason outside this worker's ranks."""
+    """The attempt could not continue, for a reason outside this worker's ranks."""
 
     cause: str
     lost: str | None
@@ -111,7 +111,7 @@ def _is_wanted(worker: Worker, key: Any) -> bool:
 
 
 class _Reporter:
-    """Tells the client the counts through Dask's events, not in every superstep."""
+    """Reports the counts to the client through Dask's events, not in every superstep."""
 
     def __init__(self, worker: Worker, run_id: str, topic: str) -> None:
         self.last: Counts | None = None

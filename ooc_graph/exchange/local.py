@@ -74,7 +74,7 @@ def _advance(
         except StopIteration as stop:
             results.append(stop.value)
     if requests and results:
-        raise RuntimeError(f"{len(results)} ranks finished while {len(requests)} go on")
+        raise RuntimeError(f"{len(results)} ranks finished while {len(requests)} continue")
     return requests, results
 
 

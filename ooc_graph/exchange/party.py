@@ -1,7 +1,7 @@
 """One worker's part in an attempt: trades parcels with the other workers, superstep by superstep.
 
 The ranks run in the thread of a Dask task; trading runs on the worker's event loop. Parcels go
-from worker to worker through Dask's own connections (pooled, TLS where the cluster has it).
+from worker to worker through Dask's own connections (pooled, TLS if the cluster has it).
 """
 
 from __future__ import annotations
@@ -119,11 +119,11 @@ class Party:
         return mail
 
     def check(self) -> None:
-        """Raise where the attempt was aborted or the client no longer wants it."""
+        """Raise if the attempt was aborted or the client no longer wants it."""
         if self._box.aborted.done():
             raise AttemptAbortedError(self._box.cause)
         if not self._is_wanted():
-            raise AttemptAbortedError("the client gave the run up")
+            raise AttemptAbortedError("the client cancelled the run")
 
     def _require_same_kind(self, kind: Kind, mail: Mapping[int, Sequence[Parcel]]) -> None:
         for place, parcels in mail.items():
@@ -235,7 +235,7 @@ class Party:
 
 
 def _look_at_error(future: asyncio.Future[Any]) -> None:
-    """Keep asyncio from logging the error of what was given up."""
+    """Keep asyncio from logging the error of what was cancelled."""
     if not future.cancelled():
         future.exception()
 
@@ -247,7 +247,7 @@ def _wrap(parcel: Parcel) -> Any:
 
 
 def _wait_for(trade: Future[Any], loop: asyncio.AbstractEventLoop) -> Any:
-    """Result of the event loop's work, which never comes where the loop is stopped under it."""
+    """Result of the event loop's work, which never comes if the loop is stopped under it."""
     while not trade.done():
         wait([trade], timeout=LOOP_CHECK_S)
         if not loop.is_running():

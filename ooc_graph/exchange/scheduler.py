@@ -114,7 +114,7 @@ def run(
             suspects |= loss.workers
             note(f"a worker was lost ({loss.cause}); the search begins again")
     raise ClusterLostError(
-        f"gave up after {len(losses)} attempts: " + "; then ".join(losses)
+        f"stopped after {len(losses)} attempts: " + "; then ".join(losses)
     ) from None
 
 

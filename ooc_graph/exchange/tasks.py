@@ -174,7 +174,7 @@ class Tasks(Executor):
     def _waiting_for(
         self, sent: dict[str, _Task], bad: dict[str, WorkerState], good: set[str]
     ) -> tuple[dict[_Task, str], bool]:
-        """Those of some tasks, or of their results, that wait for workers which cannot go on."""
+        """Those of some tasks, or of their results, that wait for workers which cannot continue."""
         # Without those that are just handed on.
         late = [key for key, task in sent.items() if _is_late(task)]
         at = self._cluster.tasks_at(bad)
@@ -197,7 +197,7 @@ class Tasks(Executor):
         return stuck, not running.isdisjoint(sent)
 
     def _say(self, states: dict[str, WorkerState], bad: dict[str, WorkerState]) -> None:
-        """One line for each worker that cannot go on, whenever it falls into that state."""
+        """One line for each worker that cannot continue, whenever it falls into that state."""
         named = {(a, state.is_silent) for a, state in bad.items() if state.is_hindered}
         for address, _ in sorted(named - self._named):
             self._note(f"{bad[address]}; other workers do its work, or it is waited for")
@@ -212,7 +212,7 @@ class Tasks(Executor):
             self._stalled_s = now_s if is_stalled else None
         elif now_s - self._stalled_s > patience_s():
             raise ClusterLostError(
-                f"no worker could go on for {now_s - self._stalled_s:.0f} s: "
+                f"no worker could continue for {now_s - self._stalled_s:.0f} s: "
                 f"{describe(states.values())}; run the same again"
             )
 
@@ -225,7 +225,7 @@ class Tasks(Executor):
         if len(task.losses) < MOST_LOSSES:
             self._send(task, states)
         else:
-            _fail(task, ClusterLostError(_gave_up(task)))
+            _fail(task, ClusterLostError(_lost_too_often(task)))
         if before is not None:
             self._cluster.cancel([before])
 
@@ -311,13 +311,13 @@ def _error_of(found: Any, task: _Task) -> BaseException:
     _, error, trace = found
     if isinstance(error, KilledWorker):
         task.losses.append(" ".join(str(error).split()))
-        return ClusterLostError(_gave_up(task))
+        return ClusterLostError(_lost_too_often(task))
     raised: BaseException = error.with_traceback(trace)
     return raised
 
 
-def _gave_up(task: _Task) -> str:
-    return f"{_name_of(task)} was given up, as its workers were lost: " + "; then ".join(
+def _lost_too_often(task: _Task) -> str:
+    return f"{_name_of(task)} was cancelled, as its workers were lost: " + "; then ".join(
         task.losses
     )
 

@@ -48,7 +48,7 @@ def within(limit_s: float, make: Callable[[], Made]) -> Made:
     Raises
     ------
     TimeoutError
-        After ``limit_s`` seconds. The call goes on in a thread, and what it makes is closed.
+        After ``limit_s`` seconds. The call continues in a thread, and what it makes is closed.
     """
     promised: Future[Made] = Future()
 

@@ -2,7 +2,7 @@
 
 What is written once and not read soon has no use for the page cache, and pages for it cost a core
 as much as 2 s/GB on a virtual machine that has to get them from its host. `BlockWriter` therefore
-writes blocks straight to the disk where the system allows it, each from a thread of its own while
+writes blocks straight to the disk if the system allows it, each from a thread of its own while
 the caller prepares the next.
 """
 
@@ -131,7 +131,7 @@ class BlockWriter:
                 self._put(block)
 
     def _put(self, block: memoryview) -> None:
-        """Write where the file stands; through the page cache where going past it is refused."""
+        """Write where the file stands; through the page cache if going past it is refused."""
         done = 0
         while done < len(block):
             try:

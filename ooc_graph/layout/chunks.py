@@ -22,7 +22,7 @@ from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.types import AnyArray
 
 UNPACKED_UNITS = 4
-"""Units that are read at a time where numbers are packed."""
+"""Units that are read at a time if numbers are packed."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
         Folder of the (partial) store; it exists.
     parts
         Arrays, of one dimension or of whole rows, whose concatenation is the chunk; the last chunk
-        is padded with zeros (where numbers are packed, with their base) to full length, as Zarr's
+        is padded with zeros (if numbers are packed, with their base) to full length, as Zarr's
         regular grid wants.
 
     Raises
@@ -192,7 +192,7 @@ class _Sidecar:
 
 
 def _after(crc: int, zeros: int) -> int:
-    """What a crc becomes where so many bytes follow, but for their own crc, which is added by xor.
+    """What a crc becomes if so many bytes follow, without their own crc, which is added by xor.
 
     Source: zlib's ``crc32_combine``.
     """

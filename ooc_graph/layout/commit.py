@@ -3,7 +3,7 @@
 A store is written under ``NAME.partial-<run id>/`` beside its final place; when every file and
 folder is on disk it is renamed. ``NAME.lock`` is held meanwhile, so that a second run on the same
 output is refused at once; what a killed run left behind is removed by the next one, or taken up by
-it where the work was recorded in units (`ooc_graph.layout.units`).
+it if the work was recorded in units (`ooc_graph.layout.units`).
 """
 
 from __future__ import annotations
@@ -166,8 +166,8 @@ def partial_store(
         raise OutputExistsError(f"{final.parent}: no such folder to write {final.name} into")
     refuse_inside_store(final)
     run_id = uuid.uuid4().hex[:ID_LENGTH]
-    goes_on = f"the same command goes on with what there is of {final.name}"
-    with disk_full_reported(final, None if key is None else goes_on), locked(final, run_id):
+    resumed = f"the same command continues with what there is of {final.name}"
+    with disk_full_reported(final, None if key is None else resumed), locked(final, run_id):
         kept = None if key is None else _left_by(final, key)
         _remove_leftovers(final, kept)
         # Another run may have finished while this one had not yet taken the lock.
@@ -193,7 +193,7 @@ def _left_by(final: Path, key: str) -> Path | None:
 
 
 def _remove_leftovers(final: Path, kept: Path | None) -> None:
-    # Where stores cannot be exchanged, a run killed between two renames left the old one aside.
+    # If stores cannot be exchanged, a run killed between two renames left the old one aside.
     for aside in _siblings(final, ASIDE):
         if not final.exists() and not final.is_symlink():
             aside.rename(final)
@@ -255,7 +255,7 @@ def _move_into_place(partial: Path, final: Path) -> None:
 
 
 def _exchange(first: Path, second: Path) -> None:
-    """renameat2(2) with RENAME_EXCHANGE; two renames where the file system cannot."""
+    """renameat2(2) with RENAME_EXCHANGE; two renames if the file system cannot."""
     libc = ctypes.CDLL(None, use_errno=True)
     if hasattr(libc, "renameat2"):
         arguments = (_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second))

@@ -139,7 +139,7 @@ def _load_again(store: Path) -> Manifest:
 
 
 def kind_of(store: Path) -> str | None:
-    """Kind that a store's manifest states, None where it is damaged."""
+    """Kind that a store's manifest states, None if it is damaged."""
     try:
         return str(json.loads((store / MANIFEST).read_bytes())["body"]["kind"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -43,7 +43,7 @@ class Packing:
 
     @classmethod
     def of_range(cls, least: int, most: int, dtype: np.dtype[Any]) -> Packing | None:
-        """Fewest bits for integers between two, None where that saves nothing."""
+        """Fewest bits for integers between two, None if that saves nothing."""
         bits = max(1, (most - least).bit_length())
         return cls(bits, least) if bits < 8 * dtype.itemsize else None
 

@@ -57,7 +57,7 @@ class Units:
 
 
 def key_of(folder: Path) -> str | None:
-    """Key of a partial store, None where it has no units."""
+    """Key of a partial store, None if it has no units."""
     try:
         return (folder / _KEY).read_text()
     except OSError:
@@ -87,7 +87,7 @@ def finish_unit(
     FileNotFoundError
         The run is over, and another has taken its place.
     """
-    # Two workers may be at the same unit, where the scheduler takes one for lost.
+    # Two workers may be at the same unit, if the scheduler takes one for lost.
     scratch = attempt / f"{number}-{uuid.uuid4().hex[:12]}"
     scratch.mkdir()
     try:
@@ -113,9 +113,11 @@ def _write(path: Path, scratch: Path, content: bytes) -> None:
 
 def _read(path: Path) -> Unit | None:
     try:
-        told = json.loads(path.read_bytes())
-        entries = [FileEntry(**row | {"sidecar": tuple(row["sidecar"])}) for row in told["entries"]]
-        return Unit(tuple(entries), told["facts"])
+        record = json.loads(path.read_bytes())
+        entries = [
+            FileEntry(**row | {"sidecar": tuple(row["sidecar"])}) for row in record["entries"]
+        ]
+        return Unit(tuple(entries), record["facts"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -105,7 +105,7 @@ class Reading(_Sums):
 
     @property
     def bytes_s(self) -> float:
-        """Bytes in a second of reading; 0 where nothing was."""
+        """Bytes in a second of reading; 0 if nothing was."""
         return self.bytes / self.reading_s if self.reading_s > 0 else 0.0
 
     @property
@@ -174,7 +174,7 @@ class Meter:
             return Reading(self._bytes, self._reading_s + reads_s, self._waited_s + waits_s)
 
     def added_to(self, moved: Moved) -> Moved:
-        """A copy with the seconds measured so far; of reads under way nothing is told yet."""
+        """A copy with the seconds measured so far; reads under way are not counted yet."""
         with self._lock:
             return replace(
                 moved,

@@ -33,7 +33,7 @@ class LevelRecord:
         Arcs examined in this level or phase.
     direction
         ``"push"`` or ``"pull"`` of a level, or the name of the phase (``"push"``, ``"pull"``,
-        ``"finish"``, ``"parents"``); empty where neither is known.
+        ``"finish"``, ``"parents"``); empty if neither is known.
     """
 
     vertices: int | None
@@ -54,20 +54,20 @@ class SearchRecord:
     time_s
         Wall time of the search alone.
     edges
-        Numerator of TEPS, or None where it was not counted.
+        Numerator of TEPS, or None if it was not counted.
     reached
         Vertices reached, the root included.
     validate_s
-        Wall time of validation, or None where it was skipped.
+        Wall time of validation, or None if it was skipped.
     levels
-        Per level, empty where not recorded.
+        Per level, empty if not recorded.
     read_bytes, fetched_rows
-        Bytes read of the store, and rows they were read for; None where all arcs were in memory.
+        Bytes read of the store, and rows they were read for; None if all arcs were in memory.
     reading_s, waited_s
         Seconds in which something was read, and in which the search stood still for it; None as
-        before, and where not measured.
+        before, and if not measured.
     asked_bytes
-        Bytes of rows in pinned host memory that a CUDA device asked for over the bus; None where
+        Bytes of rows in pinned host memory that a CUDA device asked for over the bus; None if
         none are there, or that was not counted.
     """
 
@@ -86,7 +86,7 @@ class SearchRecord:
 
     @property
     def teps(self) -> float | None:
-        """Traversed edges per second, or None where edges or time are not known."""
+        """Traversed edges per second, or None if edges or time are not known."""
         return self.edges / self.time_s if self.edges and self.time_s > 0 else None
 
 
@@ -150,13 +150,13 @@ class EnergyRecord:
     seconds
         Wall time of all of them, pauses between them included.
     joules
-        By what was measured (its name and counter); empty where nothing was.
+        By what was measured (its name and counter); empty if nothing was.
     watts
         Average power of all that was measured, or None.
     mteps_per_watt
-        Harmonic mean TEPS / 10^6 / watts, or None where energy was not measured for long enough.
+        Harmonic mean TEPS / 10^6 / watts, or None if energy was not measured for long enough.
     reason
-        What is missing, and why; empty where nothing is.
+        What is missing, and why; empty if nothing is.
     """
 
     kernel: str
@@ -197,10 +197,10 @@ class ReportData:
     validation
         Outcome over all searches.
     energy
-        Of repeated searches, a kernel each; empty where nobody asked for it.
+        Of repeated searches, a kernel each; empty if nobody asked for it.
     tiers
-        By kernel, names and values: what was held in memory, and what was read of the store where
-        arcs stayed there, or asked for over the bus where rows were in pinned host memory.
+        By kernel, names and values: what was held in memory, and what was read of the store if
+        arcs stayed there, or asked for over the bus if rows were in pinned host memory.
     """
 
     title: str

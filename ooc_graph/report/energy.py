@@ -1,7 +1,7 @@
 """Energy that devices and CPU packages take while a piece of work runs, and MTEPS/W.
 
 Two counters are read: NVML's total energy of a CUDA device (millijoules since the driver was
-loaded; Volta and newer), and RAPL's of CPU packages where Linux lets this process read it. Power
+loaded; Volta and newer), and RAPL's of CPU packages if Linux lets this process read it. Power
 supplies, memory modules, disks and fans are in neither.
 
 The metric is Green Graph500's [1]_: harmonic mean TEPS of the searches, in millions, over the
@@ -52,12 +52,12 @@ class Energy:
 
     @property
     def total_joules(self) -> float | None:
-        """Of all domains, or None where there is none."""
+        """Of all domains, or None if there is none."""
         return sum(self.joules.values()) if self.joules else None
 
     @property
     def watts(self) -> float | None:
-        """Average power of all domains, or None where there is none."""
+        """Average power of all domains, or None if there is none."""
         total = self.total_joules
         return total / self.seconds if total is not None and self.seconds > 0 else None
 

@@ -41,7 +41,7 @@ class KernelRuns:
         Graph500's nedge, the numerator of TEPS: input tuples whose endpoints the search reached,
         duplicates counted, self-loops not.
     validate_s
-        Wall time of each validation in seconds; empty where validation was skipped, and the
+        Wall time of each validation in seconds; empty if validation was skipped, and the
         block then has no validate lines.
     """
 

@@ -92,7 +92,7 @@ def _key_figures(data: ReportData) -> Iterator[KeyFigure]:
 
 
 def _speed(kernel: str, searches: list[SearchRecord]) -> KeyFigure:
-    """Harmonic mean TEPS, or the median time where edges were not counted."""
+    """Harmonic mean TEPS, or the median time if edges were not counted."""
     name, count = figures.kernel_name(kernel), len(searches)
     plural = "search" if count == 1 else "searches"
     counted = [(s.time_s, s.edges) for s in searches if s.edges is not None and s.teps is not None]

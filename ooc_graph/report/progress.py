@@ -74,7 +74,7 @@ class Progress:
         return StageProgress(self._display, name, total, unit)
 
     def note(self, text: str) -> None:
-        """Show one line of text, above the bars where there are any."""
+        """Show one line of text, above the bars if there are any."""
         self._display.note(text)
 
 

@@ -125,7 +125,7 @@ def _write_whole(handle: int, data: bytes) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(handle)
     except BaseException:
-        # Where even this fails, the next record begins on a line of its own.
+        # If even this fails, the next record begins on a line of its own.
         with contextlib.suppress(OSError):
             os.ftruncate(handle, before_bytes)
         raise

@@ -58,7 +58,7 @@ def graph_attributes(
 
 
 def _negative_loop(total: Tally) -> dict[str, Any]:
-    """Said only where self-loops might be negative; None: none of them is."""
+    """Said only if self-loops might be negative; None: none of them is."""
     if not total.loops or total.lightest is None or total.lightest >= 0:
         return {}
     loop = total.negative_loop

@@ -2,7 +2,7 @@
 
 Stages: (stage the input) -> degrees -> renumber -> runs -> merge and write -> commit. Every task
 is a function of files and writes files of its own, so any worker can do any task, and a task that
-is done twice writes the same bytes. The exception are merged pieces, which wait in memory where one
+is done twice writes the same bytes. The exception are merged pieces, which wait in memory if one
 process does all: if it is lost, the merge begins again in files.
 """
 
@@ -173,7 +173,7 @@ class Build:
         return [path for part in counted for path in part.paths], total
 
     def _groups(self, source: EdgeSource) -> list[Sequence[Unit]]:
-        """One group a slot (each holds a table of the vertices), fewer where they do not fit."""
+        """One group a slot (each holds a table of the vertices), fewer if they do not fit."""
         slots = self.workforce.budget.slots
         if source.id_range is not None:
             slots = min(slots, self._dense_slots(source.id_range[1]))

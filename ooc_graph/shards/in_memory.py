@@ -44,7 +44,7 @@ _graphs: weakref.WeakValueDictionary[str, MemoryGraph] = weakref.WeakValueDictio
 
 
 @dataclass(frozen=True, eq=False)
-class HeldArrays:
+class MemoryArrays:
     """The arrays of a graph, by the names that they have in a store."""
 
     path: Path
@@ -67,8 +67,8 @@ class HeldArrays:
 
     def spec(self, array: str) -> ArraySpec:
         """Length and type of an array."""
-        held = self.arrays[array]
-        return ArraySpec(array, len(held), held.dtype)
+        found = self.arrays[array]
+        return ArraySpec(array, len(found), found.dtype)
 
     def chunk(self, spec: ArraySpec, index: int) -> AnyArray:
         """Elements of what would be a chunk; no copy."""
@@ -140,7 +140,7 @@ def _graph(
                 arrays[f"{group}/weights"] = found.weights
     arcs = {side: int(next(iter(orders.values())).offsets[-1]) for side, orders in rows.items()}
     path = Path("in memory") / uuid.uuid4().hex
-    graph = MemoryGraph(HeldArrays(path, _attributes(source, vertices, plan, arcs), arrays))
+    graph = MemoryGraph(MemoryArrays(path, _attributes(source, vertices, plan, arcs), arrays))
     _graphs[str(path)] = graph
     return graph
 

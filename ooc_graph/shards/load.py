@@ -134,7 +134,7 @@ class Graph:
 
     @property
     def first_id(self) -> int | None:
-        """First original id where ids are dense, else None."""
+        """First original id if ids are dense, else None."""
         first = self.attributes["first_id"]
         return None if first is None else int(first)
 
@@ -308,6 +308,6 @@ class Graph:
         return rows if kept == order else self._by_id(rows)
 
     def _by_id(self, rows: Rows) -> Rows:
-        """Order loaded rows by id, where only light ones are there and BFS wants them."""
+        """Order loaded rows by id, if only light ones are there and BFS wants them."""
         sort_rows(rows.offsets.astype(np.int64), rows.neighbors, np.empty(0, np.uint32))
         return rows

@@ -1,6 +1,6 @@
-"""Merged buckets on their way to the chunks they fill: in files, or in memory where that is ample.
+"""Merged buckets on their way to the chunks they fill: in files, or in memory if that is ample.
 
-Memory is right where one process does all and has more than the sorting takes: the pieces are
+Memory is right if one process does all and has more than the sorting takes: the pieces are
 gone before the system would have brought files of them to the disk, and pages of files that are
 written and read once cost more time than the sorting.
 """

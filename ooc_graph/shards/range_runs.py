@@ -1,7 +1,7 @@
 """Sorted runs of arcs in files of a build's spill folder, a file for each run and range of rows.
 
 A run is what one sort made: keys (row << 32 | neighbour) in ascending order, and words beside them
-where there are weights. It is cut where ranges begin, and each part is a file: its keys, then its
+if there are weights. It is cut where ranges begin, and each part is a file: its keys, then its
 words. What is in which file stands in memory only: a build that ends before its time
 begins anew, as on the CPU. A range's files are removed as soon as they are read, so that the space
 they took is there for the rows.

@@ -42,7 +42,7 @@ class Renumbered:
 
 
 def sum_dense(paths: Sequence[str], count: int) -> AnyArray:
-    """Sum the counts of several tasks: uint32 where that is surely wide enough, else uint64."""
+    """Sum the counts of several tasks: uint32 if that is surely wide enough, else uint64."""
     most = sum(int(np.load(path).max(initial=0)) for path in paths)
     total: AnyArray = np.zeros(count, np.uint32 if most < 1 << 32 else np.uint64)
     for path in paths:

@@ -28,7 +28,7 @@ class VertexSpace:
     first, count
         Dense ids: position = id - first. With gaps: only ``count`` has a meaning.
     originals
-        .npy file with the ascending original ids (int64) where they have gaps.
+        .npy file with the ascending original ids (int64) if they have gaps.
     """
 
     first: int

@@ -61,11 +61,11 @@ def run_all(
     """Call ``function(*item)`` for every item on the executor; results in the items' order.
 
     The first error stops the stage: what has not begun is cancelled and what runs is waited for,
-    so that nothing writes any more when the error is raised. Threads of this process hear of it
+    so that nothing writes any more when the error is raised. Threads of this process notice it
     (`ooc_graph.kernels.common.cancellation`).
     """
     is_over = Event()
-    # What travels to other processes cannot be told.
+    # What travels to other processes cannot be notified.
     called = function if workforce.remote else heard_by(is_over, function)
     futures: list[Future[Done]] = []
     with progress.stage(stage, len(items) if total is None else total, unit) as bar:

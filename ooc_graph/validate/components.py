@@ -53,7 +53,7 @@ class ComponentsVerdict(Verdict):
     Parameters
     ----------
     components
-        Components that the edges make of the vertices; 0 where a rule that needs no edges is
+        Components that the edges make of the vertices; 0 if a rule that needs no edges is
         broken.
     """
 

@@ -35,7 +35,7 @@ class Probe:
 
     @property
     def bytes_s(self) -> float | None:
-        """Bytes in a second; None where nothing was there to be read."""
+        """Bytes in a second; None if nothing was there to be read."""
         return self.bytes / self.seconds if self.bytes and self.seconds > 0 else None
 
     @property
