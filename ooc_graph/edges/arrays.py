@@ -14,7 +14,7 @@ from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
 from ooc_graph.edges.interface import ColumnSource, Unit, ranges
 from ooc_graph.edges.npyfiles import (
     NpyColumn,
-    ambiguous_shape,
+    are_rows,
     columns_of,
     npz_columns,
     read_column,
@@ -190,15 +190,5 @@ def open_arrays(given: AnyArray | Sequence[AnyArray], options: ReadOptions) -> A
 
 
 def _columns(array: AnyArray) -> list[AnyArray]:
-    if ambiguous_shape(array.shape):
-        raise InputError(
-            f"an array of shape {array.shape} may hold edges in its rows or in its columns",
-            advice="give vectors (source, target[, weight])",
-        )
-    if array.ndim == 2 and array.shape[1] in {2, 3}:
-        return list(array.T)
-    if array.ndim == 2 and array.shape[0] == 2:
-        return list(array)
-    raise InputError(
-        f"the array has shape {array.shape}", advice="expected (m, 2), (m, 3) or (2, m)"
-    )
+    in_rows = are_rows(array.shape, None, "give vectors (source, target[, weight])")
+    return list(array.T if in_rows else array)

@@ -32,32 +32,11 @@ class Unit:
 
 
 class EdgeSource(Protocol):
-    """Edges in blocks. Implementations are small picklable objects that hold no data.
-
-    Attributes
-    ----------
-    directed
-        Whether a tuple (u, v) is an arc from u to v only.
-    weighted
-        Whether blocks carry weights.
-    weight_dtype
-        dtype of the weights if it is known before reading (float32, float64 or int64); None when
-        unweighted, or when the first pass decides (then integer blocks come as int64, blocks
-        with any non-integer token as float64, and one float64 block makes the column float64).
-    rereadable
-        True if reading twice is cheaper than staging a binary copy (generators, .npy).
-    id_range
-        (first, count) when the input declares its vertices as a dense range of ids
-        (Matrix Market, DIMACS, METIS: (1, n); Kronecker: (0, 2**scale)); every id in a block is
-        then inside it (the reader refuses others). None: the vertices are those that the edges
-        or ``vertex_blocks`` name.
-    edges
-        Number of tuples if known in advance, else None.
-    """
+    """Edges in blocks. Implementations are small picklable objects that hold no data."""
 
     @property
     def directed(self) -> bool:
-        """Whether tuples are arcs."""
+        """Whether a tuple (u, v) is an arc from u to v only."""
 
     @property
     def weighted(self) -> bool:
@@ -65,19 +44,28 @@ class EdgeSource(Protocol):
 
     @property
     def weight_dtype(self) -> np.dtype[Any] | None:
-        """Weight dtype if known before reading."""
+        """Type of the weights if it is known before reading: float32, float64 or int64.
+
+        None if unweighted, or if the first pass decides: then integer blocks come as int64, blocks
+        with any non-integer token as float64, and one float64 block makes the column float64.
+        """
 
     @property
     def rereadable(self) -> bool:
-        """Whether reading twice is cheap."""
+        """Whether reading twice is cheaper than staging a binary copy (generators, .npy)."""
 
     @property
     def id_range(self) -> tuple[int, int] | None:
-        """Declared dense ids: first and count."""
+        """First id and count, if the input declares its vertices as a dense range of ids.
+
+        So do Matrix Market, DIMACS, METIS: (1, n); Kronecker: (0, 2**scale). Every id in a block is
+        then inside it (the reader refuses others). None: the vertices are those that the edges
+        or ``vertex_blocks`` name.
+        """
 
     @property
     def edges(self) -> int | None:
-        """Number of tuples if known."""
+        """Number of tuples if it is known before reading."""
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
         """Split into units of about ``edges_per_unit`` tuples (one unit if it cannot split)."""
