@@ -17,7 +17,6 @@ from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.types import AnyArray
 
 _ROWS = 1 << 18
-FORMATS = ("parquet", "csv", "tsv", "npz")
 
 
 @public
@@ -43,21 +42,15 @@ def export(result: Result, path: str | Path, *, overwrite: bool = False) -> None
     check_target(path, overwrite=overwrite)
     if isinstance(result, PairsResult) and result.reduced is None:
         raise UsageError("distances of many sources are no table: open the store with zarr")
-    write: dict[str, Callable[[Result, Path], None]] = {
-        "parquet": _write_parquet,
-        "csv": lambda result, target: _write_text(result, target, ","),
-        "tsv": lambda result, target: _write_text(result, target, "\t"),
-        "npz": _write_npz,
-    }
     with whole_file(path) as partial:
-        write[path.suffix.removeprefix(".")](result, partial)
+        _WRITERS[path.suffix.removeprefix(".")](result, partial)
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:
     """Refuse a file that cannot be written, as `export` does before it reads anything."""
     name = path.suffix.removeprefix(".")
-    if name not in FORMATS:
-        raise UsageError(f"{path}: give a file ending in .{', .'.join(FORMATS)}")
+    if name not in _WRITERS:
+        raise UsageError(f"{path}: give a file ending in .{', .'.join(_WRITERS)}")
     if path.is_dir():
         raise OutputExistsError(f"{path}: is a folder; give the name of a file to write")
     if path.exists() and not overwrite:
@@ -120,3 +113,11 @@ def _write_parquet(result: Result, path: Path) -> None:
     finally:
         if writer is not None:
             writer.close()
+
+
+_WRITERS: dict[str, Callable[[Result, Path], None]] = {
+    "parquet": _write_parquet,
+    "csv": lambda result, path: _write_text(result, path, ","),
+    "tsv": lambda result, path: _write_text(result, path, "\t"),
+    "npz": _write_npz,
+}

@@ -18,7 +18,7 @@ from ooc_graph.cli.options import (
     result_option,
     together,
 )
-from ooc_graph.cli.working import cuda_limits, limit, refuse_out, working
+from ooc_graph.cli.working import cuda_limits, refuse_out, searching
 from ooc_graph.errors import UsageError
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray
@@ -113,7 +113,6 @@ def search_pairs(
     from ooc_graph.api.sources import ids_in, places_of  # noqa: PLC0415
     from ooc_graph.layout.names import HUB, LIGHT  # noqa: PLC0415
     from ooc_graph.model.resources import CUDA  # noqa: PLC0415
-    from ooc_graph.runtime.workplace import place_for  # noqa: PLC0415
     from ooc_graph.search.many import pairs, require_answerable  # noqa: PLC0415
 
     if given["reduce"] != HISTOGRAM and (given["bins"], given["bin_width"]) != (None, None):
@@ -131,16 +130,8 @@ def search_pairs(
     require_answerable(opened, asked)
     refuse_out(out, "result", given["overwrite"])
     # With auto levels are found on the CPU, unless it has no room for them.
-    with working(given, for_cuda=not hops or given["device"] == CUDA) as (client, progress):
-        result = pairs(
-            opened,
-            chosen,
-            asked,
-            place=place_for(client, limit(given, client), given["device"], limits, progress),
-            progress=progress,
-            out=out,
-            overwrite=given["overwrite"],
-        )
+    with searching(given, limits, for_cuda=not hops or given["device"] == CUDA) as options:
+        result = pairs(opened, chosen, asked, out=out, **options)
     name, what = ("bfs", "levels") if hops else ("apsp", "distances")
     click.echo(
         f"{name}: {reduce or what} of {len(chosen):,} sources in {result.elapsed_s:.6g} s; {out}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from ooc_graph.errors import ClusterLostError, OutputExistsError, UsageError
 from ooc_graph.layout.outputs import refuse_existing, refuse_inside_store, refuse_long_name
-from ooc_graph.model.resources import CPU, CUDA, CudaLimits
+from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.report.progress import Progress
 from ooc_graph.runtime.devices import choose_here
@@ -36,6 +36,18 @@ def working(common: dict[str, Any], *, for_cuda: bool = True) -> Iterator[tuple[
             device = common["device"] if for_cuda else CPU
             client = _started(stack, device, common["workers"], progress)
         yield client, progress
+
+
+@contextmanager
+def searching(
+    given: dict[str, Any], limits: CudaLimits = NO_LIMITS, *, for_cuda: bool
+) -> Iterator[dict[str, Any]]:
+    """Workplace and progress of a command that searches, and whether it may replace its output."""
+    from ooc_graph.runtime.workplace import place_for  # noqa: PLC0415
+
+    with working(given, for_cuda=for_cuda) as (client, progress):
+        place = place_for(client, limit(given, client), given["device"], limits, progress)
+        yield {"place": place, "progress": progress, "overwrite": given["overwrite"]}
 
 
 def _started(stack: ExitStack, device: str, workers: int | None, progress: Progress) -> Any:

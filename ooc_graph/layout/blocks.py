@@ -62,20 +62,18 @@ def _some(count: int) -> int:
     return count
 
 
-def read_at(descriptor: int, data: memoryview, offset: int) -> None:
-    """Fill ``data`` from a file's offset on.
-
-    Raises
-    ------
-    OSError
-        If the file ends before.
-    """
+def read_up_to(descriptor: int, data: memoryview, offset: int) -> int:
+    """Fill ``data`` from a file's offset on, as far as the file goes; bytes that were read."""
     done = 0
-    while done < len(data):
-        got = os.preadv(descriptor, [data[done:]], offset + done)
-        if got == 0:
-            raise OSError("a temporary file ended early; was it changed by something else?")
+    while done < len(data) and (got := os.preadv(descriptor, [data[done:]], offset + done)):
         done += got
+    return done
+
+
+def read_at(descriptor: int, data: memoryview, offset: int) -> None:
+    """Fill ``data`` from a file's offset on; OSError if the file ends before."""
+    if read_up_to(descriptor, data, offset) < len(data):
+        raise OSError("a temporary file ended early; was it changed by something else?")
 
 
 class BlockWriter:

@@ -14,7 +14,7 @@ import google_crc32c
 import numpy as np
 
 from ooc_graph.errors import CorruptStoreError
-from ooc_graph.layout.blocks import BLOCK_BYTES, BlockWriter, byte_view
+from ooc_graph.layout.blocks import BLOCK_BYTES, BlockWriter, byte_view, read_up_to
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
 from ooc_graph.layout.packing import Packing, unit_length
@@ -269,7 +269,8 @@ def _read_plain(descriptor: int, spec: ArraySpec, out: AnyArray) -> tuple[int, i
     """Fill ``out``; the crc32c of what was read, and the one that the file ends in."""
     whole = spec.chunk_bytes + CRC_BYTES
     padding = np.empty(whole - out.nbytes, np.uint8)
-    done = _read_all(descriptor, [byte_view(out), byte_view(padding)])
+    done = read_up_to(descriptor, byte_view(out), 0)
+    done += read_up_to(descriptor, byte_view(padding), done)
     _require_length(descriptor, done, whole)
     crc = google_crc32c.value(out.reshape(-1))
     crc = google_crc32c.extend(crc, padding[:-CRC_BYTES])
@@ -290,7 +291,7 @@ def _read_packed(
     for begin in range(0, spec.chunk, step):
         length = min(step, spec.chunk - begin)
         part = packed[: packing.bytes_of(length, spec.dtype)]
-        got = _read_all(descriptor, [byte_view(part)], done)
+        got = read_up_to(descriptor, byte_view(part), done)
         done += got
         if got < len(part):
             break
@@ -298,7 +299,7 @@ def _read_packed(
         if begin < len(out):
             packing.unpack(part, length, out[begin : begin + length])
     tail = np.empty(CRC_BYTES, np.uint8)
-    done += _read_all(descriptor, [byte_view(tail)], done)
+    done += read_up_to(descriptor, byte_view(tail), done)
     _require_length(descriptor, done, whole)
     return crc, struct.unpack("<I", tail.tobytes())[0]
 
@@ -307,17 +308,3 @@ def _require_length(descriptor: int, done: int, whole: int) -> None:
     extra = os.pread(descriptor, 1, whole)
     if done != whole or extra:
         raise _LengthError(f"{'more than ' if extra else ''}{done} bytes, expected {whole}")
-
-
-def _read_all(descriptor: int, buffers: list[memoryview], offset: int = 0) -> int:
-    """Fill buffers from an offset of a file on; the bytes that there were."""
-    done = 0
-    for buffer in buffers:
-        position = 0
-        while position < len(buffer):
-            got = os.preadv(descriptor, [buffer[position:]], offset + done)
-            if got == 0:
-                return done
-            position += got
-            done += got
-    return done
