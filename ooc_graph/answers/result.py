@@ -213,8 +213,8 @@ class PairsResult(Result):
     @property
     def reduced(self) -> str | None:
         """Which reduction there is for each source; None if there are the distances."""
-        held = set(self.columns) if isinstance(self.columns, dict) else self._stored_names()
-        return next(iter(held - {SOURCE, REACHED, VERTEX, self.measure, PARENT}), None)
+        there = set(self.columns) if isinstance(self.columns, dict) else self._stored_names()
+        return next(iter(there - {SOURCE, REACHED, VERTEX, self.measure, PARENT}), None)
 
     def _stored_names(self) -> set[str]:
         assert isinstance(self.columns, Stored)

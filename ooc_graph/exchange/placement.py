@@ -17,8 +17,8 @@ def place(shards: int, workers: Iterable[str], previous: Mapping[str, Sequence[i
     """
     chosen = sorted(workers, key=lambda worker: (worker not in previous, worker))[:shards]
     smaller, larger = divmod(shards, len(chosen))
-    room = {w: smaller + (i < larger) for i, w in enumerate(chosen)}
-    kept = {w: sorted(previous.get(w, ()))[: room[w]] for w in chosen}
-    held = {rank for ranks in kept.values() for rank in ranks}
-    free = iter([rank for rank in range(shards) if rank not in held])
-    return {w: tuple(sorted([*kept[w], *islice(free, room[w] - len(kept[w]))])) for w in chosen}
+    most = {w: smaller + (i < larger) for i, w in enumerate(chosen)}
+    kept = {w: sorted(previous.get(w, ()))[: most[w]] for w in chosen}
+    taken = {rank for ranks in kept.values() for rank in ranks}
+    free = iter([rank for rank in range(shards) if rank not in taken])
+    return {w: tuple(sorted([*kept[w], *islice(free, most[w] - len(kept[w]))])) for w in chosen}

@@ -50,7 +50,7 @@ class Postbox:
         self._early_bytes = 0
         self._mail: dict[int, dict[int, list[Parcel]]] = defaultdict(lambda: defaultdict(list))
         self._arrival = asyncio.Event()
-        self._room = asyncio.Event()
+        self._space = asyncio.Event()
 
     async def put(self, parcel: Parcel) -> None:
         """Keep a parcel; returns when it is kept, which a sender may have to wait for.
@@ -61,7 +61,7 @@ class Postbox:
             If the attempt was aborted, or the parcel is of a superstep that is over.
         """
         while not self.aborted.done() and self._is_full_for(parcel):
-            await self._room.wait()
+            await self._space.wait()
         if self.aborted.done() or parcel.superstep < self.superstep:
             raise StaleParcelError(f"superstep {parcel.superstep} is over or aborted here")
         if parcel.superstep > self.superstep:
@@ -89,7 +89,7 @@ class Postbox:
         """Wait for every part of every sender; parts come in order."""
         self.superstep = superstep
         self._early_bytes = 0
-        self._make_room()
+        self._free_space()
         while self.missing(superstep):
             self._arrival.clear()
             await self._arrival.wait()
@@ -104,8 +104,8 @@ class Postbox:
         self.cause = cause
         self.aborted.set_result(None)
         self._mail.clear()
-        self._make_room()
+        self._free_space()
 
-    def _make_room(self) -> None:
-        self._room.set()
-        self._room = asyncio.Event()
+    def _free_space(self) -> None:
+        self._space.set()
+        self._space = asyncio.Event()

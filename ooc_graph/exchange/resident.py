@@ -84,7 +84,7 @@ class ExchangePlugin(WorkerPlugin):
         return box.is_manned
 
     async def post(self, parcel: Parcel) -> str:
-        """Handler: take a parcel; the answer comes when there was room for it."""
+        """Handler: take a parcel; the answer comes when there was space for it."""
         box = self.box(parcel.run_id, parcel.attempt)
         if box is None:
             return STALE

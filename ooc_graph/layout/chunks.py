@@ -131,7 +131,7 @@ def _padded(spec: ArraySpec, index: int, parts: Iterable[AnyArray]) -> Iterable[
 
 
 def _packed(spec: ArraySpec, parts: Iterable[AnyArray]) -> Iterator[AnyArray]:
-    """Pack consecutive elements unit by unit: a chunk is never held whole for it."""
+    """Pack consecutive elements unit by unit: no chunk is in memory whole for it."""
     assert spec.packing is not None
     unit, filled = np.empty(unit_length(spec.dtype), spec.dtype), 0
     for part in parts:
@@ -280,7 +280,7 @@ def _read_plain(descriptor: int, spec: ArraySpec, out: AnyArray) -> tuple[int, i
 def _read_packed(
     descriptor: int, spec: ArraySpec, packing: Packing, out: AnyArray
 ) -> tuple[int, int]:
-    """As `_read_plain`, a few units at a time, so that no second chunk is held.
+    """As `_read_plain`, a few units at a time, so that no second chunk is in memory.
 
     They are unpacked before the chunk's crc32c is known to be right; any bytes are numbers, and
     nobody uses them if it is not.

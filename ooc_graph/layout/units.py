@@ -101,7 +101,7 @@ def finish_unit(
         _write(folder / _DONE / f"{number}.json", scratch / "record", content.encode())
         return unit
     finally:
-        # On a disk that is full, half a unit would take the room of others.
+        # On a disk that is full, half a unit would take the space of others.
         shutil.rmtree(scratch, ignore_errors=True)
 
 

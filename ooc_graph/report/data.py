@@ -199,7 +199,7 @@ class ReportData:
     energy
         Of repeated searches, a kernel each; empty if nobody asked for it.
     tiers
-        By kernel, names and values: what was held in memory, and what was read of the store if
+        By kernel, names and values: what was in memory, and what was read of the store if
         arcs stayed there, or asked for over the bus if rows were in pinned host memory.
     """
 

@@ -112,8 +112,8 @@ class Column:
             count = min(self._full - self._filled, len(data) - done)
             if self._buffer is None:
                 self._buffer = self._sink.take()
-            room = self._buffer[: self._full * self._dtype.itemsize].view(self._dtype)
-            _copy(data[done : done + count], room[self._filled : self._filled + count])
+            elements = self._buffer[: self._full * self._dtype.itemsize].view(self._dtype)
+            _copy(data[done : done + count], elements[self._filled : self._filled + count])
             self._filled += count
             done += count
             if self._filled == self._full:
@@ -136,8 +136,8 @@ class Column:
         return replace(self._empty, length=length)
 
 
-def _copy(data: Any, room: AnyArray) -> None:
+def _copy(data: Any, elements: AnyArray) -> None:
     if isinstance(data, np.ndarray):
-        room[:] = data
+        elements[:] = data
     else:
-        data.get(out=room)
+        data.get(out=elements)

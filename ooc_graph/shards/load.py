@@ -160,12 +160,12 @@ class Graph:
         """Share of the input tuples at the first rows; reads no others. 0 if there are no rows."""
         if not self.rows:
             return 0.0
-        spec, held = self.stored.spec(TUPLES), 0
+        spec, covered = self.stored.spec(TUPLES), 0
         for index in range(-(-rows // spec.chunk)):
             start, _ = spec.bounds(index)
-            held += int(self.stored.chunk(spec, index)[: rows - start].sum(dtype=np.uint64))
+            covered += int(self.stored.chunk(spec, index)[: rows - start].sum(dtype=np.uint64))
         tuples = 2 * (self.edges - int(self.attributes["self_loops"]))
-        return held / max(tuples, 1)
+        return covered / max(tuples, 1)
 
     def position_of(self, original: int) -> int:
         """Place of an original id among all, ascending.

@@ -98,7 +98,7 @@ class BuildBudget:
 
 
 def run_edges(slot_bytes: int, arc_bytes: int, weight_bytes: int) -> int:
-    """Tuples of one run: they are held translated, and as arcs in both directions.
+    """Tuples of one run: they are in memory translated, and as arcs in both directions.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def run_edges(slot_bytes: int, arc_bytes: int, weight_bytes: int) -> int:
 
 
 def bucket_arcs(slot_bytes: int, arc_bytes: int, weight_bytes: int, arcs: int) -> int:
-    """Arcs of one bucket: they are held as read, and once more in row order.
+    """Arcs of one bucket: they are in memory as read, and once more in row order.
 
     Parameters
     ----------

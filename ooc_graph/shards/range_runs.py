@@ -147,11 +147,11 @@ class PartWriter:
             self._spare.put(buffer)
 
     def _append(self, file: BlockWriter, column: Any, buffer: AnyArray) -> None:
-        room = buffer.view(column.dtype)
-        for start in range(0, len(column), len(room)):
-            piece = column[start : start + len(room)]
-            self._copy(piece, room[: len(piece)])
-            file.write(byte_view(room[: len(piece)]))
+        elements = buffer.view(column.dtype)
+        for start in range(0, len(column), len(elements)):
+            piece = column[start : start + len(elements)]
+            self._copy(piece, elements[: len(piece)])
+            file.write(byte_view(elements[: len(piece)]))
 
 
 def spill_bytes(arcs: int, weight_bytes: int) -> int:

@@ -99,7 +99,7 @@ def _global_offsets(local: Sequence[IntArray], rows: int) -> IntArray:
 def _place(
     chunk: AnyArray, first: int, starts: IntArray, target: IntArray, whole: AnyArray
 ) -> None:
-    """Copy a chunk's stretches of dealing blocks to where the blocks stand in global order."""
+    """Copy a chunk's pieces of dealing blocks to where the blocks are in global order."""
     stop = first + len(chunk)
     block = max(0, int(np.searchsorted(starts, first, "right")) - 1)
     position = first

@@ -30,7 +30,7 @@ class Part:
     edges
         Number of tuples.
     spans
-        (tuples, weight dtype name) of consecutive stretches; integer and float stretches may
+        (tuples, weight dtype name) of consecutive slices; integer and float slices may
         follow each other in a text column until the whole column is known.
     """
 

@@ -1,4 +1,4 @@
-"""The course of a validation, whatever the kernel: rules of the tree, then of every edge."""
+"""The steps of a validation, whatever the kernel: rules of the tree, then of every edge."""
 
 from __future__ import annotations
 

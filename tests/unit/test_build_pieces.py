@@ -79,7 +79,7 @@ def test_only_pieces_of_a_buffer_s_size_take_one(tmp_path: Path) -> None:
 def held_bytes() -> int:
     """Bytes of all pieces and of the buffers that wait for others."""
     waiting = sum(len(buffer) for buffer in pieces_module._spare)
-    return sum(len(buffer) for buffer, _ in pieces_module._held.values()) + waiting
+    return sum(len(buffer) for buffer, _ in pieces_module._in_memory.values()) + waiting
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -94,8 +94,8 @@ def test_no_piece_stays_when_all_is_written(
     def noting(*arguments: Any) -> Any:
         nonlocal most
         with pieces_module._lock:
-            now.update(dict.fromkeys(pieces_module._held))
-            most = max(most, sum("lengths" in name for name in pieces_module._held))
+            now.update(dict.fromkeys(pieces_module._in_memory))
+            most = max(most, sum("lengths" in name for name in pieces_module._in_memory))
         return real(*arguments)
 
     noting.__name__ = real.__name__
