@@ -64,12 +64,7 @@ class Asked:
     has_room: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be carried out.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refuse what cannot be carried out, with a UsageError."""
         if self.reduce is not None and self.reduce not in REDUCTIONS:
             raise UsageError(f"reduce {self.reduce!r}: choose {', '.join(REDUCTIONS)}")
         if self.reduce is not None and self.parents:

@@ -306,13 +306,7 @@ def _import(name: str) -> Any:
 
 
 def _frame(data: Any, **axes: Any) -> pd.DataFrame:
-    """A pandas frame.
-
-    Raises
-    ------
-    UsageError
-        Pandas is not installed.
-    """
+    """A pandas frame; UsageError if pandas is not installed."""
     try:
         pandas = _import("pandas")
     except ImportError:

@@ -72,13 +72,7 @@ def pairs_options(sources: str | None, *, for_plan: bool = False) -> Callable[[C
 
 
 def given_sources(graph: Graph, sources: str) -> IntArray | None:
-    """Original ids of ``--sources``; None: all.
-
-    Raises
-    ------
-    UsageError, InputError
-        There are not so many, or a file cannot be read.
-    """
+    """Original ids of ``--sources``; None: all."""
     from ooc_graph.api.sources import drawn, ids_in  # noqa: PLC0415
 
     if sources == "all":

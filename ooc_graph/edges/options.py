@@ -49,12 +49,7 @@ class ReadOptions:
     weight_type: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values that no option has, and bring the others to one form.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refuse values that no option has, and bring the others to one form."""
         columns, weight, delimiter = self.columns, self.weight, self.delimiter
         if columns is not None and (isinstance(columns, str) or len(columns) != 2):
             raise UsageError("columns: name two columns, source and target")

@@ -96,15 +96,7 @@ class Cluster:
     def sync(
         self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **named: Any
     ) -> Any:
-        """Run a coroutine function on the client's event loop.
-
-        Raises
-        ------
-        TimeoutError
-            After ``timeout_s`` seconds.
-        ClusterLostError
-            The client is closed.
-        """
+        """Run a coroutine function on the client's event loop; TimeoutError after ``timeout_s``."""
         with self.talking():
             return self.client.sync(function, *arguments, callback_timeout=timeout_s, **named)
 

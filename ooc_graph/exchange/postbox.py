@@ -55,10 +55,7 @@ class Postbox:
     async def put(self, parcel: Parcel) -> None:
         """Keep a parcel; returns when it is kept, which a sender may have to wait for.
 
-        Raises
-        ------
-        StaleParcelError
-            If the attempt was aborted, or the parcel is of a superstep that is over.
+        A parcel of an attempt or superstep that is over is refused with a StaleParcelError.
         """
         while not self.aborted.done() and self._is_full_for(parcel):
             await self._space.wait()

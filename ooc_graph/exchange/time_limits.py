@@ -45,10 +45,8 @@ def _seconds(name: str, default: str, least: float) -> float:
 def within(limit_s: float, make: Callable[[], Made]) -> Made:
     """What a call makes, a client or a cluster; Dask may wait for them without limit.
 
-    Raises
-    ------
-    TimeoutError
-        After ``limit_s`` seconds. The call continues in a thread, and what it makes is closed.
+    TimeoutError after ``limit_s`` seconds: the call continues in a thread, and what it makes is
+    closed.
     """
     promised: Future[Made] = Future()
 

@@ -19,13 +19,7 @@ POLL_S = 0.05
 
 
 def locked_in_time(descriptor: int, patience_s: float) -> bool:
-    """Lock an open file for this process alone; False if another had it for too long.
-
-    Raises
-    ------
-    OSError
-        The file system has no locks.
-    """
+    """Lock an open file for this process alone; False if another had it for too long."""
     begun_s = monotonic()
     while True:
         try:

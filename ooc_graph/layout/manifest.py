@@ -115,13 +115,7 @@ class Manifest:
 
 
 def load_same(store: Path, identity: str) -> Manifest:
-    """Read and check the manifest of the store that was opened before.
-
-    Raises
-    ------
-    StoreReplacedError, NotAStoreError, CorruptStoreError
-        Another store is there by now, or none is, or the manifest is damaged.
-    """
+    """Read and check the manifest of the store that was opened before, if it is still there."""
     manifest = _load_again(store)
     refuse_other(store, manifest.sha256, identity)
     return manifest

@@ -17,13 +17,7 @@ PARTIAL = ".partial-"
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """As `renamed_file`, for a file that is to last: it is on disk when it gets its name.
-
-    Raises
-    ------
-    DiskFullError
-        If the disk fills up.
-    """
+    """As `renamed_file`, for a file that is to last: it is on disk when it gets its name."""
     # With the same ending: some libraries go by it.
     with disk_full_reported(path), renamed_file(path, path.suffix) as partial:
         yield partial

@@ -245,12 +245,7 @@ class ReportData:
 
 
 def write_report_data(path: str | Path, data: ReportData) -> None:
-    """Write ``report.json``; NaN and infinity are refused with ValueError.
-
-    Raises
-    ------
-    DiskFullError
-    """
+    """Write ``report.json``; NaN and infinity are refused with ValueError."""
     text = json.dumps(data.to_dict(), allow_nan=False, ensure_ascii=False)
     with whole_file(Path(path)) as partial:
         partial.write_text(text + "\n", encoding="utf-8")

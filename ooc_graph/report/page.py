@@ -35,14 +35,7 @@ class KeyFigure:
 
 
 def write_page(path: str | Path, data: ReportData) -> None:
-    """Write the report page; the same data give the same bytes.
-
-    A page that is being looked at is never half a page.
-
-    Raises
-    ------
-    DiskFullError
-    """
+    """Write the report page, whole or not at all; the same data give the same bytes."""
     with whole_file(Path(path)) as partial:
         partial.write_text(page_html(data), encoding="utf-8")
 

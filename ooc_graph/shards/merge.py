@@ -68,12 +68,7 @@ def piece_name(side: str, bucket: int, column: str) -> str:
 def merge_buckets(
     task: MergeTask, side: str, numbers: Sequence[int], used: Sequence[str]
 ) -> list[int]:
-    """Make the pieces of some buckets, after forgetting those that were ``used`` up.
-
-    Returns
-    -------
-    Arcs that each bucket keeps.
-    """
+    """Make the pieces of some buckets, and forget those that were ``used``; arcs of each bucket."""
     task.pieces.remove(used)
     return [_merge_bucket(task, side, bucket) for bucket in numbers]
 

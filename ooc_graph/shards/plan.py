@@ -58,12 +58,9 @@ class BuildBudget:
     slots: int
 
     def slot_bytes(self, table_bytes: int) -> int:
-        """Bytes that one running task may hold beside tables of ``table_bytes`` a process.
+        """Bytes that one running task may hold in addition to tables of ``table_bytes`` a process.
 
-        Raises
-        ------
-        MemoryBudgetError
-            If less than a useful minimum is left.
+        MemoryBudgetError if less than a useful minimum is left.
         """
         fixed = self.processes * (table_bytes + RESERVE_BYTES)
         left = (self.limit_bytes - fixed) // self.slots

@@ -45,13 +45,7 @@ class Tables:
     originals: IntArray | None
 
     def translate(self, ids: IntArray, out: AnyArray) -> None:
-        """Internal ids of original ids.
-
-        Raises
-        ------
-        InputError
-            If an id is not a vertex of the input.
-        """
+        """Internal ids of original ids; InputError if one is not a vertex of the input."""
         if self.originals is None:
             translate_dense(ids, self.space.first, self.internal_of, out)
             return
