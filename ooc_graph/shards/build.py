@@ -287,34 +287,25 @@ class Build:
         description: dict[str, Any],
     ) -> None:
         task, written = merged
+        runs, space = task.runs, vertices.space
+        attributes = store_attributes(
+            total,
+            description,
+            directed=runs.source.directed,
+            weight_dtype=runs.weight_dtype,
+            vertices=space.count,
+            rows=vertices.kept,
+            first_id=None if space.originals else space.first,
+            arcs=written.arcs,
+            shards=task.shards,
+            orders=task.orders,
+            compressed=bool(task.packings),
+        )
         self.report.arcs = sum(written.arcs.values())
         with self.report.timed("commit"):
             self.report.manifest = self.partial.commit(
                 "graph",
-                _attributes(task, vertices, total, written.arcs, description),
+                attributes,
                 [*vertices.specs, *written.specs],
                 [*vertices.entries, *written.entries],
             )
-
-
-def _attributes(
-    task: MergeTask,
-    vertices: Renumbered,
-    total: Tally,
-    arcs: dict[str, int],
-    description: dict[str, Any],
-) -> dict[str, Any]:
-    runs, space = task.runs, vertices.space
-    return store_attributes(
-        total,
-        description,
-        directed=runs.source.directed,
-        weight_dtype=runs.weight_dtype,
-        vertices=space.count,
-        rows=vertices.kept,
-        first_id=None if space.originals else space.first,
-        arcs=arcs,
-        shards=task.shards,
-        orders=task.orders,
-        compressed=bool(task.packings),
-    )

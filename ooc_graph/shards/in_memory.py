@@ -140,15 +140,7 @@ def _graph(
                 arrays[f"{group}/weights"] = found.weights
     arcs = {side: int(next(iter(orders.values())).offsets[-1]) for side, orders in rows.items()}
     path = Path("in memory") / uuid.uuid4().hex
-    graph = MemoryGraph(MemoryArrays(path, _attributes(source, vertices, plan, arcs), arrays))
-    _graphs[str(path)] = graph
-    return graph
-
-
-def _attributes(
-    source: EdgeSource, vertices: Vertices, plan: Plan, arcs: dict[str, int]
-) -> dict[str, Any]:
-    return graph_attributes(
+    attributes = graph_attributes(
         vertices.total,
         directed=source.directed,
         weight_dtype=plan.weight_dtype,
@@ -159,3 +151,6 @@ def _attributes(
         shards=1,
         orders=plan.orders,
     )
+    graph = MemoryGraph(MemoryArrays(path, attributes, arrays))
+    _graphs[str(path)] = graph
+    return graph
