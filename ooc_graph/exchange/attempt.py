@@ -86,10 +86,10 @@ class Attempt:
                 raise
 
     def _open(self) -> None:
-        places = frozenset(range(len(self._plan.party)))
+        members = frozenset(range(len(self._plan.party)))
         arguments = {
-            address: (*self._id, places - {place})
-            for place, (address, _) in enumerate(self._plan.party)
+            address: (*self._id, members - {member})
+            for member, (address, _) in enumerate(self._plan.party)
         }
         answers = self._cluster.ask_each(open_attempt, arguments)
         for address, answer in answers.items():
@@ -101,10 +101,10 @@ class Attempt:
             self._raise_loss()
 
     def _submit(self, make: Make, finish: Finish | None) -> None:
-        for place, (address, _) in enumerate(self._plan.party):
+        for member, (address, _) in enumerate(self._plan.party):
             future = self._client.submit(
-                serve, self._plan, place, make, finish,
-                key=f"ooc-graph-ranks-{self._plan.run_id}-{self._plan.attempt}-{place}",
+                serve, self._plan, member, make, finish,
+                key=f"ooc-graph-ranks-{self._plan.run_id}-{self._plan.attempt}-{member}",
                 workers=[address], allow_other_workers=False,
                 retries=0, pure=False, priority=10,
             )  # fmt: skip

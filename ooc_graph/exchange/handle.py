@@ -61,7 +61,7 @@ class Aborted:
 Outcome = Finished | Failed | Aborted
 
 
-def serve(plan: Plan, place: int, make: Make, finish: Finish | None) -> Outcome:
+def serve(plan: Plan, member: int, make: Make, finish: Finish | None) -> Outcome:
     """Run one worker's ranks; the body of a task pinned to that worker.
 
     The task secedes: two runs that share workers must not wait for each other's threads, and the
@@ -78,7 +78,7 @@ def serve(plan: Plan, place: int, make: Make, finish: Finish | None) -> Outcome:
         return Aborted(f"{worker.address} no longer has the attempt", None)
     box.is_manned = True
     try:
-        party = Party(plan, place, worker, box, lambda: _is_wanted(worker, key))
+        party = Party(plan, member, worker, box, lambda: _is_wanted(worker, key))
         return _play(party, worker, make, finish)
     except AttemptAbortedError as error:
         return Aborted(error.cause, error.lost)
@@ -90,7 +90,7 @@ def serve(plan: Plan, place: int, make: Make, finish: Finish | None) -> Outcome:
 
 def _play(party: Party, worker: Worker, make: Make, finish: Finish | None) -> Finished:
     plan = party.plan
-    mine = plan.party[party.place][1]
+    mine = plan.party[party.member][1]
     reporter = _Reporter(worker, plan.run_id, plan.topic) if plan.topic and 0 in mine else None
     with ExitStack() as stack:
         ranks = Ranks(party, *make(mine), on_counts=reporter)

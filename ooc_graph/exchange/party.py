@@ -68,14 +68,14 @@ class Plan:
 class Party:
     """Trades parts of one attempt with every other worker.
 
-    ``place`` is this worker's position in the plan's party; ``is_wanted`` is False once the client
+    ``member`` is this worker's position in the plan's party; ``is_wanted`` is False once the client
     has cancelled the task.
     """
 
     def __init__(
-        self, plan: Plan, place: int, worker: Worker, box: Postbox, is_wanted: Callable[[], bool]
+        self, plan: Plan, member: int, worker: Worker, box: Postbox, is_wanted: Callable[[], bool]
     ) -> None:
-        self.plan, self.place = plan, place
+        self.plan, self.member = plan, member
         self.supersteps = 0
         self.bytes_sent = 0
         self.exchange_s = 0.0
@@ -83,9 +83,9 @@ class Party:
         self._unanswered: set[int] = set()
         self._missed: dict[int, int] = {}
         self._in_flight = asyncio.Semaphore(IN_FLIGHT_PARTS)
-        places = len(plan.party)
+        members = len(plan.party)
         # Everyone begins with its successor, so that nobody is everybody's first.
-        self._others = [(place + step) % places for step in range(1, places)]
+        self._others = [(member + step) % members for step in range(1, members)]
 
     @property
     def is_alone(self) -> bool:
@@ -126,11 +126,11 @@ class Party:
             raise AttemptAbortedError("the client cancelled the run")
 
     def _require_same_kind(self, kind: Kind, mail: Mapping[int, Sequence[Parcel]]) -> None:
-        for place, parcels in mail.items():
+        for member, parcels in mail.items():
             if parcels[0].kind is not kind:
                 raise DivergedRanksError(
-                    f"superstep {self.supersteps - 1}: ranks {self.plan.party[self.place][1]} "
-                    f"ask to {kind.value}, ranks {self.plan.party[place][1]} "
+                    f"superstep {self.supersteps - 1}: ranks {self.plan.party[self.member][1]} "
+                    f"ask to {kind.value}, ranks {self.plan.party[member][1]} "
                     f"to {parcels[0].kind.value}"
                 )
 
@@ -148,11 +148,11 @@ class Party:
             for task in (collect, *sends):
                 task.cancel()
 
-    async def _send(self, place: int, kind: Kind, parts: Sequence[Part]) -> None:
-        address = self.plan.party[place][0]
+    async def _send(self, member: int, kind: Kind, parts: Sequence[Part]) -> None:
+        address = self.plan.party[member][0]
         for number, part in enumerate(parts):
             parcel = Parcel(
-                self.plan.run_id, self.plan.attempt, self.supersteps, self.place,
+                self.plan.run_id, self.plan.attempt, self.supersteps, self.member,
                 number, len(parts), kind, part.header, part.arrays,
             )  # fmt: skip
             if len(parts) == 1 and parcel.array_bytes <= UNANSWERED_BYTES:
@@ -160,7 +160,7 @@ class Party:
             else:
                 await self._send_answered(address, parcel)
             self.bytes_sent += parcel.array_bytes
-        self._unanswered.discard(place)
+        self._unanswered.discard(member)
 
     async def _send_answered(self, address: str, parcel: Parcel) -> None:
         async with self._in_flight:
@@ -195,14 +195,14 @@ class Party:
 
     async def _probe(self) -> None:
         """Ask those on whom this worker waits whether they are still in the attempt."""
-        for place in self._awaited():
-            address = self.plan.party[place][0]
+        for member in self._awaited():
+            address = self.plan.party[member][0]
             question = self._call(
                 address,
                 WAITS_FOR_OP,
                 run_id=self.plan.run_id,
                 attempt=self.plan.attempt,
-                sender=self.place,
+                sender=self.member,
             )
             try:
                 superstep = await asyncio.wait_for(question, PROBE_S)
@@ -210,11 +210,11 @@ class Party:
                 cause = f"{address} has not answered for {PROBE_S:.0f} s"
                 raise AttemptAbortedError(cause, address) from None
             # Its last parcel and its leaving may have crossed with the question.
-            if superstep is None and place in self._awaited():
+            if superstep is None and member in self._awaited():
                 raise AttemptAbortedError(f"{address} left the attempt")
-            self._note_miss(place, -1 if superstep is None else superstep)
+            self._note_miss(member, -1 if superstep is None else superstep)
 
-    def _note_miss(self, place: int, superstep: int) -> None:
+    def _note_miss(self, member: int, superstep: int) -> None:
         """Abort if a worker waits for what was sent to it before it was last asked.
 
         Parameters
@@ -222,13 +222,13 @@ class Party:
         superstep
             Whose parcel it waits for; -1: for none.
         """
-        is_under_way = superstep == self.supersteps and place in self._unanswered
+        is_under_way = superstep == self.supersteps and member in self._unanswered
         if superstep < 0 or is_under_way:
-            self._missed.pop(place, None)
-        elif self._missed.get(place) == superstep:
-            raise AttemptAbortedError(f"a parcel to {self.plan.party[place][0]} was lost")
+            self._missed.pop(member, None)
+        elif self._missed.get(member) == superstep:
+            raise AttemptAbortedError(f"a parcel to {self.plan.party[member][0]} was lost")
         else:
-            self._missed[place] = superstep
+            self._missed[member] = superstep
 
     def _awaited(self) -> set[int]:
         return self._unanswered | set(self._box.missing(self.supersteps))

@@ -27,7 +27,7 @@ class Postbox:
     Parameters
     ----------
     senders
-        Places in the party of the workers that will send.
+        Positions in the party of the workers that will send.
     early_bytes
         Limit of what is kept for the superstep after the current one.
 
