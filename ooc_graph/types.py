@@ -164,12 +164,7 @@ class Progress(Protocol):
 class NoProgress:
     """Shows nothing."""
 
-    def stage(
-        self,
-        name: str,  # noqa: ARG002
-        total: int | None = None,  # noqa: ARG002
-        unit: str = "",  # noqa: ARG002
-    ) -> AbstractContextManager[StageProgress]:
+    def stage(self, *_: object, **__: object) -> AbstractContextManager[StageProgress]:
         """Begin a stage that is not shown."""
         return nullcontext(self)
 
