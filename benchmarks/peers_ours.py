@@ -13,13 +13,13 @@ from peers_graphs import Edges
 import ooc_graph as og
 from ooc_graph.answers.scatter import columns_of
 from ooc_graph.layout.names import DISTANCE, LEVEL
-from ooc_graph.model.engine import Searcher, load_ids
+from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.kernel import EDGES, ORDER_OF, ROWS
 from ooc_graph.runtime import process
 from ooc_graph.runtime.warmup import warm
 from ooc_graph.search.whole import run_search
 from ooc_graph.shards.edge_list import edge_list_bytes
-from ooc_graph.strategies import loading
+from ooc_graph.strategies.cpu.in_memory import variant_of
 from ooc_graph.strategies.edge_list import load_search
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
@@ -49,7 +49,7 @@ class Ours:
         self.build_s: float | None = None
         self._method, self._publish = method, publish
         self._graph = og.open(path)
-        self._held: dict[str, Searcher] = {}
+        self._held: dict[str, Engine] = {}
         self._ids = self._graph.original_ids()
         self.kernels: tuple[str, ...] = ("bfs", "sssp") if self._graph.weighted else ("bfs",)
 
@@ -77,9 +77,9 @@ class Ours:
         else:
             shard = self._graph.load(ORDER_OF[kernel])
             search, tuples = getattr(device, kernel)(shard), shard.tuples
-            warm(kernel, self._graph, device, variant=loading.variant_of(search))
+            warm(kernel, self._graph, device, variant=variant_of(search))
         ids = load_ids(self._graph)
-        self._held[kernel] = Searcher(kernel, search, self._graph, ids, tuples)
+        self._held[kernel] = Engine(kernel, search, self._graph, ids, tuples)
 
     def drop(self) -> None:
         """Forget what was loaded."""
