@@ -154,6 +154,12 @@ class MemoryBudgetError(OocGraphError):
     """The budget is smaller than the least that would do; the message gives both in bytes."""
 
     exit_code = 2
+    least_bytes = 0
+
+    def needing(self, least_bytes: int) -> MemoryBudgetError:
+        """The error, with the least that would do as a number."""
+        self.least_bytes = least_bytes
+        return self
 
 
 class RetryableError(OocGraphError):

@@ -130,7 +130,7 @@ class Refusal:
         """What was refused, in words."""
         if self.kind == BUSY:
             return "others have memory of the device: device memory was refused"
-        is_of_either = self.kind == DEVICE and self.reserved.pins
+        is_of_either = self.kind == DEVICE and self.reserved.strategy.startswith("cuda/pinned")
         held = self.reserved.device_bytes or self.reserved.fills_device
         if is_of_either or not held:
             return "memory was refused"

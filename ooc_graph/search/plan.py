@@ -10,7 +10,7 @@ from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.model.request import SCHEDULER, Request
 from ooc_graph.model.reservation import BUSY, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CPU, CUDA, Resources, Room
-from ooc_graph.model.strategy import Strategy, TooLittleError
+from ooc_graph.model.strategy import Strategy
 from ooc_graph.model.task import SearchTask
 from ooc_graph.search.candidates import candidates
 from ooc_graph.shards.load import Graph
@@ -149,7 +149,7 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
         if (reserved := strategy.cached(*given)) is not None:
             return Plan(*given, strategy, reserved)
     lacks: list[str] = []
-    refusals: list[MemoryBudgetError] = []
+    refusals: list[tuple[int, int, MemoryBudgetError]] = []
     for strategy in strategies:
         if why := strategy.lacks(*given):
             lacks.append(why)
@@ -157,19 +157,19 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
         try:
             reserved = strategy.reserve(*given)
         except MemoryBudgetError as error:
-            refusals.append(error)
+            refusals.append((strategy.tier, len(refusals), error))
         except MemoryError:
             said = f"{graph.path}: the system refuses the memory to read the rows' lengths"
-            refusals.append(MemoryBudgetError(said))
+            refusals.append((strategy.tier, len(refusals), MemoryBudgetError(said)))
         else:
             why = ""
             if request.many is not None and device == CUDA and (lacks or refusals):
-                first = str(refusals[0]) if refusals else lacks[0]
+                first = str(refusals[0][-1]) if refusals else lacks[0]
                 why = f"{strategy.summary(request.kernel, reserved)}: {first}"
             return Plan(*given, strategy, reserved, why, is_short=bool(refusals))
     if not refusals:
         raise UsageError(lacks[0])
-    known = [error for error in refusals if isinstance(error, TooLittleError)]
-    # The user is told the least that would do; or else what the last strategy lacks, which keeps
-    # least in memory.
-    raise min(known, key=lambda error: error.least_bytes) if known else refusals[-1]
+    known = [error for *_, error in refusals if error.least_bytes]
+    # The user is told the least that would do; or else what the strategy lacks that keeps least in
+    # memory.
+    raise min(known, key=lambda error: error.least_bytes) if known else max(refusals)[-1]

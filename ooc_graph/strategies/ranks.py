@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import ROWS
-from ooc_graph.model.rank_memory import only_ranks
 from ooc_graph.model.request import ANY, LOCAL, SCHEDULER, Request
 from ooc_graph.model.reservation import BUSY, UNSUPPORTED, Refusal, Reservation
 from ooc_graph.model.resources import CPU, Resources
@@ -148,4 +148,4 @@ class Ranks:
             return SCHEDULER if resources.has_ranks else ""
         if resources.has_client:
             return SCHEDULER
-        return LOCAL if only_ranks(graph) else ""
+        return LOCAL if rank_memory.only_ranks(graph) else ""

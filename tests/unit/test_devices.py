@@ -307,7 +307,7 @@ def test_a_device_that_is_full_when_it_is_used(
     assert last == "bfs on the CPU: too full"
     # What takes less of the device is tried first.
     assert bool(before) == (kind is MemoryBudgetError)
-    assert all(note.startswith("device memory was refused: ") for note in before)
+    assert all("memory was refused: " in note for note in before)
     with pytest.raises(kind, match="too full"):
         og.bfs(graph, 1, device="cuda")
 

@@ -12,7 +12,6 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import Resources
-from ooc_graph.model.strategy import TooLittleError
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.memory import answer_bytes, beside_bytes
 
@@ -75,7 +74,7 @@ def require_answer(specs: Sequence[ArraySpec], asked: Asked, resources: Resource
         )
 
 
-def too_many(graph: Graph, many: Many, resources: Resources, needed: int) -> TooLittleError:
+def too_many(graph: Graph, many: Many, resources: Resources, needed: int) -> MemoryBudgetError:
     """The error of processes that have too little memory for many sources."""
     asked = many.asked
     advice = "raise --memory-limit or add memory to the workers"
@@ -84,8 +83,8 @@ def too_many(graph: Graph, many: Many, resources: Resources, needed: int) -> Too
     beside = beside_bytes(many.specs, asked, resources, in_memory=many.in_memory)
     if many.in_memory and beside:
         advice += f", or give out=, as {beside:,} of them are the answer"
-    return TooLittleError(
+    said = (
         f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker may use "
-        f"{resources.least_limit_bytes:,}; {advice}",
-        needed,
+        f"{resources.least_limit_bytes:,}; {advice}"
     )
+    return MemoryBudgetError(said).needing(needed)
