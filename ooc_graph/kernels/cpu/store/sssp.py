@@ -14,7 +14,7 @@ from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, members_of, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.store.rows import scanner
-from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, chunks
+from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
 from ooc_graph.types import AnyArray, IntArray
 
@@ -143,7 +143,10 @@ def pull_heads(
     distance, floor, top = field.distance, field.bound, field.top
     rows, low, examined, reached = len(distance), top, 0, 0
     lane = Lane(lanes.left[thread], lanes.best[thread])
-    for base, end in chunks(control, CHUNK_ROWS, rows):
+    while True:
+        base, end = take_chunk(control, CHUNK_ROWS, rows)
+        if base >= end:
+            break
         count = 0
         for index in range(base >> 6, (end + WORD_BITS - 1) >> 6):
             field.marks[index] = wanting[index] = 0
