@@ -8,7 +8,7 @@ from typing import Any
 
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.common.many.tuning import PRUNED_FROM
+from ooc_graph.kernels.common.tuning import PRUNED_FROM
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
 from ooc_graph.kernels.cpu.many.choice import is_long_and_thin

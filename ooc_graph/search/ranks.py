@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.answers.scatter import Tree
+from ooc_graph.kernels.common.devices import rank_of
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import ORDER_OF
@@ -64,7 +65,7 @@ class MakeRanks:
 
     def _rank(self, graph: Graph, shard: int) -> Any:
         rows = graph.load(ORDER_OF[self.task.kernel], shard)
-        return getattr(process.device(self.task.device), f"{self.task.kernel}_rank")(rows)
+        return rank_of(process.device(self.task.device), self.task.kernel)(rows)
 
     def _coroutines(self, graph: Graph, ranks: dict[int, Any]) -> tuple[dict[int, Any], Any]:
         device = process.device(self.task.device)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.kernels.common.devices import search_of
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
@@ -69,7 +70,7 @@ def load(
         return Searcher(kernel, search, graph, load_ids(graph), None)
     shard = graph.load(ORDER_OF[kernel], signed=kernel == APSP)
     with_copies = {"copies": copies} if kernel in {"bfs", "sssp"} else {}
-    search = getattr(process.device(), kernel)(shard, **with_copies)
+    search = search_of(process.device(), kernel)(shard, **with_copies)
     warm(kernel, graph, process.device(), variant=variant_of(search))
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples)
 
@@ -137,7 +138,7 @@ def _load_many_on_cuda(graph: Graph, kernel: str, limit_bytes: int) -> Searcher:
     pool = pool_within(limit_bytes) if limit_bytes else None
     with allocating(pool):
         shard = graph.load(ORDER_OF[kernel], signed=kernel == APSP)
-        search = getattr(found, kernel)(shard, threads=process.threads_here())
+        search = search_of(found, kernel)(shard, threads=process.threads_here())
     return Searcher(kernel, search, graph, load_ids(graph), shard.tuples, pool=pool)
 
 
@@ -163,7 +164,7 @@ def _load_on_cuda(
     plan = None
     if room is None:
         with_names = {"original_of": ids.original_of} if is_narrow else {}
-        search = getattr(found, kernel)(shard, **with_names)
+        search = search_of(found, kernel)(shard, **with_names)
     else:
         is_narrow = is_narrow and named
         names = ids.original_of.astype(np.uint32) if is_narrow else None

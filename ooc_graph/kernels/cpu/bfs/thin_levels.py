@@ -24,10 +24,11 @@ import numpy as np
 from ooc_graph.kernels.common import decisions as interface
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.decisions import LIST_ARCS, PUSH
+from ooc_graph.kernels.common.decisions import PUSH
 from ooc_graph.kernels.common.intrinsics import rarely, stays_apart, store_two
 from ooc_graph.kernels.common.prefetch import prefetch, prefetch_to_write
 from ooc_graph.kernels.common.team import take_chunk
+from ooc_graph.kernels.common.tuning import LIST_ARCS
 from ooc_graph.kernels.cpu.bfs.pull import BEGIN, DEPTH, END, FOUND, FOUND_ARCS, REACHED
 from ooc_graph.types import AnyArray
 

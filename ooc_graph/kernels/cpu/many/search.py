@@ -10,13 +10,13 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import WORD_BITS, words_for
 from ooc_graph.kernels.common.completion import Told, starts
 from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, require_room
-from ooc_graph.kernels.common.many.tuning import FIRST_SPAN, LANES, PRUNED_FROM
 from ooc_graph.kernels.common.sssp.distances import (
     distance_dtype,
     unreached,
 )
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.common.tuning import FIRST_SPAN, LANES, PRUNED_FROM
 from ooc_graph.kernels.cpu.many import prune as many_prune
 from ooc_graph.kernels.cpu.many.floors import floors_of, tells_apart
 from ooc_graph.kernels.cpu.many.lanes import lanes_for

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.decisions import ENOUGH_PUSHED, adapt_step, push_is_enough
+from ooc_graph.kernels.common.decisions import adapt_step, push_is_enough
 from ooc_graph.kernels.common.sssp.distances import bound_above
 from ooc_graph.kernels.common.sssp.survey import MOST_FIRST
+from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cuda.runtime.rows import NULL
 from ooc_graph.kernels.cuda.runtime.steps import AGAIN, EMITTED, EXAMINED, least
 from ooc_graph.kernels.cuda.store.sssp_state import TOP, DiskState, bits_of

@@ -1,0 +1,309 @@
+"""What devices make: all searches, ranks and shared states. No implementation here.
+
+`Device` lists what every device makes, `HostDevice` what the CPU makes as well, and `PinnedDevice`
+what a CUDA device does. ``tests/unit/test_device_contracts.py`` checks that they make no less and
+no more, and that what they make does what its protocol says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ooc_graph.kernels.common.components import ComponentLabels, ComponentsRank, ComponentsShared
+from ooc_graph.kernels.common.device import (
+    BfsRank,
+    BfsSearch,
+    BfsShared,
+    SsspRank,
+    SsspSearch,
+    SsspShared,
+)
+from ooc_graph.layout import names
+from ooc_graph.types import AnyArray, IntArray, Shard
+
+if TYPE_CHECKING:
+    from ooc_graph.kernels.common.completion import Told
+    from ooc_graph.kernels.common.sssp.survey import Known
+    from ooc_graph.kernels.common.store.rows import TierRows
+
+
+class ComponentsSearch(Protocol):
+    """Components of a graph that one rank holds whole; labels allocated once."""
+
+    def run(self) -> ComponentLabels:
+        """Find them."""
+        ...
+
+
+class ManyDistances(Protocol):
+    """Distances from any number of sources; answers as those of `ManySources`."""
+
+    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
+        """Arrays for distances from so many sources, and for their parents."""
+        ...
+
+    def run(
+        self, sources: IntArray, answer: AnyArray | None = None, *, lanes: int | None = None
+    ) -> AnyArray:
+        """Distances from each of the internal ids ``sources``."""
+        ...
+
+    def run_with_parents(
+        self,
+        sources: IntArray,
+        answers: tuple[AnyArray, AnyArray] | None = None,
+        *,
+        lanes: int | None = None,
+        told: Told | None = None,
+    ) -> tuple[AnyArray, AnyArray]:
+        """Distances, and parents."""
+        ...
+
+
+class Apsp(ManyDistances, Protocol):
+    """Distances on a graph that one rank holds whole, weights of any sign."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether all pairs were found at once."""
+        ...
+
+    def expect(self, sources: int, closing: int = 0) -> None:
+        """Prepare for so many sources in all runs to come."""
+        ...
+
+    def run_columns(
+        self,
+        sources: IntArray,
+        targets: IntArray,
+        own: IntArray,
+        most: Any = None,
+        *,
+        answer: AnyArray | None = None,
+        at: IntArray | None = None,
+        told: Told | None = None,
+    ) -> AnyArray:
+        """Distances to some targets alone."""
+        ...
+
+
+class MultiSourceBfs(Protocol):
+    """Levels from any number of sources, on a graph that one rank holds whole."""
+
+    @property
+    def vertices(self) -> int:
+        """Rows of the graph."""
+        ...
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether batches were given up."""
+        ...
+
+    def run(
+        self,
+        sources: IntArray,
+        answer: AnyArray | None = None,
+        *,
+        lanes: int = ...,
+        most: int | None = None,
+        told: Told | None = None,
+    ) -> AnyArray:
+        """Levels of all vertices from each of the internal ids ``sources``."""
+        ...
+
+    def tally(
+        self,
+        sources: IntArray,
+        *,
+        lanes: int = ...,
+        most: int | None = None,
+        wanted: AnyArray | None = None,
+        bins: int = 0,
+        width: int = 1,
+        tallies: IntArray | None = None,
+        told: Told | None = None,
+    ) -> IntArray:
+        """Count the vertices that each source reaches, without a matrix of levels."""
+        ...
+
+
+class Device(Protocol):
+    """What every device makes; each is bound to a shard, or the whole graph, and its buffers."""
+
+    def bfs(self, shard: Shard) -> BfsSearch:
+        """BFS on a whole graph."""
+        ...
+
+    def bfs_rank(self, shard: Shard) -> BfsRank:
+        """BFS steps on one shard."""
+        ...
+
+    def bfs_shared(self, vertices: int, shards: int) -> BfsShared:
+        """State that the BFS ranks of one process share."""
+        ...
+
+    def sssp(self, shard: Shard) -> SsspSearch:
+        """SSSP on a whole graph."""
+        ...
+
+    def sssp_rank(self, shard: Shard) -> SsspRank:
+        """SSSP steps on one shard."""
+        ...
+
+    def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> SsspShared:
+        """State that the SSSP ranks of one process share; ``dtype`` is the distances'."""
+        ...
+
+    def apsp(self, shard: Shard) -> Apsp:
+        """Distances from many sources on a whole graph."""
+        ...
+
+    def multi_source_bfs(self, shard: Shard) -> MultiSourceBfs:
+        """Levels from many sources on a whole graph."""
+        ...
+
+    def close(self) -> None:
+        """End what the device runs."""
+        ...
+
+
+@runtime_checkable
+class HostDevice(Device, Protocol):
+    """What the CPU makes: also components, edge lists, and searches with arcs in the store."""
+
+    @property
+    def threads(self) -> int:
+        """Threads that work on one search together."""
+        ...
+
+    def bfs(self, shard: Shard, *, copies: bool = True) -> BfsSearch:
+        """BFS on a whole graph; whether there is memory for copies of rows."""
+        ...
+
+    def sssp(self, shard: Shard, *, copies: bool = True) -> SsspSearch:
+        """SSSP on a whole graph; whether there is memory for copies of rows."""
+        ...
+
+    def components(self, shard: Shard) -> ComponentsSearch:
+        """Weakly connected components of a whole graph."""
+        ...
+
+    def components_rank(self, shard: Shard) -> ComponentsRank:
+        """Component steps on one shard."""
+        ...
+
+    def components_shared(self, vertices: int) -> ComponentsShared:
+        """Labels that the ranks of one process share."""
+        ...
+
+    def edges_bfs(self, edges: Any, ids: np.dtype[Any]) -> BfsSearch:
+        """BFS on a whole graph as grouped edges; ``ids`` is the parents' type."""
+        ...
+
+    def edges_sssp(self, edges: Any, ids: np.dtype[Any]) -> SsspSearch:
+        """SSSP on a whole graph as grouped edges; ``ids`` is the parents' type."""
+        ...
+
+    def tier_bfs(self, out: TierRows, into: TierRows) -> BfsSearch:
+        """BFS on a whole graph of which only heads of rows are in memory."""
+        ...
+
+    def tier_sssp(self, out: TierRows, into: TierRows, known: Known) -> SsspSearch:
+        """SSSP on a whole graph of which only heads of rows are in memory."""
+        ...
+
+    def tier_singly(self, search: Any, rows: TierRows) -> ManyDistances:
+        """Many sources, one after the other by such a search of ``rows``."""
+        ...
+
+    def tier_apsp(self, out: TierRows, heaviest: Any) -> ManyDistances:
+        """Distances from many sources, with heads alone in memory."""
+        ...
+
+
+class PinnedDevice(Device, Protocol):
+    """What a CUDA device makes: also searches of rows in pinned host memory.
+
+    ``original_of`` has ids for answers that stay on the device, ``room`` the rows; ``threads`` of
+    the CPU copy answers.
+    """
+
+    def bfs(self, shard: Shard, *, original_of: AnyArray | None = None) -> BfsSearch:
+        """BFS on a whole graph."""
+        ...
+
+    def sssp(self, shard: Shard, *, original_of: AnyArray | None = None) -> SsspSearch:
+        """SSSP on a whole graph."""
+        ...
+
+    def apsp(self, shard: Shard, *, threads: int = 1) -> Apsp:
+        """Distances from many sources on a whole graph."""
+        ...
+
+    def multi_source_bfs(self, shard: Shard, *, threads: int = 1) -> MultiSourceBfs:
+        """Levels from many sources on a whole graph."""
+        ...
+
+    def tier_bfs(
+        self,
+        shard: Shard,
+        room: Any,
+        held: Any,
+        deep: Any,
+        *,
+        original_of: AnyArray | None = None,
+        count_bus: bool = False,
+    ) -> BfsSearch:
+        """BFS on rows in pinned memory, of which ``held`` and ``deep`` are on the device too."""
+        ...
+
+    def tier_sssp(
+        self,
+        shard: Shard,
+        room: Any,
+        least: int,
+        shift: int,
+        *,
+        original_of: AnyArray | None = None,
+        count_bus: bool = False,
+    ) -> SsspSearch:
+        """SSSP on rows in pinned memory, of which some arcs are on the device too."""
+        ...
+
+    def tier_near(
+        self, shard: Shard, room: Any, *, original_of: AnyArray | None = None
+    ) -> SsspSearch:
+        """SSSP by near-far on rows in pinned memory."""
+        ...
+
+
+def search_of(device: Device, kernel: str) -> Callable[..., Any]:
+    """What makes the search of a whole graph, by the algorithm's name."""
+    match kernel:
+        case "bfs":
+            return device.bfs
+        case "sssp":
+            return device.sssp
+        case names.APSP:
+            return device.apsp
+        case names.MULTI_SOURCE_BFS:
+            return device.multi_source_bfs
+        case "components" if isinstance(device, HostDevice):
+            return device.components
+    raise AssertionError(f"no search by the name {kernel}")
+
+
+def rank_of(device: Device, kernel: str) -> Callable[[Shard], Any]:
+    """What makes a rank for one shard, by the algorithm's name."""
+    match kernel:
+        case "bfs":
+            return device.bfs_rank
+        case "sssp":
+            return device.sssp_rank
+        case "components" if isinstance(device, HostDevice):
+            return device.components_rank
+    raise AssertionError(f"no rank by the name {kernel}")
