@@ -20,7 +20,8 @@ from numba.core.caching import IndexDataCacheFile
 import ooc_graph
 from ooc_graph import kernel_cache
 from ooc_graph.kernels.common.compiled import allocating_kernel, kernel, subroutine
-from ooc_graph.kernels.common.store.rows import new_window, scanner
+from ooc_graph.kernels.common.store.rows import new_window
+from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.layout import packed_loops
 from ooc_graph.runtime.first_use import Part, is_compiled, turn
 from ooc_graph.validate import compiled

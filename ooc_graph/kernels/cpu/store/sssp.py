@@ -13,7 +13,7 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, members_of, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.sssp.distances import path_sum
-from ooc_graph.kernels.common.store.rows import scanner
+from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
 from ooc_graph.types import AnyArray, IntArray

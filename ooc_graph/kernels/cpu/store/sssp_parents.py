@@ -18,7 +18,7 @@ from ooc_graph.kernels.common.sssp.plateaus import (
     offer_parent,
     spread_row,
 )
-from ooc_graph.kernels.common.store.rows import scanner
+from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import atomic_add, take_chunk
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS
 from ooc_graph.kernels.cpu.store.sssp import EXAMINED, LOOKED, beyond_head

@@ -1,7 +1,7 @@
 """Push from the root along heads alone, under a rising bound, on a CUDA device.
 
-As `ooc_graph.kernels.cpu.store.sssp_push`, a frontier at a time: what lies beyond the heads of the
-rows reached comes later, and until then no distance from the smallest of it on is final.
+As `ooc_graph.kernels.cpu.sssp.push.push_rising`, a frontier at a time: what lies beyond the heads
+of the rows reached comes later, and until then no distance from the smallest of it on is final.
 """
 
 from __future__ import annotations
