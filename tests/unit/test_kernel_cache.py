@@ -49,6 +49,8 @@ def hash_of(package: Path, function: str = "source_hash") -> str:
         ("types.py", "DEAL_BLOCK_BITS = 10", "DEAL_BLOCK_BITS = 9"),
         ("__init__.py", '__version__ = "', '__version__ = "9.'),
         ("kernels/common/team.py", "SPINS = 4000", "SPINS = 4001"),
+        ("kernels/common/sssp/plateaus.py", "parent < 0", "parent < 1"),
+        ("kernels/cpu/sssp/pull.py", "REACHED", "REACHED_TOO"),
         ("validate/loops.py", "import", "import  "),
     ],
 )
@@ -88,6 +90,13 @@ def test_kernels_in_folders_change_the_folder(tmp_path):
         found.append(hash_of(tmp_path / "p"))
         path.unlink()
     assert len(set(found)) == 4
+
+
+def test_all_that_is_compiled_is_among_the_sources():
+    sources = set(kernel_cache._sources())
+    for path in PACKAGE.glob("kernels/**/*.py"):
+        if "kernels.common.compiled import" in path.read_text():
+            assert path in sources
 
 
 DECORATORS = [kernel, allocating_kernel, packed_loops._compiled, compiled.compiled]
