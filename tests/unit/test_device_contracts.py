@@ -8,7 +8,6 @@ from typing import Any, get_type_hints
 import pytest
 
 from ooc_graph.kernels.common import devices
-from ooc_graph.kernels.common.completion import Told
 from ooc_graph.kernels.common.device import SsspInnerRank
 from ooc_graph.kernels.common.devices import (
     Device,
@@ -27,7 +26,7 @@ BOTH = pytest.mark.parametrize(
     ("device", "protocol"), [(CpuDevice, HostDevice), (CudaDevice, PinnedDevice)]
 )
 # Imported for types alone.
-TYPES = {"Told": Told, "Known": Known, "TierRows": TierRows}
+TYPES = {"Known": Known, "TierRows": TierRows}
 
 
 def members(cls: type) -> set[str]:
