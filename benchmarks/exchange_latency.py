@@ -16,7 +16,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from distributed import Client, LocalCluster
+from distributed import Client
+from harness.cluster import local_workers
 from harness.program import Program
 from harness.timing import timed
 
@@ -108,13 +109,7 @@ def main() -> None:
     program.add("--empty-only", action="store_true")
     options = program.parse()
     for count in options.workers:
-        with (
-            LocalCluster(
-                n_workers=count, threads_per_worker=1, memory_limit=0,
-                host="127.0.0.1", dashboard_address="127.0.0.1:0",
-            ) as cluster,
-            Client(cluster) as client,
-        ):  # fmt: skip
+        with local_workers(count) as client:
             found = figures(
                 client, sorted(Cluster.of(client).look()), empty_only=options.empty_only
             )

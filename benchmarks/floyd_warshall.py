@@ -20,7 +20,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from harness.graphs import RANDOM_STATE, both_sides
+from harness.graphs import RANDOM_STATE, Arcs, both_sides
 from harness.program import Program, load_average
 from harness.timing import least, same_bytes, take_turns, timed
 
@@ -37,7 +37,7 @@ LONG_S = 3.0
 
 def graphs(
     vertices: list[int], densities: list[float], kinds: list[str]
-) -> Iterator[tuple[dict[str, Any], tuple[Rows, Rows]]]:
+) -> Iterator[tuple[dict[str, Any], Arcs]]:
     for count, density, kind in product(vertices, densities, kinds):
         random = np.random.default_rng(RANDOM_STATE)
         weight = random.integers(1, HEAVIEST + 1, (count, count))
@@ -52,7 +52,14 @@ def graphs(
         np.fill_diagonal(has_arc, False)
         u, v = np.nonzero(has_arc)
         parameters = {"vertices": count, "kind": kind, "density": density, "arcs": len(u)}
-        yield parameters, both_sides((count, u, v, weight[u, v]))
+        yield parameters, (count, u, v, weight[u, v])
+
+
+def add_graphs(program: Program, vertices: list[int], kinds: list[str]) -> None:
+    """Have a program take options for its graphs."""
+    program.add("--vertices", type=int, nargs="*", default=vertices)
+    program.add("--densities", type=float, nargs="*", default=[1, 0.1, 0.01])
+    program.add("--kinds", nargs="*", default=kinds)
 
 
 def measure(sides: tuple[Rows, Rows], team: Team, repeats: int) -> dict[str, Any]:
@@ -98,15 +105,13 @@ def measure(sides: tuple[Rows, Rows], team: Team, repeats: int) -> dict[str, Any
 
 def main() -> None:
     program = Program("floyd_warshall", __doc__, repeats=3, threads=cores())
-    program.add("--vertices", type=int, nargs="*", default=[512, 1000, 2000, 4000])
-    program.add("--densities", type=float, nargs="*", default=[1, 0.1, 0.01])
-    program.add("--kinds", nargs="*", default=["random", "metric", "negative"])
+    add_graphs(program, [512, 1000, 2000, 4000], ["random", "metric", "negative"])
     options = program.parse()
     team = Team(options.threads)
-    for _, sides in graphs([300], [0.5], ["random"]):
-        measure(sides, team, 1)
-    for parameters, sides in graphs(options.vertices, options.densities, options.kinds):
-        figures = measure(sides, team, options.repeats)
+    for _, arcs in graphs([300], [0.5], ["random"]):
+        measure(both_sides(arcs), team, 1)
+    for parameters, arcs in graphs(options.vertices, options.densities, options.kinds):
+        figures = measure(both_sides(arcs), team, options.repeats)
         program.record(parameters | {"threads": options.threads}, figures | load_average())
 
 

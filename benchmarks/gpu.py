@@ -27,12 +27,11 @@ from typing import Any
 import cupy
 from gpu_measures import measured
 from harness import device
-from harness.device import DeviceProgram, free_memory, timed
+from harness.device import DeviceGraph, DeviceProgram, free_memory, timed
 from harness.program import scales_of
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.cuda.build.rows import DeviceGraph
 
 WARM_SCALE = 18
 
@@ -41,12 +40,13 @@ def attempt(kronecker: Kronecker, kernel: str, searches: int, with_energy: bool)
     """Figures of one scale and kernel, as far as it comes, and why no farther."""
     figures: dict[str, Any] = {"refused": None}
     try:
-        made = timed(partial(device.generate, kronecker, kernel == "sssp"))
+        made = timed(lambda: list(device.edge_blocks(kronecker, kernel == "sssp")))
         figures["generation_s"] = made.elapsed_s
-        built = timed(partial(device.build, kronecker, made.result, kernel))
+        edges = partial(iter, made.result)
+        built = timed(partial(device.build, kronecker.vertices, edges, kernel))
         figures["kernel1_s"] = built.elapsed_s
         figures["build_peak_bytes"] = cupy.get_default_memory_pool().total_bytes()
-        del made
+        del made, edges
         free_memory()
         figures |= searched(kronecker, built.result, kernel, searches, with_energy)
     except (MemoryError, MemoryBudgetError) as error:
@@ -60,7 +60,7 @@ def searched(
     keys, roots = device.search_roots(kronecker, graph.internal_of, searches)
     return {
         "rows": len(graph.original_of),
-        "arcs": len(device.rows_of(graph, kernel).neighbors),
+        "arcs": len(graph.rows.neighbors),
         "roots": keys,
         **measured(graph, kernel, roots, with_energy=with_energy),
     }
@@ -69,8 +69,7 @@ def searched(
 def warm(kernel: str) -> None:
     """Compile what is compiled when first wanted before anything is timed."""
     small = Kronecker(WARM_SCALE)
-    edges = device.generate(small, kernel == "sssp")
-    searched(small, device.build(small, edges, kernel), kernel, 1, False)
+    searched(small, device.build_kronecker(small, kernel), kernel, 1, False)
     free_memory()
 
 

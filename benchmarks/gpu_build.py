@@ -3,7 +3,7 @@
     python benchmarks/gpu_build.py [--scales 20,22,24] [--kinds unweighted,weighted] [--repeats 3]
         [--cpu-scales 22] [--folder DIR]
     python benchmarks/gpu_build.py --out-of-core 24 [--device-memory 2GiB] [--kinds weighted]
-        [--repeats 1] [--passes]
+        [--repeats 1]
     python benchmarks/gpu_build.py --limits 1GiB,2GiB [--scales 24,26] [--kinds unweighted]
 
 Everything is in the time: generating (once for each pass), degrees, renumbering, sorting, writing,
@@ -12,9 +12,11 @@ builds the same store with all cores, and both must have the same manifest. What
 measured beside it: chunks of the same size, written by as many threads without hashing. Appends to
 records/gpu_build.jsonl.
 
-``--out-of-core`` builds edges that lie in files, with little device memory, in sorted runs and
-otherwise (`gpu_build_runs.py`). ``--limits`` builds generated edges within each of some limits, and
-shows how much of the device each build stood at; all must make the same store.
+``--out-of-core`` writes the edges once, as columns of 8 bytes, as a build stages its input, and
+builds them with all of the device's memory (``ample``) and with little of it, in sorted runs
+(``runs``), the files dropped from the page cache before each build. ``--limits`` builds generated
+edges within each of some limits, and shows how much of the device each build stood at. Builds of
+the same edges must make the same store.
 """
 
 from __future__ import annotations
@@ -22,11 +24,14 @@ from __future__ import annotations
 import os
 import shutil
 import statistics
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gpu_build_runs import disk_rates, summary, way_of_building, write_columns
+import numpy as np
 from harness.device import DevicePeak, DeviceProgram, free_memory
 from harness.files import drop_from_cache
 from harness.program import scales_of, words
@@ -36,15 +41,21 @@ from harness.timing import sampled, timed
 from ooc_graph import Kronecker
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.layout.blocks import BlockWriter, byte_view
+from ooc_graph.layout.commit import partial_store
+from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.runtime.machine import cores
 from ooc_graph.runtime.workplace import Here
 from ooc_graph.shards.build import build
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
-from ooc_graph.shards.cuda_build import build_on_device
+from ooc_graph.shards.cuda_build import build_into
+from ooc_graph.shards.staged import StagedSource, stage_unit
 from ooc_graph.types import NoProgress
 
 WARM_SCALE = 12
+DISK_BYTES = 4 << 30
+UNIT_EDGES = 1 << 22
 WARM_RUNS_SCALE, WARM_RUNS_BYTES = 16, 16 << 20
 
 
@@ -52,18 +63,13 @@ def built(
     source: EdgeSource, out: Path, *, on_device: bool, memory_bytes: int | None = None
 ) -> BuildReport:
     """Build once."""
-    function: Any = build
-    if on_device:
-        function = partial(build_on_device, device_memory_bytes=memory_bytes)
+    given: dict[str, Any] = {"options": BuildOptions(overwrite=True), "progress": NoProgress()}
     with Here().workforce() as workforce:
-        report: BuildReport = function(
-            source,
-            out,
-            options=BuildOptions(overwrite=True),
-            workforce=workforce,
-            progress=NoProgress(),
-        )
-    return report
+        if not on_device:
+            return build(source, out, workforce=workforce, **given)
+        with partial_store(out, "graph", overwrite=True) as partial:
+            given["device_memory_bytes"] = memory_bytes
+            return build_into(partial, source, workforce=workforce, **given)
 
 
 def figures(
@@ -90,6 +96,92 @@ def figures(
         "store_bytes": sum(entry.size for entry in report.manifest.files.values()),
         "device_peak_bytes": device.bytes,
         "manifest_sha256": report.manifest.sha256,
+    }
+
+
+@dataclass(frozen=True)
+class EdgeColumns(StagedSource):
+    """Columns on the disk that say what they are."""
+
+    def describe(self) -> dict[str, Any]:
+        return {"format": "columns", "edges": self.edges}
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all columns."""
+        return self.edges * 8 * (2 + self.weighted)
+
+
+def write_columns(kronecker: Kronecker, folder: Path) -> EdgeColumns:
+    """All edges in files of a folder, which is made."""
+    folder.mkdir()
+    units = kronecker.units(UNIT_EDGES)
+    with ThreadPoolExecutor(cores()) as pool:
+        parts = list(pool.map(lambda unit: stage_unit(kronecker, unit, str(folder)), units))
+    return EdgeColumns(False, kronecker.id_range, None, tuple(parts), kronecker.weight_dtype)
+
+
+def disk_rates(folder: Path) -> dict[str, float]:
+    """Bytes per second that threads write as a build writes its chunks, read back, and do both."""
+    data = byte_view(np.random.default_rng(1).integers(0, 256, CHUNK_BYTES, np.uint8))
+    paths = [folder / f"{number}.chunk" for number in range(DISK_BYTES // CHUNK_BYTES)]
+    others = [folder / f"{number}.other" for number in range(len(paths))]
+
+    def write(path: Path) -> None:
+        with BlockWriter(path) as writer:
+            writer.write(data)
+
+    def read(path: Path) -> None:
+        path.read_bytes()
+
+    rates = {}
+    with ThreadPoolExecutor(cores()) as pool:
+
+        def rate(name: str, work: list[Callable[[], None]]) -> None:
+            elapsed_s = timed(lambda: [*pool.map(lambda each: each(), work)]).elapsed_s
+            rates[f"{name}_bytes_per_s"] = len(work) * CHUNK_BYTES / elapsed_s
+            drop_from_cache(folder.iterdir())
+
+        rate("write", [partial(write, path) for path in paths])
+        rate("read", [partial(read, path) for path in paths])
+        pairs = zip(paths, others, strict=True)
+        rate("both", [each for a, b in pairs for each in (partial(read, a), partial(write, b))])
+    for path in (*paths, *others):
+        path.unlink()
+    return rates
+
+
+def disk_seconds(run: dict[str, Any], source: EdgeColumns, rates: dict[str, float]) -> float:
+    """What the disk alone takes: edges read, runs written, then these read and the store written.
+
+    Edges are read a second time for the runs, which counts as nothing: where they fit the page
+    cache they come from there.
+    """
+    return float(
+        source.bytes / rates["read_bytes_per_s"]
+        + run["run_bytes"] / rates["write_bytes_per_s"]
+        + (run["run_bytes"] + run["store_bytes"]) / rates["both_bytes_per_s"]
+    )
+
+
+def summary(
+    runs: dict[str, list[dict[str, Any]]], source: EdgeColumns, rates: dict[str, float]
+) -> dict[str, Any]:
+    """Medians by way, and of runs what share of the disk's own rate they reach."""
+    median = {way: statistics.median(one["elapsed_s"] for one in runs[way]) for way in runs}
+    best = min(runs["runs"], key=lambda run: abs(run["elapsed_s"] - median["runs"]))
+    stages = best["stages"]
+    return {
+        "median_s": median,
+        "run_bytes_written": best["run_bytes"],
+        "run_bytes_read": best["run_bytes"],
+        "input_bytes": source.bytes,
+        "store_bytes": best["store_bytes"],
+        "runs_written_bytes_per_s": best["run_bytes"] / stages["runs"],
+        "rows_bytes_per_s": (best["run_bytes"] + best["store_bytes"]) / stages["rows"],
+        "disk": rates,
+        "disk_s": disk_seconds(best, source, rates),
+        "share_of_disk": disk_seconds(best, source, rates) / best["elapsed_s"],
     }
 
 
@@ -147,7 +239,7 @@ def within_limits(program: DeviceProgram, source: Kronecker, folder: Path) -> No
 
 
 def out_of_core(program: DeviceProgram, kronecker: Kronecker, folder: Path) -> None:
-    """Edges out of files, by several ways; they must make the same store."""
+    """Edges out of files, with much and with little memory; they must make the same store."""
     options = program.options
     memory_bytes = parse_bytes(options.device_memory)
     rates = disk_rates(folder)
@@ -155,13 +247,11 @@ def out_of_core(program: DeviceProgram, kronecker: Kronecker, folder: Path) -> N
     source = write_columns(kronecker, edges)
     warm = write_columns(Kronecker(WARM_RUNS_SCALE, weighted=kronecker.weighted), folder / "warm")
     figures(warm, folder, on_device=True, memory_bytes=WARM_RUNS_BYTES)
-    ways = ["ample", "runs", *(["passes"] if options.passes else [])]
-    runs: dict[str, list[dict[str, Any]]] = {way: [] for way in ways}
-    for way in ways * options.repeats:
-        way_of_building(way)
+    limits = {"ample": None, "runs": memory_bytes}
+    runs: dict[str, list[dict[str, Any]]] = {way: [] for way in limits}
+    for way in [*limits] * options.repeats:
         drop_from_cache(edges.iterdir())
-        limit = None if way == "ample" else memory_bytes
-        runs[way].append(figures(source, folder, on_device=True, memory_bytes=limit))
+        runs[way].append(figures(source, folder, on_device=True, memory_bytes=limits[way]))
     for left in (edges, folder / "warm", folder / "graph.zarr"):
         shutil.rmtree(left)
     parameters = {
@@ -185,7 +275,6 @@ def main() -> None:
     program.add("--cpu-scales", type=scales_of, default="")
     program.add("--out-of-core", type=int, metavar="SCALE")
     program.add("--device-memory", default="2GiB", help="for --out-of-core")
-    program.add("--passes", action="store_true", help="of --out-of-core, also by passes")
     program.add("--limits", type=words, help="bytes of the device, for builds of generated edges")
     options = program.parse()
     scales = options.scales if options.out_of_core is None else [options.out_of_core]

@@ -1,8 +1,7 @@
 """Searches on one CUDA device of Graph500's graph with arcs in the store, the page cache cold.
 
     python benchmarks/gpu_disk.py [--kernel sssp] [--scale 26] [--device-gib 1] [--host-gib 1]
-                                  [--compress] [--keys 64] [--folder DIR] [--unchecked]
-                                  [--records PATH]
+                                  [--compress] [--keys 64] [--folder DIR] [--records PATH]
 
 The device builds the store in a temporary folder, with all of its memory. A plan says what a search
 within the budgets has where; all that it allocates on the device comes from a pool that is limited
@@ -25,10 +24,10 @@ from typing import Any
 
 import cupy
 import numpy as np
-from gpu_disk_checks import Validated, reached_by
+from gpu_checks import Validated
 from harness.device import GIB, DeviceProgram, free_memory, limited_pool
 from harness.files import drop_from_cache
-from harness.timing import timed
+from harness.timing import reached_by, timed
 
 import ooc_graph as og
 from ooc_graph.memory.cuda.disk import READERS, describe_disk
@@ -82,7 +81,7 @@ def searched(
     search: DeviceTierSearch,
     keys: list[int],
     roots: list[int],
-    checked: Validated | None,
+    checked: Validated,
 ) -> dict[str, Any]:
     """Time, and validate, one search a key, each with a cold page cache."""
     chunks, tuples = chunks_of(graph, kernel), graph.tuples()
@@ -99,17 +98,15 @@ def searched(
         moved.append(search.moved.since(before))
         edges.append(int(tuples[reached_by(tree)].sum(dtype=np.uint64)) // 2)
         courses.append(course_of(kernel, tree))
-        if checked is not None:
-            checked.add(key, tree)
-    if checked is not None:
-        checked.finish()
+        checked.add(key, tree)
+    checked.finish()
     return {
         "times_s": times,
         "edges": edges,
         "teps": teps_statistics(times, edges).to_dict(),
         "moved": [asdict(one) for one in moved],
         "levels" if kernel == "bfs" else "phase_arcs": courses,
-        "answers_validated": 0 if checked is None else checked.right,
+        "answers_validated": checked.right,
     }
 
 
@@ -154,9 +151,7 @@ def measured(options: Any, folder: Path) -> dict[str, Any]:
     with MemoryWatch(interval_s=0.02) as watch:
         search, pool, load_s = within(graph, kernel, *budgets)
         loaded = watch.peak_bytes
-    checked = None
-    if not options.unchecked:
-        checked = Validated(source, graph, kernel, len(keys))
+    checked = Validated(source, graph, kernel, len(keys))
     found = searched(graph, kernel, search, keys, roots, checked)
     search.close()
     assert pool.total_bytes() <= search.plan.device_bytes <= budgets[0]
@@ -185,7 +180,6 @@ def main() -> None:
     program.add("--host-gib", type=float, default=1)
     program.add("--keys", type=int, default=64)
     program.add("--compress", action="store_true", help="a store of fewer bits an arc")
-    program.add("--unchecked", action="store_true", help="for trials")
     options = program.parse()
     names = ("kernel", "scale", "device_gib", "host_gib", "compress")
     parameters = {name: getattr(options, name) for name in names}

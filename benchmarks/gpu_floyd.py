@@ -2,8 +2,7 @@
 
     python benchmarks/gpu_floyd.py [--vertices 1000 2000 4000 8000] [--densities 1 0.1 0.01]
 
-Directed graphs on the device, with integer weights: ``random``, drawn from 1 to 10^6, and
-``metric``, distances of random points in a square, of which all pairs or a share have an arc. Both
+The graphs are those of floyd_warshall.py, on the device. Both
 ways begin with rows on the device and nothing else, and leave all distances there as integers of
 64 bits; they take turns, and their answers are compared. Beside them stands how many minima of a
 sum the closing of the matrix takes in a second, and how many the device can, from registers alone:
@@ -14,22 +13,20 @@ Appends to records/floyd_warshall.jsonl.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import cupy
 import numpy as np
+from floyd_warshall import add_graphs, graphs
 from harness.device import DeviceProgram, free_memory, timed
-from harness.graphs import RANDOM_STATE
+from harness.graphs import Arcs
 from harness.timing import least, repeated, take_turns
 
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
 from ooc_graph.kernels.cuda.many.search import CudaManySearch
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
 
-HEAVIEST = 10**6
 LONG_S = 0.4
 """What takes longer is not done again."""
 WARMED = 2000
@@ -48,32 +45,18 @@ def most_minima(value: str) -> float:
     return float(blocks * 256 * loops * 32 / min(one.elapsed_s for one in found))
 
 
+def sides_of(arcs: Arcs) -> tuple[DeviceRows, DeviceRows]:
+    """Rows on the device of arcs in host memory."""
+    vertices, *columns = arcs
+    u, v, weight = map(cupy.asarray, columns)
+    return rows_of(vertices, u, v, weight), rows_of(vertices, v, u, weight)
+
+
 def rows_of(vertices: int, row: Any, neighbor: Any, weight: Any) -> DeviceRows:
-    order = cupy.argsort(row.astype(np.int64) << 32 | weight)
+    order = cupy.argsort(row << 32 | weight)
     ends = cupy.zeros(vertices + 1, np.uint64)
     ends[1:] = cupy.cumsum(cupy.bincount(row, minlength=vertices))
     return DeviceRows(ends, neighbor[order].astype(np.uint32), weight[order])
-
-
-def graphs(
-    vertices: list[int], densities: list[float], kinds: list[str]
-) -> Iterator[tuple[dict[str, Any], Any]]:
-    for count, density, name in product(vertices, densities, kinds):
-        random = cupy.random.RandomState(RANDOM_STATE)
-        if name == "random":
-            weight = random.randint(1, HEAVIEST + 1, (count, count), dtype=np.int32)
-        else:
-            at = random.random_sample((2, count))
-            apart = cupy.hypot(*(at[:, :, None] - at[:, None, :]))
-            weight = (apart * HEAVIEST / 2).astype(np.int32) + np.int32(1)
-        has_arc = random.random_sample((count, count)) < density
-        cupy.fill_diagonal(has_arc, False)
-        u, v = cupy.nonzero(has_arc)
-        drawn = weight[u, v].astype(np.int64)
-        sides = rows_of(count, u, v, drawn), rows_of(count, v, u, drawn)
-        parameters = {"vertices": count, "kind": name, "density": density, "arcs": len(u)}
-        del weight, has_arc, u, v, drawn
-        yield parameters, sides
 
 
 def all_pairs(sides: Any, vertices: int, *, closing: bool) -> tuple[Any, CudaManySearch]:
@@ -119,16 +102,14 @@ def measure(vertices: int, sides: Any, repeats: int, most: dict[str, float]) -> 
 
 def main() -> None:
     program = DeviceProgram("floyd_warshall", __doc__, repeats=3)
-    program.add("--vertices", type=int, nargs="*", default=[1000, 2000, 4000, 8000])
-    program.add("--densities", type=float, nargs="*", default=[1, 0.1, 0.01])
-    program.add("--kinds", nargs="*", default=["random", "metric"])
+    add_graphs(program, [1000, 2000, 4000, 8000], ["random", "metric"])
     options = program.parse()
     most = {name: most_minima(value) for name, value in TYPES.items()}
     # Where large graphs alone are asked for, kernels are loaded by a small one.
-    for parameters, sides in graphs([WARMED // 4], [1], ["random"]):
-        all_pairs(sides, parameters["vertices"], closing=False)
-    for parameters, sides in graphs(options.vertices, options.densities, options.kinds):
-        figures = measure(parameters["vertices"], sides, options.repeats, most)
+    for _, arcs in graphs([WARMED // 4], [1], ["random"]):
+        all_pairs(sides_of(arcs), arcs[0], closing=False)
+    for parameters, arcs in graphs(options.vertices, options.densities, options.kinds):
+        figures = measure(arcs[0], sides_of(arcs), options.repeats, most)
         program.record(parameters, figures, "gpu_floyd_warshall")
         free_memory()
 

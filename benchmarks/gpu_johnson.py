@@ -36,7 +36,6 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-import cupy
 import johnson
 import johnson_public
 import numpy as np
@@ -134,13 +133,11 @@ def potentials_s(out: Rows, repeats: int) -> list[float] | None:
 
 def kronecker(program: DeviceProgram, options: argparse.Namespace) -> None:
     edges = Kronecker(options.scale, weighted=True)
-    graph = device.build(edges, device.generate(edges, True), "sssp")
-    rows = device.rows_of(graph, "sssp")
+    graph = device.build_kronecker(edges, "sssp")
+    rows = graph.rows
     free_memory()
     single = device.new_search(graph, "sssp", named=False)
-    reached = cupy.flatnonzero(cupy.isfinite(single.run_on_device(0).distance)).get()
-    random = np.random.default_rng(RANDOM_STATE)
-    sources = random.choice(reached, options.sources, replace=False).astype(np.int64)
+    sources = device.connected_sources(single, options.sources)
     expected = np.stack([single.run(int(s)).distance for s in sources[:COMPARED]])
     del single
     held, prepare_s, reduce_s = hold(rows, weighted=True), [], []

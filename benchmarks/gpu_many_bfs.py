@@ -23,7 +23,6 @@ import argparse
 import statistics
 from typing import Any
 
-import cupy
 import numpy as np
 from harness import device
 from harness.device import DeviceProgram, copy_rate, free_memory, page_locked, timed
@@ -39,9 +38,8 @@ from ooc_graph.runtime.machine import cores
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
-def singly(graph: Any, sources: IntArray, repeats: int) -> list[float]:
+def singly(search: Any, sources: IntArray, repeats: int) -> list[float]:
     """Seconds of single searches of all sources, one after the other."""
-    search = device.new_search(graph, "bfs", named=False)
 
     def work() -> None:
         for source in sources.tolist():
@@ -66,16 +64,15 @@ def on_cpu(
 def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parameters and figures."""
     edges = Kronecker(options.scale, weighted=False)
-    graph = device.build(edges, device.generate(edges, False), "bfs")
-    rows = device.rows_of(graph, "bfs")
+    graph = device.build_kronecker(edges, "bfs")
+    rows = graph.rows
     free_memory()
-    first = device.new_search(graph, "bfs", named=False).run_on_device(0)
-    reached = cupy.flatnonzero(device.reached_of(first, "bfs")).get()
-    random = np.random.default_rng(RANDOM_STATE)
-    count = min(options.sources, len(reached))
-    sources = random.choice(reached, count, replace=False).astype(np.int64)
+    single = device.new_search(graph, "bfs", named=False)
+    sources = device.connected_sources(single, options.sources)
+    count = len(sources)
     few = sources[: options.singly]
-    singly_s = singly(graph, few, options.repeats)
+    singly_s = singly(single, few, options.repeats)
+    del single
     free_memory()
     host = Rows(rows.offsets.get(), rows.neighbors.get())
     told, cpu_tallies, cpu_levels = on_cpu(host, sources[: options.cpu], options.threads)

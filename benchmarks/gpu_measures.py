@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -13,9 +14,10 @@ import gpu_ceilings
 from gpu_checks import Checks
 from gpu_model import Level, Work, bfs_work, shares, sssp_work
 from harness import device
-from harness.timing import measure_of
+from harness.device import DeviceGraph, event_seconds
+from harness.timing import measure_of, reached_by
 
-from ooc_graph.kernels.cuda.build.rows import DeviceGraph
+from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.report.energy import EnergyMeter, energy_record, over_repeats
 from ooc_graph.report.statistics import teps_statistics
 
@@ -30,16 +32,16 @@ def timed(graph: DeviceGraph, kernel: str, roots: Sequence[int], search: Any) ->
     """
     checks = Checks()
     check = checks.bfs if kernel == "bfs" else checks.sssp
-    degree = cupy.diff(device.rows_of(graph, kernel).offsets.view("int64"))
+    degree = cupy.diff(graph.rows.offsets.view("int64"))
     first = search.run_on_device(roots[0])
-    order = gpu_ceilings.OriginalOrder(graph.internal_of, measure_of(first))
-    order.seconds(first.parent, measure_of(first))
+    columns = scatter(graph.internal_of, first.parent, measure_of(first))
     times, scatters, tuples, unique, phases, wrong, flat = [], [], [], [], [], 0, 0
     for root in roots:
         tree = search.run_on_device(root)
         times.append(tree.elapsed_s)
-        scatters.append(order.seconds(tree.parent, measure_of(tree)))
-        reached = device.reached_of(tree, kernel)
+        answer = tree.parent, measure_of(tree), columns
+        scatters.append(event_seconds(partial(scatter, graph.internal_of, *answer)))
+        reached = reached_by(tree)
         tuples.append(int(graph.tuples[reached].sum(dtype="uint64")) // 2)
         unique.append(int(degree[reached].sum()) // 2)
         found = check(graph, root, tree)
@@ -63,29 +65,28 @@ def timed(graph: DeviceGraph, kernel: str, roots: Sequence[int], search: Any) ->
     }
 
 
-def cold(graph: DeviceGraph, kernel: str, search: Any, roots: Sequence[int]) -> Iterator[Any]:
+def cold(graph: DeviceGraph, search: Any, roots: Sequence[int]) -> Iterator[Any]:
     """Answers one after another; before each search all arcs are read.
 
     Validation does so where searches are validated, and leaves caches with other things in them:
     all are timed under like conditions.
     """
-    neighbors = device.rows_of(graph, kernel).neighbors
     search.run_on_device(roots[0])
     for root in roots:
-        int(neighbors.max())  # waits, so that no launch is hidden behind it
+        int(graph.rows.neighbors.max())  # waits, so that no launch is hidden behind it
         yield search.run_on_device(root)
 
 
 def internal_times(graph: DeviceGraph, kernel: str, roots: Sequence[int]) -> list[float]:
     """Seconds of the searches whose parents are internal ids."""
     search = device.new_search(graph, kernel, named=False)
-    return [tree.elapsed_s for tree in cold(graph, kernel, search, roots)]
+    return [tree.elapsed_s for tree in cold(graph, search, roots)]
 
 
 def bfs_levels(graph: DeviceGraph, roots: Sequence[int]) -> list[list[Level]]:
     """Levels of each search: times from a search that takes them, counts from one that counts."""
     tracing = device.new_search(graph, "bfs", trace=True)
-    ends_ns = [tracing.course()["ns"].tolist() for _ in cold(graph, "bfs", tracing, roots)]
+    ends_ns = [tracing.course()["ns"].tolist() for _ in cold(graph, tracing, roots)]
     del tracing
     device.free_memory()
     counting = device.new_search(graph, "bfs", count_arcs=True)
@@ -159,7 +160,7 @@ def measured(
     device.free_memory()
     found["internal_times_s"] = internal
     found["internal_teps"] = teps_statistics(internal, found["edges"]).to_dict()
-    rows, arcs = len(graph.original_of), len(device.rows_of(graph, kernel).neighbors)
+    rows, arcs = len(graph.original_of), len(graph.rows.neighbors)
     if kernel == "bfs":
         levels = bfs_levels(graph, roots)
         found["levels"] = [[astuple(level) for level in one] for one in levels]

@@ -15,7 +15,7 @@ from typing import Any
 
 import matplotlib as mpl
 from gpu_model import Level
-from harness.pictures import INK, KERNELS, ORANGE, SKY, drawing, plain, save
+from harness.pictures import INK, KERNELS, ORANGE, SKY, drawing, end_label, plain, save
 from harness.program import RECORDS, Program
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -77,10 +77,7 @@ def _speeds(axis: Axes, records: Sequence[dict[str, Any]]) -> None:
         for ends in (slowest, best):
             axis.plot(at, ends, linestyle="none", marker=".", markersize=3, color=colour)
         axis.plot(at, mean, color=colour, marker="o", markersize=4, label=kernel.upper())
-        axis.annotate(
-            f"{mean[-1]:,.0f}", (at[-1], mean[-1]), (6, 0), textcoords="offset points",
-            va="center", color=colour,
-        )  # fmt: skip
+        end_label(axis, (at[-1], mean[-1]), f"{mean[-1]:,.0f}", colour)
     searches = {len(record["times_s"]) for record in records}
     count = f"{searches.pop()} searches" if len(searches) == 1 else "searches"
     axis.set_title(f"harmonic mean, quartiles, slowest and best of {count}", loc="left")

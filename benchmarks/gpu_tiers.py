@@ -24,16 +24,17 @@ from functools import partial
 from typing import Any
 
 import cupy
-import gpu_tier_graphs
 import numpy as np
 from gpu_checks import Checks
 from harness import device
-from harness.device import GIB, DeviceProgram, free_memory, limited_pool, timed
+from harness.device import GIB, DeviceGraph, DeviceProgram, free_memory, limited_pool, timed
+from harness.timing import reached_by
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch, column_rows
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.kernels.cuda.runtime.bus import link_rate
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, extents
 from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda.pinned_plan import (
@@ -49,8 +50,33 @@ from ooc_graph.memory.cuda.pinned_plan import (
 from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.types import Rows
 
+BLOCK_EDGES = 1 << 27
+THREADS = 16
 
-def facts_of(graph: gpu_tier_graphs.PinnedGraph) -> DeviceFacts:
+
+class PinnedGraph:
+    """A graph twice: ``whole`` on the device, for validation, and in pinned memory."""
+
+    def __init__(self, whole: DeviceGraph) -> None:
+        self.whole = whole
+        found = whole.rows.neighbors, whole.rows.weights
+        self._pinned = [pinned(column) for column in found if column is not None]
+
+    @property
+    def rows(self) -> Rows:
+        """Rows as a search within a budget gets them: offsets on the device, for it to copy."""
+        return Rows(self.whole.rows.offsets, *(array.device for array in self._pinned))
+
+
+def pinned(column: Any) -> PinnedArray:
+    """A copy in pinned memory."""
+    held, runtime = PinnedArray(len(column), column.dtype, threads=THREADS), cupy.cuda.runtime
+    ends = held.device.data.ptr, column.data.ptr
+    runtime.memcpy(*ends, column.nbytes, runtime.memcpyDefault)
+    return held
+
+
+def facts_of(graph: PinnedGraph) -> DeviceFacts:
     offsets = graph.rows.offsets
     counts = cupy.bincount(cupy.diff(offsets.view(np.int64))).get()
     lengths = Lengths(np.flatnonzero(counts), counts[counts > 0])
@@ -66,9 +92,7 @@ def plan_of(facts: DeviceFacts, kernel: str, budget: int, columns: int) -> BfsPl
     return plan
 
 
-def new_search(
-    graph: gpu_tier_graphs.PinnedGraph, plan: BfsPlan | SsspPlan, **options: bool
-) -> Any:
+def new_search(graph: PinnedGraph, plan: BfsPlan | SsspPlan, **options: bool) -> Any:
     """Made with the pool's memory only; called within it."""
     rows = graph.rows
     own = Rows(rows.offsets.copy(), rows.neighbors, rows.weights)
@@ -84,9 +108,7 @@ def new_search(
     )
 
 
-def measured(
-    graph: gpu_tier_graphs.PinnedGraph, kernel: str, roots: list[int], search: Any, validate: bool
-) -> dict[str, Any]:
+def measured(graph: PinnedGraph, kernel: str, roots: list[int], search: Any) -> dict[str, Any]:
     """Time, and validate, one search a root."""
     checks, whole = Checks(), graph.whole
     check = checks.bfs if kernel == "bfs" else checks.sssp
@@ -96,13 +118,10 @@ def measured(
         tree = search.run_on_device(root)
         times.append(tree.elapsed_s)
         asked.append(search.asked_bytes)
-        reached = device.reached_of(tree, kernel)
+        reached = reached_by(tree)
         tuples.append(int(whole.tuples[reached].sum(dtype="uint64")) // 2)
-        if validate:
-            found = check(whole, root, tree)
-            wrong, flat = wrong + found[0], flat + found[1]
-        else:
-            int(device.rows_of(whole, kernel).neighbors.max())
+        found = check(whole, root, tree)
+        wrong, flat = wrong + found[0], flat + found[1]
     if wrong:
         raise SystemExit(f"{kernel}: {wrong} rows of the answers are wrong")
     return {
@@ -110,17 +129,16 @@ def measured(
         "edges": tuples,
         "teps": teps_statistics(times, tuples).to_dict(),
         **({} if None in asked else {"asked_bytes": asked}),
-        "rows_checked": validate * len(roots) * len(whole.original_of),
+        "rows_checked": len(roots) * len(whole.original_of),
         "plateau_rows": flat,
     }
 
 
 def figures(
-    graph: gpu_tier_graphs.PinnedGraph,
+    graph: PinnedGraph,
     kernel: str,
     roots: list[int],
     plan: BfsPlan | SsspPlan,
-    validate: bool,
     **options: bool,
 ) -> dict[str, Any]:
     """Searches by a plan, within its budget."""
@@ -129,7 +147,7 @@ def figures(
     with cupy.cuda.using_allocator(pool.malloc):
         made_s, _, search = timed(partial(new_search, graph, plan, **options))
     peak = pool.total_bytes()
-    found = measured(graph, kernel, roots, search, validate)
+    found = measured(graph, kernel, roots, search)
     assert pool.total_bytes() == peak <= plan.bytes <= plan.budget_bytes
     return {"plan": describe_device(plan), "peak_bytes": peak, "hold_s": made_s, **found}
 
@@ -155,20 +173,19 @@ def main() -> None:
     program.add("--budget-gib", type=float, nargs="+", required=True)
     program.add("--columns", type=int, default=COLUMNS)
     program.add("--range-arcs", type=int, default=3 << 29)
-    program.add("--unchecked", action="store_true", help="for trials")
     program.add("--count-bus", action="store_true", help="count bytes over the bus, too")
     options = program.parse()
-    kronecker, weighted = Kronecker(options.scale), options.kernel == "sssp"
-    build_s, _, graph = timed(
-        lambda: gpu_tier_graphs.build(kronecker, weighted, options.range_arcs)
-    )
+    kronecker = Kronecker(options.scale)
+    blocks = partial(device.edge_blocks, kronecker, options.kernel == "sssp", BLOCK_EDGES)
+    making = kronecker.vertices, blocks, options.kernel, options.range_arcs
+    build_s, _, graph = timed(lambda: PinnedGraph(device.build(*making)))
     free_memory()
     keys, roots = device.search_roots(kronecker, graph.whole.internal_of, options.searches)
     facts = facts_of(graph)
     for gib in options.budget_gib:
         budget = int(gib * GIB)
         plan = plan_of(facts, options.kernel, budget, options.columns)
-        searched = graph, options.kernel, roots, plan, not options.unchecked
+        searched = graph, options.kernel, roots, plan
         found = figures(*searched)
         if options.count_bus:
             found["bus"] = over_bus(found, figures(*searched, count_bus=True))

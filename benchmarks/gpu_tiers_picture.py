@@ -15,12 +15,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from harness.pictures import GRID, INK, KERNELS, drawing, save
-from harness.program import RECORDS, Program
+from harness.pictures import GRID, INK, KERNELS, drawing, plain_numbers, save
+from harness.program import RECORDS, Program, newest
 from harness.tables import RATES, markdown
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
 
 from ooc_graph.report.records import read_records
 
@@ -28,25 +27,6 @@ HEAD = (
     *("kernel", "scale", "rows, GB", "budget, GiB", "measured peak, GB", "arcs on the device"),
     *("GTEPS: harmonic mean", "slowest", "first quartile", "median", "third quartile", "best"),
 )
-
-
-def chosen(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The newest record of each kernel, scale and budget, in that order."""
-    newest = {
-        (r["kernel"], r["scale"], r["budget_bytes"]): r
-        for r in records
-        if r["benchmark"] == "gpu_tiers"
-    }
-    if not newest:
-        raise SystemExit("no record to draw")
-    return [newest[key] for key in sorted(newest)]
-
-
-def without_budget(records: Sequence[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
-    """The newest record of gpu.py of each kernel and scale: all rows on the device."""
-    return {
-        (r["kernel"], r["scale"]): r for r in records if r["benchmark"] == "gpu" and "teps" in r
-    }
 
 
 def share(record: dict[str, Any]) -> float:
@@ -79,8 +59,7 @@ def draw(
     axis.set_xlabel("arcs on the device, per cent of all", color=INK)
     axis.set_ylabel("GTEPS (input tuples)", color=INK)
     for ticks in (axis.xaxis, axis.yaxis):
-        ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        ticks.set_minor_locator(NullLocator())
+        plain_numbers(ticks)
     axis.set_xticks([2, 5, 10, 20, 50, 100])
     axis.set_yticks([10, 20, 50, 100, 200, 500, 1000, 2000])
     axis.grid(color=GRID, linewidth=0.6)
@@ -113,10 +92,20 @@ def main() -> None:
     program = Program("gpu_tiers", __doc__, out=RECORDS / "gpu_tiers.svg")
     program.add("--resident", type=Path, default=RECORDS / "gpu.jsonl")
     options = program.parse()
-    records = chosen(read_records(options.records))
+    records = newest(
+        options.records,
+        lambda r: (r["kernel"], r["scale"], r["budget_bytes"]),
+        lambda r: r["benchmark"] == "gpu_tiers",
+    )
+    # Of gpu.py: all rows on the device.
+    whole = {
+        (r["kernel"], r["scale"]): r
+        for r in read_records(options.resident)
+        if r["benchmark"] == "gpu" and "teps" in r
+    }
     print(markdown(HEAD, map(row_of, records)), end="")
     with drawing("gpu tiers"):
-        save(draw(records, without_budget(read_records(options.resident))), options.out)
+        save(draw(records, whole), options.out)
 
 
 if __name__ == "__main__":

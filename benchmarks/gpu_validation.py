@@ -1,12 +1,11 @@
 """Validation on one CUDA device: Graph500's searches, every answer checked against all edges.
 
-    python benchmarks/gpu_validation.py [--scales 26,28] [--kernels bfs,sssp,unit] [--searches 64]
+    python benchmarks/gpu_validation.py [--scales 26,28] [--kernels bfs,sssp] [--searches 64]
 
 Searches are those of `benchmarks/gpu.py`. Answers are brought into the order of original ids,
 checked one by one, laid out side by side, and checked against the tuples, which are made anew
-block by block. ``unit`` takes a BFS for an answer of SSSP where every tuple weighs one: rows with
-weights need more memory to be built than rows without. A last batch has one wrong parent among
-right ones, which must be found. Appends to records/gpu_validation.jsonl.
+block by block. A last batch has one wrong parent among right ones, which must be found. Appends to
+records/gpu_validation.jsonl.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from typing import Any
 import cupy
 import numpy as np
 from gpu import WARM_SCALE
-from harness.device import DeviceProgram, build, free_memory, generate, new_search
-from harness.timing import measure_of
+from harness.device import DeviceProgram, build_kronecker, edge_blocks, free_memory, new_search
+from harness.timing import measure_of, reached_by
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda.runtime.scatter import scatter
@@ -34,7 +33,7 @@ from ooc_graph.validate.cuda_validator import (
 )
 from ooc_graph.validate.verdict import RULE_TREE_EDGE
 
-BLOCK_EDGES = 1 << 27
+BLOCK_EDGES, EDGE_BYTES = 1 << 27, 12
 SLACK_BYTES = 1 << 30
 PARTS = ("search", "scatter", "trees", "generate", "edges", "finish")
 
@@ -44,15 +43,10 @@ class Bench:
 
     def __init__(self, scale: int, kernel: str) -> None:
         self.kernel, self.kronecker = kernel, Kronecker(scale)
-        searched = "bfs" if kernel == "unit" else kernel
-        edges = generate(self.kronecker, searched == "sssp")
-        self.graph = build(self.kronecker, edges, searched)
-        del edges
+        self.graph = build_kronecker(self.kronecker, kernel)
         free_memory()
-        self.search = new_search(self.graph, searched)
+        self.search = new_search(self.graph, kernel)
         self.seconds: dict[str, float] = defaultdict(float)
-        length = min(BLOCK_EDGES, self.kronecker.edges)
-        self.block = [cupy.empty(length, dtype) for dtype in (np.uint32, np.uint32, np.float32)]
         self.columns: Any = None
 
     @contextmanager
@@ -71,32 +65,26 @@ class Bench:
             columns = tree.parent, measure_of(tree), self.columns
             self.columns = scatter(self.graph.internal_of, *columns)
         parent, found = self.columns
-        reached = tree.parent != 0xFFFFFFFF
-        edges = int(self.graph.tuples[reached].sum(dtype=np.uint64)) // 2
-        if self.kernel == "unit":
-            found = found.astype(np.float32)
-            found[parent == 0xFFFFFFFF] = np.inf
+        edges = int(self.graph.tuples[reached_by(tree)].sum(dtype=np.uint64)) // 2
         return parent, found, edges
 
     def edges_into(self, check: CudaValidator) -> None:
         """Show all tuples, as they are made again."""
-        for start in range(0, self.kronecker.edges, len(self.block[0])):
-            count = min(len(self.block[0]), self.kronecker.edges - start)
-            source, target, weight = (array[:count] for array in self.block)
-            wanted = self.kernel == "sssp"
+        blocks = edge_blocks(self.kronecker, self.kernel == "sssp", BLOCK_EDGES)
+        while True:
             with self.timed("generate"):
-                self.kronecker.generate_into(start, source, target, weight if wanted else None)
-            if self.kernel == "unit":
-                weight.fill(1)
+                block = next(blocks, None)
+            if block is None:
+                return
             with self.timed("edges"):
-                check.block(source, target, None if self.kernel == "bfs" else weight)
+                check.block(block.source, block.target, block.weight)
 
     def room(self) -> int:
         """Answers at a time."""
         vertices = self.kronecker.vertices
-        kernel = "bfs" if self.kernel == "bfs" else "sssp"
-        columns = 2 * bytes_per_answer(vertices, kernel)
-        return largest_batch(vertices, kernel, beside=columns + SLACK_BYTES)
+        beside = 2 * bytes_per_answer(vertices, self.kernel) + SLACK_BYTES
+        beside += EDGE_BYTES * min(BLOCK_EDGES, self.kronecker.edges)
+        return largest_batch(vertices, self.kernel, beside=beside)
 
     def validate(self, keys: list[int]) -> None:
         """One batch; ends the program if an answer is wrong."""
@@ -172,8 +160,8 @@ def main() -> None:
         for kernel in options.kernels:
             free_memory()
             parameters = {
-                "kernel": "bfs" if kernel == "bfs" else "sssp",
-                "weights": {"bfs": None, "sssp": "Graph500", "unit": "one each"}[kernel],
+                "kernel": kernel,
+                "weights": {"bfs": None, "sssp": "Graph500"}[kernel],
                 "scale": scale,
             }
             program.flat_record(parameters, run(scale, kernel, options.searches))

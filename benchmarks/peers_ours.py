@@ -13,7 +13,7 @@ from peers_graphs import Edges
 import ooc_graph as og
 from ooc_graph.answers.scatter import columns_of
 from ooc_graph.layout.names import DISTANCE, LEVEL
-from ooc_graph.model.engine import Searcher, load_ids
+from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.kernel import EDGES, ORDER_OF, ROWS
 from ooc_graph.runtime import process
 from ooc_graph.runtime.warmup import warm
@@ -49,7 +49,7 @@ class Ours:
         self.build_s: float | None = None
         self._method, self._publish = method, publish
         self._graph = og.open(path)
-        self._held: dict[str, Searcher] = {}
+        self._held: dict[str, Engine] = {}
         self._ids = self._graph.original_ids()
         self.kernels: tuple[str, ...] = ("bfs", "sssp") if self._graph.weighted else ("bfs",)
 
@@ -79,7 +79,7 @@ class Ours:
             search, tuples = getattr(device, kernel)(shard), shard.tuples
             warm(kernel, self._graph, device, variant=loading.variant_of(search))
         ids = load_ids(self._graph)
-        self._held[kernel] = Searcher(kernel, search, self._graph, ids, tuples)
+        self._held[kernel] = Engine(kernel, search, self._graph, ids, tuples)
 
     def drop(self) -> None:
         """Forget what was loaded."""

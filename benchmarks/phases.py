@@ -94,18 +94,20 @@ def search_by_phases(search: CpuSsspSearch, root: int, clock: Clock) -> None:
         number += 1
         where = (limits[fused.FINAL], limits[fused.FLOOR], answer.ranges[0], lane)
         phase = f"pull {number}"
-        clock.timed(phase, pull_part, control, into, wave.distance, wave.queue, *where)
+        rows = (into, wave.distance, wave.dealt, wave.queue, wave.distance[:0])
+        clock.timed(phase, pull_part, control, *rows, *where)
         clock.arcs[phase] += int(control[EXAMINED])
         clock.timed("finish", _plan_after_pull, control, out, wave, answer)
     clock.arcs["push"] += int(control[fused.PUSHED])
     clock.arcs["finish"] += int(control[fused.FINISHED])
     clock.timed("reset", _forget_parents, 0, 1, answer.parent)
     control[CHUNK] = control[EXAMINED] = 0
-    inner = (out, wave, answer.parent, control[fused.INNER])
-    clock.arcs["parents"] += clock.timed("parents", inner_parents, *inner)
+    none = answer.parent[:0]
+    inner = (out, wave, answer.parent, control[fused.INNER], none, none)
+    clock.arcs["parents"] += clock.timed("parents", inner_parents, *inner)[1]
     where = (root, limits[fused.BEYOND], wave.top[0], lane)
-    rows = (control, into, wave.distance, answer.parent, wave.pending)
-    clock.timed("parents", parents_part, *rows, *where)
+    vertices = (wave.distance, wave.dealt, answer.parent, wave.pending)
+    clock.timed("parents", parents_part, control, into, *vertices, *where)
     clock.arcs["parents"] += int(control[EXAMINED])
 
 

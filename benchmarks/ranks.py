@@ -12,13 +12,14 @@ share (merge), waiting for the slowest rank of a superstep, and the exchange its
 processes on one machine agree, so waiting is known. On a busy machine a message waits for a core
 in every superstep; processor time of all threads, those of Dask included, is measured as well.
 
+With --budget BYTES each worker, and the one process, keeps heads of its rows in memory within so
+many bytes, and reads the tails from the store; of both it is noted what they read.
+
 Appends to records/ranks.jsonl, or to --records.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections import defaultdict
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
@@ -28,19 +29,25 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
-from distributed import Client, LocalCluster
+from distributed import Client
+from harness.cluster import local_workers
+from harness.graphs import internal_keys
+from harness.program import Program, load_average
+from harness.timing import answer_of, measure_of
 
 import ooc_graph as og
+from ooc_graph.exchange.resident import find_resident
 from ooc_graph.exchange.scheduler import run, worker_state
+from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.report.records import append_record
+from ooc_graph.memory.cpu.plan import plan_disk
+from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tier_ranks import load_rank, plan_rank
+from ooc_graph.shards.tiers import facts_of, load_tiers
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Dealing
-
-RECORDS = Path(__file__).parent / "records" / "ranks.jsonl"
-ORDERS = {"bfs": "hub", "sssp": "light"}
 
 
 class Clocked:
@@ -97,13 +104,39 @@ def clocked(
         return stop.value, course
 
 
-def make(path: str, kernel: str, root: int, mine: Sequence[int]) -> tuple[dict[int, Any], Any]:
+def load_ranks(
+    graph: Graph, device: CpuDevice, kernel: str, budget_bytes: int, mine: Sequence[int]
+) -> dict[int, Any]:
+    """Ranks with their rows in memory, or with heads of them within a budget."""
+    if budget_bytes:
+        plan = plan_rank(graph, kernel, mine, budget_bytes)
+        return {s: load_rank(graph, kernel, s, plan, device) for s in mine}
+    load = getattr(device, f"{kernel}_rank")
+    return {s: load(graph.load(ORDER_OF[kernel], s)) for s in mine}
+
+
+def load_alone(graph: Graph, device: CpuDevice, kernel: str, budget_bytes: int) -> Any:
+    """As `load_ranks`, a search of the whole graph."""
+    if not budget_bytes:
+        return getattr(device, kernel)(graph.load(ORDER_OF[kernel]))
+    share = graph.head_share(first_rows(graph.rows))
+    return load_tiers(graph, plan_disk(facts_of(graph, kernel), budget_bytes), device, share)
+
+
+def bytes_read(kernel: str, dask_worker: Any) -> int:
+    """What a worker's ranks have read of the store."""
+    ranks = find_resident(dask_worker).state[kernel, "ranks"].values()
+    return sum(rank.moved.bytes for rank in ranks if hasattr(rank, "moved"))
+
+
+def make(
+    path: str, kernel: str, root: int, budget_bytes: int, mine: Sequence[int]
+) -> tuple[dict[int, Any], Any]:
     """Coroutines of a worker's ranks, which stay on the worker for the next search."""
     state = worker_state()
     if (kernel, "ranks") not in state:
         graph, device = Graph.open(path), CpuDevice(1)
-        load = getattr(device, f"{kernel}_rank")
-        state[kernel, "ranks"] = {s: load(graph.load(ORDERS[kernel], s)) for s in mine}
+        state[kernel, "ranks"] = load_ranks(graph, device, kernel, budget_bytes, mine)
         state["graph"] = graph, device
     (graph, device), ranks = state["graph"], state[kernel, "ranks"]
     merges: dict[str, float] = defaultdict(float)
@@ -114,7 +147,8 @@ def make(path: str, kernel: str, root: int, mine: Sequence[int]) -> tuple[dict[i
     shared = Clocked(shared, merges)
     algorithm: Any = {"bfs": bfs, "sssp": sssp}[kernel]
     coroutines = {}
-    for shard, rank in ranks.items():
+    for shard, loaded in ranks.items():
+        rank = loaded.search if budget_bytes else loaded
         steps: dict[str, float] = defaultdict(float)
         coroutines[shard] = clocked(algorithm(Clocked(rank, steps), root, shared), steps, merges)
     return coroutines, shared
@@ -122,7 +156,7 @@ def make(path: str, kernel: str, root: int, mine: Sequence[int]) -> tuple[dict[i
 
 def whole_answer(trees: Sequence[Any], rows: int) -> tuple[AnyArray, AnyArray]:
     """Parents and levels or distances of all vertices."""
-    columns = [(t.parent, t.level if hasattr(t, "level") else t.distance) for t in trees]
+    columns = [(tree.parent, measure_of(tree)) for tree in trees]
     parent, measure = (np.empty(rows, column.dtype) for column in columns[0])
     for shard, column in enumerate(columns):
         mine = Dealing(rows, len(trees), shard).owned()
@@ -153,23 +187,30 @@ def parts_of(courses: Sequence[Course]) -> dict[str, float]:
 
 
 def compared(
-    kernel: str, graph: og.Graph, client: Client, roots: Sequence[int], workers: int
+    kernel: str,
+    graph: og.Graph,
+    client: Client,
+    roots: Sequence[int],
+    workers: int,
+    budget_bytes: int,
 ) -> dict[str, Any]:
     """Search from each root both ways; times and parts."""
     device = CpuDevice(workers)
-    search = getattr(device, kernel)(graph.load(ORDERS[kernel]))
+    search = load_alone(graph, device, kernel, budget_bytes)
+    read: dict[str, list[int]] = {"alone": [], "ranks": []}
     alone, together, parts, supersteps, sent = [], [], [], [], []
     processor: dict[str, list[float]] = {"alone": [], "ranks": []}
     for index, root in enumerate([roots[0], roots[0], *roots]):
         begun = process_time()
         tree = search.run(root)
         alone_s = process_time() - begun
-        factory = partial(make, str(graph.path), kernel, root)
+        factory = partial(make, str(graph.path), kernel, root, budget_bytes)
         results, stats = run(client, factory, graph.shards)
         parent, measure = whole_answer([found for found, _ in results], graph.rows)
-        expected = tree.level if kernel == "bfs" else tree.distance
-        assert parent.tobytes() == tree.parent.tobytes()
-        assert measure.tobytes() == expected.tobytes()
+        assert (parent.tobytes(), measure.tobytes()) == answer_of(tree)
+        if budget_bytes:
+            read["alone"].append(search.moved.bytes)
+            read["ranks"].append(sum(client.run(bytes_read, kernel).values()))
         if index < 2:  # compiling, and memory that is touched for the first time
             continue
         found = parts_of([course for _, course in results])
@@ -181,6 +222,7 @@ def compared(
         supersteps.append(stats.supersteps)
         sent.append(stats.bytes_sent)
     device.close()
+    each = {who: np.diff(read[who])[1:] for who in read if read[who]}
     names = {name for found in parts for name in found}
     middle = {n: float(np.median([found.get(n, 0.0) for found in parts])) for n in names}
     return {
@@ -191,56 +233,34 @@ def compared(
         "parts_s": dict(sorted(middle.items(), key=lambda part: -part[1])),
         "supersteps": float(np.median(supersteps)),
         "bytes_sent": float(np.median(sent)),
+        **{f"{who}_read_bytes": float(np.median(bytes_)) for who, bytes_ in each.items()},
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--store", type=Path, required=True)
-    parser.add_argument("--scale", type=int, default=22)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--searches", type=int, default=8)
-    parser.add_argument("--kernels", default="bfs,sssp")
-    parser.add_argument("--records", type=Path, default=RECORDS)
-    options = parser.parse_args()
+    program = Program("ranks", __doc__, scale=22, searches=8, kernels=["bfs", "sssp"])
+    program.add("--store", type=Path, required=True)
+    program.add("--workers", type=int, default=2)
+    program.add("--budget", type=int, default=0)
+    options = program.parse()
     source = og.Kronecker(options.scale)
     if not options.store.exists():
         og.build(source, options.store, shards=options.workers)
     graph = og.open(options.store)
     assert graph.shards == options.workers
-    roots = graph.internal_of()[source.search_keys(options.searches)].tolist()
-    with (
-        LocalCluster(
-            n_workers=options.workers, threads_per_worker=1, memory_limit=0,
-            host="127.0.0.1", dashboard_address="127.0.0.1:0",
-        ) as cluster,
-        Client(cluster) as client,
-    ):  # fmt: skip
-        for kernel in options.kernels.split(","):
-            figures = compared(kernel, graph, client, roots, options.workers)
-            alone, ranks = (np.median(figures[f"{who}_s"]) * 1e3 for who in ("alone", "ranks"))
-            print(
-                f"scale {options.scale} {kernel:4}: one process {alone:.1f} ms, ranks {ranks:.1f} "
-                f"ms, {figures['ratio_of_medians']:.2f} times; {figures['supersteps']:.0f} "
-                f"supersteps, {figures['bytes_sent'] / 1e6:.1f} MB sent; processor time "
-                f"{figures['processor_s']['alone'] * 1e3:.1f} and "
-                f"{figures['processor_s']['ranks'] * 1e3:.1f} ms"
-            )
-            for name, seconds in figures["parts_s"].items():
-                print(f"    {name:14} {seconds * 1e3:8.2f} ms")
-            append_record(
-                options.records,
-                {
-                    "benchmark": "ranks",
-                    "parameters": {
-                        "scale": options.scale,
-                        "edge_factor": 16,
-                        "kernel": kernel,
-                        "workers": options.workers,
-                    },
-                    "figures": figures | {"load_average": os.getloadavg()[0]},
-                },
-            )
+    roots = internal_keys(graph, source, options.searches)
+    with local_workers(options.workers) as client:
+        for kernel in options.kernels:
+            given = client, roots, options.workers, options.budget
+            figures = compared(kernel, graph, *given)
+            parameters = {
+                "scale": options.scale,
+                "edge_factor": 16,
+                "kernel": kernel,
+                "workers": options.workers,
+                "budget_bytes": options.budget,
+            }
+            program.record(parameters, figures | load_average())
 
 
 if __name__ == "__main__":

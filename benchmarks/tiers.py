@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from harness.graphs import internal_keys
 from harness.program import Program, load_average
-from harness.timing import answer_of, medians, timed
+from harness.timing import answer_of, medians, reached_by, timed
 from tiers_limit import limits_of, within_limits
 
 import ooc_graph as og
@@ -128,8 +128,7 @@ def compare(program: Program, graph: og.Graph, kernel: str, roots: list[int]) ->
     passes, edges = [], []
     for number, root in enumerate(roots):
         tree = search.run(root)
-        none = np.iinfo(tree.parent.dtype).max
-        edges.append(int(tuples[tree.parent != none].sum(dtype=np.int64)) // 2)
+        edges.append(int(tuples[reached_by(tree)].sum(dtype=np.int64)) // 2)
         if number < STREAMED:
             seconds, _, (found, count) = timed(lambda root=root: streamed(graph, kernel, root))
             if found.tobytes() != answer_of(tree)[1]:

@@ -29,7 +29,7 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.cpu.disk_probe import probe_disk
 from ooc_graph.memory.cpu.plan import describe, plan_disk
 from ooc_graph.memory.moved import Moved
-from ooc_graph.model.engine import Searcher
+from ooc_graph.model.engine import Engine
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.runtime import engine_cache, process, warmup
@@ -169,7 +169,7 @@ def time_loading() -> list[tuple[float, Moved | None]]:
     """Have each load of a graph note its seconds, and what it read, in a list."""
     load, noted = loading.load, []
 
-    def noting(*arguments: Any) -> Searcher:
+    def noting(*arguments: Any) -> Engine:
         elapsed_s, _, found = timed(lambda: load(*arguments))
         noted.append((elapsed_s, found.moved))
         return found

@@ -11,33 +11,32 @@ search read, as a share of all bytes of the arcs; GridGraph reads all of them on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness.pictures import INK, KERNELS, drawing, plain, save
-from harness.program import RECORDS, Program
+from harness.pictures import INK, KERNELS, drawing, end_label, plain, plain_numbers, save
+from harness.program import RECORDS, Program, newest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-from ooc_graph.report.records import read_records
+from matplotlib.ticker import LogLocator, NullLocator
 
 TICKS = (1, 0.5, 0.25, 0.12, 0.06)
 
 
-def chosen(records: Sequence[dict[str, Any]], scale: int) -> dict[str, list[dict[str, Any]]]:
+def chosen(path: Path, scale: int) -> dict[str, list[dict[str, Any]]]:
     """The newest record of each kernel and share at a scale, by kernel, largest share first."""
-    newest = {
-        (r["parameters"]["kernel"], r["figures"]["share"]): r
-        for r in records
-        if r["benchmark"] == "tiers" and r["parameters"]["scale"] == scale
-    }
-    if not newest:
-        raise SystemExit(f"no record of scale {scale}")
-    return {
-        kernel: [newest[key] for key in sorted(newest, reverse=True) if key[0] == kernel]
-        for kernel in sorted({kernel for kernel, _ in newest})
-    }
+    found = newest(
+        path,
+        lambda r: (r["parameters"]["kernel"], -r["figures"]["share"]),
+        lambda r: r["benchmark"] == "tiers" and r["parameters"]["scale"] == scale,
+    )
+    return {kernel: list(group) for kernel, group in groupby(found, kernel_of)}
+
+
+def kernel_of(record: dict[str, Any]) -> str:
+    return str(record["parameters"]["kernel"])
 
 
 def draw(found: dict[str, list[dict[str, Any]]], scale: int) -> Figure:
@@ -52,12 +51,11 @@ def draw(found: dict[str, list[dict[str, Any]]], scale: int) -> Figure:
     speed.set_ylabel("GTEPS (input tuples)", color=INK)
     speed.set_yscale("log")
     speed.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    speed.yaxis.set_minor_locator(NullLocator())
-    speed.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    plain_numbers(speed.yaxis)
     read.set_title("read by a search, as a share of all arcs' bytes", loc="left")
     read.set_ylabel("per cent", color=INK)
     read.set_yscale("symlog", linthresh=1)
-    read.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    plain_numbers(read.yaxis)
     read.set_ylim(0, 200)
     speed.legend(frameon=False, loc="lower left")
     figure.suptitle(_title(found, scale), x=0.01, ha="left")
@@ -81,10 +79,7 @@ def _speeds(axis: Axes, kernel: str, records: Sequence[dict[str, Any]]) -> None:
     )
     axis.plot(at, memory, color=colour, linestyle="--", linewidth=1)
     axis.plot(at, tier, color=colour, marker="o", markersize=4, label=kernel.upper())
-    axis.annotate(
-        f"{tier[-1]:.2g}", (at[-1], tier[-1]), (6, 0), textcoords="offset points", va="center",
-        color=colour,
-    )  # fmt: skip
+    end_label(axis, (at[-1], tier[-1]), f"{tier[-1]:.2g}", colour)
 
 
 def _bytes(axis: Axes, kernel: str, records: Sequence[dict[str, Any]]) -> None:
@@ -114,8 +109,7 @@ def main() -> None:
     program = Program("tiers", __doc__, scale=22, out=RECORDS / "tiers.svg")
     options = program.parse()
     with drawing("tiers"):
-        found = chosen(list(read_records(options.records)), options.scale)
-        save(draw(found, options.scale), options.out)
+        save(draw(chosen(options.records, options.scale), options.scale), options.out)
 
 
 if __name__ == "__main__":

@@ -23,14 +23,15 @@ from ooc_graph.errors import OocGraphError
 from ooc_graph.model.rank_memory import ranks_bytes as device_ranks_bytes
 from ooc_graph.model.request import Request
 from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits, Device, Resources
+from ooc_graph.model.strategy import MEMORY
 from ooc_graph.runtime.workplace import planned
-from ooc_graph.search.plan import plan
+from ooc_graph.search.plan import Plan, plan
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
-from ooc_graph.strategies.ranks import ranks_bytes
+from ooc_graph.strategies.dealing import ranks_bytes
 
 RECORDED = Path(__file__).with_name("choices.json.gz")
 PLENTY = 1 << 40
@@ -148,18 +149,25 @@ def _answer_bytes(graph: og.Graph) -> int:
 def outcome(graph: og.Graph, case: Case) -> str:
     """What is chosen, or the error, without the folder of the graph."""
     try:
-        way = chosen(graph, case)
+        found = planned_for(graph, case)
     except OocGraphError as error:
         return f"{type(error).__name__}: {error}".replace(str(graph.path), "G")
-    said = [way.device, way.exchange, str(way.budget_bytes), str(way.copies), str(way.host_bytes)]
-    return " ".join([*said, way.why.replace(str(graph.path), "G")]).strip()
+    held, is_in_memory = found.reserved, found.strategy.tier == MEMORY
+    budget_bytes = 0
+    if not is_in_memory:
+        budget_bytes = held.device_bytes if found.device == CUDA else held.host_bytes
+    copies = held.copies or held.strategy != "cpu/memory"
+    host_bytes = held.host_bytes if held.strategy == "cuda/disk" else None
+    said = [found.device, held.exchange, str(budget_bytes), str(copies), str(host_bytes)]
+    why = found.why.removeprefix(f"{case.kernel} on the CPU: ").replace(str(graph.path), "G")
+    return " ".join([*said, why]).strip()
 
 
-def chosen(graph: og.Graph, case: Case) -> Any:
-    """As a search chooses, or components do."""
+def planned_for(graph: og.Graph, case: Case) -> Plan:
+    """As a search plans, or components do."""
     answer_bytes = _answer_bytes(graph) if case.kernel != "components" else 0
     request = Request(case.kernel, case.exchange, case.method, answer_bytes, case.on_device)
-    return plan(graph, request, case.resources).way
+    return plan(graph, request, case.resources)
 
 
 def outcomes(folder: Path) -> dict[str, list[str]]:

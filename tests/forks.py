@@ -25,7 +25,11 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.strategies import loading
+from ooc_graph.model.reservation import Key, Reservation
+from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cpu.on_disk import OnDisk
+from ooc_graph.strategies.many import on_disk as many_disk
+from ooc_graph.strategies.many.tiers import BATCHES
 
 SCALE = 12
 EDGES = og.Kronecker(SCALE)
@@ -52,8 +56,11 @@ def tree(graph: og.Graph | str, kernel: str, key: int, **how: Any) -> str:
 def in_store(store: str, kernel: str) -> str:
     """Searches that leave arcs on the disk, which a small graph's do only if they have to."""
 
-    identity = og.open(store).identity
-    with loading.searcher(store, identity, kernel, budget_bytes=BUDGET_BYTES) as found:
+    identity, method = og.open(store).identity, BATCHES if kernel == "apsp" else ""
+    strategy: Any = many_disk.OnDisk() if kernel == "apsp" else OnDisk()
+    reserved = Reservation(strategy.name, BUDGET_BYTES, method=method)
+    key = Key(store, identity, kernel, "cpu", reserved)
+    with engine_cache.engine(key, strategy.load) as found:
         if kernel == "apsp":
             return digest(found.search.run(np.arange(2)))
         return digest(found.search.run(0).parent)
@@ -218,9 +225,6 @@ def in_pools_of_a_fork_server(folder: Path) -> None:
 
 def rows_are_shared(folder: Path) -> None:
     """A child that is forked between searches reads nothing again."""
-    from ooc_graph.runtime import engine_cache
-    from ooc_graph.strategies import loading
-
     store = str(folder / "graph.zarr")
     right = tree(store, "bfs", KEYS[0])
 
@@ -228,13 +232,13 @@ def rows_are_shared(folder: Path) -> None:
         def load(*_: Any) -> Any:
             raise AssertionError("loaded again")
 
-        loading.load = load  # type: ignore[assignment]
+        engine_cache._load = load
         assert tree(store, "bfs", KEYS[0]) == right
 
     forked(child)
     # What another thread searches with is half done.
     with engine_cache._lock:
-        forked(lambda: held_nothing(engine_cache._held))
+        forked(lambda: held_nothing(engine_cache._engines))
 
 
 def held_nothing(found: dict[Any, Any]) -> None:
@@ -336,7 +340,7 @@ def cuda_of_the_parent(_: Path) -> None:
     from types import SimpleNamespace
 
     from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-    from ooc_graph.runtime import devices, engine_cache, process
+    from ooc_graph.runtime import devices, process
 
     class OnDevice:
         def __del__(self) -> None:
@@ -350,7 +354,8 @@ def cuda_of_the_parent(_: Path) -> None:
     cuda_modules.cuda = lambda: cupy
     assert devices.choose_here("auto").name == "cuda"
     process._devices["cuda"] = OnDevice()
-    engine_cache._held["graph", "", "bfs", "rows", "cuda", "0", ()] = OnDevice()  # type: ignore[assignment]
+    key = Key("graph", "", "bfs", "cuda", Reservation("cuda/memory"))
+    engine_cache._engines[engine_cache._Kept(key, "0")] = OnDevice()  # type: ignore[assignment]
 
     def child() -> None:
         chosen = devices.choose_here("auto")
@@ -363,7 +368,7 @@ def cuda_of_the_parent(_: Path) -> None:
         os._exit(0)
 
     forked(child)
-    assert engine_cache._held
+    assert engine_cache._engines
     assert process._devices["cuda"]
     os._exit(0)
 

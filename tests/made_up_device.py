@@ -20,7 +20,6 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.cuda.pinned_plan import least_plan
 from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import devices, engine_cache, process
-from ooc_graph.strategies import loading
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many import dividing
@@ -183,7 +182,8 @@ class Levels:
 class MadeUp:
     """A device: what it was asked for, and refuses.
 
-    ``refuses`` is called with the way, whether it is loaded, and how many sources it had so far.
+    ``refuses`` is called with the kind of search, whether it is loaded, and how many sources it had
+    so far.
     """
 
     def __init__(self) -> None:
@@ -200,8 +200,8 @@ class MadeUp:
             raise error
 
     def load(self, kind: str) -> None:
-        # Nothing of the way before is held any more.
-        self.graph_held.append(len(engine_cache._held))
+        # Nothing that was loaded before is held any more.
+        self.graph_held.append(len(engine_cache._engines))
         self.used.append(kind)
         self._count = 0
         if error := self.refuses(kind, True, 0):
@@ -247,7 +247,7 @@ def put_in_place(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (GIB, GIB))
     monkeypatch.setattr(process, "device", lambda n="cpu": made_up if n == CUDA else plain(n))
     monkeypatch.setattr(process, "number_of", lambda _: "0")
-    monkeypatch.setattr(loading, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(cuda_pinned, "PinnedRoom", lambda _: np.empty)
     monkeypatch.setattr(cuda_pinned, "search_within", made_up.search_within)
     monkeypatch.setattr(cuda_disk, "may_stay", lambda *_: False)
     return made_up
@@ -262,7 +262,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[MadeUp]:
 
 
 def refusing(*kinds: str, loaded: bool, error: type[Exception] = MemoryBudgetError) -> Any:
-    """Refuses some ways, when they are loaded or after a few sources."""
+    """Refuses some kinds of search, when they are loaded or after a few sources."""
 
     def refuses(kind: str, loads: bool, sources: int) -> Exception | None:
         if kind in kinds and (loads if loaded else sources > 5):

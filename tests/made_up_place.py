@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits, Device, Resources
-from ooc_graph.model.way import Way
 from ooc_graph.runtime.workplace import Here
-from ooc_graph.search.plan import plan
+from ooc_graph.search.plan import Plan, plan
 from ooc_graph.shards.load import Graph
 from tests.quiet_client import QuietClient
 
@@ -47,6 +47,11 @@ class TwoWorkers(CudaHere):
         return replace(found, processes=2, has_ranks=True, has_client=True)
 
 
-def chosen(graph: Graph, kernel: str, resources: Resources, **asked: Any) -> Way:
-    """Where a search would have its rows; ``asked`` is of the request."""
-    return plan(graph, Request(kernel, **asked), resources).way
+def plan_for(graph: Graph, kernel: str, resources: Resources, **asked: Any) -> Plan:
+    """The plan of a search; ``asked`` is of the request."""
+    return plan(graph, Request(kernel, **asked), resources)
+
+
+def chosen(graph: Graph, kernel: str, resources: Resources, **asked: Any) -> Reservation:
+    """What a search would hold; ``asked`` is of the request."""
+    return plan_for(graph, kernel, resources, **asked).reserved

@@ -1,7 +1,7 @@
 """NumPy in the place of CuPy and of a build's kernels: what surrounds them, without a GPU.
 
-Each function does what the kernel of its name in ``store.cu`` or ``rows.cu`` says it does, on whole
-arrays. That the kernels do so too is for the tests on a device to show.
+Each function does what the kernel of its name in ``store.cu`` says it does, on whole arrays. That
+the kernels do so too is for the tests on a device to show.
 """
 
 from __future__ import annotations

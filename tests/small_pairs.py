@@ -14,9 +14,16 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
+from ooc_graph.answers.pairs import Asked
 from ooc_graph.layout import metadata
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.model.resources import CPU
 from ooc_graph.strategies.many import dividing
 from ooc_graph.strategies.many import tasks as many_tasks
+from ooc_graph.strategies.many.batches import Batches
+from ooc_graph.strategies.many.division import Division
+from ooc_graph.strategies.many.task import PairsTask
+from ooc_graph.strategies.many.tiers import BATCHES
 from ooc_graph.types import INT64_UNREACHED
 from tests.command_line import Ended, call
 
@@ -82,8 +89,15 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
 
     monkeypatch.setattr(metadata, "chunk_length", length)
     monkeypatch.setattr(dividing, "LANES", (1,))
-    monkeypatch.setattr(dividing, "BATCHES", 1)
+    monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
     return 2
+
+
+def task_of(asked: Asked, specs: tuple[ArraySpec, ...], device: str = CPU) -> PairsTask:
+    """Batches of one source of a graph that is not there."""
+    strategy = Batches(device)
+    division = Division(strategy.name, method=BATCHES)
+    return PairsTask("g", "1", asked, 5, specs, strategy, division)
 
 
 @contextmanager

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+import ooc_graph as og
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.cuda.build.gather import DeviceBlock
+from ooc_graph.model.kernel import ORDER_OF
+from tests import numpy_device
 from tests.command_line import REPOSITORY, script
 from tests.nvrtc import compile_cuda, need_nvrtc
 
@@ -51,25 +59,58 @@ def picture(tmp_path: Path, records: list[dict[str, Any]], *options: object) -> 
     return script(BENCHMARKS / "gpu_picture.py", *arguments)
 
 
-@pytest.mark.parametrize("value", ["float", "unsigned char", "int"])
-def test_kernels_of_the_benchmark_compile(value: str) -> None:
-    need_nvrtc()
-    source = (BENCHMARKS / "gpu_kernels.cu").read_text()
-    options = ["-std=c++17", f"-DVALUE={value}", "-arch=sm_80"]
-    log, code = compile_cuda(source, "gpu_kernels.cu", options)
-    assert log == ""
-    assert code[:4] == b"\x7fELF"
-
-
 @pytest.mark.parametrize("arch", [80, 90, 100])
-@pytest.mark.parametrize("value", ["int", "float"])
-def test_minima_of_sums_compile(value: str, arch: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("gpu_checks.cu", []),
+        ("gpu_lookups.cu", []),
+        ("gpu_floyd_peak.cu", ["-DVALUE=int"]),
+        ("gpu_floyd_peak.cu", ["-DVALUE=float"]),
+    ],
+)
+def test_kernels_compile(name: str, options: list[str], arch: int) -> None:
     need_nvrtc()
-    options = ["-std=c++17", f"-DVALUE={value}", f"-arch=sm_{arch}"]
-    source = (BENCHMARKS / "gpu_floyd_peak.cu").read_text()
-    log, code = compile_cuda(source, "gpu_floyd_peak.cu", options)
+    source = (BENCHMARKS / name).read_text()
+    log, code = compile_cuda(source, name, ["-std=c++17", *options, f"-arch=sm_{arch}"])
     assert log == ""
     assert code[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_rows_are_those_of_the_cpu(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    numpy_device.stand_in(monkeypatch)
+    pool = SimpleNamespace(free_all_blocks=lambda: None)
+    cupy = SimpleNamespace(**vars(numpy_device.CUPY), get_default_memory_pool=lambda: pool)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    # With what stands in for CuPy it is nobody else's.
+    monkeypatch.setitem(sys.modules, "harness.device", None)
+    monkeypatch.delitem(sys.modules, "harness.device")
+    device = importlib.import_module("harness.device")
+    edges = Kronecker(9)
+    columns = edges.block(0, edges.edges)
+    ids = [column.astype(np.uint32) for column in columns[:2]]
+    half = edges.edges // 2
+    blocks = [
+        DeviceBlock(*(column[part] for column in (*ids, columns[2])))
+        for part in (slice(0, half), slice(half, None))
+    ]
+    found = device.build(edges.vertices, lambda: blocks, kernel, 700)
+    graph = og.from_edges(*columns, vertices=edges.vertices)
+    shard = graph.load(ORDER_OF[kernel])
+    rows = shard.out_hub if kernel == "bfs" else shard.out_light
+    assert rows is not None
+    pairs = [
+        (found.original_of, graph.original_of()),
+        (found.internal_of, graph.internal_of()),
+        (found.tuples, shard.tuples),
+        *((getattr(found.rows, name), getattr(rows, name)) for name in ("offsets", "neighbors")),
+        (found.rows.weights, rows.weights),
+    ]
+    for mine, theirs in pairs:
+        assert (mine is None) == (theirs is None)
+        assert mine is None or mine.tolist() == theirs.tolist()
 
 
 def test_work_of_a_bfs(model: Any) -> None:

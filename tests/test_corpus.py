@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import dask
 import pytest
-from distributed import Client
+from distributed import Client, Worker
 
 import ooc_graph as og
+from ooc_graph.exchange.resident import find_resident
 from tests import corpus as made
 from tests.corpus import Corpus
 
@@ -47,6 +48,21 @@ def test_stores_keep_their_bytes(name: str, corpus: Corpus) -> None:
 )
 def test_answers_keep_their_bytes(name: str, kernel: str, way: str, corpus: Corpus) -> None:
     assert corpus.answer(name, kernel, way) == RECORDED[f"{kernel} of {name}"]
+
+
+def test_ranks_that_are_to_have_tails_in_the_store_do(corpus: Corpus, client: Client) -> None:
+    for kernel in made.RANKS_ON_DISK:
+        digest = corpus.answer("kronecker", kernel, made.BY_RANKS_ON_DISK)
+        assert digest == RECORDED[f"{kernel} of kronecker"]
+        shares = [share for shares in client.run(shares_in_memory).values() for share in shares]
+        assert len(shares) == 4
+        assert max(shares) < 1
+
+
+def shares_in_memory(dask_worker: Worker) -> list[float]:
+    """Of the arcs of each rank that a worker keeps."""
+    ranks = find_resident(dask_worker).state.values()
+    return [rank.plan.head_arcs / rank.plan.facts.arcs for rank in ranks]
 
 
 @pytest.mark.parametrize("name", [name for name in RECORDED if name.startswith("stored ")])

@@ -22,10 +22,16 @@ from distributed import Client
 
 import ooc_graph as og
 from ooc_graph.exchange import scheduler
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime.cluster import local_cluster
-from ooc_graph.search.components import MakeComponents, WriteLabels
-from ooc_graph.search.ranks import MakeRanks, WritePart
+from ooc_graph.search import components as search_components
+from ooc_graph.search.components import WriteLabels
+from ooc_graph.search.ranks import MakeRanks
+from ooc_graph.search.trees import TREES, WritePart
+from ooc_graph.strategies.cpu.in_memory import InMemory
+from ooc_graph.strategies.ranks import Ranks
 from tests import oracles
 
 VERTICES = 9_000
@@ -206,12 +212,19 @@ def killed_once(coroutine: Any, flag: Path) -> Generator[Any, Any, Any]:
 class MakeFatalRanks:
     """`MakeRanks` of which one kills its process, while there is a file."""
 
-    make: MakeRanks  # or its like for another algorithm
+    make: MakeRanks
     flag: Path
 
     def __call__(self, shards: Sequence[int]) -> tuple[dict[int, Any], Any]:
         ranks, shared = self.make(shards)
         return {shard: killed_once(rank, self.flag) for shard, rank in ranks.items()}, shared
+
+
+def ranks_task(graph: og.Graph, kernel: str, root: int) -> SearchTask:
+    """A search by the ranks of a cluster."""
+    whom, ranks = (str(graph.path), graph.identity), Ranks(InMemory())
+    reserved = Reservation(ranks.name, exchange="scheduler")
+    return SearchTask(*whom, Request(kernel), root, None, ranks, reserved)
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -221,10 +234,10 @@ def test_a_killed_worker_changes_no_byte(kernel: str, tmp_path: Path) -> None:
     graph = og.build(source, tmp_path / "g.zarr", shards=32)
     root = int(source.search_keys(1)[0])
     expected = getattr(og, kernel)(graph, root, exchange="local")
-    task = SearchTask(str(graph.path), graph.identity, kernel, root, None)
+    task = ranks_task(graph, kernel, root)
     flag = tmp_path / "kill"
     flag.touch()
-    make = MakeFatalRanks(MakeRanks(task, graph.internal(root)), flag)
+    make = MakeFatalRanks(MakeRanks(TREES[kernel], task), flag)
     with local_cluster(4) as client:
         scheduler.run(client, make, 32, finish=WritePart(str(tmp_path)))
     assert not flag.exists(), "nobody was killed"
@@ -236,10 +249,10 @@ def test_a_killed_worker_changes_no_component(tmp_path: Path) -> None:
     source = og.Kronecker(15, edge_factor=1)
     graph = og.build(source, tmp_path / "g.zarr", shards=32)
     expected = og.components(graph)
-    task = SearchTask(str(graph.path), graph.identity, "components", -1, None)
+    task = ranks_task(graph, "components", -1)
     flag = tmp_path / "kill"
     flag.touch()
-    make = MakeFatalRanks(MakeComponents(task, -1), flag)
+    make = MakeFatalRanks(MakeRanks(search_components.ALGORITHM, task), flag)
     with local_cluster(4) as client:
         scheduler.run(client, make, 32, finish=WriteLabels(str(tmp_path)))
     assert not flag.exists(), "nobody was killed"

@@ -62,7 +62,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch, store: Path) -> int:
     monkeypatch.setattr(metadata, "chunk_length", length)
     monkeypatch.setitem(TOGETHER, True, 5)
     monkeypatch.setattr(dividing, "LANES", (1,))
-    monkeypatch.setattr(dividing, "BATCHES", 1)
+    monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
     return 5
 
 

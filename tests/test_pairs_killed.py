@@ -120,12 +120,15 @@ def search(
 
         side_by_side(threads, count, done)
 
+    def giving_up(_: CpuManyBfs, run: Any, *__: Any) -> np.ndarray:
+        return np.ones(len(run.sources), np.bool_)
+
     # What is compiled is tried, which is no batch of the run.
     find(store, og.open(store).original_ids()[:1], device="cpu")
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setattr(many, "pairs_specs", specs)
         patch.setattr(dividing, "LANES", (LANES,))
-        patch.setattr(dividing, "BATCHES", BATCHES)
+        patch.setattr(dividing, "TASK_BATCHES", BATCHES)
         # Nothing but batches of the task.
         patch.setattr(many_choice.Chooser, "_try", lambda *_: 0)
         patch.setattr(many_search, "PRUNED_FROM", 1 << 30)
@@ -137,7 +140,7 @@ def search(
         if what.endswith(THIN):
             patch.setattr(many_choice, "CACHED_BYTES", 0)
             # As of batches that were given up; each of them might be, later or sooner.
-            patch.setattr(CpuManyBfs, "_batches", lambda _, left, *__: np.ones(len(left), np.bool_))
+            patch.setattr(CpuManyBfs, "_batches", giving_up)
         # Whether they pay or not.
         patch.setattr(many_bfs_search, "WORTH", 0)
         patch.setattr(dividing, "BFS_LANES", 1)

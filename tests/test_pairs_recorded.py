@@ -47,7 +47,7 @@ def _batches_are_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(many, "pairs_specs", specs)
     monkeypatch.setattr(dividing, "LANES", (BATCH, BATCH // 2))
     monkeypatch.setattr(dividing, "BFS_LANES", 1)
-    monkeypatch.setattr(dividing, "BATCHES", BATCHES)
+    monkeypatch.setattr(dividing, "TASK_BATCHES", BATCHES)
     # Nothing but batches of the task, whether they pay or not.
     monkeypatch.setattr(many_choice.Chooser, "_try", lambda *_: 0)
     monkeypatch.setattr(many_search, "PRUNED_FROM", 1 << 30)

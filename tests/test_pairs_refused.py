@@ -31,7 +31,7 @@ from ooc_graph.kernels.cpu.store import johnson as tier_johnson
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu import disk, plan
-from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime import engine_cache, process
 from ooc_graph.search import many
 from ooc_graph.shards import load, tiers
 from ooc_graph.sinks import in_memory
@@ -49,7 +49,7 @@ ALLOCATING = (
     *(*SOME, scatter, disk, load, tiers, many_bfs_search, many_parents),
     *(bellman_ford, bellman_ford_search, tier_falling, tier_johnson, tier_rows, tier_singly),
 )
-REFUSED = r"memory was refused: apsp on .*g.zarr (.*) within ([\d,]+) bytes"
+REFUSED = r"memory was refused: apsp (.*) within ([\d,]+) bytes"
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +93,7 @@ def chunks_of_ten(store: Path, monkeypatch: pytest.MonkeyPatch) -> int:
 
     monkeypatch.setattr(many, "pairs_specs", specs)
     monkeypatch.setattr(dividing, "LANES", (4, 1))
-    monkeypatch.setattr(dividing, "BATCHES", 1)
+    monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
     return -(-og.open(store).vertices // 10)
 
 
@@ -315,14 +315,14 @@ def test_an_answer_that_is_refused_can_be_written(
 
 def test_another_graph_is_given_up_first(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     og.bfs(store, int(og.open(store).original_ids()[0]))
-    assert engine_cache._held
+    assert engine_cache._engines
     monkeypatch.setattr(in_memory, "ids_of", Refusing(in_memory.ids_of, {1}))
     held = []
     prepare = many_tasks._search
     monkeypatch.setattr(
         many_tasks,
         "_search",
-        lambda *given: held.append(len(engine_cache._held)) or prepare(*given),
+        lambda *given: held.append(len(engine_cache._engines)) or prepare(*given),
     )
     said = Said()
     og.johnson(store, device="cpu", progress=said)
@@ -342,7 +342,7 @@ def test_an_error_does_not_keep_what_was_held() -> None:
         raise MemoryError("no room")
 
     with pytest.raises(MemoryError, match="no room") as caught:
-        many_tasks._lightly(fail)
+        process.without_traceback(fail)
     assert seen[0]() is None
     assert caught.value.__context__ is None
 
@@ -357,7 +357,7 @@ def test_memory_refused_to_a_worker_is_done_without(store: Path, tmp_path: Path)
         search = tasks._search
 
         def refusing(task: Any, places: Any, *rest: Any) -> Any:
-            if not task.budget_bytes and len(places):
+            if task.strategy.name != "cpu/disk" and len(places):
                 raise MemoryError("no room")
             return search(task, places, *rest)
 

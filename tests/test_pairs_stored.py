@@ -19,8 +19,10 @@ from ooc_graph.errors import CorruptStoreError, NegativeCycleError, UnexpectedEr
 from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.plan import plan_disk
+from ooc_graph.model.request import Many, Request
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.workplace import place_for
+from ooc_graph.search.plan import plan
 from ooc_graph.strategies.many import dividing, stored
 from ooc_graph.strategies.many import tiers as many_tiers
 from tests import small_pairs
@@ -127,12 +129,13 @@ def test_long_thin_graphs_are_searched_one_by_one_where_all_arcs_have_room(
     graph, lanes = og.build((*ends, weight), tmp_path / "g.zarr"), 64 * 4
     asked = Asked(reduce="sum")
     specs = pairs_specs(asked, 900, 900, weight.dtype)
+    request = Request("apsp", many=Many(specs, asked, in_memory=True))
     for cached, method in ((900 * lanes, "batches"), (900 * lanes - 1, "one by one")):
         monkeypatch.setattr(many_choice, "CACHED_BYTES", cached)
         with no_room():
             resources = place_for(None, 1 << 30, "cpu").resources()
-            plan = dividing.plan_of(graph, specs, asked, resources, "cpu", in_memory=True)
-        assert plan.method == method
+            found = plan(graph, request, resources)
+        assert (found.strategy.name, found.reserved.method) == ("cpu/disk", method)
     facts = many_tiers.known_facts(graph, "apsp", many_tiers.ONE_BY_ONE)
     # What it takes to hold all arcs but one is not enough.
     takes = partial(many_tiers.takes_one_by_one, graph, "apsp", lanes)
@@ -181,7 +184,7 @@ def test_what_was_begun_in_memory_goes_on_in_the_store(
         lambda elements, itemsize: max(1, min(elements, 8 * width * 8 // itemsize)),
     )
     monkeypatch.setattr(dividing, "LANES", (8,))
-    monkeypatch.setattr(dividing, "BATCHES", 1)
+    monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
     monkeypatch.setattr(stored, "LANES_STORED", (16,))
     og.johnson(store, out=tmp_path / "whole.zarr")
     out = tmp_path / "d.zarr"

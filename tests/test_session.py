@@ -26,15 +26,16 @@ from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.tasks import Tasks
 from ooc_graph.kernels.common.sssp.survey import first_rows, survey
 from ooc_graph.kernels.cpu.sssp.near_far_search import suits_near_far
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
-from ooc_graph.model.way import Way
 from ooc_graph.runtime import workplace as places
 from ooc_graph.runtime.cluster import local_cluster
-from ooc_graph.search import ranks as search_ranks
+from ooc_graph.search import trees as search_trees
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards import plan
 from ooc_graph.strategies.cpu import in_memory
-from ooc_graph.strategies.cpu.in_memory import resident_bytes
+from ooc_graph.strategies.cpu.in_memory import InMemory, resident_bytes
 from ooc_graph.strategies.ranks import Ranks
 from tests.made_up_place import chosen
 from tests.own_process import in_own_process
@@ -160,10 +161,12 @@ def test_a_replaced_graph_is_noticed(graph: og.Graph, cluster: Client, tmp_path:
 
 def test_a_graph_replaced_under_a_search_is_noticed(graph: og.Graph, tmp_path: Path) -> None:
     """Ranks' parts are brought to original ids by the tables of the graph they searched."""
-    task = SearchTask(str(graph.path), graph.identity, "bfs", 1, str(tmp_path / "r.zarr"))
+    strategy, whom = Ranks(InMemory()), (str(graph.path), graph.identity, Request("bfs"))
+    reserved = Reservation(strategy.name, exchange="scheduler")
+    task = SearchTask(*whom, 1, str(tmp_path / "r.zarr"), strategy, reserved)
     og.build(og.Kronecker(12, edge_factor=4), graph.path, shards=8, overwrite=True)
     with pytest.raises(StoreReplacedError, match="was replaced since it was opened"):
-        search_ranks.gather(task, [])
+        search_trees.gather(task, [])
 
 
 def test_nothing_is_written_after_an_error_was_raised(tmp_path: Path, cluster: Client) -> None:
@@ -221,8 +224,14 @@ def test_graph500_on_ranks_where_no_worker_holds_the_graph(
     from ooc_graph.graph500.run import Graph500Options
     from ooc_graph.types import NoProgress
 
-    whole, ranks = "the whole graph was loaded", Way("cpu", "scheduler")
-    monkeypatch.setattr(searches, "plan_for", lambda *given: Plan(*given, Ranks("cpu"), ranks))
+    whole, strategy = "the whole graph was loaded", Ranks(InMemory())
+
+    def by_ranks(place: places.Place, graph: og.Graph, request: Request) -> Plan:
+        resources = place.resources(on_cpu=True)
+        reserved = Reservation(strategy.name, exchange="scheduler")
+        return Plan(graph, request, resources, strategy, reserved)
+
+    monkeypatch.setattr(searches, "plan_at", by_ranks)
     monkeypatch.setattr(searches, "warm_up", lambda *_: pytest.fail(whole))
     options = Graph500Options(scale=11, searches=2, shards=4)
     outcome = job.graph500(

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import cupy
 import numpy as np
 
+from harness.graphs import RANDOM_STATE
 from harness.program import Program
-from harness.timing import Took
+from harness.timing import Took, reached_by
 from harness.timing import timed as timed_on_host
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
-from ooc_graph.kernels.cuda.build.rows import DeviceGraph, build_rows
+from ooc_graph.kernels.cuda.build.gather import DeviceBlock
+from ooc_graph.kernels.cuda.build.store_rows import (
+    IN_END,
+    OUT_END,
+    RowMaker,
+    TupleCount,
+    number_vertices,
+    ranges_of,
+)
+from ooc_graph.kernels.cuda.runtime.modules import device_bytes
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
-from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.types import AnyArray
+from ooc_graph.types import AnyArray, IntArray, Rows
 
 GIB = 1 << 30
 _TO_HOST = 2
+RANGE_ARCS, SORTED_ARC_BYTES = 1 << 28, 64
 
 
 class DeviceProgram(Program):
@@ -99,49 +110,91 @@ def search_roots(kronecker: Kronecker, internal_of: Any, count: int) -> tuple[An
     return keys, internal_of[cupy.asarray(keys)].get().tolist()
 
 
-def generate(kronecker: Kronecker, weighted: bool) -> tuple[Any, Any, Any]:
-    source, target = (cupy.empty(kronecker.edges, np.uint32) for _ in range(2))
-    weight = cupy.empty(kronecker.edges, np.float32) if weighted else None
-    kronecker.generate_into(0, source, target, weight)
-    return source, target, weight
-
-
 def edge_blocks(
-    kronecker: Kronecker, weighted: bool, most_edges: int
-) -> Iterator[tuple[Any, Any, Any]]:
-    """All edges, block by block in the same memory: sources, targets, and weights or None."""
-    size = min(most_edges, kronecker.edges)
+    kronecker: Kronecker, weighted: bool, most_edges: int | None = None
+) -> Iterator[DeviceBlock]:
+    """All edges, block by block in the same memory."""
+    size = min(most_edges or kronecker.edges, kronecker.edges)
     source, target = (cupy.empty(size, np.uint32) for _ in range(2))
     weight = cupy.empty(size, np.float32) if weighted else None
     for start in range(0, kronecker.edges, size):
         count = min(size, kronecker.edges - start)
         block = source[:count], target[:count], None if weight is None else weight[:count]
         kronecker.generate_into(start, *block)
-        yield block
+        yield DeviceBlock(*block)
 
 
-def build(kronecker: Kronecker, edges: tuple[Any, Any, Any], kernel: str) -> DeviceGraph:
-    return build_rows(*edges, vertices=kronecker.vertices, orders=(ORDER_OF[kernel],))
+@dataclass(frozen=True)
+class DeviceGraph:
+    """A graph in device memory; ``internal_of`` is -1 for vertices without arcs."""
+
+    original_of: Any
+    internal_of: Any
+    tuples: Any
+    rows: Rows
 
 
-def rows_of(graph: DeviceGraph, kernel: str) -> Any:
-    return graph.out_hub if kernel == "bfs" else graph.out_light
+def build(
+    vertices: int,
+    blocks: Callable[[], Iterable[DeviceBlock]],
+    kernel: str,
+    range_arcs: int | None = None,
+) -> DeviceGraph:
+    """Rows in the order that a kernel wants, of all edges that ``blocks`` gives at each call.
+
+    Parameters
+    ----------
+    range_arcs
+        Arcs that are sorted at a time; None: as free memory allows.
+    """
+    count = TupleCount(vertices)
+    for block in blocks():
+        count.add(block)
+    degree = [count.finish()[0]]
+    del count
+    numbering, starts = number_vertices(degree), cupy.zeros(1, np.uint32)
+    order, tuples, most = numbering.order, numbering.tuples, numbering.arcs
+    weighted = kernel == "sssp"
+    columns = [cupy.empty(most, np.uint32) for _ in range(1 + weighted)]
+    offsets, kept = cupy.zeros(len(order) + 1, np.uint64), 0
+    range_arcs = range_arcs or min(RANGE_ARCS, device_bytes()[0] // SORTED_ARC_BYTES)
+    float32 = np.dtype(np.float32) if weighted else None
+    maker = RowMaker(numbering.internal_of, None, starts, float32, float32)
+    for low, high, arcs in ranges_of(numbering, starts, range_arcs):
+        made = maker.rows(iter(blocks()), OUT_END + IN_END, low, high, arcs)
+        end = kept + int(made.offsets[-1])
+        offsets[low : high + 1] = made.offsets + np.uint64(kept)
+        found = [made.light, made.weights.view(np.uint32)] if weighted else [made.hub]
+        for column, part in zip(columns, found, strict=True):
+            column[kept:end] = part
+        kept = end
+        del made, found, part
+        free_memory()
+    columns = [column[:kept] for column in columns]
+    rows = Rows(offsets, columns[0], columns[1].view(np.float32) if weighted else None)
+    internal_of = numbering.internal_of.view(np.int32)
+    return DeviceGraph(order.astype(np.int64), internal_of, tuples, rows)
+
+
+def build_kronecker(kronecker: Kronecker, kernel: str) -> DeviceGraph:
+    """Graph500's graph, of edges that are in device memory only while it is built."""
+    edges = list(edge_blocks(kronecker, kernel == "sssp"))
+    return build(kronecker.vertices, lambda: edges, kernel)
 
 
 def new_search(graph: DeviceGraph, kernel: str, *, named: bool = True, **options: bool) -> Any:
     """A search whose parents are original ids, or internal ones unless ``named``."""
-    rows = rows_of(graph, kernel)
-    names = {"original_of": graph.original_of} if named else {}
+    rows, names = graph.rows, {"original_of": graph.original_of} if named else {}
     if kernel == "bfs":
         return CudaBfsSearch(rows, rows, **{"count_arcs": False, **options}, **names)
     return CudaSsspSearch(rows, rows, graph.tuples, **names)
 
 
-def reached_of(tree: Any, kernel: str) -> Any:
-    """Whether each vertex was reached."""
-    if kernel == "sssp":
-        return cupy.isfinite(tree.distance)
-    return tree.level != (255 if tree.level.dtype == np.uint8 else -1)
+def connected_sources(search: Any, count: int) -> IntArray:
+    """Internal ids drawn at random, each once, of what is connected with the first row."""
+    reached = cupy.flatnonzero(reached_by(search.run_on_device(0))).get()
+    random = np.random.default_rng(RANDOM_STATE)
+    return random.choice(reached, min(count, len(reached)), replace=False).astype(np.int64)
 
 
 class DevicePeak:

@@ -10,6 +10,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 # Okabe and Ito's colours, told apart by colour-blind readers.
 BLUE, VERMILION, ORANGE, GREEN = "#0072B2", "#D55E00", "#E69F00", "#009E73"
@@ -31,6 +32,17 @@ def save(figure: Figure, path: Path, **options: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"Date": None} if path.suffix == ".svg" else None
     figure.savefig(path, metadata=metadata, dpi=130, facecolor="white", **options)
+
+
+def end_label(axis: Axes, at: tuple[float, float], text: str, colour: str) -> None:
+    """Write a text on the right of a point."""
+    axis.annotate(text, at, (6, 0), textcoords="offset points", va="center", color=colour)
+
+
+def plain_numbers(axis: Any) -> None:
+    """Have an x or y axis name its ticks by plain numbers, and have no small ones."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def plain(axis: Axes, grid: Any = None) -> None:

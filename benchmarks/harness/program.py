@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from harness.tables import show
-from ooc_graph.report.records import append_record
+from ooc_graph.report.records import append_record, read_records
 
 RECORDS = Path(__file__).resolve().parents[1] / "records"
 
@@ -48,6 +48,22 @@ COMMON: dict[str, tuple[Any, str]] = {
     "vertices": (int, "vertices of the random graph"),
 }
 """Options that several programs have: type and help."""
+
+
+def newest(
+    path: Path, key: Callable[[dict[str, Any]], Any], wanted: Callable[[dict[str, Any]], object]
+) -> list[dict[str, Any]]:
+    """The newest record of each key among those that are wanted, in the order of keys.
+
+    Raises
+    ------
+    SystemExit
+        There is none.
+    """
+    found = {key(record): record for record in read_records(path) if wanted(record)}
+    if not found:
+        raise SystemExit("no record to draw")
+    return [found[one] for one in sorted(found)]
 
 
 class Program:

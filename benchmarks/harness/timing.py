@@ -10,6 +10,8 @@ from threading import Event, Thread
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
+import numpy as np
+
 Times = dict[str, list[float]]
 
 
@@ -171,6 +173,11 @@ def alternate(
 def measure_of(tree: Any) -> Any:
     """Levels or distances."""
     return tree.level if hasattr(tree, "level") else tree.distance
+
+
+def reached_by(tree: Any) -> Any:
+    """Whether each row was reached."""
+    return tree.parent != np.iinfo(tree.parent.dtype).max
 
 
 def answer_of(tree: Any) -> tuple[bytes, bytes]:

@@ -12,6 +12,7 @@ from ooc_graph.boundary import public
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import MULTI_SOURCE_BFS
 from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU, CUDA, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.runtime.machine import default_limit_bytes
@@ -88,7 +89,8 @@ def plan(
                 f"sources, targets and what is asked of them are for kernels {' and '.join(MANY)}"
             )
         return describe_plan(opened, kernel, limit_bytes, device, limits)
-    from ooc_graph.search.many_described import describe_pairs  # noqa: PLC0415 (many modules)
+    from ooc_graph.search.many import specs_of  # noqa: PLC0415 (many modules)
+    from ooc_graph.search.plan import plan as plan_for  # noqa: PLC0415 (as above)
 
     hops = kernel == MULTI_SOURCE_BFS
     aimed = None if targets is None else places_of(opened, targets, "targets")
@@ -96,4 +98,5 @@ def plan(
     count = opened.vertices if sources is None else len(places_of(opened, sources))
     opened.require(ORDER_OF[asked.kernel], signed=True)
     resources = planned(limit_bytes, device, limits)
-    return describe_pairs(opened, count, asked, resources)
+    many = Many(specs_of(opened, count, asked), asked, in_memory=False)
+    return plan_for(opened, Request(asked.kernel, many=many), resources).describe()

@@ -25,7 +25,7 @@ def measure(run: Run, task: BatchTask, keys: IntArray, searched: list[Searched])
 
 def repeat(task: BatchTask, keys: IntArray, teps: float) -> EnergyRecord:
     """Search from all keys again and again; runs on the worker."""
-    with task.searcher() as held:
+    with task.engine() as held:
         if task.device == CUDA:
             meter = EnergyMeter([on_device.device_id()])
             energy, turns = over_repeats(meter, lambda: on_device.search_from_all(held, keys))

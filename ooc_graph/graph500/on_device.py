@@ -14,7 +14,7 @@ from ooc_graph.graph500.run import BatchTask, Searched
 from ooc_graph.kernels.cuda.runtime.modules import cuda, device_bytes, within_memory
 from ooc_graph.kernels.cuda.runtime.rows import on_device
 from ooc_graph.kernels.cuda.runtime.scatter import scatter
-from ooc_graph.model.engine import Searcher
+from ooc_graph.model.engine import Engine
 from ooc_graph.model.trace import Course, course_of
 from ooc_graph.types import IntArray
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator, largest_batch
@@ -27,12 +27,12 @@ _ANSWER_BYTES = 24
 
 def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
     """Search from each key and validate the answers, in as few passes over the edges as fit."""
-    with task.searcher() as held, within_memory(f"{task.kernel} of Graph500"):
+    with task.engine() as held, within_memory(f"{task.kernel} of Graph500"):
         found = _timed(task, held, keys)
         return found if task.kernel == "sssp" else _with_levels(held, keys, found)
 
 
-def _timed(task: BatchTask, held: Searcher, keys: IntArray) -> list[Searched]:
+def _timed(task: BatchTask, held: Engine, keys: IntArray) -> list[Searched]:
     tables = _Tables(held)
     if not task.validate:
         return [one for one, _ in _searches(held, tables, keys)]
@@ -55,13 +55,13 @@ def _free_bytes(limit_bytes: int | None) -> int | None:
 class _Tables:
     """What answers are read with, in device memory."""
 
-    def __init__(self, held: Searcher) -> None:
+    def __init__(self, held: Engine) -> None:
         self.internal_of = on_device(held.ids.internal_of)
         self.tuples = on_device(held.tuples)
 
 
 def _validated(
-    task: BatchTask, held: Searcher, tables: _Tables, keys: IntArray
+    task: BatchTask, held: Engine, tables: _Tables, keys: IntArray
 ) -> Iterator[Searched]:
     begun = perf_counter()
     kind = CudaBfsValidator if task.kernel == "bfs" else CudaSsspValidator
@@ -83,7 +83,7 @@ def _validated(
         yield replace(one, verdict=verdict, validate_s=each)
 
 
-def _searches(held: Searcher, tables: _Tables, keys: IntArray) -> Iterator[tuple[Searched, Any]]:
+def _searches(held: Engine, tables: _Tables, keys: IntArray) -> Iterator[tuple[Searched, Any]]:
     """Search as the answers are asked for; each tree is valid until the next."""
     for key, root in zip(keys.tolist(), _internal(held, keys), strict=True):
         tree = held.search.run_on_device(root)
@@ -94,7 +94,7 @@ def _searches(held: Searcher, tables: _Tables, keys: IntArray) -> Iterator[tuple
         yield Searched(key, Course(tree.elapsed_s, phases), None, 0.0, edges, count), tree
 
 
-def _internal(held: Searcher, keys: IntArray) -> list[int]:
+def _internal(held: Engine, keys: IntArray) -> list[int]:
     """Internal ids of search keys, which all have arcs."""
     first = held.graph.first_id or 0
     internal: list[int] = held.ids.internal_of[keys - first].tolist()
@@ -106,13 +106,13 @@ def with_levels(task: BatchTask, keys: IntArray, found: list[Searched]) -> list[
 
     Of an SSSP, and where arcs stay in the store, they are known already.
     """
-    with task.searcher() as held, within_memory(f"{task.kernel} of Graph500"):
+    with task.engine() as held, within_memory(f"{task.kernel} of Graph500"):
         if held.kernel != "bfs" or held.moved is not None:
             return found
         return _with_levels(held, keys, found)
 
 
-def _with_levels(held: Searcher, keys: IntArray, found: list[Searched]) -> list[Searched]:
+def _with_levels(held: Engine, keys: IntArray, found: list[Searched]) -> list[Searched]:
     """The same with the levels of each BFS and their arcs.
 
     Arcs are counted in searches of their own, which are not timed. They come after all that are:
@@ -127,7 +127,7 @@ def _with_levels(held: Searcher, keys: IntArray, found: list[Searched]) -> list[
     return [replace(one, course=course) for one, course in zip(found, courses, strict=True)]
 
 
-def _levels(held: Searcher, root: int) -> tuple[tuple[int | None, int, str], ...]:
+def _levels(held: Engine, root: int) -> tuple[tuple[int | None, int, str], ...]:
     held.search.run_on_device(root)
     levels = held.search.course()
     arcs = (levels["pushed"] + levels["examined"])[1:].tolist()
@@ -149,7 +149,7 @@ def _blocks(source: Kronecker) -> Iterator[tuple[Any, Any, Any]]:
         yield block
 
 
-def search_from_all(held: Searcher, keys: IntArray) -> None:
+def search_from_all(held: Engine, keys: IntArray) -> None:
     """Search once from every key; the answers are dropped.
 
     To the same end as those that were timed: where arcs stay in the store, in host memory.

@@ -12,15 +12,16 @@ from typing import Any
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
 from ooc_graph.memory.moved import Moved
-from ooc_graph.model.engine import Searcher
-from ooc_graph.model.kernel import ROWS
-from ooc_graph.model.resources import CPU, CUDA
+from ooc_graph.model.engine import Engine
+from ooc_graph.model.resources import CUDA
+from ooc_graph.model.strategy import MEMORY
+from ooc_graph.model.task import SearchTask
 from ooc_graph.model.trace import Course
 from ooc_graph.report.data import Stage
 from ooc_graph.runtime.workplace import Place
 from ooc_graph.search.single import KERNELS
+from ooc_graph.search.whole import engine_for
 from ooc_graph.shards.build_options import BuildOptions
-from ooc_graph.strategies import loading
 from ooc_graph.types import Progress
 from ooc_graph.validate import Verdict
 
@@ -124,18 +125,12 @@ class BatchTask:
 
     Parameters
     ----------
-    path, identity
-        The graph's.
-    kernel
-        ``bfs`` or ``sssp``.
+    search
+        What is searched, and what is held of it; of no root.
     source
         Its edges.
     validate
         Whether the answers are checked.
-    device
-        ``cpu`` or ``cuda``.
-    budget_bytes, copies, pinned_bytes, host_bytes, may_stay, pins_if_busy
-        As of `ooc_graph.model.task.SearchTask`.
     device_limit_bytes
         Memory of the device for searches and their validation together; None: what is free.
     on_host
@@ -144,35 +139,33 @@ class BatchTask:
         Answers in host memory that one pass over the edges validates.
     """
 
-    path: str
-    identity: str
-    kernel: str
+    search: SearchTask
     source: Kronecker
     validate: bool
-    device: str = CPU
-    budget_bytes: int = 0
-    copies: bool = True
-    pinned_bytes: int | None = None
-    host_bytes: int | None = None
-    may_stay: bool = False
-    pins_if_busy: bool = False
     device_limit_bytes: int | None = None
     on_host: bool = False
     at_once: int = 1
 
     @property
-    def stays_there(self) -> bool:
-        """Whether answers stay on the CUDA device, and are validated there."""
-        return self.device == CUDA and not self.budget_bytes and not self.on_host
+    def kernel(self) -> str:
+        """``bfs`` or ``sssp``."""
+        return self.search.kernel
 
     @property
-    def method(self) -> str:
-        """How it is searched."""
-        return ROWS
+    def device(self) -> str:
+        """``cpu`` or ``cuda``."""
+        return self.search.strategy.device
 
-    def searcher(self) -> AbstractContextManager[Searcher]:
+    @property
+    def tier(self) -> int:
+        """Where rows are, see `ooc_graph.model.strategy`."""
+        return self.search.strategy.tier
+
+    @property
+    def stays_there(self) -> bool:
+        """Whether answers stay on the CUDA device, and are validated there."""
+        return self.device == CUDA and self.tier == MEMORY and not self.on_host
+
+    def engine(self) -> AbstractContextManager[Engine]:
         """The graph on its device."""
-        whom = self.path, self.identity, self.kernel, self.method, self.device
-        # Rows in pinned memory have no names beside them: those answers go to host memory.
-        within = self.budget_bytes, self.copies, False, self.host_bytes
-        return loading.searcher(*whom, *within)
+        return engine_for(self.search)

@@ -14,25 +14,25 @@ from ooc_graph.answers.scatter import columns_of
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.graph500 import on_device
-from ooc_graph.graph500.batches import Batches, answer_bytes, check_bytes, task_for
+from ooc_graph.graph500.batches import answer_bytes, check_bytes, task_for
 from ooc_graph.graph500.energy import measure as measure_energy
 from ooc_graph.graph500.run import BatchTask, Run, Searched
 from ooc_graph.graph500.tiers import describe_held, tier_facts, where_rows_are
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
-from ooc_graph.model.engine import Searcher
+from ooc_graph.model.engine import Engine
 from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import DEVICE, said_by
 from ooc_graph.model.resources import CUDA
+from ooc_graph.model.strategy import MEMORY
 from ooc_graph.model.trace import Course
-from ooc_graph.model.way import Way, refusal_of
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.runtime import io_progress
 from ooc_graph.runtime.compile_parts import check_pair
-from ooc_graph.runtime.fallback import carry_out
 from ooc_graph.runtime.machine import cores
 from ooc_graph.runtime.process import threads_here
 from ooc_graph.runtime.validation import check_edges, validator_of
-from ooc_graph.search.plan import Plan, on_cpu
-from ooc_graph.search.plan import plan as plan_for
+from ooc_graph.search.execute import execute, plan_at
+from ooc_graph.search.plan import Plan
 from ooc_graph.search.single import search
 from ooc_graph.search.whole import run_search
 from ooc_graph.shards.load import Graph
@@ -79,102 +79,109 @@ def search_all(
     Returns
     -------
     searches, energy
-        Energy of the searches, measured over repeats of them; nothing where many ranks search.
+        Energy of the searches, measured over repeats of them; nothing if many ranks search.
     """
+    # Validation has the memory that another kernel's searches would keep.
+    run.place.release()
     beside = check_bytes(graph) if run.options.validate else answer_bytes(graph)
-    request, place = Request(kernel, answer_bytes=beside), run.place
+    first = plan_at(run.place, graph, Request(kernel, answer_bytes=beside))
+    searches = _Searches(run, graph, source, kernel, keys)
+    with io_progress.told(graph.identity, kernel, run.place.client, run.progress):
+        return execute(first, run.place, run.progress, searches.run, searches.ease)
 
-    def search_by(found: Plan) -> tuple[list[Searched], list[EnergyRecord]]:
-        with io_progress.told(graph.identity, kernel, place.client, run.progress):
-            return _search_by(found, run, graph, source, kernel, keys)
 
-    def search_or_deal(found: Plan) -> tuple[list[Searched], list[EnergyRecord]]:
+class _Searches:
+    """The searches of a kernel: what is found and validated survives a change of plan."""
+
+    def __init__(
+        self, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
+    ) -> None:
+        self._run, self._graph, self._source = run, graph, source
+        self._kernel, self._keys = kernel, keys
+        self._found: list[Searched] = []
+        self._task: BatchTask | None = None
+        self._on_host = False
+
+    def run(self, plan: Plan) -> tuple[list[Searched], list[EnergyRecord]]:
+        """Search from the keys that are left by a plan; all searches, and their energy."""
+        # Of a plan that was given up.
+        self._run.tiers.pop(self._kernel, None)
+        self._task = None
+        if why := _searched_one_by_one(plan, validated=self._run.options.validate):
+            return self._one_by_one(plan, why), []
+        return self._in_batches(plan)
+
+    def ease(self, kind: str, why: str) -> str:
+        """Take less of the device: answers go to host memory; says so, empty if they do already.
+
+        What is refused once the graph has been searched is first of all what answers take there.
+        """
+        if kind != DEVICE or self._task is None or not self._task.stays_there:
+            return ""
+        self._on_host = True
+        what = "validated on the CPU" if self._task.validate else "answers go to host memory"
+        return f"{self._kernel} {what}: {why}"
+
+    def _one_by_one(self, plan: Plan, why: str) -> list[Searched]:
+        run, exchange = self._run, plan.reserved.exchange
+        if plan.device == CUDA and run.options.validate:
+            run.progress.note(f"{self._kernel} validated on the CPU: {why}")
+        search = partial(_search_one, run, self._graph, self._source, self._kernel, exchange)
+        run.timed(f"{self._kernel} warm-up", lambda: search(self._keys[:1]))
+        return self._all_batches(search, 1)
+
+    def _in_batches(self, plan: Plan) -> tuple[list[Searched], list[EnergyRecord]]:
+        run, kernel, keys, call = self._run, self._kernel, self._keys, self._run.place.call
+        task = task_for(plan, run, self._source, on_host=self._on_host)
+        with run.progress.stage(f"{kernel}: loading, warming up"):
+            run.timed(f"{kernel} warm-up", lambda: call(warm_up, task, int(keys[0])))
+        self._task = task
+        if said := where_rows_are(task):
+            run.progress.note(said)
+        size = len(keys) if task.stays_there else task.at_once
+        found = self._all_batches(partial(call, search_batch, task), size)
+        self._task = None
+        if task.tier != MEMORY:
+            held, link_bytes_s = call(describe_held, task)
+            run.tiers[kernel] = tier_facts(held, link_bytes_s, found)
         try:
-            return search_by(found)
-        except (MemoryBudgetError, MemoryError) as error:
-            if (ranks := found.ranks(place.resources())) is None:
-                raise
-            run.progress.note(f"{kernel} {ranks.way.said}: {refusal_of(error)}")
-        return search_by(ranks)
+            if task.device == CUDA and not task.stays_there:
+                # Last: whoever searches from a root again finds much of the graph in the device's
+                # caches.
+                found = call(on_device.with_levels, task, keys, found)
+            energy = [measure_energy(run, task, keys, found)] if run.options.energy else []
+        except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
+            # The searches are done and validated; this is but told of them.
+            run.progress.note(f"{kernel}: levels or energy are left out: {said_by(error)}")
+            energy = []
+        return found, energy
 
-    return carry_out(
-        plan_for(graph, request, place.resources()),
-        kernel,
-        place,
-        run.progress,
-        search_or_deal,
-        lambda why: on_cpu(graph, request, place.resources(on_cpu=True), why),
-    )
+    def _all_batches(
+        self, search: Callable[[IntArray], list[Searched]], size: int
+    ) -> list[Searched]:
+        """Search from the keys that are left, so many at a time."""
+        run, keys, found = self._run, self._keys, self._found
 
+        def all_batches() -> None:
+            stage = f"{self._kernel}: searching, validating"
+            with run.progress.stage(stage, len(keys), "searches") as bar:
+                bar.advance(len(found))
+                while (start := len(found)) < len(keys):
+                    found.extend(search(keys[start : start + size]))
+                    bar.advance(len(found) - start)
 
-def _search_by(
-    plan: Plan, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
-) -> tuple[list[Searched], list[EnergyRecord]]:
-    way = plan.way
-    # Of a plan that was given up.
-    run.tiers.pop(kernel, None)
-    if why := _searched_one_by_one(way, graph, validated=run.options.validate):
-        if way.device == CUDA and run.options.validate:
-            run.progress.note(f"{kernel} validated on the CPU: {why}")
-        search = partial(_search_one, run, graph, source, kernel, way.exchange)
-        run.timed(f"{kernel} warm-up", lambda: search(keys[:1]))
-        return _all_batches(run, kernel, search, keys, lambda: 1), []
-    batches = Batches(run, graph, task_for(plan, run, graph, source, kernel))
-    with run.progress.stage(f"{kernel}: loading, warming up"):
-        run.timed(f"{kernel} warm-up", lambda: batches.call(warm_up, int(keys[0])))
-    if said := where_rows_are(batches.task):
-        run.progress.note(said)
-    found = _all_batches(
-        run,
-        kernel,
-        partial(batches.search, search_batch),
-        keys,
-        lambda: len(keys) if batches.task.stays_there else batches.task.at_once,
-    )
-    if batches.task.budget_bytes:
-        held, link_bytes_s = batches.call(describe_held)
-        run.tiers[kernel] = tier_facts(held, link_bytes_s, found)
-    searched = batches.task
-    try:
-        if way.device == CUDA and not searched.stays_there:
-            # Last: whoever searches from a root again finds much of the graph in the device's
-            # caches.
-            found = batches.call(on_device.with_levels, keys, found)
-        energy = [measure_energy(run, searched, keys, found)] if run.options.energy else []
-    except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
-        # The searches are done and validated; this is but told of them.
-        run.progress.note(f"{kernel}: levels or energy are left out: {refusal_of(error)}")
-        energy = []
-    return found, energy
+        run.timed(f"{self._kernel} searches", all_batches)
+        return found
 
 
-def _searched_one_by_one(way: Way, graph: Graph, *, validated: bool) -> str:
-    """Why answers do not stay where they are found, in batches; empty where they do."""
-    if way.exchange != "one":
+def _searched_one_by_one(plan: Plan, *, validated: bool) -> str:
+    """Why answers do not stay where they are found, in batches; empty if they do."""
+    if plan.reserved.is_of_ranks:
         return "no rank has the whole answer"
-    if validated and way.device == CUDA and graph.vertices > MOST_VERTICES:
-        return f"{graph.vertices:,} vertices, of which a device takes {MOST_VERTICES:,} at most"
+    vertices = plan.graph.vertices
+    if validated and plan.device == CUDA and vertices > MOST_VERTICES:
+        return f"{vertices:,} vertices, of which a device takes {MOST_VERTICES:,} at most"
     return ""
-
-
-def _all_batches(
-    run: Run,
-    kernel: str,
-    search: Callable[[IntArray], list[Searched]],
-    keys: IntArray,
-    size: Callable[[], int],
-) -> list[Searched]:
-    """Search batch by batch, each of the size that there is memory for then."""
-    found: list[Searched] = []
-
-    def all_batches() -> None:
-        with run.progress.stage(f"{kernel}: searching, validating", len(keys), "searches") as bar:
-            while (start := len(found)) < len(keys):
-                found.extend(search(keys[start : start + size()]))
-                bar.advance(len(found) - start)
-
-    run.timed(f"{kernel} searches", all_batches)
-    return found
 
 
 def _search_one(
@@ -204,7 +211,7 @@ def search_keys(graph: Graph, source: Kronecker, count: int) -> IntArray:
 
 def warm_up(task: BatchTask, key: int) -> None:
     """Load the graph, compile, and search once untimed, as the reference does."""
-    with task.searcher() as held:
+    with task.engine() as held:
         run_search(held, key)
     if task.validate and not task.stays_there:
         check_pair(task.kernel, task.source.weighted)
@@ -214,12 +221,12 @@ def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
     """Search from each key and validate the answers, in as few passes over the edges as fit."""
     if task.stays_there:
         return on_device.search_batch(task, keys)
-    with task.searcher() as held:
+    with task.engine() as held:
         batches = [keys[i : i + task.at_once] for i in range(0, len(keys), task.at_once)]
         return [one for batch in batches for one in _validated(task, held, batch)]
 
 
-def _validated(task: BatchTask, held: Searcher, keys: IntArray) -> list[Searched]:
+def _validated(task: BatchTask, held: Engine, keys: IntArray) -> list[Searched]:
     """Search from each key and validate the answers in one pass over the edges."""
     found: list[Searched] = []
     answers = _answers(held, keys, found)
@@ -238,7 +245,7 @@ def _validated(task: BatchTask, held: Searcher, keys: IntArray) -> list[Searched
     ]
 
 
-def _answers(held: Searcher, keys: IntArray, found: list[Searched]) -> Iterator[Any]:
+def _answers(held: Engine, keys: IntArray, found: list[Searched]) -> Iterator[Any]:
     """Search as the answers are asked for; what is known of each goes to ``found``."""
     graph = held.graph
     vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)

@@ -11,6 +11,7 @@ from ooc_graph.memory.cpu.plan import describe
 from ooc_graph.memory.cuda.disk import describe_disk
 from ooc_graph.memory.cuda.pinned_plan import describe_device
 from ooc_graph.model.resources import CUDA
+from ooc_graph.model.strategy import MEMORY, PINNED
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.on_disk import describe_moved, describe_probe, probe_of
@@ -21,9 +22,9 @@ DISK = "disk"
 
 def where_rows_are(task: BatchTask) -> str:
     """A line where a CUDA device searches rows that are not there; else nothing."""
-    if task.device != CUDA or not task.budget_bytes:
+    if task.device != CUDA or task.tier == MEMORY:
         return ""
-    where = "in pinned host memory" if task.host_bytes is None else "in the store"
+    where = "in pinned host memory" if task.tier == PINNED else "in the store"
     checked = ", and are validated on the CPU" if task.validate else ""
     return f"{task.kernel} has its rows {where}; its answers go to host memory{checked}"
 
@@ -39,7 +40,7 @@ def describe_held(task: BatchTask) -> tuple[dict[str, Any], float | None]:
         Bytes a second that the link to a device carries, where rows are in pinned memory and that
         was measured.
     """
-    with task.searcher() as held:
+    with task.engine() as held:
         if held.pinned is not None:
             return describe_device(held.pinned), link_rate()
         if held.moved is None:

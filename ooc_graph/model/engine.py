@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from ooc_graph.shards.tiers import TierSearch
 
 
 @dataclass(frozen=True)
-class Searcher:
+class Engine:
     """A graph in memory with buffers for one kernel, and its id tables.
 
     Parameters
@@ -29,9 +30,12 @@ class Searcher:
     named
         Whether an answer that stays on the device has original ids as parents.
     pinned
-        What the device holds where rows are in pinned host memory, else None.
+        What the device holds if rows are in pinned host memory, else None.
     pool
-        What device memory comes from where it has a limit, else None.
+        What device memory comes from if it has a limit, else None.
+    note
+        Says how a search went: called with what it read of the store, or None, and its seconds,
+        or None after many searches. None if there is nothing to say.
     """
 
     kernel: str
@@ -42,6 +46,7 @@ class Searcher:
     named: bool = False
     pinned: DevicePlan | None = None
     pool: WholePieces | None = None
+    note: Callable[[Any, float | None], str] | None = None
 
     def allocating(self) -> AbstractContextManager[None]:
         """Have this thread take device memory from where the search has its own."""
@@ -54,7 +59,7 @@ class Searcher:
 
     @property
     def moved(self) -> Moved | None:
-        """What was read of the store so far, where arcs stay there."""
+        """What was read of the store so far, if arcs stay there."""
         return self.search.moved if isinstance(self.search, TierSearch) else None
 
 

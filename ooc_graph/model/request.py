@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ooc_graph.answers.pairs import Asked
 from ooc_graph.errors import UsageError
+from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.kernel import EDGES, METHODS, ROWS
 from ooc_graph.model.resources import CUDA
 
@@ -14,13 +16,32 @@ EXCHANGES = (ANY, LOCAL, SCHEDULER)
 
 
 @dataclass(frozen=True)
+class Many:
+    """What is asked of many sources.
+
+    Parameters
+    ----------
+    specs
+        How distances, and parents if wanted, are stored: in chunks of the same whole sources.
+    asked
+        What is asked of every source.
+    in_memory
+        Whether the answer stays in the memory of the process that asks.
+    """
+
+    specs: tuple[ArraySpec, ...]
+    asked: Asked
+    in_memory: bool
+
+
+@dataclass(frozen=True)
 class Request:
     """What is searched, and how the caller wants it done.
 
     Parameters
     ----------
     kernel
-        ``bfs``, ``sssp`` or ``components``.
+        ``bfs``, ``sssp`` or ``components``; of many sources ``apsp`` or ``multi_source_bfs``.
     exchange
         ``auto``, or the exchange of many ranks: ``local`` or ``scheduler``.
     method
@@ -29,6 +50,8 @@ class Request:
         Host memory of an answer that is not written.
     on_device
         Whether the answer stays on the CUDA device.
+    many
+        What is asked of many sources; None: one is searched from.
     """
 
     kernel: str
@@ -36,6 +59,12 @@ class Request:
     method: str = ROWS
     answer_bytes: int = 0
     on_device: bool = False
+    many: Many | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether neither a method of its own nor ranks are asked for."""
+        return self.method == ROWS and self.exchange == ANY
 
     @property
     def only_on_cpu(self) -> str:

@@ -96,6 +96,26 @@ NO_LIMITS = CudaLimits()
 
 
 @dataclass(frozen=True)
+class Room:
+    """Memory that the engines of a process may take together; None: what is free.
+
+    Parameters
+    ----------
+    host_bytes, device_bytes
+        Limits that somebody set.
+    pinned_bytes
+        Limit of pinned host memory.
+    """
+
+    host_bytes: int | None = None
+    device_bytes: int | None = None
+    pinned_bytes: int | None = None
+
+
+FREE = Room()
+
+
+@dataclass(frozen=True)
 class Resources:
     """What the processes offer to a search, at one moment.
 
@@ -136,3 +156,8 @@ class Resources:
     threads: int
     has_ranks: bool
     has_client: bool
+
+    def room(self, answer_bytes: int) -> Room:
+        """What the engines of a process may take together, beside an answer in host memory."""
+        host_bytes = self.process_limit_bytes - answer_bytes if self.is_limited else None
+        return Room(host_bytes, self.cuda_limits.device_bytes, self.cuda_limits.pinned_bytes)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.model.engine import Engine
 from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import Refusal, Reservation
 from ooc_graph.model.resources import Resources
-from ooc_graph.model.way import Way
 from ooc_graph.shards.load import Graph
 
 MEMORY, PINNED, DISK = 0, 1, 2
@@ -16,7 +17,10 @@ all rows there; rows in pinned host memory; arcs in the store."""
 
 
 class Strategy(Protocol):
-    """Where the rows of a graph are kept, and how they are searched there."""
+    """Where the rows of a graph are kept, and how they are searched there.
+
+    A strategy is a frozen dataclass of a module: it travels to workers as it is.
+    """
 
     @property
     def name(self) -> str:
@@ -33,10 +37,10 @@ class Strategy(Protocol):
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
         """Why it is no candidate for this request; or empty."""
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:
         """What this process still has loaded, if it will do; it needs no free memory."""
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """What it would hold in memory.
 
         Raises
@@ -45,10 +49,43 @@ class Strategy(Protocol):
             Says the least that would do.
         """
 
+    def after(
+        self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
+    ) -> Reservation | None:
+        """What it would hold now that this, or a strategy before it, was refused memory.
+
+        None if that would not help: it would hold no less of what was refused.
+
+        Raises
+        ------
+        MemoryBudgetError
+            There is too little for it.
+        """
+
     def describe(
-        self, graph: Graph, request: Request, resources: Resources, way: Way
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
     ) -> dict[str, Any]:
         """What it holds in memory by purpose, JSON-able."""
+
+    def summary(self, kernel: str, reserved: Reservation) -> str:
+        """What a search does, in words that follow "memory was refused:"."""
+
+
+class WholeGraph(Strategy, Protocol):
+    """A strategy of one process that has the whole graph."""
+
+    def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
+        """Bring into memory what was reserved, and give what searches it.
+
+        Raises
+        ------
+        DeviceError, DeviceBusyError
+            There is no CUDA device, or others have it, or its memory.
+        MemoryBudgetError, MemoryError
+            The memory is refused.
+        CorruptStoreError
+            Names the chunk.
+        """
 
 
 def too_little(what: str, needed: int, there: int, advice: str) -> MemoryBudgetError:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.model.kernel import ROWS
-from ooc_graph.model.resources import CPU
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import Key, Reservation
+from ooc_graph.model.resources import FREE, Room
+from ooc_graph.model.strategy import Strategy
 from ooc_graph.model.trace import Course
 from ooc_graph.types import AnyArray
 
@@ -33,44 +35,37 @@ class SearchTask:
     ----------
     path, identity
         The graph's.
-    kernel, root, method
-        What to search, by original id, and how.
+    request
+        What is searched, and how.
+    root
+        Original id to search from; of components any number.
     folder
         The partial store, or None.
-    device
-        ``cpu`` or ``cuda``.
-    arrays
-        ``numpy``, or ``cupy`` for an answer that stays on the device.
-    budget_bytes
-        Memory for a search whose arcs stay in the store, or device memory for one whose rows are in
-        host memory or in the store; 0 where all are brought into memory.
-    copies
-        Whether rows in memory may be kept in another form besides.
-    pinned_bytes
-        Pinned host memory that rows may go to where a CUDA device's is refused; None: any.
-    host_bytes
-        Host memory for a search on a CUDA device whose arcs stay in the store; else None.
-    may_stay
-        Whether arcs may stay in the store where a CUDA device's memory, or pinned memory, is
-        refused; not where there are ranks to go on with.
-    pins_if_busy
-        Whether rows go there also where others have the device's memory.
+    strategy, reserved
+        Where rows are, and what is held of them.
+    room
+        Memory for all that the process keeps loaded.
     """
 
     path: str
     identity: str
-    kernel: str
+    request: Request
     root: int
     folder: str | None
-    method: str = ROWS
-    device: str = CPU
-    arrays: str = "numpy"
-    budget_bytes: int = 0
-    copies: bool = True
-    pinned_bytes: int | None = None
-    host_bytes: int | None = None
-    may_stay: bool = True
-    pins_if_busy: bool = False
+    strategy: Strategy
+    reserved: Reservation
+    room: Room = FREE
+
+    @property
+    def kernel(self) -> str:
+        """``bfs``, ``sssp`` or ``components``."""
+        return self.request.kernel
+
+    @property
+    def key(self) -> Key:
+        """The engine that it needs."""
+        device = self.strategy.device
+        return Key(self.path, self.identity, self.kernel, device, self.reserved)
 
     @property
     def parts(self) -> Path:

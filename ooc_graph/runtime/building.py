@@ -13,11 +13,10 @@ from ooc_graph.errors import DeviceBusyError, DiskFullError, MemoryBudgetError, 
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.whole_file import whole_file
-from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits
+from ooc_graph.model.reservation import said_by
+from ooc_graph.model.resources import AUTO, CUDA, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
-from ooc_graph.model.way import Way
 from ooc_graph.report.host import host_facts, package_versions
-from ooc_graph.runtime.fallback import carry_out
 from ooc_graph.runtime.workplace import Here, Place, place_for
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
@@ -43,19 +42,27 @@ def build_store(
     DeviceError, DeviceBusyError
         CUDA was asked for, and is not there or others use it.
     OocGraphError
-        As `ooc_graph.shards.build.build` and `ooc_graph.shards.cuda_build.build_on_device`.
+        As `ooc_graph.shards.build.build` and `ooc_graph.shards.cuda_build.build_into`.
     """
-
-    def run(way: Way) -> BuildReport:
-        if way.device == CUDA:
+    why = place.device.why
+    if place.device.name == CUDA:
+        try:
             return _on_device(place, source, out, options, progress)
-        with place.workforce() as workforce:
-            return build_on_cpu(
-                source, out, options=options, workforce=workforce, progress=progress
-            )
-
-    way = Way(place.device.name, "one", place.device.why)
-    return carry_out(way, "building", place, progress, run, lambda why: Way(CPU, "one", why))
+        except (UsageError, DeviceBusyError, MemoryBudgetError) as error:
+            if place.wanted != AUTO:
+                raise
+            why = str(error)
+        except MemoryError as error:
+            # Host memory: the CPU may need less of it.
+            why = said_by(error)
+            if place.wanted != AUTO:
+                raise MemoryBudgetError(
+                    f"building on a CUDA device: {why}; use --device cpu"
+                ) from error
+    if why:
+        progress.note(f"building on the CPU: {why}")
+    with place.workforce() as workforce:
+        return build_on_cpu(source, out, options=options, workforce=workforce, progress=progress)
 
 
 def _on_device(

@@ -1,4 +1,4 @@
-"""What a process keeps between searches: the rows of one graph, bound to the device."""
+"""What a process keeps between searches: graphs that are loaded, the least recently used first."""
 
 from __future__ import annotations
 
@@ -6,30 +6,44 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ooc_graph.errors import StoreReplacedError
+from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, StoreReplacedError
 from ooc_graph.forked import abandon, free_in_child, in_child
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.manifest import load_same
 from ooc_graph.layout.replaced import refuse_other
 from ooc_graph.layout.stored import Stored
-from ooc_graph.model.engine import Searcher
-from ooc_graph.model.kernel import ROWS
-from ooc_graph.model.resources import CPU, CUDA
+from ooc_graph.model.engine import Engine
+from ooc_graph.model.reservation import Freed, Key, Reservation
+from ooc_graph.model.resources import CUDA, FREE, Room
 from ooc_graph.runtime import io_progress, process
+from ooc_graph.runtime.machine import default_limit_bytes
 from ooc_graph.shards.in_memory import find_graph
 from ooc_graph.shards.load import Graph
 
-Load = Callable[..., Searcher]
+Load = Callable[[Graph, str, Reservation], Engine]
+"""Loads a graph for a kernel within a reservation."""
 
-_held: dict[tuple[Any, ...], Searcher] = {}
-# Where memory was refused, and less is held: what was asked for, by what is held.
-_asked: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+class _Kept(NamedTuple):
+    """A key, and the number of the CUDA device, which alone can use what was loaded there."""
+
+    key: Key
+    number: str
+
+
+# Each may have files open.
+_MOST_ENGINES = 16
+
+_engines: dict[_Kept, Engine] = {}
+# In the place of what was refused memory: what is held, by what was asked for in which room.
+_instead: dict[tuple[_Kept, Room], _Kept] = {}
 
 
 def _forget() -> None:
-    _held.clear()
-    _asked.clear()
+    _engines.clear()
+    _instead.clear()
 
 
 # A child that is forked between two searches uses the rows that its parent holds.
@@ -39,163 +53,152 @@ _lock = free_in_child(threading.RLock(), half_done=_forget)
 @in_child
 def _leave_cuda() -> None:
     """What is on a CUDA device is of no use in a forked child, which cannot free it either."""
-    if any(CUDA in key for key in _held):
-        abandon(dict(_held))
+    if any(kept.key.device == CUDA for kept in _engines):
+        abandon(dict(_engines))
         _forget()
 
 
 @contextmanager
-def searcher(
-    load: Load,
-    path: str,
-    identity: str,
-    kernel: str,
-    method: str = ROWS,
-    device_name: str = CPU,
-    budget_bytes: int = 0,
-    copies: bool = True,
-    named: bool = True,
-    host_bytes: int | None = None,
-    *,
-    less: bool = False,
-) -> Iterator[Searcher]:
-    """Exclusive use of a resident graph; loads it, in place of what was held before.
+def engine(key: Key, load: Load, room: Room = FREE) -> Iterator[Engine]:
+    """Exclusive use of a loaded graph; loads it if it is not there.
+
+    Engines that were used longest ago are released until there is room for it: all that are left
+    stay within the limits together.
 
     Parameters
     ----------
+    key
+        What it serves.
     load
-        Loads a graph: called with the graph and ``kernel`` to ``host_bytes``, in their order.
-    budget_bytes
-        Memory for a search whose arcs stay in the store, or, on a CUDA device, device memory for
-        one whose rows are in host memory or in the store; 0: all are brought into memory. Of
-        batches from many sources on a CUDA device the most that they take of it; 0: what there is.
-    copies
-        Whether rows in memory may be kept in another form besides.
-    named
-        Whether answers stay on the device, with original ids as parents. It needs no memory for
-        that where not, which matters where rows are in pinned host memory.
-    host_bytes
-        Host memory for a search on a CUDA device whose arcs stay in the store; else None.
-    less
-        Whether that will do which holds less, since this was refused memory before.
+        Loads it.
+    room
+        Memory for all engines of this process together.
     """
-    with _lock, io_progress.watched(identity, process.dask_worker()):
-        within = budget_bytes, copies, named, host_bytes
-        key = _key(path, identity, kernel, method, device_name, *within)
-        for held, asked in _asked.items():
-            # What is in the store, on a CUDA device, pins no rows: it suits whatever may be pinned.
-            if asked == key and (less or held[-1][-1] is not None):
-                key = held
-                break
-        if key not in _held:
+    with _lock, io_progress.watched(key.identity, process.dask_worker()):
+        wanted = _Kept(key, process.number_of(key.device))
+        kept = _instead.get((wanted, room), wanted)
+        if kept in _engines:
+            # The last is the one that was used last.
+            _engines[kept] = _engines.pop(kept)
+            _make_room(kept, room)
+        else:
             # Ranks first: only then is what they held seen as free.
             release_ranks()
-            release()
-            how = kernel, method, device_name, *key[-1]
-            _held[key] = load(open_same(path, identity), *how)
+            kept = wanted
+            _make_room(kept, room)
+            _engines[kept] = _load(kept.key, load)
         try:
-            yield _held[key]
+            yield _engines[kept]
         except StoreReplacedError:
             # Even if a store of the same content stands there, its files are others.
             release()
             raise
 
 
-def _key(
-    path: str,
-    identity: str,
-    kernel: str,
-    method: str,
-    device_name: str,
-    budget_bytes: int,
-    copies: bool,
-    named: bool,
-    host_bytes: int | None = None,
-) -> tuple[Any, ...]:
-    whatever = device_name != CUDA or not budget_bytes
-    within = budget_bytes, copies, named or whatever, host_bytes
-    return (path, identity, kernel, method, device_name, process.number_of(device_name), within)
+def _load(key: Key, load: Load) -> Engine:
+    """Load a graph; if it is refused memory beside other engines, once more without them."""
+    graph = open_same(key.path, key.identity)
+    try:
+        return load(graph, key.kernel, key.reserved)
+    except (MemoryError, MemoryBudgetError, DeviceBusyError):
+        if not _engines:
+            raise
+    # Only now: the frames of the error kept what they had of the memory.
+    release()
+    return load(graph, key.kernel, key.reserved)
 
 
-def hold_instead(asked: tuple[Any, ...], held: tuple[Any, ...]) -> None:
-    """Let what is held stand for what was asked for, until it is released.
+def _make_room(wanted: _Kept, room: Room) -> None:
+    """Release other engines until one fits beside those that are left."""
+    while others := [kept for kept in _engines if kept != wanted]:
+        if len(others) < _MOST_ENGINES and _fits(wanted, others, room):
+            return
+        _release(others[0])
 
-    Parameters
-    ----------
-    asked, held
-        Arguments of `searcher`.
+
+def _fits(wanted: _Kept, kept: list[_Kept], room: Room) -> bool:
+    reserved, others = wanted.key.reserved, [one.key.reserved for one in kept]
+    is_loaded = wanted in _engines
+    on_device = [one for one in (*others, reserved) if one.device_bytes or one.fills_device]
+    if len(on_device) > 1 and any(one.fills_device for one in on_device):
+        return False
+    host_bytes = reserved.host_bytes + sum(other.host_bytes for other in others)
+    device_bytes = reserved.device_bytes + sum(other.device_bytes for other in others)
+    if room.host_bytes is None:
+        host_fits = is_loaded or reserved.host_bytes <= default_limit_bytes()
+    else:
+        host_fits = host_bytes <= room.host_bytes
+    if not reserved.device_bytes:
+        return host_fits
+    pinned_bytes = sum(one.host_bytes for one in on_device if one.pins)
+    if room.pinned_bytes is not None and pinned_bytes > room.pinned_bytes:
+        return False
+    if room.device_bytes is not None and device_bytes > room.device_bytes:
+        return False
+    is_free = is_loaded or reserved.device_bytes <= cuda_modules.device_bytes()[0]
+    return host_fits and is_free
+
+
+def use_instead(asked: Key, held: Key, room: Room) -> None:
+    """Let one engine serve what another was asked for that was refused memory in this room.
+
+    It does so until it is released.
     """
     with _lock:
-        key = _key(*held)
-        if key in _held:
-            _asked[key] = _key(*asked)
+        number = process.number_of(asked.device)
+        if _Kept(held, number) in _engines:
+            _instead[_Kept(asked, number), room] = _Kept(held, number)
 
 
-def held_within(
-    graph: Graph, kernel: str, device_name: str = CPU, method: str = ROWS
-) -> tuple[int, bool] | None:
-    """How this process holds a graph for a kernel on a device: ``budget_bytes`` and ``copies``.
-
-    Where it holds less than was asked for, as was asked. None where it does not hold it, or on
-    another CUDA device than the current one, or with arcs in the store there.
-    """
-    for budget_bytes, copies, _, host_bytes in _held_here(graph, kernel, device_name, method):
-        if host_bytes is None:
-            return budget_bytes, copies
-    return None
-
-
-def held_in_store(graph: Graph, kernel: str, method: str = ROWS) -> tuple[int, int] | None:
-    """Budgets of the search on the current CUDA device that leaves a graph's arcs in the store.
-
-    Of device and of host memory, as they were asked for; None where this process has no such
-    search.
-    """
-    for budget_bytes, _, _, host_bytes in _held_here(graph, kernel, CUDA, method):
-        if host_bytes is not None:
-            return budget_bytes, host_bytes
-    return None
-
-
-def _held_here(
-    graph: Graph, kernel: str, device_name: str, method: str
-) -> list[tuple[int, bool, bool, Any]]:
-    """How searches of a graph that are held were asked for."""
-    wanted, found = (str(graph.path), graph.identity, [kernel, method, device_name]), []
+def reservations(graph: Graph, kernel: str, device: str, room: Room = FREE) -> list[Reservation]:
+    """What engines hold of a graph for a kernel on the current device, or serve in this room."""
+    whom = str(graph.path), graph.identity, kernel, device
     with _lock:
-        for key in _held:
-            path, identity, *others, number, within = _asked.get(key, key)
-            if (path, identity, others) == wanted and number == process.number_of(device_name):
-                found.append(within)
-    return found
+        kept = [*_engines, *(asked for asked, within in _instead if within == room)]
+        kept = [one for one in kept if one.key[:-1] == whom]
+        number = process.number_of(device) if kept else ""
+        return [one.key.reserved for one in kept if one.number == number]
 
 
-def held(
-    path: str,
-    identity: str,
-    kernel: str,
-    method: str = ROWS,
-    device_name: str = CPU,
-    budget_bytes: int = 0,
-    host_bytes: int | None = None,
-) -> Searcher | None:
-    """What this process holds of what `searcher` would give, unnamed; loads nothing."""
-    whom = path, identity, kernel, method, device_name, budget_bytes
+def loaded(key: Key, room: Room = FREE) -> Engine | None:
+    """What this process has of what `engine` would give; loads nothing."""
     with _lock:
-        return _held.get(_key(*whom, copies=True, named=False, host_bytes=host_bytes))
+        kept = _Kept(key, process.number_of(key.device))
+        return _engines.get(_instead.get((kept, room), kept))
+
+
+def give_up(key: Key) -> Freed:
+    """Release all engines, since one was refused memory; what that left free."""
+    with _lock:
+        was_loaded = any(kept.key == key for kept in _engines)
+        had_others = len(_engines) > was_loaded
+        release()
+        free = cuda_modules.device_bytes()[0] if key.device == CUDA else 0
+        return Freed(was_loaded, had_others, free)
 
 
 def release() -> None:
-    """Forget the graph that searches of one rank hold in this process, on whichever device."""
+    """Release all engines of this process, on whichever device."""
     with _lock:
-        # Forgotten first: an interrupt while one is closed is to leave none that is not usable.
-        given_up = list(_held.values())
-        _held.clear()
-        _asked.clear()
-        while given_up:
-            # Nobody has it after this: what it had of a device's memory is unused then.
-            given_up.pop().close()
+        while _engines:
+            _release(next(iter(_engines)))
         process.free_unused()
+
+
+def _release(kept: _Kept) -> None:
+    # Forgotten first: an interrupt while it is closed is to leave none that is not usable.
+    engine = _engines.pop(kept)
+    for asked in [asked for asked, held in _instead.items() if held == kept]:
+        del _instead[asked]
+    # Nobody has it after this: what it had of a device's memory is unused then.
+    engine.close()
+    del engine
+    process.free_unused()
+
+
+def keeps_any() -> bool:
+    """Whether this process has an engine."""
+    return bool(_engines)
 
 
 def release_ranks(dask_worker: Any = None) -> None:
@@ -230,7 +233,7 @@ def release_idle(dask_worker: Any = None) -> bool:
 def keeps_something(dask_worker: Any) -> bool:
     """Whether a worker, or its process, keeps rows between searches."""
     plugin = _plugin_of(dask_worker)
-    return bool(_held) or (plugin is not None and bool(plugin.state))
+    return bool(_engines) or (plugin is not None and bool(plugin.state))
 
 
 class Ranks:

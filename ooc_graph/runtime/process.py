@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.forked import abandon, free_in_child, in_child, is_parents
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.runtime.machine import cores
+
+Answer = TypeVar("Answer")
 
 _lock = free_in_child(threading.RLock())
 _devices: dict[str, Any] = {}
@@ -19,6 +23,26 @@ _devices: dict[str, Any] = {}
 @in_child
 def _leave_cuda() -> None:
     abandon(_devices.pop(CUDA, None))
+
+
+def without_traceback(do: Callable[..., Answer], *arguments: Any) -> Answer:
+    """Call a function; if it is refused memory, raise an error without the frames that hold memory.
+
+    An error keeps them for as long as somebody keeps the error, on a worker until the client has
+    forgotten the task.
+
+    Raises
+    ------
+    MemoryError, MemoryBudgetError, DeviceBusyError
+        Memory was refused: the host's, or in the last two a device's.
+    """
+    try:
+        return do(*arguments)
+    except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
+        # NumPy's and CuPy's own are made of other arguments.
+        kind: type[Exception] = MemoryError if isinstance(error, MemoryError) else type(error)
+        said = str(error)
+    raise kind(said)
 
 
 def threads_here() -> int:

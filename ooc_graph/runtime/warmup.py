@@ -15,13 +15,15 @@ from ooc_graph.runtime import process
 from ooc_graph.runtime.compile_ahead import compile_ahead
 from ooc_graph.runtime.first_use import Part, turn
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiny_tiers import ring_search
+from ooc_graph.shards.tiny_tiers import ring_rank, ring_search
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.components import components
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import Dealing, Rows, Shard
 
-NEAR_FAR, RANKS, TIERS = "near-far", "ranks", "tiers"
+NEAR_FAR, RANKS, TIERS, TIER_RANKS = "near-far", "ranks", "tiers", "tier-ranks"
+
+_COMPILED = ("bfs", "sssp", "components", APSP, MULTI_SOURCE_BFS)
 
 _done: set[Part] = set()
 
@@ -33,8 +35,10 @@ def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> 
     ----------
     variant
         `RANKS` for a search of many ranks, `NEAR_FAR` for one of near-far, `TIERS` for one with
-        arcs in the store, else empty.
+        arcs in the store, `TIER_RANKS` for ranks with arcs in the store, else empty.
     """
+    if kernel not in _COMPILED:
+        return
     weights = None if graph.weight_dtype is None else graph.weight_dtype.name
     part = Part(kernel, graph.directed, id_dtype(graph.rows).name, weights, variant)
     if part not in _done:
@@ -51,6 +55,9 @@ def warm_part(part: Part, device: Any) -> None:
         ring = ring_search(part.job, part.directed, np.dtype(part.ids), part.weights, device)
         ring.run(np.zeros(1, np.int64) if part.job == APSP else 0)
         return
+    if part.variant == TIER_RANKS:
+        _warm_tier_rank(part, device)
+        return
     tiny = _pair(part)
     if part.variant != RANKS:
         sources = np.zeros(FEW_LANES * device.threads, np.int64)
@@ -64,6 +71,16 @@ def warm_part(part: Part, device: Any) -> None:
     else:
         coroutine, shared = _ranks(part, device, tiny)
         local.run([coroutine], shared, 1)
+
+
+def _warm_tier_rank(part: Part, device: CpuDevice) -> None:
+    """Run a rank with arcs in the store; and steps that so small a graph does not take."""
+    rank, shared = ring_rank(part.job, part.directed, np.dtype(part.ids), part.weights, device)
+    algorithm: Any = bfs if part.job == "bfs" else sssp
+    local.run([algorithm(rank, 0, shared)], shared, 1)
+    if part.job == "sssp":
+        rank.push_within(shared, shared.unreached)
+        rank.offer_within(shared, shared.unreached)
 
 
 def _ranks(part: Part, device: Any, tiny: Shard) -> tuple[Any, Any]:

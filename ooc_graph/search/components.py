@@ -19,16 +19,16 @@ from ooc_graph.model.engine import load_ids
 from ooc_graph.model.request import Request
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Course, course_of, slowest
-from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.workplace import Place
-from ooc_graph.search.plan import plan
-from ooc_graph.search.ranks import MakeRanks
-from ooc_graph.search.ways import Ways
+from ooc_graph.search.algorithm import Algorithm
+from ooc_graph.search.execute import execute, plan_at
+from ooc_graph.search.plan import Plan
+from ooc_graph.search.whole import engine_for
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tables import save
-from ooc_graph.strategies import loading
-from ooc_graph.traverse.components import components as algorithm
-from ooc_graph.types import AnyArray, Dealing, Progress
+from ooc_graph.traverse import components as traverse
+from ooc_graph.types import AnyArray, Dealing, Progress, Shard
 
 KERNEL = "components"
 _NO_ROOT = -1
@@ -61,13 +61,15 @@ def components(
         If a chunk is not as the manifest says; nothing is written then either.
     """
     engine_cache.require_same(graph.path, graph.identity)
-    request = Request(KERNEL, exchange).require_together(place.wanted)
-    way = plan(graph, request, place.resources(on_cpu=True)).way
+    first = plan_at(place, graph, Request(KERNEL, exchange))
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
     with writing as store, progress.stage(KERNEL):
         folder = None if store is None else str(store.folder)
-        task = SearchTask(str(graph.path), graph.identity, KERNEL, _NO_ROOT, folder)
-        labelled = _carry_out(graph, task, way.exchange, place)
+
+        def run(found: Plan) -> Labelled:
+            return _carry_out(graph, found.task(_NO_ROOT, folder), place)
+
+        labelled = execute(first, place, progress, run)
         written = labelled.written
         if store is not None:
             attributes = components_attributes(labelled.count, graph.content_sha256)
@@ -77,11 +79,10 @@ def components(
     return ComponentsResult(None, written.course.elapsed_s, dict(written.columns or {}))
 
 
-def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Labelled:
+def _carry_out(graph: Graph, task: SearchTask, place: Place) -> Labelled:
     if graph.rows == 0:
         return place.call(label_without_arcs, task)
-    ways = Ways(label_whole, _join, WriteLabels, _gather)
-    return ways.carry_out(graph, task, MakeComponents(task, _NO_ROOT), chosen, place)
+    return ALGORITHM.carry_out(graph, task, place)
 
 
 def label_without_arcs(task: SearchTask) -> Labelled:
@@ -93,18 +94,25 @@ def label_without_arcs(task: SearchTask) -> Labelled:
 
 def label_whole(task: SearchTask) -> Labelled:
     """One rank with the whole graph; runs on the worker that holds it."""
-    with loading.searcher(task.path, task.identity, task.kernel) as held:
+    with engine_for(task) as held:
         found = held.search.run()
         return _deliver(task, held.ids, found.label, course_of(KERNEL, found))
 
 
-@dataclass(frozen=True)
-class MakeComponents(MakeRanks):
-    """Makes a worker's coroutines; the shards it loads stay on the worker for the next search."""
+def components_rank(device: Any, rows: Shard) -> Any:
+    """The steps on a rank's rows."""
+    return device.components_rank(rows)
 
-    def _coroutines(self, graph: Graph, ranks: dict[int, Any]) -> tuple[dict[int, Any], Any]:
-        shared = process.device().components_shared(graph.rows)
-        return {shard: algorithm(rank, shared) for shard, rank in ranks.items()}, shared
+
+def start(
+    task: SearchTask,  # noqa: ARG001
+    graph: Graph,
+    ranks: dict[int, Any],
+    device: Any,
+) -> tuple[dict[int, Any], Any]:
+    """The coroutines of a worker's ranks, and what they share."""
+    shared = device.components_shared(graph.rows)
+    return {shard: traverse.components(rank, shared) for shard, rank in ranks.items()}, shared
 
 
 @dataclass(frozen=True)
@@ -146,3 +154,7 @@ def _deliver(task: SearchTask, ids: Any, label: AnyArray, course: Course) -> Lab
         return Labelled(Written(course, columns=columns_of_components(columns)), columns.count())
     specs, entries = write_components(columns, Path(task.folder))
     return Labelled(Written(course, tuple(specs), tuple(entries)), columns.count())
+
+
+ALGORITHM = Algorithm(components_rank, start, label_whole, _join, WriteLabels, _gather)
+"""Components, as each exchange carries them out."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,23 +20,21 @@ from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.model.resources import CPU, CUDA
+from ooc_graph.model.request import Many, Request
+from ooc_graph.model.resources import CPU
+from ooc_graph.model.strategy import DISK, WholeGraph
 from ooc_graph.runtime import engine_cache, io_progress
 from ooc_graph.runtime.workplace import Place
-from ooc_graph.search.many_in_turn import carry_out_in_turn
-from ooc_graph.search.many_refused import reckoned, with_less
-from ooc_graph.search.many_ways import PairsWay, plan_by, ways_for
+from ooc_graph.search.execute import execute, plan_at, with_room
+from ooc_graph.search.plan import Plan
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.in_memory import Held
 from ooc_graph.sinks.in_store import Writing
-from ooc_graph.strategies.many.dividing import Plan, require_answer, smaller_plan
-from ooc_graph.strategies.many.singly import smaller_singly
+from ooc_graph.strategies.many.division import Division, require_answer
 from ooc_graph.strategies.many.task import PairsTask
 from ooc_graph.strategies.many.tasks import how_found, prepare, refuse_negative_loop
 from ooc_graph.strategies.many.tiers import note_after, note_before
 from ooc_graph.types import AnyArray, IntArray, Progress
-
-Found = TypeVar("Found")
 
 
 def pairs(
@@ -74,16 +71,16 @@ def pairs(
         # Before a way is looked for, as there is none.
         require_answer(specs, asked, place.resources(on_cpu=True))
 
+    request = Request(asked.kernel, many=Many(specs, asked, out is None))
     search = _Search(graph, sources, asked, specs, place, progress, into)
 
-    def run(way: PairsWay) -> PairsResult:
+    def run(found: Plan) -> PairsResult:
         with io_progress.told(graph.identity, asked.kernel, place.client, progress):
             if out is None:
-                return search.held(way)
-            return search.stored(way, out, overwrite=overwrite)
+                return search.held(found)
+            return search.stored(found, out, overwrite=overwrite)
 
-    ways = ways_for(graph, specs, asked, place.resources, in_memory=out is None)
-    return carry_out_in_turn(asked.kernel, ways, place, progress, run)
+    return execute(plan_at(place, graph, request), place, progress, run)
 
 
 def specs_of(graph: Graph, sources: int, asked: Asked) -> tuple[ArraySpec, ...]:
@@ -156,28 +153,24 @@ class _Search:
         self._answers: Held | None = None
         self._sums_on_device = False
 
-    def held(self, way: PairsWay) -> PairsResult:
+    def held(self, plan: Plan) -> PairsResult:
         """Find all answers, which stay in memory."""
-        plan, self._begun_s = self._plan(way, in_memory=True), None
-        answers = self._room(self._task(plan, way).sums_on_device)
-
-        def find(plan: Plan) -> PairsResult:
-            task = self._prepared(plan, way)
-            moved = answers.find(task, plan.chunks, self._place, self._progress)
-            self._say(task, moved)
-            kind = LevelsResult if self._asked.hops else PairsResult
-            return kind(None, self._elapsed_s, answers.columns)
-
-        return self._with_less(way, plan, find, in_memory=True)
+        self._begun_s, task = None, self._task(plan)
+        answers = self._room(task.sums_on_device)
+        self._prepare(task)
+        moved = answers.find(task, task.reserved.chunks, self._place, self._progress)
+        self._say(task, moved)
+        kind = LevelsResult if self._asked.hops else PairsResult
+        return kind(None, self._elapsed_s, answers.columns)
 
     def _room(self, sums_on_device: bool) -> Held:
-        """Room for all answers; with those that another way has found, unless bits may differ."""
+        """Room for all answers; with those that were found before, unless bits may differ."""
         if self._answers is not None and sums_on_device == self._sums_on_device:
             return self._answers
         self._answers, self._sums_on_device = None, sums_on_device
         given = self._graph, self._sources, self._asked, self._specs, self._into
         try:
-            self._answers = reckoned(self._what, lambda: Held(*given), self._place)
+            self._answers = with_room(self._what, lambda: Held(*given), self._place)
         except MemoryBudgetError as error:
             raise MemoryBudgetError(
                 f"{self._what}: the system refuses the memory of the answer; give out= to write "
@@ -185,74 +178,43 @@ class _Search:
             ) from error
         return self._answers
 
-    def stored(self, way: PairsWay, out: Path, *, overwrite: bool) -> PairsResult:
-        """Write all answers; what another run left of them is gone on with."""
-        plan, self._begun_s = self._plan(way, in_memory=False), None
-        key = _key(self._graph, self._task(plan, way), self._sources)
+    def stored(self, plan: Plan, out: Path, *, overwrite: bool) -> PairsResult:
+        """Write all answers; what another run, or another plan, left of them is gone on with."""
+        self._begun_s, task = None, self._task(plan)
+        key = _key(self._graph, task, self._sources)
         with partial_store(out, "result", overwrite=overwrite, key=key) as store:
             writing = Writing(self._graph, self._sources, self._asked, self._specs, store)
             writing.require_space(self._progress)
-
-            def write(plan: Plan) -> None:
-                if writing.missing:
-                    # Potentials may take long: what can be refused without them has been by now.
-                    task = self._prepared(plan, way)
-                    moved = writing.find(task, plan.chunks, self._place, self._progress)
-                    self._say(task, moved)
-                writing.commit()
-
-            self._with_less(way, plan, write, in_memory=False)
+            if writing.missing:
+                # Potentials may take long: what can be refused without them has been by now.
+                self._prepare(task)
+                moved = writing.find(task, task.reserved.chunks, self._place, self._progress)
+                self._say(task, moved)
+            writing.commit()
         return replace(PairsResult.open(out), elapsed_s=self._elapsed_s)
 
-    def _plan(self, way: PairsWay, *, in_memory: bool) -> Plan:
-        def plan() -> Plan:
-            given = self._graph, self._specs, self._asked, self._place.resources()
-            return plan_by(way, *given, in_memory=in_memory)
-
-        return reckoned(self._what, plan, self._place)
-
-    def _with_less(
-        self, way: PairsWay, plan: Plan, run: Callable[[Plan], Found], *, in_memory: bool
-    ) -> Found:
-        """Carry out what a plan says, or one that holds less if host memory is refused."""
-        if way.is_one_by_one and way.host_bytes is None:
-            # There is none that holds less.
-            return run(plan)
-
-        def smaller(refused: Plan) -> Plan | None:
-            given = self._graph, self._specs, self._asked, self._place.resources()
-            if way.is_one_by_one:
-                return smaller_singly(*given, refused, in_memory=in_memory)
-            return smaller_plan(*given, way.device, refused, in_memory=in_memory)
-
-        return with_less(self._what, plan, smaller, run, self._place, self._progress)
-
-    def _task(self, plan: Plan, way: PairsWay) -> PairsTask:
-        whom = str(self._graph.path), self._graph.identity
-        budget_bytes = plan.budget_bytes
-        if way.device == CUDA and not way.is_one_by_one:
-            # Batches take what they find; what searches one by one take follows from their plans.
-            budget_bytes = self._place.cuda_limits.device_bytes or 0
+    def _task(self, plan: Plan) -> PairsTask:
+        assert isinstance(plan.reserved, Division)
         return PairsTask(
-            *(*whom, self._asked, len(self._sources), plan.lanes, self._specs),
-            device=way.device,
-            budget_bytes=budget_bytes,
-            method=plan.method,
-            closing=plan.closing,
-            host_bytes=plan.host_bytes,
-            stretch=plan.stretch,
+            str(self._graph.path),
+            self._graph.identity,
+            self._asked,
+            len(self._sources),
+            self._specs,
+            cast(WholeGraph, plan.strategy),
+            plan.reserved,
+            room=plan.room,
         )
 
-    def _prepared(self, plan: Plan, way: PairsWay) -> PairsTask:
-        """A task that can be done: rows are there, and distances exist."""
-        if plan.budget_bytes and way.device == CPU:
-            within = plan.method, plan.budget_bytes, plan.lanes
+    def _prepare(self, task: PairsTask) -> None:
+        """See that a task can be done: rows are there, and distances exist."""
+        if _is_on_disk(task):
+            reserved = task.reserved
+            within = reserved.method, reserved.host_bytes, reserved.lanes
             self._progress.note(note_before(self._graph, self._asked.kernel, *within))
-        task = self._task(plan, way)
         with self._progress.stage("preparing"):
             self._place.call(prepare, task)
         self._begun_s = self._begun_s or perf_counter()
-        return task
 
     @property
     def _elapsed_s(self) -> float:
@@ -260,12 +222,17 @@ class _Search:
         return 0.0 if self._begun_s is None else perf_counter() - self._begun_s
 
     def _say(self, task: PairsTask, moved: Moved) -> None:
-        """Say what was read, or which way was taken where it was not batches."""
-        if task.budget_bytes and task.device == CPU:
+        """Say what was read, or how sources were searched from if not in batches."""
+        if _is_on_disk(task):
             self._progress.note(note_after(task.asked.kernel, moved))
             return
         if how := self._place.call(how_found, task, moved):
             self._progress.note(how)
+
+
+def _is_on_disk(task: PairsTask) -> bool:
+    """Whether the CPU searches with arcs in the store."""
+    return task.device == CPU and task.strategy.tier == DISK
 
 
 def _dtype(graph: Graph, asked: Asked) -> np.dtype[Any]:

@@ -1,19 +1,19 @@
-"""The plan of a search: which strategy it takes, and what that holds in memory."""
+"""The plan of a search: which strategy it takes, what that holds, and what follows a refusal."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.model.request import SCHEDULER, Request
-from ooc_graph.model.resources import AUTO, CPU, CUDA, Resources
+from ooc_graph.model.reservation import BUSY, Refusal, Reservation
+from ooc_graph.model.resources import AUTO, CPU, CUDA, Resources, Room
 from ooc_graph.model.strategy import Strategy
-from ooc_graph.model.way import Way
-from ooc_graph.search.candidates import CANDIDATES
+from ooc_graph.model.task import SearchTask
+from ooc_graph.search.candidates import candidates
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
-from ooc_graph.strategies.ranks import Ranks
 
 
 @dataclass(frozen=True)
@@ -26,53 +26,83 @@ class Plan:
         What is searched, as the caller asked for it, and what it may use.
     strategy
         Where rows are.
-    way
+    reserved
         What it holds.
+    why
+        Why it is not what would be preferred; else empty.
+    is_short
+        Whether a strategy that comes before it was short of memory.
     """
 
     graph: Graph
     request: Request
     resources: Resources
     strategy: Strategy
-    way: Way
+    reserved: Reservation
+    why: str = ""
+    is_short: bool = False
 
     @property
     def device(self) -> str:
         """``cpu`` or ``cuda``."""
-        return self.way.device
+        return self.strategy.device
+
+    def task(self, root: int, folder: str | None) -> SearchTask:
+        """A search from one source, as it travels to the process that searches."""
+        whom = str(self.graph.path), self.graph.identity, self.request
+        return SearchTask(*whom, root, folder, self.strategy, self.reserved, self.room)
 
     @property
-    def why(self) -> str:
-        """Why it is the CPU, if ``auto`` was asked for."""
-        return self.way.why
+    def room(self) -> Room:
+        """Memory for all that a process keeps loaded."""
+        return self.resources.room(self.request.answer_bytes)
 
-    def ranks(self, resources: Resources | None = None) -> Plan | None:
-        """Ranks on the same devices, if one rank was refused memory that this plan had counted on.
+    def describe(self) -> dict[str, Any]:
+        """What it holds in memory, JSON-able."""
+        return self.strategy.describe(self.graph, self.request, self.resources, self.reserved)
+
+    def after(self, refusal: Refusal, measure: Callable[..., Resources]) -> Plan | None:
+        """The plan to go on with now that this one was refused memory.
+
+        The strategies are asked in their order, from this one on, what they would hold. With
+        ``auto`` the CPU follows a CUDA device; it follows at once if others use the device.
 
         Parameters
         ----------
-        resources
-            What there is now; None: what there was when this plan was made.
+        measure
+            Gives what there is now, as `ooc_graph.runtime.workplace.Place.resources`.
 
         Returns
         -------
         Plan or None
-            None if there are no workers to share the work, or it does not fit them either.
-        """
-        if self.way.device != CUDA or self.way.exchange != "one":
-            return None
-        given = self.graph, self.request, resources or self.resources
-        ranks = next(strategy for strategy in CANDIDATES if isinstance(strategy, Ranks))
-        if ranks.lacks(*given):
-            return None
-        try:
-            return Plan(*given, ranks, ranks.reserve(*given))
-        except MemoryBudgetError:
-            return None
+            None if nothing is left.
 
-    def describe(self) -> dict[str, Any]:
-        """What it holds in memory, JSON-able."""
-        return self.strategy.describe(self.graph, self.request, self.resources, self.way)
+        Raises
+        ------
+        MemoryBudgetError
+            The CPU has too little memory for what is left.
+        """
+        wanted, request = self.resources.wanted, self.request
+        if refusal.kind != BUSY or wanted == CUDA:
+            resources = measure(on_cpu=self.device == CPU)
+            all_of_them = candidates(request, self.device)
+            left = all_of_them[all_of_them.index(self.strategy) :]
+            for strategy in left:
+                if strategy.lacks(self.graph, request, refusal.less(resources)):
+                    continue
+                try:
+                    reserved = strategy.after(self.graph, request, resources, refusal)
+                except MemoryBudgetError:
+                    if strategy is left[-1] and self.device == CPU:
+                        raise
+                    continue
+                if reserved is not None:
+                    why = f"{refusal.what}: {strategy.summary(request.kernel, reserved)}"
+                    return Plan(self.graph, request, resources, strategy, reserved, why)
+        if self.device == CPU or wanted != AUTO or request.on_device:
+            return None
+        why = f"{request.kernel} on the CPU: {refusal.said}"
+        return on_cpu(self.graph, request, measure(on_cpu=True), why)
 
 
 def plan(graph: Graph, request: Request, resources: Resources) -> Plan:
@@ -83,60 +113,59 @@ def plan(graph: Graph, request: Request, resources: Resources) -> Plan:
     Raises
     ------
     UsageError
-        If what is asked for does not go together.
+        If what is asked for does not go together, or no CUDA device does it.
     MemoryBudgetError
         Says the least that would do.
     """
     request.require_together(resources.wanted)
     if request.exchange == SCHEDULER and not resources.has_client:
         raise UsageError("the scheduler exchange needs a Dask client")
-    if request.only_on_cpu:
+    # Without rows nothing is to be searched, and a device could take columns from none.
+    if request.only_on_cpu or (request.many is not None and not graph.rows):
         return on_cpu(graph, request, resources, "")
     why = resources.device.why
     if resources.device.name == CUDA:
         try:
-            return _planned(graph, request, resources, CUDA)
-        except MemoryBudgetError as error:
+            return _first(graph, request, resources, CUDA)
+        except (MemoryBudgetError, UsageError) as error:
             if resources.wanted != AUTO:
                 raise
             why = str(error)
-    return on_cpu(graph, request, resources, why)
+    return on_cpu(graph, request, resources, why and f"{request.kernel} on the CPU: {why}")
 
 
 def on_cpu(graph: Graph, request: Request, resources: Resources, why: str) -> Plan:
     """As `plan`, for the CPU; ``why`` says why it is not a CUDA device."""
-    found = _planned(graph, request, resources, CPU)
-    return replace(found, way=replace(found.way, why=why))
+    return replace(_first(graph, request, resources, CPU), why=why)
 
 
-def _planned(graph: Graph, request: Request, resources: Resources, device: str) -> Plan:
+def _first(graph: Graph, request: Request, resources: Resources, device: str) -> Plan:
     """The first strategy of a device; what is loaded goes before all others."""
     given = graph, request, resources
-    strategies = [strategy for strategy in CANDIDATES if strategy.device == device]
+    strategies = candidates(request, device)
     for strategy in strategies:
-        if (way := strategy.cached(*given)) is not None:
-            return Plan(*given, strategy, way)
+        if (reserved := strategy.cached(*given)) is not None:
+            return Plan(*given, strategy, reserved)
+    lacks: list[str] = []
     refusals: list[tuple[int, int, MemoryBudgetError]] = []
     for strategy in strategies:
-        if strategy.lacks(*given):
+        if why := strategy.lacks(*given):
+            lacks.append(why)
             continue
         try:
-            way = strategy.reserve(*given)
+            reserved = strategy.reserve(*given)
         except MemoryBudgetError as error:
             refusals.append((strategy.tier, len(refusals), error))
+        except MemoryError:
+            said = f"{graph.path}: the system refuses the memory to read the rows' lengths"
+            refusals.append((strategy.tier, len(refusals), MemoryBudgetError(said)))
         else:
-            return Plan(*given, strategy, way)
+            why = ""
+            if request.many is not None and device == CUDA and (lacks or refusals):
+                first = str(refusals[0][-1]) if refusals else lacks[0]
+                why = f"{strategy.summary(request.kernel, reserved)}: {first}"
+            return Plan(*given, strategy, reserved, why, is_short=bool(refusals))
+    if not refusals:
+        raise UsageError(lacks[0])
     # The one that keeps least in memory says the least that would do.
     raise max(refusals)[-1]
-
-
-def may_stay(found: Plan) -> bool:
-    """Whether a CUDA device that is refused memory may go on with arcs in the store.
-
-    Not if there are ranks to go on with.
-    """
-    return (
-        found.device == CUDA
-        and found.ranks() is None
-        and cuda_disk.suits(found.graph, found.request.kernel, found.resources)
-    )

@@ -9,20 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
-from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.errors import UsageError
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.model.kernel import ORDER_OF, ROWS
 from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import ONE
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.task import SearchTask, Written
-from ooc_graph.model.way import Way, refusal_of
 from ooc_graph.runtime import engine_cache, io_progress
-from ooc_graph.runtime.fallback import carry_out
 from ooc_graph.runtime.workplace import Place
-from ooc_graph.search.plan import Plan, may_stay, on_cpu, plan
-from ooc_graph.search.ranks import MakeRanks, WritePart, gather, join
-from ooc_graph.search.ways import Ways
-from ooc_graph.search.whole import search_whole
+from ooc_graph.search.execute import execute, plan_at
+from ooc_graph.search.plan import Plan
+from ooc_graph.search.trees import TREES
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.trees import CUPY, NUMPY, answer_bytes, answer_lonely, measure_dtype
 from ooc_graph.types import Progress
@@ -65,53 +63,16 @@ def search(
     graph.position_of(root)
     held_bytes = 0 if out is not None else answer_bytes(graph, kernel, arrays)
     request = Request(kernel, exchange, method, held_bytes, arrays == CUPY)
-    request.require_together(place.wanted)
-    first = plan(graph, request, place.resources(on_cpu=bool(request.only_on_cpu)))
-    _require_arrays(arrays, first.way, place, out)
+    first = plan_at(place, graph, request)
+    _require_arrays(arrays, first, place, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
     told = io_progress.told(graph.identity, f"{kernel} from {root}", place.client, progress)
     with writing as store, progress.stage(f"{kernel} from {root}"), told:
-        task = SearchTask(
-            str(graph.path),
-            graph.identity,
-            kernel,
-            root,
-            _folder(store),
-            method,
-            first.device,
-            arrays,
-            pinned_bytes=place.cuda_limits.pinned_bytes,
-            pins_if_busy=place.wanted == CUDA,
-        )
 
         def run(found: Plan) -> Written:
-            way = found.way
-            chosen = replace(
-                task,
-                device=way.device,
-                budget_bytes=way.budget_bytes,
-                copies=way.copies,
-                host_bytes=way.host_bytes,
-                may_stay=may_stay(found),
-            )
-            return _carry_out(graph, chosen, way.exchange, place)
+            return _carry_out(graph, found.task(root, _folder(store)), place)
 
-        def run_or_deal(found: Plan) -> Written:
-            try:
-                return run(found)
-            except (MemoryBudgetError, MemoryError) as error:
-                if (ranks := found.ranks(place.resources())) is None:
-                    raise
-                progress.note(f"{kernel} {ranks.way.said}: {refusal_of(error)}")
-            return run(ranks)
-
-        def fall_back(why: str) -> Plan:
-            return on_cpu(graph, request, place.resources(on_cpu=True), why)
-
-        if arrays == CUPY:  # nothing else than the device will do
-            written = run(first)
-        else:
-            written = carry_out(first, kernel, place, progress, run_or_deal, fall_back)
+        written = execute(first, place, progress, run)
         _say(progress, written.notes)
         if store is not None:
             dtype = measure_dtype(graph, kernel)
@@ -134,7 +95,7 @@ def _folder(store: Partial | None) -> str | None:
     return None if store is None else str(store.folder)
 
 
-def _require_arrays(arrays: str, way: Way, place: Place, out: Path | None) -> None:
+def _require_arrays(arrays: str, found: Plan, place: Place, out: Path | None) -> None:
     if arrays not in (NUMPY, CUPY):
         raise UsageError(f"arrays {arrays!r}: choose {NUMPY} or {CUPY}")
     if arrays == NUMPY:
@@ -143,15 +104,17 @@ def _require_arrays(arrays: str, way: Way, place: Place, out: Path | None) -> No
         raise UsageError(
             "arrays='cupy' leaves the answer on this process's device: leave client= and out= out"
         )
-    if way.device != CUDA or way.exchange != "one":
-        raise UsageError(
-            f"arrays='cupy' needs a search by one rank on a CUDA device, and this one is {way.said}"
-        )
+    if found.device == CUDA and found.reserved.exchange == ONE:
+        return
+    where = found.why.removeprefix(f"{found.request.kernel} ") or "on the CPU"
+    if found.device == CUDA:
+        where = f"by ranks, exchange {found.reserved.exchange}"
+    raise UsageError(
+        f"arrays='cupy' needs a search by one rank on a CUDA device, and this one is {where}"
+    )
 
 
-def _carry_out(graph: Graph, task: SearchTask, chosen: str, place: Place) -> Written:
-    internal = graph.internal(task.root)
-    if internal < 0:
+def _carry_out(graph: Graph, task: SearchTask, place: Place) -> Written:
+    if graph.internal(task.root) < 0:
         return place.call(answer_lonely, task)
-    ways = Ways(search_whole, join, WritePart, gather)
-    return ways.carry_out(graph, task, MakeRanks(task, internal), chosen, place)
+    return TREES[task.kernel].carry_out(graph, task, place)

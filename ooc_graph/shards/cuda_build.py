@@ -38,7 +38,7 @@ from ooc_graph.kernels.cuda.runtime.modules import (
 from ooc_graph.kernels.cuda.runtime.pinned import free_pinned, pinned_buffer
 from ooc_graph.kernels.cuda.runtime.pool import own_pool
 from ooc_graph.kernels.cuda.runtime.rows import on_device
-from ooc_graph.layout.commit import Partial, partial_store
+from ooc_graph.layout.commit import Partial
 from ooc_graph.layout.names import LIGHT, shards_for
 from ooc_graph.shards.build import Build
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
@@ -66,24 +66,24 @@ SMALLER = 3, 4
 """What part of the memory a build goes on within that the device refused."""
 
 
-def build_on_device(
+def build_into(
+    partial: Partial,
     source: EdgeSource,
-    out: Path,
     *,
     options: BuildOptions,
     workforce: Workforce,
     progress: Progress,
     device_memory_bytes: int | None = None,
 ) -> BuildReport:
-    """Build and commit the store of a graph on the current CUDA device.
+    """Build the store of a graph on the current CUDA device, and commit it.
 
     Parameters
     ----------
+    partial
+        The store, which is begun, perhaps by another process.
     source
         Edges. If it has a method ``generate_into`` (`ooc_graph.edges.kronecker.Kronecker`), the
         device makes them; others are read by threads and copied.
-    out
-        The store's folder, which appears when all of it is on disk.
     options, progress
         What to build, and who hears of it.
     workforce
@@ -104,7 +104,7 @@ def build_on_device(
     UsageError
         Besides what `ooc_graph.shards.build.build` refuses: more than `MOST_ROWS` vertices, 2**32
         tuples at a vertex.
-    InputError, OutputExistsError, MemoryBudgetError
+    InputError, MemoryBudgetError
         Nothing is written. Memory that the device refuses has the build begin again within less, as
         long as its edges can be read again; the least that will do is 24 bytes a vertex, and 12
         (4 where ids have no gaps) with 48 to 80 for each arc of the longest row.
@@ -112,27 +112,6 @@ def build_on_device(
         Nothing of this store is kept.
     """
     cuda()
-    with partial_store(out, "graph", overwrite=options.overwrite) as partial:
-        return build_into(
-            partial,
-            source,
-            options=options,
-            workforce=workforce,
-            progress=progress,
-            device_memory_bytes=device_memory_bytes,
-        )
-
-
-def build_into(
-    partial: Partial,
-    source: EdgeSource,
-    *,
-    options: BuildOptions,
-    workforce: Workforce,
-    progress: Progress,
-    device_memory_bytes: int | None = None,
-) -> BuildReport:
-    """As `build_on_device`, into a store that is begun, perhaps by another process; commits it."""
     report = BuildReport()
     if device_memory_bytes is None:
         limit = usable_bytes(device_bytes()[0])

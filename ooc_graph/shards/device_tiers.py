@@ -12,19 +12,26 @@ import numpy as np
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import whole_set
 from ooc_graph.kernels.common.store.requests import keep_flagged
-from ooc_graph.kernels.common.store.rows import FIRST_LOOK, TierRows, Window
+from ooc_graph.kernels.common.store.rows import FIRST_LOOK, HeadRows, TierRows, Window
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.store.bfs import CudaDiskBfsSteps, DiskHold
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
 from ooc_graph.kernels.cuda.store.rows import NO_VERTEX
-from ooc_graph.memory.cuda.disk import READERS, WINDOW_ROWS
+from ooc_graph.layout.stored import Stored
+from ooc_graph.memory.cpu.disk import DiskUnits
+from ooc_graph.memory.cuda.disk import READERS, WINDOW_ROWS, DiskPlan
 from ooc_graph.memory.cuda.disk_bfs_plan import MOST_HUBS, DiskDevicePlan
-from ooc_graph.shards.device_sides import bare_side
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiers import Tiered, TierSearch, require_stored, side_names
+from ooc_graph.shards.tiers import (
+    Tiered,
+    TierSearch,
+    arrays_of,
+    columns_of,
+    read_lengths,
+    require_stored,
+    side_names,
+)
 from ooc_graph.types import AnyArray
-
-_LENGTH = np.dtype(np.int32)
 
 
 class PinningRefusedError(MemoryBudgetError):
@@ -102,16 +109,23 @@ def load_side(
     graph: Graph,
     side: str,
     order: str,
-    plan: DiskDevicePlan,
+    plan: DiskPlan,
     room: HostRoom,
+    length: type[np.int32 | np.uint32],
     *,
     window: int = WINDOW_ROWS,
     look: int = FIRST_LOOK,
 ) -> Tiered:
     """Rows of one side of the whole graph in the store; only their lengths are in memory.
 
+    Host memory is that of ``length`` and an eighth of a byte a row, and what units are staged in.
+
     Parameters
     ----------
+    side, order
+        Which rows; weights are fetched with those in the order ``light``.
+    length
+        Type of a length.
     window, look
         See `ooc_graph.kernels.common.store.rows.TierRows`.
 
@@ -121,18 +135,29 @@ def load_side(
         Names the chunk.
     PinningRefusedError
         The system gives no pinned memory.
+    MemoryError, MemoryBudgetError
+        Memory is refused.
     """
-    heads, units = bare_side(
-        graph,
-        side,
-        order,
-        _LENGTH,
+    stored = graph.stored
+    assert isinstance(stored, Stored)
+    offsets = arrays_of(graph, side, order, "offsets")
+    lengths, places, first = read_lengths(stored, offsets, graph.rows, np.dtype(length))
+    units = DiskUnits(
+        stored,
+        [arrays_of(graph, side, order, column) for column in columns_of(order)],
+        first,
         batch_units=plan.batch_units,
         kept_bytes=plan.kept_bytes,
         readers=READERS,
         room=room.buffer,
     )
-    return Tiered(TierRows(heads, units, window, look), units, 0)
+    with ExitStack() as undo:
+        undo.callback(units.close)
+        none, last = (np.empty(0, units.dtypes[column]) for column in (0, -1))
+        heads = HeadRows(np.empty(0, length), lengths, places, none, last, last)
+        rows = TierRows(heads, units, window, look)
+        undo.pop_all()
+    return Tiered(rows, units, 0)
 
 
 def load_device_bfs(
@@ -162,10 +187,10 @@ def load_device_bfs(
         The device's memory is too small.
     """
     _, order = require_stored(graph, "bfs")
-    room, sides = HostRoom(plan.pins, threads), []
+    room, sides, sizes = HostRoom(plan.pins, threads), [], {"window": window, "look": look}
     with ExitStack() as undo:
         for name in side_names(graph):
-            sides.append(load_side(graph, name, order, plan, room, window=window, look=look))
+            sides.append(load_side(graph, name, order, plan, room, np.int32, **sizes))
             undo.callback(sides[-1].units.close)
         out, into = sides[0].rows, sides[-1].rows
         steps = _steps_of(plan, room, sides[0], sides[-1])
@@ -213,7 +238,7 @@ def _fill_whole(out: Tiered, steps: CudaDiskBfsSteps) -> None:
 def _fill(into: Tiered, steps: CudaDiskBfsSteps) -> None:
     """Bring the first arcs of the in-rows to their places."""
     heads = into.rows.heads
-    limits = np.minimum(heads.lengths, _LENGTH.type(steps.at_hand))
+    limits = np.minimum(heads.lengths, np.int32(steps.at_hand))
     rows = TierRows(heads, into.units, len(into.rows.window.row), limits=limits)
     if steps.at_hand > rows.most_look:
         raise ValueError(f"{steps.at_hand} arcs of a row do not fit a batch of {rows.most_look}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +33,7 @@ from ooc_graph.layout.names import (
 )
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.disk import DiskUnits
-from ooc_graph.memory.cpu.plan import Facts, Plan
+from ooc_graph.memory.cpu.plan import Facts, Lengths, Plan
 from ooc_graph.memory.moved import Moved
 from ooc_graph.shards.lengths import count_lengths, stretches
 from ooc_graph.shards.load import Graph
@@ -59,6 +59,12 @@ def facts_of(graph: Graph, kernel: str) -> Facts:
     stored, order = require_stored(graph, kernel)
     offsets = (arrays_of(graph, side, order, "offsets") for side in side_names(graph))
     sides = tuple(count_lengths(stored, arrays, graph.rows)[0] for arrays in offsets)
+    return facts_about(graph, kernel, sides)
+
+
+def facts_about(graph: Graph, kernel: str, sides: tuple[Lengths, ...]) -> Facts:
+    """As `facts_of`, with the lengths of the rows given."""
+    stored, order = require_stored(graph, kernel)
     weights = graph.weight_dtype if kernel == "sssp" else None
     distance = 4 if weights is None else weights.itemsize if weights.kind == "f" else 8
     tables = stored.spec(INTERNAL_OF), stored.spec(ORIGINAL_OF)
@@ -112,9 +118,12 @@ def side_names(graph: Graph) -> tuple[str, ...]:
     return (OUT, IN) if graph.directed else (OUT,)
 
 
-def arrays_of(graph: Graph, side: str, order: str, column: str) -> list[str]:
-    """Names of the arrays of a column of one side, by shard."""
-    return [f"{rows_path(shard, side, order)}/{column}" for shard in range(graph.shards)]
+def arrays_of(
+    graph: Graph, side: str, order: str, column: str, shard: int | None = None
+) -> list[str]:
+    """Names of the arrays of a column of one side, by shard; or that of one shard."""
+    chosen = range(graph.shards) if shard is None else (shard,)
+    return [f"{rows_path(each, side, order)}/{column}" for each in chosen]
 
 
 def columns_of(order: str) -> tuple[str, ...]:
@@ -177,10 +186,16 @@ def load_side(
     order: str,
     plan: Plan,
     *,
+    shard: int | None = None,
     window: int = WINDOW_ROWS,
     look: int = FIRST_LOOK,
 ) -> Tiered:
-    """Rows of one side of the whole graph: heads in memory, the others in the store.
+    """Rows of one side: heads in memory, the others in the store.
+
+    Parameters
+    ----------
+    shard
+        Whose rows; None: the whole graph's, in global order.
 
     Raises
     ------
@@ -189,16 +204,17 @@ def load_side(
     """
     stored = graph.stored
     assert isinstance(stored, Stored)
-    columns = [arrays_of(graph, side, order, column) for column in columns_of(order)]
+    columns = [arrays_of(graph, side, order, column, shard) for column in columns_of(order)]
+    rows = graph.rows if shard is None else Dealing(graph.rows, graph.shards, shard).rows
     narrow = np.dtype(f"i{plan.facts.offset_bytes}")
-    offsets = arrays_of(graph, side, order, "offsets")
-    lengths, places, first = read_lengths(stored, offsets, graph.rows, narrow)
+    offsets = arrays_of(graph, side, order, "offsets", shard)
+    lengths, places, first = read_lengths(stored, offsets, rows, narrow)
     units = DiskUnits(
         stored, columns, first, batch_units=plan.batch_units, kept_bytes=plan.kept_bytes
     )
     with ExitStack() as undo:
         undo.callback(units.close)
-        starts = np.zeros(graph.rows + 1, narrow)
+        starts = np.zeros(rows + 1, narrow)
         np.cumsum(plan.rule.of(lengths), dtype=narrow, out=starts[1:])
         neighbors = np.empty(int(starts[-1]), units.dtypes[0])
         weights = np.empty(len(neighbors) if order == LIGHT else 0, units.dtypes[-1])
@@ -206,7 +222,7 @@ def load_side(
         heads = HeadRows(starts, lengths, places, neighbors, weights, first_of_rows)
         heaviest = _fill(heads, units, window)
         column, none = (weights, _most(weights.dtype)) if order == LIGHT else (neighbors, 0)
-        firsts = np.full(graph.rows, none, column.dtype)
+        firsts = np.full(rows, none, column.dtype)
         copy_firsts(starts, column, firsts)
         side_rows = TierRows(heads._replace(first=firsts), units, window, look)
         undo.pop_all()
@@ -270,8 +286,9 @@ def arcs_at(rows: TierRows, which: IntArray, arcs: IntArray) -> AnyArray:
 def survey_tier(rows: TierRows, head_share: float) -> Survey:
     """Survey of light-first rows, from a few rows alone: each takes a unit or two."""
     lengths, firsts = rows.heads.lengths, rows.heads.first
-    sampled = np.linspace(0, sampled_rows(len(lengths)) - 1, MOST_SURVEYED).astype(np.int64)
-    sampled = np.unique(sampled)
+    last = max(0, sampled_rows(len(lengths)) - 1)
+    sampled = np.unique(np.linspace(0, last, MOST_SURVEYED).astype(np.int64))
+    sampled = sampled[: len(lengths)]
     sampled = sampled[lengths[sampled] > 0]
     middle = arcs_at(rows, sampled, lengths[sampled].astype(np.int64) // 2)
     lightest = firsts[sampled] if len(firsts) else arcs_at(rows, sampled, np.zeros_like(sampled))
@@ -347,18 +364,43 @@ def load_tiers(
     CorruptStoreError
         Names the chunk.
     """
+
+    def bind(out: Tiered, into: Tiered) -> Any:
+        if plan.facts.kernel == "bfs":
+            return device.tier_bfs(out.rows, into.rows)
+        heaviest = max(out.heaviest, into.heaviest)
+        known = Known(survey_tier(out.rows, head_share), heaviest)
+        return device.tier_sssp(out.rows, into.rows, known)
+
+    return bind_sides(graph, plan, bind, window=window, look=look)
+
+
+def bind_sides(
+    graph: Graph,
+    plan: Plan,
+    bind: Callable[[Tiered, Tiered], Any],
+    *,
+    shard: int | None = None,
+    window: int = WINDOW_ROWS,
+    look: int = FIRST_LOOK,
+) -> TierSearch:
+    """Load the sides of a graph, or of a shard, and make a search of them.
+
+    Parameters
+    ----------
+    bind
+        Makes the search of the rows of out- and in-arcs (the same object if undirected).
+    shard, window, look
+        As of `load_side`.
+    """
     _, order = require_stored(graph, plan.facts.kernel)
     sides: list[Tiered] = []
     with ExitStack() as undo:
         for name in side_names(graph):
-            sides.append(load_side(graph, name, order, plan, window=window, look=look))
-            undo.callback(sides[-1].units.close)
-            sides[-1].units.keeping = True
-        out, into = sides[0].rows, sides[-1].rows
-        if plan.facts.kernel == "bfs":
-            search: Any = device.tier_bfs(out, into)
-        else:
-            known = Known(survey_tier(out, head_share), max(side.heaviest for side in sides))
-            search = device.tier_sssp(out, into, known)
+            side = load_side(graph, name, order, plan, shard=shard, window=window, look=look)
+            undo.callback(side.units.close)
+            side.units.keeping = True
+            sides.append(side)
+        search = bind(sides[0], sides[-1])
         undo.pop_all()
     return TierSearch(search, tuple(sides), plan)

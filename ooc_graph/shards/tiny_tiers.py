@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.sssp.survey import Known, survey
+from ooc_graph.kernels.common.sssp.distances import distance_dtype
+from ooc_graph.kernels.common.sssp.survey import Known, Survey, survey
 from ooc_graph.kernels.common.store.rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import APSP
 from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.memory.cpu.ram import RamUnits
-from ooc_graph.types import AnyArray, IntArray, Rows
+from ooc_graph.types import AnyArray, Dealing, IntArray, Rows
 
 _UNIT_BYTES = 16
 # So long that a search takes all ways: BFS goes from pushing to pulling, and back.
@@ -70,6 +71,27 @@ def ring_search(
     kernel: str, directed: bool, ids: np.dtype[Any], weights: str | None, device: CpuDevice
 ) -> Any:
     """Search of a ring on which everyone has six neighbours, and one arc of each is in memory."""
+    rows = _ring_rows(kernel, ids, weights)
+    out = bind_rows(rows, HeadRule(1))
+    into = bind_rows(rows, HeadRule(1)) if directed else out
+    return search_of(kernel, out, into, rows, np.ones(_RING[kernel], np.uint32), device)
+
+
+def ring_rank(
+    kernel: str, directed: bool, ids: np.dtype[Any], weights: str | None, device: CpuDevice
+) -> tuple[Any, Any]:
+    """As `ring_search`, a rank that has the whole ring, and what it shares. SSSP pulls."""
+    rows, ring = _ring_rows(kernel, ids, weights), _RING[kernel]
+    out = bind_rows(rows, HeadRule(1))
+    into = bind_rows(rows, HeadRule(1)) if directed else out
+    if rows.weights is None:
+        return device.tier_bfs_rank(Dealing(ring), out, into, ring), device.bfs_shared(ring, 1)
+    known = Known(Survey(1, 1, 1, 1, 1.0), rows.weights.max())
+    rank = device.tier_sssp_rank(Dealing(ring), out, into, known, ring)
+    return rank, device.sssp_shared(ring, distance_dtype(rows.weights))
+
+
+def _ring_rows(kernel: str, ids: np.dtype[Any], weights: str | None) -> Rows:
     ring = _RING[kernel]
     neighbors = (np.arange(ring)[:, None] + _STEPS) % ring
     offsets = np.arange(0, neighbors.size + 1, len(_STEPS)).astype(np.uint64)
@@ -80,10 +102,7 @@ def ring_search(
         weight = np.tile(abs(_STEPS), ring).astype(weights)
         if kernel == APSP:
             neighbors, weight = _shifted(neighbors, weight)
-    rows = Rows(offsets, neighbors.ravel().astype(ids), weight)
-    out = bind_rows(rows, HeadRule(1))
-    into = bind_rows(rows, HeadRule(1)) if directed else out
-    return search_of(kernel, out, into, rows, np.ones(ring, np.uint32), device)
+    return Rows(offsets, neighbors.ravel().astype(ids), weight)
 
 
 def _shifted(neighbors: IntArray, weight: AnyArray) -> tuple[IntArray, AnyArray]:

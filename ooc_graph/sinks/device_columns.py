@@ -11,14 +11,14 @@ from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.rows import on_device
 from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
-from ooc_graph.model.engine import Searcher
+from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Course
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import INT64_UNREACHED
 
 
-def search(held: Searcher, root: int) -> Written:
+def search(held: Engine, root: int) -> Written:
     """Search a graph that the device holds from an original id; all columns on the device.
 
     Raises
@@ -62,7 +62,7 @@ def _unreached(graph: Graph, kernel: str, size: int) -> Any:
     return cupy.full(size, INT64_UNREACHED, np.int64)
 
 
-def _by_original(held: Searcher, tree: Any) -> tuple[Any, Any]:
+def _by_original(held: Engine, tree: Any) -> tuple[Any, Any]:
     """Parents as original ids, and levels or distances, for every vertex."""
     cupy = cuda()
     by_row = tree.level if held.kernel == "bfs" else tree.distance

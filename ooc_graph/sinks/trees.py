@@ -49,7 +49,7 @@ def lonely_tree(graph: Graph, kernel: str, root: int) -> Tree:
 def answer_lonely(task: SearchTask) -> Written:
     """A root without arcs needs no rows."""
     graph = engine_cache.open_same(task.path, task.identity)
-    if task.arrays == CUPY:
+    if task.request.on_device:
         return device_columns.lonely(graph, load_ids(graph), task)
     return deliver(task, graph, (lonely_tree(graph, task.kernel, task.root), Course(0.0, ())))
 

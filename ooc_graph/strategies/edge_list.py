@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,16 @@ import numpy as np
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
 from ooc_graph.layout.names import id_dtype
+from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.kernel import EDGES
 from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import Refusal, Reservation
 from ooc_graph.model.resources import CPU, Resources
 from ooc_graph.model.strategy import MEMORY, too_little
-from ooc_graph.model.way import Way
+from ooc_graph.runtime import process
 from ooc_graph.shards.edge_list import edge_list_bytes, grouping_bytes, load_edges
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cpu.in_memory import cached_on_cpu
 
 # Bytes a vertex beside the edges: state of a search, id tables, the answer's pieces.
 _STATE_BYTES = {"bfs": 40, "sssp": 48}
@@ -23,20 +27,23 @@ _STATE_BYTES = {"bfs": 40, "sssp": 48}
 _warm: set[tuple[Any, ...]] = set()
 
 
+@dataclass(frozen=True)
 class EdgeList:
     """Each edge once, grouped; one process searches."""
 
-    name, device, tier = "cpu/edges", CPU, MEMORY
+    name = "cpu/edges"
+    device = CPU
+    tier = MEMORY
 
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
         """It is taken if it is asked for."""
         return "" if request.method == EDGES else "another method is asked for"
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:  # noqa: ARG002
-        """Nothing to look up: the plan would be the same."""
-        return None
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:
+        """What a search before left here."""
+        return cached_on_cpu(self, graph, request, resources)
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """Edges while they are grouped, and what vertices take."""
         needed, available = resident_bytes(graph, request.kernel), resources.process_limit_bytes
         if needed > available:
@@ -46,20 +53,38 @@ class EdgeList:
                 "several"
             )
             raise too_little(what, needed, available, advice)
-        return Way(CPU, "one")
+        return Reservation(self.name, needed)
+
+    def after(
+        self,
+        graph: Graph,  # noqa: ARG002
+        request: Request,  # noqa: ARG002
+        resources: Resources,  # noqa: ARG002
+        refusal: Refusal,  # noqa: ARG002
+    ) -> Reservation | None:
+        """Nothing else is as it was asked for."""
+        return None
+
+    def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:  # noqa: ARG002
+        """Group all edges."""
+        search = load_search(graph, kernel, process.device())
+        return Engine(kernel, search, graph, load_ids(graph), graph.tuples())
 
     def describe(
-        self, graph: Graph, request: Request, resources: Resources, way: Way
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
     ) -> dict[str, Any]:
         """What it takes in all."""
-        del way
-        needed = resident_bytes(graph, request.kernel)
+        del graph
         return {
             "kernel": request.kernel,
             "tier": "memory, as a list of edges",
             "budget": resources.process_limit_bytes,
-            "bytes: in all": needed,
+            "bytes: in all": reserved.host_bytes,
         }
+
+    def summary(self, kernel: str, reserved: Reservation) -> str:
+        """What it takes."""
+        return f"{kernel} groups its edges in {reserved.host_bytes:,} bytes"
 
 
 def resident_bytes(graph: Graph, kernel: str) -> int:

@@ -1,78 +1,144 @@
-"""Searches by many ranks, each with the rows of a shard in the memory of its process."""
+"""Searches by many ranks, each with its rows where a strategy of one process has them."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
-from ooc_graph.model import rank_memory
-from ooc_graph.model.kernel import ORDER_OF, ROWS
+from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.rank_memory import only_ranks
 from ooc_graph.model.request import ANY, LOCAL, SCHEDULER, Request
-from ooc_graph.model.resources import CPU, CUDA, Resources
-from ooc_graph.model.strategy import MEMORY, too_little
-from ooc_graph.model.way import Way
+from ooc_graph.model.reservation import BUSY, UNSUPPORTED, Refusal, Reservation
+from ooc_graph.model.resources import CPU, Resources
+from ooc_graph.model.strategy import MEMORY, WholeGraph
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cpu.in_memory import (
-    ADVICE,
-    STATE_BYTES,
-    describe_rows,
-    resident_bytes,
-)
-from ooc_graph.strategies.cuda.in_memory import describe_rows_on_device, require_both
+from ooc_graph.types import Shard
 
 
+class OfRanks(WholeGraph, Protocol):
+    """A strategy of one process that many ranks can follow, too, each for its shards."""
+
+    def reserve_rank(
+        self, graph: Graph, request: Request, resources: Resources, exchange: str
+    ) -> Reservation:
+        """What the worker would hold that has most shards.
+
+        Raises
+        ------
+        MemoryBudgetError
+            Says the least that would do.
+        """
+
+    def describe_rank(
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
+    ) -> dict[str, Any]:
+        """As `describe`, of that worker."""
+
+    def load_ranks(
+        self,
+        graph: Graph,
+        kernel: str,
+        shards: Sequence[int],
+        missing: Sequence[int],
+        reserved: Reservation,
+        bind: Callable[[Any, Shard], Any],
+    ) -> dict[int, Any]:
+        """The missing ones of a worker's ranks.
+
+        Parameters
+        ----------
+        shards, missing
+            All that the worker has, and those that are not loaded.
+        bind
+            Gives the device's steps for rows in its memory.
+
+        Raises
+        ------
+        MemoryBudgetError, MemoryError, DeviceBusyError, CorruptStoreError
+            As of `load`.
+        """
+
+
+@dataclass(frozen=True)
 class Ranks:
     """The ranks of all workers, or of one process, which tell each other what they find.
 
     Parameters
     ----------
-    device
-        ``cpu`` or ``cuda``, where every rank has its rows.
+    inner
+        Where every rank has its rows.
     """
 
-    tier = MEMORY
+    inner: OfRanks
 
-    def __init__(self, device: str) -> None:
-        self.name, self.device = f"{device}/ranks", device
+    @property
+    def name(self) -> str:
+        """Device and tier."""
+        return f"{self.inner.name}, ranks"
+
+    @property
+    def device(self) -> str:
+        """``cpu`` or ``cuda``."""
+        return self.inner.device
+
+    @property
+    def tier(self) -> int:
+        """Where rows are."""
+        return self.inner.tier
 
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
-        """Ranks of one process are there only if they are asked for, or nothing else will do."""
+        """Ranks of one process are there only if they are asked for, or nothing else will do.
+
+        Out of the store one process of a cluster does as well as one rank of it.
+        """
         if request.method != ROWS:
             return "another method is asked for"
-        return "" if self._exchange(graph, request, resources) else "there are no workers"
+        exchange = self._exchange(graph, request, resources)
+        if not exchange:
+            return "there are no workers"
+        if self.tier == MEMORY:
+            return ""
+        is_asked = request.exchange == SCHEDULER
+        if exchange == LOCAL or not (is_asked or resources.processes > 1):
+            return "there are no workers to share the work"
+        return self.inner.lacks(graph, replace(request, exchange=ANY), resources)
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:  # noqa: ARG002
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
         """Ranks that workers keep are known to them alone."""
         return None
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
-        """The memory of the worker that has most shards."""
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
+        """What the worker would hold that has most shards."""
         exchange = self._exchange(graph, request, resources)
-        if self.device == CUDA:
-            require_both(
-                f"{request.kernel} on {graph.path}",
-                graph,
-                *_needed_on_device(graph, request.kernel, exchange, resources),
-                resources,
-                is_least=exchange == SCHEDULER,
-            )
-        elif exchange == SCHEDULER:
-            needed = ranks_bytes(graph, request.kernel, resources)
-            if needed > resources.least_limit_bytes:
-                what = f"{request.kernel} on {graph.path}"
-                raise too_little(what, needed, resources.least_limit_bytes, ADVICE)
-        return Way(self.device, exchange)
+        reserved = self.inner.reserve_rank(graph, request, resources, exchange)
+        return replace(reserved, strategy=self.name, exchange=exchange)
+
+    def after(
+        self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
+    ) -> Reservation | None:
+        """Each worker holds less than one that holds all; out of the store, than all its rows."""
+        refused = refusal.reserved
+        if request.on_device or refusal.kind in (BUSY, UNSUPPORTED):
+            return None
+        if refused.is_of_ranks and (refused.strategy == self.name or self.tier == MEMORY):
+            return None
+        return self.reserve(graph, request, resources)
+
+    def load_ranks(self, *given: Any) -> dict[int, Any]:
+        """As of `OfRanks`."""
+        return self.inner.load_ranks(*given)
+
+    def summary(self, kernel: str, reserved: Reservation) -> str:
+        """How they tell each other."""
+        where = "" if self.tier == MEMORY else ", which leave arcs in the store"
+        return f"{kernel} is searched by ranks, exchange {reserved.exchange}{where}"
 
     def describe(
-        self, graph: Graph, request: Request, resources: Resources, way: Way
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
     ) -> dict[str, Any]:
         """The worker that has most shards; of a device all ranks on one."""
-        del way
-        kernel = request.kernel
-        if self.device == CPU:
-            needed = ranks_bytes(graph, kernel, resources)
-            return describe_rows(graph, kernel, resources, "memory, by ranks", needed, 0)
-        needed = rank_memory.ranks_bytes(graph, kernel, range(graph.shards))
-        return describe_rows_on_device(graph, kernel, resources, "device memory, by ranks", needed)
+        return self.inner.describe_rank(graph, request, resources, reserved)
 
     def _exchange(self, graph: Graph, request: Request, resources: Resources) -> str:
         """How they tell each other; empty if there are none."""
@@ -82,30 +148,4 @@ class Ranks:
             return SCHEDULER if resources.has_ranks else ""
         if resources.has_client:
             return SCHEDULER
-        return LOCAL if rank_memory.only_ranks(graph) else ""
-
-
-def ranks_bytes(graph: Graph, kernel: str, resources: Resources) -> int:
-    """Host memory of the busiest worker whose ranks search on the CPU."""
-    rows = graph.resident_bytes(ORDER_OF[kernel])
-    return rows * busiest(graph, resources) // graph.shards + graph.rows * STATE_BYTES[kernel]
-
-
-def least_in_memory(graph: Graph, kernel: str, resources: Resources) -> int:
-    """Least host memory of a worker if all rows are brought into memory."""
-    whole = resident_bytes(graph, kernel, copies=False)
-    return min(whole, ranks_bytes(graph, kernel, resources)) if resources.has_ranks else whole
-
-
-def busiest(graph: Graph, resources: Resources) -> int:
-    """Shards of the busiest worker: they are dealt whole, and every worker takes part."""
-    return -(-graph.shards // min(resources.processes, graph.shards))
-
-
-def _needed_on_device(
-    graph: Graph, kernel: str, exchange: str, resources: Resources
-) -> tuple[int, int]:
-    """Bytes of host memory on the rows' way to the device, and of device memory."""
-    shards = range(busiest(graph, resources) if exchange == SCHEDULER else graph.shards)
-    rows = graph.resident_bytes(ORDER_OF[kernel]) * len(shards) // graph.shards
-    return rows, rank_memory.ranks_bytes(graph, kernel, shards)
+        return LOCAL if only_ranks(graph) else ""

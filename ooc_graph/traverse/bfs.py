@@ -13,7 +13,7 @@ import numpy as np
 
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
 from ooc_graph.kernels.common.decisions import PUSH, BfsTree, choose_direction
-from ooc_graph.kernels.common.device import BfsRank, BfsShared
+from ooc_graph.kernels.common.device import BfsPartsRank, BfsRank, BfsShared
 from ooc_graph.types import AnyArray
 
 FEW_FOUND = 4
@@ -37,6 +37,7 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
     Share
         The frontier found last: vertices, out-arcs, the own rows' out-arcs and arcs examined;
         the bitmap of the own rows in it, or its words that are not zero.
+        Counts alone: the ranks that have not pushed all of their frontier.
     Route
         In levels that push: the frontier's unvisited neighbours and their parents.
 
@@ -66,11 +67,28 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
         vertices.append(frontier)
         directions.append(direction)
         if direction == PUSH:
-            target, parent, examined = rank.push(shared)
-            arrived: Arrived = yield Route(target, (parent,))
-            rank.claim(arrived.target, arrived.columns[0])
+            examined = yield from _push(rank, shared)
         else:
             examined = rank.pull(shared)
+
+
+def _push(rank: BfsRank, shared: BfsShared) -> Superstep[int]:
+    """Push the frontier, in parts if the ranks do; arcs examined."""
+    if not isinstance(rank, BfsPartsRank):
+        target, parent, examined = rank.push(shared)
+        arrived: Arrived = yield Route(target, (parent,))
+        rank.claim(arrived.target, arrived.columns[0])
+        return examined
+    rank.begin_push()
+    examined, pushing = 0, 1
+    while pushing:
+        target, parent, looked = rank.push(shared)
+        examined += looked
+        arrived = yield Route(target, (parent,))
+        rank.claim(arrived.target, arrived.columns[0])
+        world: World = yield Share((int(rank.is_pushing),))
+        (pushing,) = world.counts
+    return examined
 
 
 def _told(bits: AnyArray, found: int) -> tuple[AnyArray, AnyArray]:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.edges.interface import EdgeSource
+from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
-from ooc_graph.shards.cuda_build import build_on_device
+from ooc_graph.shards.cuda_build import build_into
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import NoProgress
@@ -26,11 +27,15 @@ def build_there(
     **options: Any,
 ) -> BuildReport:
     """Build on the device, with threads of this process."""
-    with ThreadPoolExecutor(3) as executor:
-        return build_on_device(
+    made = BuildOptions(**options)
+    with (
+        ThreadPoolExecutor(3) as executor,
+        partial_store(out, "graph", overwrite=made.overwrite) as partial,
+    ):
+        return build_into(
+            partial,
             source,
-            out,
-            options=BuildOptions(**options),
+            options=made,
             workforce=Workforce(executor, BuildBudget(1 << 30, 1, 3), lambda function: function()),
             progress=progress or NoProgress(),
             device_memory_bytes=device_memory_bytes,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -29,7 +28,6 @@ from ooc_graph.kernels.common.store.rows import TAIL_ROWS
 from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
-from ooc_graph.kernels.cuda.build.rows import DeviceGraph, build_rows
 from ooc_graph.kernels.cuda.device import CudaDevice
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
@@ -53,18 +51,16 @@ from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.memory.cuda.disk_bfs_plan import DiskDevicePlan
 from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
 from ooc_graph.shards import cuda_sides
-from ooc_graph.shards.build_options import BuildOptions
-from ooc_graph.shards.cuda_build import build_on_device
+from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.device_tiers import load_device_bfs
-from ooc_graph.shards.device_tiers_sssp import load_device_sssp
-from ooc_graph.shards.plan import BuildBudget
-from ooc_graph.shards.workforce import Workforce
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
-from ooc_graph.types import NoProgress, Rows
+from ooc_graph.types import Rows, Shard
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
+from tests.gpu.building import build_there
+from tests.gpu.comparison import hub_sides, light_sides
 from tests.gpu.disked import disk_search
 from tests.gpu.ranked import RankedBfs, RankedSssp
-from tests.strategies import WEIGHTS, skewed
+from tests.strategies import WEIGHTS, arcs_of, skewed
 
 MEASURES = {
     CudaBfsValidator: ("uint8", "int32"),
@@ -107,28 +103,31 @@ SEARCHES = [
 ]
 
 
-def edges_of(kronecker: Kronecker) -> list[Any]:
-    source, target = (cupy.empty(kronecker.edges, np.uint64) for _ in range(2))
-    weight = cupy.empty(kronecker.edges, np.float32)
-    kronecker.generate_into(0, source, target, weight)
-    return [source, target, weight]
+def graph_of(directed: bool) -> Shard:
+    edges = Kronecker(SCALE)
+    return arcs_of(*edges.block(0, edges.edges), directed=directed).shards(1)[0]
 
 
-def graph_of(kronecker: Kronecker, directed: bool) -> DeviceGraph:
-    options = {"vertices": kronecker.vertices, "directed": directed}
-    return build_rows(*edges_of(kronecker), orders=("hub", "light"), **options)
+def names_of(shard: Shard) -> dict[str, Any]:
+    """Original ids as searches take them."""
+    return {"original_of": np.arange(len(shard.tuples), dtype=np.uint32)[::-1]}
+
+
+def generated() -> None:
+    """Edges with ids of both widths."""
+    for dtype in (np.uint32, np.uint64):
+        edges = Kronecker(SCALE)
+        source, target = (cupy.empty(edges.edges, dtype) for _ in range(2))
+        edges.generate_into(0, source, target, cupy.empty(edges.edges, np.float32))
+        edges.generate_into(0, source, target)
 
 
 def searches(directed: bool) -> None:
-    """Edges, rows and BFS."""
-    kronecker = Kronecker(SCALE)
-    ends = [column.astype(np.uint32) for column in edges_of(kronecker)[:2]]
-    kronecker.generate_into(0, *ends, None)
-    build_rows(*ends, range_arcs=3000, vertices=kronecker.vertices, directed=directed)
-    graph, plain = graph_of(kronecker, directed), cuda_bfs.constants
+    """BFS."""
+    graph, plain = graph_of(directed), cuda_bfs.constants
     for changed in ({}, EAGER):
         cuda_bfs.constants = lambda *a, changed=changed, **b: {**plain(*a, **b), **changed}
-        search = CudaBfsSearch(graph.out_hub, graph.into_hub, original_of=graph.original_of)
+        search = CudaBfsSearch(*hub_sides(graph), **names_of(graph))
         for root in (0, 100, len(graph.tuples) - 1):
             search.run(root)
             search.run_on_device(root)
@@ -137,18 +136,15 @@ def searches(directed: bool) -> None:
 
 def paths(directed: bool, part: int) -> None:
     """SSSP by all methods, with weights of all types; without weights all are on plateaus."""
-    graph, usual = graph_of(Kronecker(SCALE), directed), cuda_sssp_near.constants
+    graph, usual = graph_of(directed), cuda_sssp_near.constants
+    light, named = list(light_sides(graph)[: 1 + directed]), names_of(graph)
     for dtype, factor, method, placed, changed in SEARCHES[part::PATH_PARTS]:
-        rows = [
-            Rows(r.offsets, r.neighbors, (r.weights * factor).astype(dtype))
-            for r in (graph.out_light, graph.into_light)[: 1 + directed]
-        ]
+        rows = [Rows(r.offsets, r.neighbors, (r.weights * factor).astype(dtype)) for r in light]
         cuda_sssp.may_pull = lambda _, method=method: method is PushPull
         cuda_sssp.suits_one_block = lambda *_, method=method: method is OneBlock
         cuda_sssp_near.fixed_rows_pay = lambda *_, placed=placed: placed
         cuda_sssp_near.KEEP_SMALL = placed
         cuda_sssp_near.constants = lambda *a, changed=changed: {**usual(*a), **changed}
-        named = {"original_of": graph.original_of}
         search = CudaSsspSearch(rows[0], rows[-1], graph.tuples, **named)
         search.run(0)
         for root in (100, len(graph.tuples) - 1):
@@ -158,11 +154,12 @@ def paths(directed: bool, part: int) -> None:
 
 def tiers(directed: bool) -> None:
     """Searches of rows in pinned host memory, with little and with much of them on the device."""
-    graph, plain = graph_of(Kronecker(SCALE), directed), cuda_bfs.constants
-    hub = [on_host(r) for r in (graph.out_hub, graph.into_hub)[: 1 + directed]]
-    light = [on_host(r) for r in (graph.out_light, graph.into_light)[: 1 + directed]]
+    graph, plain = graph_of(directed), cuda_bfs.constants
+    hub = [on_host(r) for r in hub_sides(graph)[: 1 + directed]]
+    sides = list(light_sides(graph)[: 1 + directed])
+    light = [on_host(r) for r in sides]
     wide = {name: value for name, value in EAGER.items() if name not in ("THIN", "BLOCK")}
-    named = {"original_of": graph.original_of}
+    named = names_of(graph)
     for held in (BfsHold(0), BfsHold(1, 20, 30), BfsHold(3, 40)):
         for changed in ({}, wide):
             cuda_bfs.constants = lambda *a, changed=changed, **b: {**plain(*a, **b), **changed}
@@ -180,8 +177,7 @@ def tiers(directed: bool) -> None:
     for dtype in IN_PLACE:
         factor = 1 if dtype.kind == "f" else 1000
         rows = [
-            on_host(Rows(r.offsets, r.neighbors, (r.weights * factor).astype(dtype)))
-            for r in (graph.out_light, graph.into_light)[: 1 + directed]
+            on_host(Rows(r.offsets, r.neighbors, (r.weights * factor).astype(dtype))) for r in sides
         ]
         near = CudaTierNearSearch(rows[0], rows[-1], graph.tuples, **named)
         near.run(0)
@@ -220,7 +216,7 @@ def on_host(rows: Rows) -> Rows:
     columns = [c for c in (rows.neighbors, rows.weights) if c is not None]
     held = [room(len(column), column.dtype) for column in columns]
     for array, column in zip(held, columns, strict=True):
-        array[:] = column.get()
+        array[:] = column
     return room.on_device(Rows(rows.offsets, *held))
 
 
@@ -245,12 +241,11 @@ def disk(directed: bool) -> None:
 
 def deep() -> None:
     """A path with more levels than a byte tells, and sums that overflow."""
-    at = cupy.arange(300, dtype=np.uint32)
-    weight = cupy.full(300, 1e38, np.float32)
-    graph = build_rows(at, at + 1, weight, vertices=301, orders=("hub", "light"))
-    CudaBfsSearch(graph.out_hub, graph.out_hub).run(299)
+    at = np.arange(300)
+    graph = arcs_of(at, at + 1, np.full(300, 1e38, np.float32), directed=False).shards(1)[0]
+    CudaBfsSearch(*hub_sides(graph)).run(299)
     try:
-        CudaSsspSearch(graph.out_light, graph.out_light, graph.tuples).run(299)
+        CudaSsspSearch(*light_sides(graph)).run(299)
     except InputError:
         return
     raise AssertionError("an overflow was not found")
@@ -283,18 +278,11 @@ def stores(limit: int | None, *, in_runs: bool) -> None:
         (*at * 1000, integers.astype(np.float32)),
     ]
     sources = [Kronecker(SCALE), Kronecker(SCALE, weighted=False), *map(open_source, columns)]
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as executor:
-        workforce = Workforce(executor, BuildBudget(1 << 30, 1, 2), lambda function: function())
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "graph.zarr"
         cuda_sides.runs_pay = lambda *_: in_runs
         for source in sources:
-            build_on_device(
-                source,
-                Path(folder) / "graph.zarr",
-                options=BuildOptions(overwrite=True, shards=2),
-                workforce=workforce,
-                progress=NoProgress(),
-                device_memory_bytes=limit,
-            )
+            build_there(source, out, overwrite=True, shards=2, device_memory_bytes=limit)
 
 
 def validated() -> None:
@@ -327,10 +315,10 @@ def validated() -> None:
 def many(dtype: str) -> None:
     """Many sources: few without landmarks, and more with them; all shapes of answers."""
     for directed in (False, True):
-        graph = graph_of(Kronecker(SCALE), directed)
+        graph = graph_of(directed)
         rows = [
-            Rows(r.offsets.get(), r.neighbors.get(), (r.weights * 1000).astype(dtype).get())
-            for r in (graph.out_light, graph.into_light)[: 1 + directed]
+            Rows(r.offsets, r.neighbors, (r.weights * 1000).astype(dtype))
+            for r in light_sides(graph)[: 1 + directed]
         ]
         search = CudaJohnson(rows[0], rows[-1], threads=2)
         sources = np.arange(len(graph.tuples))
@@ -343,14 +331,14 @@ def many(dtype: str) -> None:
 
 def many_levels(directed: bool) -> None:
     """BFS from many sources, with lanes that nobody has; all ways to pull, and to answer."""
-    graph, usual = graph_of(Kronecker(SCALE), directed), cuda_many_bfs_plan.constants()
+    graph, usual = graph_of(directed), cuda_many_bfs_plan.constants()
     sizes = cuda_many_bfs_plan.SHORT, cuda_many_bfs_plan.MIDDLE
     sources, targets = np.arange(300), np.r_[np.arange(0, 300, 3), -1]
     for changed, lengths in (({}, sizes), ({"STRETCH": "8u", "PULL_ABOVE": 1}, (2, 16))):
         cuda_many_bfs_plan.constants = lambda changed=changed: {**usual, **changed}
         cuda_many_bfs_plan.SHORT, cuda_many_bfs_plan.MIDDLE = lengths
         cuda_many_bfs_plan.STRETCH = int(str(changed.get("STRETCH", "256u"))[:-1])
-        search = CudaManyBfs(graph.out_hub, graph.into_hub, threads=2)
+        search = CudaManyBfs(*hub_sides(graph), threads=2)
         for count in (5, len(sources)):
             search.run(sources[:count])
             search.tally(sources[:count], bins=3, wanted=np.arange(search.vertices) % 2 == 0)
@@ -362,6 +350,7 @@ def many_levels(directed: bool) -> None:
 
 PATH_PARTS = 3
 PARTS: dict[str, Callable[[], None]] = {
+    "generated": generated,
     **{f"searches {d}": partial(searches, d) for d in (False, True)},
     **{f"paths {d} {n}": partial(paths, d, n) for d in (False, True) for n in range(PATH_PARTS)},
     **{f"ranks {dtype} {ids}": partial(ranks, dtype, ids) for dtype in WEIGHTS for ids in WIDTHS},

@@ -79,7 +79,7 @@ def written(graph: Graph, kernel: str, share: float) -> PLAN:
     with tempfile.TemporaryDirectory() as folder:
         source, out = int(graph.original_of()[0]), Path(folder) / "r.zarr"
         getattr(og, kernel)(graph, source, out=out, **within)
-    (held,) = engine_cache._held.values()
+    (held,) = engine_cache._engines.values()
     plan, beside = held.search.plan, cuda_disk.beside_bytes(graph)
     return plan.pinned_bytes, {**plan.host_parts, "beside the plan": beside}
 

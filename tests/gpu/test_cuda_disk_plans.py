@@ -16,7 +16,7 @@ from ooc_graph.memory.cuda.disk_sssp_plan import (
     least_disk_sssp,
     plan_disk_sssp,
 )
-from ooc_graph.shards.device_tiers_sssp import load_device_sssp
+from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.comparison import CPU, same_sssp

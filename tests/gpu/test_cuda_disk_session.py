@@ -148,7 +148,7 @@ def test_refused_device_memory_goes_on_with_less(
     try:
         found = searched(graph, kernel, root, device="cuda", **wanted)
         assert pool.total_bytes() <= before + least
-        (held,) = engine_cache._held.values()
+        (held,) = engine_cache._engines.values()
         # A plan is what is used at most: one above the least may do.
         assert least <= held.search.plan.device_bytes < wanted["device_memory"]
     finally:

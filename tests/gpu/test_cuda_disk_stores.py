@@ -10,10 +10,13 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import CorruptStoreError, UsageError
-from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
 from ooc_graph.layout import chunks, names
-from ooc_graph.shards.cuda_disk_sssp import CudaDiskSssp, DiskHold, load_disk_sssp
+from ooc_graph.memory.cpu.plan import HeadRule
+from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
+from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
+from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.types import Rows
 from tests.gpu.comparison import CPU, same_sssp
 from tests.unit.test_build_oracle import small_steps
@@ -49,14 +52,17 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(names, "CHUNK_BYTES", 16 * UNIT)
 
 
-def loaded(opened: Graph, held: DiskHold) -> CudaDiskSssp:
-    return load_disk_sssp(opened, held, 0.5, window=128, look=20)
+def loaded(opened: Graph, held: dict[str, Any]) -> DeviceTierSearch:
+    given = {"share": HeadRule(1, 63), "near_arcs": ALL, "pins": True, **held}
+    plan = DiskSsspPlan(cuda_disk.facts_of(opened, "sssp"), 0, 0, **given)
+    return load_device_sssp(opened, plan, threads=2, window=128, look=20)
 
 
-STORED = [
-    DiskHold(SsspHold(1, 63), 2),
-    DiskHold(SsspHold(2, 3), 5, 3000, 40 * UNIT),
-    DiskHold(SsspHold(ALL, 63), 4, 0, pins=False),
+LEAST: dict[str, Any] = {"batch_units": 4}
+STORED: list[dict[str, Any]] = [
+    {"batch_units": 2},
+    {"share": HeadRule(2, 3), "batch_units": 5, "near_arcs": 3000, "kept_bytes": 40 * UNIT},
+    {"share": HeadRule(ALL, 63), "batch_units": 4, "near_arcs": 0, "pins": False},
 ]
 
 
@@ -67,7 +73,7 @@ STORED = [
     [(False, 1, False), (False, 4, True), (True, 4, False), (True, 1, True)],
 )
 def test_the_same_bytes_from_stores_of_any_form(
-    directed: bool, shards: int, compress: bool, held: DiskHold, stores: Any
+    directed: bool, shards: int, compress: bool, held: dict[str, Any], stores: Any
 ) -> None:
     opened = Graph.open(stores[directed, shards, compress])
     assert opened.shards == shards
@@ -84,12 +90,12 @@ def test_the_same_bytes_from_stores_of_any_form(
     for root in (0, 5, opened.rows - 1):
         same_sssp(search.run(root), reference.run(root))
     moved = search.moved.since(before)
-    assert (moved.units == 0) == (held.hold.least == ALL)
-    assert (moved.kept_units > 0) == (held.kept_bytes > 0)
+    assert (moved.units == 0) == (search.plan.share.least == ALL)
+    assert (moved.kept_units > 0) == ("kept_bytes" in held)
     search.close()
 
 
-def search_from_some(search: CudaDiskSssp) -> None:
+def search_from_some(search: DeviceTierSearch) -> None:
     for root in range(20):
         search.run(root)
 
@@ -99,7 +105,7 @@ def search_from_some(search: CudaDiskSssp) -> None:
 def test_a_chunk_harmed_during_searches_stops_them_by_name(harm: str, stores: Any) -> None:
     opened = Graph.open(stores[False, 1, False])
     wanted = CPU.sssp(opened.load(names.LIGHT)).run(1).copy()
-    search = loaded(opened, DiskHold(SsspHold(1, 63), 4))
+    search = loaded(opened, LEAST)
     file = opened.path / names.rows_path(0, "out", names.LIGHT) / "weights" / "c" / "1"
     content = file.read_bytes()
     try:
@@ -129,7 +135,7 @@ def test_a_damaged_store_is_named_while_it_is_loaded(stores: Any) -> None:
         units[10::UNIT] ^= 1
         file.write_bytes(units.tobytes())
         with pytest.raises(CorruptStoreError, match=r"c/1: chunk 1 of shards/00000/out"):
-            loaded(opened, DiskHold(SsspHold(1, 63), 4))
+            loaded(opened, LEAST)
     finally:
         file.write_bytes(content)
 
@@ -138,7 +144,7 @@ def test_stores_of_other_weights_are_refused(tmp_path: Path) -> None:
     edges = np.array([1, 2]), np.array([2, 3]), np.array([0.5, 0.25])
     built = og.build(edges, tmp_path / "g.zarr", device="cpu")
     with pytest.raises(UsageError, match="float64"):
-        load_disk_sssp(Graph.open(built.path), DiskHold(SsspHold(1, 63), 2), 0.5)
+        loaded(Graph.open(built.path), LEAST)
 
 
 def test_nothing_is_pinned_where_nothing_may_be(
@@ -155,6 +161,6 @@ def test_nothing_is_pinned_where_nothing_may_be(
 
     monkeypatch.setattr(cupy.cuda.runtime, "hostRegister", refuse)
     monkeypatch.setattr("ooc_graph.kernels.cuda.store.staged.pinned_buffer", refuse)
-    search = load_disk_sssp(opened, DiskHold(SsspHold(2, 4), 2, pins=False), 0.5)
+    search = loaded(opened, {"share": HeadRule(2, 4), "batch_units": 2, "pins": False})
     same_sssp(search.run(3), reference.run(3))
     search.close()

@@ -237,7 +237,8 @@ def test_as_users_ask_for_it(
         found = og.multi_source_bfs(store, ids[::9], device=device, progress=said, **given)
         assert columns(found) == expected
         assert not said.notes
-        assert any(key[4] == "cuda" for key in engine_cache._held)
+        # The one that was used last.
+        assert list(engine_cache._engines)[-1].key.device == "cuda"
     kept = og.multi_source_bfs(store, ids[::9], device="cuda", out=tmp_path / "d.zarr", **given)
     assert columns(kept) == expected
 
@@ -276,7 +277,7 @@ def test_batches_stay_within_their_plan(
     given["device"] = "cuda"
     found = og.multi_source_bfs(store, ids, device_memory=least, **given)
     assert columns(found) == expected
-    (pool,) = [held.pool for held in engine_cache._held.values() if held.pool is not None]
+    (pool,) = [held.pool for held in engine_cache._engines.values() if held.pool is not None]
     assert 0.5 * least < pool.most_bytes <= least
     engine_cache.release()
     said = Said()

@@ -1,4 +1,4 @@
-"""Many sources on a CUDA device within budgets: what batches take of it, and which way is next."""
+"""Many sources on a CUDA device within budgets: what batches take of it, and what is next."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ROWS, EDGES = 200_000, 800_000
 
 
 def pools() -> list[WholePieces]:
-    return [held.pool for held in engine_cache._held.values() if held.pool is not None]
+    return [held.pool for held in engine_cache._engines.values() if held.pool is not None]
 
 
 @pytest.mark.parametrize("kernel", ["apsp", "bfs"])
-def test_a_small_budget_takes_the_next_way(light: og.Graph, kernel: str, tmp_path: Path) -> None:
+def test_a_small_budget_takes_what_is_next(light: og.Graph, kernel: str, tmp_path: Path) -> None:
     find = og.johnson if kernel == "apsp" else og.multi_source_bfs
     single, sources = "sssp" if kernel == "apsp" else "bfs", light.original_ids()[::50]
     right = columns(find(light, sources, device="cpu"))

@@ -20,10 +20,10 @@ from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch
 from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.cluster import local_cluster
-from ooc_graph.search import many_ways
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.many import one_by_one
 from tests.command_line import command
 from tests.gpu.memory import Refusing, used_bytes
 from tests.gpu.searching import column_bytes as columns
@@ -77,6 +77,10 @@ def limits(graph: og.Graph, kernel: str, *, pins: bool = False) -> dict[str, Any
     return {"device": "cuda", "device_memory": device_memory, "host_memory": host_memory}
 
 
+def kernel_name(kernel: str) -> str:
+    return "apsp" if kernel == "apsp" else "multi_source_bfs"
+
+
 def never_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the rows were too many for pinned memory that has room for some arcs."""
     monkeypatch.setattr(cuda_pinned, "may_pin", lambda *_: False)
@@ -111,7 +115,7 @@ def test_the_bytes_are_the_cpus(
     assert f"searched one by one on the CUDA device: {SINGLE[kernel]} had" in said.notes[-1]
     assert "bytes of the store for" in said.notes[-1]
     assert ("and 0 bytes of pinned memory" in said.notes[-1]) == (not pins)
-    (held,) = engine_cache._held.values()
+    (held,) = engine_cache._engines.values()
     assert held.search.plan.device_bytes <= budgets["device_memory"]
     assert held.moved is not None
     assert held.moved.bytes > 0
@@ -144,7 +148,8 @@ def test_pinning_that_is_refused_leaves_arcs_in_the_store(
     small = cuda_memory.cuda_bytes(hubs, SINGLE[kernel]) - 1
     found = FIND[kernel](hubs, some(hubs), device="cuda", device_memory=small, progress=said)
     assert columns(found) == right
-    assert any("arcs in the store: " in note and "refused" in note for note in said.notes)
+    how = "refused: " + kernel_name(kernel) + " one by one on the CUDA device, arcs in the store"
+    assert any(note.endswith(how) for note in said.notes)
     assert "pinned host memory are refused" in said.notes[-1]
 
 
@@ -214,7 +219,8 @@ def test_host_memory_that_is_refused_holds_no_arcs(
         found = FIND[kernel](hubs, some(hubs), progress=said, **budgets)
     assert columns(found) == right
     assert refused == [3]
-    assert any("leaves arcs in the store and goes on within" in note for note in said.notes)
+    how = f"{kernel_name(kernel)} one by one on the CUDA device, arcs in the store"
+    assert f"host memory was refused: {how}" in said.notes
     assert "and 0 bytes of pinned memory" in said.notes[-1]
 
     def refuse_all(_: int) -> None:
@@ -222,7 +228,8 @@ def test_host_memory_that_is_refused_holds_no_arcs(
 
     engine_cache.release()
     before = used_bytes()
-    refused_all = pytest.raises(MemoryBudgetError, match="and the system refuses them")
+    words = r"host memory was refused: no room; use --device cpu"
+    refused_all = pytest.raises(MemoryBudgetError, match=words)
     with before_each(kernel, refuse_all), refused_all:
         FIND[kernel](hubs, some(hubs), **budgets)
     gc.collect()
@@ -235,7 +242,7 @@ def test_auto_takes_the_cpu_at_last(
 ) -> None:
     """Where it has no room for batches, arcs stay in the store for the device; else for the CPU."""
     right = columns(FIND[kernel](hubs, some(hubs), device="cpu"))
-    monkeypatch.setattr(many_ways, "fits_in_batches", lambda *_, **__: False)
+    monkeypatch.setattr(one_by_one, "fits_on_cpu", lambda *_: False)
     budgets, said = {**limits(hubs, kernel), "device": "auto"}, Said()
     assert columns(FIND[kernel](hubs, some(hubs), progress=said, **budgets)) == right
     assert "bytes of the store for" in said.notes[-1]

@@ -16,9 +16,9 @@ from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import engine_cache
-from ooc_graph.search import many_ways
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.many import one_by_one
 from tests.gpu import stores
 from tests.gpu.memory import Refusing, used_bytes
 from tests.gpu.searching import column_bytes as columns
@@ -35,22 +35,23 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @contextmanager
-def without(*ways: str) -> Iterator[None]:
+def without(*kernels: str) -> Iterator[None]:
     """As if the device were too small for batches, or for all rows: then it has the least."""
 
-    def least(graph: og.Graph, specs: Any, asked: Any, place: Any, *, in_memory: bool) -> int:
-        found = cuda_pinned.least_device_bytes(graph, "bfs" if asked.hops else "sssp")
-        assert budget(graph, specs, asked, place, in_memory=in_memory) > found
+    def least(graph: og.Graph, many: Any, resources: Any, strategy: str) -> int:
+        found = cuda_pinned.least_device_bytes(graph, "bfs" if many.asked.hops else "sssp")
+        assert budget(graph, many, resources, strategy) > found
         return found
 
+    plain, budget = cuda_memory.cuda_bytes, one_by_one.pinned_budget
+
+    def needed(graph: og.Graph, kernel: str) -> int:
+        return LARGE if kernel in kernels else plain(graph, kernel)
+
     with pytest.MonkeyPatch.context() as patch:
-        plain, budget = cuda_memory.cuda_bytes, many_ways.pinned_budget
-        patch.setattr(
-            cuda_memory,
-            "cuda_bytes",
-            lambda graph, kernel: LARGE if kernel in ways else plain(graph, kernel),
-        )
-        patch.setattr(many_ways, "pinned_budget", least)
+        for module in (cuda_memory, cuda_pinned):
+            patch.setattr(module, "cuda_bytes", needed)
+        patch.setattr(one_by_one, "pinned_budget", least)
         yield
 
 
@@ -100,7 +101,7 @@ def test_rows_in_pinned_memory(
     with without(*PINNED):
         found = find(light, ids[::50], device="cuda", progress=said, **given)
         kept = find(light, ids[::50], device="cuda", out=tmp_path / "d.zarr", **given)
-        assert any(held.pinned for held in engine_cache._held.values())
+        assert any(held.pinned for held in engine_cache._engines.values())
     assert columns(found) == right
     assert columns(kept) == right
     assert "bytes of rows in pinned host memory" in said.notes[-1]
@@ -142,9 +143,11 @@ def test_batches_that_are_refused_memory(light: og.Graph, wanted: str, share: fl
         refused = str(error)
     finally:
         pool.set_limit(size=0)
-    assert "does not fit the device" in said.notes[0]
+    why = "device memory was refused: apsp one by one on the CUDA device, all rows there"
+    is_on_cpu = "apsp on the CPU: " in said.notes[0] and "does not fit the device" in said.notes[0]
+    assert is_on_cpu if wanted == "auto" else said.notes[0] == why
     if refused:
-        # With so little there is nothing to be done: all ways were tried, arcs in the store last.
+        # With so little there is nothing to be done: all was tried, arcs in the store last.
         assert wanted == "cuda"
         assert share < 0.5
         assert len(said.notes) == 3
@@ -311,7 +314,7 @@ def test_auto_leaves_levels_without_room_for_batches_to_the_cpu(
     sources = light.original_ids()[::50]
     with without(*RESIDENT):
         right = columns(og.multi_source_bfs(light, sources))
-        assert not any(CUDA in key for key in engine_cache._held)
-        monkeypatch.setattr(many_ways, "fits_in_batches", lambda *_, **__: False)
+        assert not any(kept.key.device == CUDA for kept in engine_cache._engines)
+        monkeypatch.setattr(one_by_one, "fits_on_cpu", lambda *_: False)
         assert columns(og.multi_source_bfs(light, sources)) == right
-        assert any(CUDA in key for key in engine_cache._held)
+        assert any(kept.key.device == CUDA for kept in engine_cache._engines)

@@ -20,7 +20,7 @@ from ooc_graph.kernels.cuda.store import sssp_parents as cuda_disk_parents
 from ooc_graph.kernels.cuda.store import sssp_state as cuda_disk_state
 from ooc_graph.memory.cpu import disk
 from ooc_graph.runtime import engine_cache
-from ooc_graph.shards import cuda_disk_sssp, device_sides, device_tiers, load, row_loader
+from ooc_graph.shards import cuda_disk_sssp, device_tiers, load, row_loader
 from ooc_graph.shards import tiers as shard_tiers
 from tests.gpu.refusals import BEGUN, columns, has_begun, wanted
 from tests.gpu.searching import hub, search
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("released")
 LEAST_PLACES = 5
 # Where the host's part allocates, once it is known which way a search goes.
 ALLOCATE = (
-    *(disk, shard_tiers, device_sides, device_tiers, load, row_loader, scatter, tier_rows),
+    *(disk, shard_tiers, device_tiers, load, row_loader, scatter, tier_rows),
     cuda_disk_sssp,
     *(disk_bfs_search, tier_sssp_search, cuda_disk_sssp_search, cuda_disk_bfs),
     *(cuda_disk_heads, cuda_disk_parents, cuda_disk_rows, cuda_disk_state),

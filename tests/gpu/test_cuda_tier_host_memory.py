@@ -48,7 +48,7 @@ def searched(graph: Graph, tier: str, kernel: str) -> None:
     del originals
     for root in roots:
         getattr(og, kernel)(graph, root, **limits)
-    (held,) = engine_cache._held.values()
+    (held,) = engine_cache._engines.values()
     assert (held.pinned is not None) == (tier == "pinned")
 
 

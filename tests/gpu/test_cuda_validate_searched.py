@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import ooc_graph as og
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
-from ooc_graph.kernels.cuda.build.rows import build_rows
 from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.types import INT64_UNREACHED, EdgeBlock
@@ -29,20 +29,25 @@ def searched():
     ends = [cupy.empty(kronecker.edges, "uint32") for _ in range(2)]
     weight = cupy.empty(kronecker.edges, "float32")
     kronecker.generate_into(0, *ends, weight)
-    graph = build_rows(*ends, weight, vertices=kronecker.vertices, orders=("hub", "light"))
-    named = {"original_of": graph.original_of}
+    graph = og.from_edges(*kronecker.block(0, kronecker.edges), vertices=kronecker.vertices)
+    hub, light = graph.load("hub").out_hub, graph.load("light").out_light
+    assert hub is not None
+    assert light is not None
+    named = {"original_of": graph.original_of()}
     searches = {
-        "bfs": CudaBfsSearch(graph.out_hub, graph.out_hub, **named),
-        "sssp": CudaSsspSearch(graph.out_light, graph.out_light, graph.tuples, **named),
+        "bfs": CudaBfsSearch(hub, hub, **named),
+        "sssp": CudaSsspSearch(light, light, graph.tuples(), **named),
     }
-    keys = kronecker.search_keys(64, degree=(graph.internal_of >= 0).get())
+    internal_of = graph.internal_of()
+    keys = kronecker.search_keys(64, degree=internal_of >= 0)
+    table = cupy.asarray(internal_of)
     found = {}
     for kernel, search in searches.items():
         found[kernel] = []
         for key in keys:
-            tree = search.run_on_device(int(graph.internal_of[key]))
+            tree = search.run_on_device(int(internal_of[key]))
             measure = tree.level if kernel == "bfs" else tree.distance
-            found[kernel].append((int(key), *scatter(graph.internal_of, tree.parent, measure)))
+            found[kernel].append((int(key), *scatter(table, tree.parent, measure)))
     return kronecker, ends, weight, found
 
 

@@ -7,17 +7,18 @@ from ooc_graph.search.candidates import CANDIDATES
 ORDER = (
     "cuda/memory",
     "cuda/pinned",
-    "cuda/ranks",
+    "cuda/memory, ranks",
     "cuda/disk",
     "cpu/edges",
     "cpu/memory",
-    "cpu/ranks",
+    "cpu/memory, ranks",
+    "cpu/disk, ranks",
     "cpu/disk",
 )
 
 
 def test_the_order_of_strategies() -> None:
     for candidate in CANDIDATES:
-        print(f"{candidate.name:12} {(type(candidate).__doc__ or '').splitlines()[0]}")  # noqa: T201
+        print(f"{candidate.name:18} {(type(candidate).__doc__ or '').splitlines()[0]}")  # noqa: T201
     assert tuple(candidate.name for candidate in CANDIDATES) == ORDER
     assert all(candidate.name.startswith(f"{candidate.device}/") for candidate in CANDIDATES)

@@ -23,23 +23,23 @@ from ooc_graph.memory.cuda.disk_bfs_plan import DiskDevicePlan, least_disk_plan,
 from ooc_graph.memory.cuda.pinned_plan import COLUMNS, DeviceFacts
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model import rank_memory
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
 from ooc_graph.model.sizes import parse_bytes
-from ooc_graph.model.task import SearchTask, Written
-from ooc_graph.model.trace import Course
-from ooc_graph.model.way import Way
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.workplace import planned
-from ooc_graph.search import refused, single
-from ooc_graph.search import whole as search_whole
+from ooc_graph.search.execute import execute, plan_at
+from ooc_graph.search.plan import Plan
+from ooc_graph.search.whole import engine_for
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
-from ooc_graph.strategies import loading
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import NoProgress
 from tests.command_line import call
-from tests.made_up_place import TwoWorkers, chosen
+from tests.made_up_place import CudaHere, TwoWorkers, chosen, plan_for
+from tests.refused_in_turn import InTurn, followed
 
 HOST = 1 << 40
 
@@ -139,37 +139,36 @@ def test_the_numbers_of_the_device_are_the_plans() -> None:
     assert plan.near_rows + plan.far_rows == known.device.longer[:3]
 
 
-def in_store(graph: og.Graph, there: Any, **options: Any) -> Way:
-    way = chosen(graph, "bfs", there, **options)
-    assert (way.device, way.exchange) == ("cuda", "one")
-    assert way.host_bytes is not None
-    return way
+def in_store(graph: og.Graph, there: Any, **options: Any) -> Reservation:
+    reserved = chosen(graph, "bfs", there, **options)
+    assert (reserved.strategy, reserved.exchange) == ("cuda/disk", "one")
+    return reserved
 
 
 def test_arcs_stay_in_the_store_where_pinned_memory_is_too_small(graph: og.Graph) -> None:
     small, needed = cuda_memory.cuda_bytes(graph, "bfs") - 1, 4 * graph.arcs
-    assert chosen(graph, "bfs", place(small, needed)).host_bytes is None
+    assert chosen(graph, "bfs", place(small, needed)).strategy == "cuda/pinned"
     for limit in (needed - 1, 1, 0):
-        way = in_store(graph, place(small, limit))
-        assert (way.budget_bytes, way.host_bytes) == (small, limit)
+        reserved = in_store(graph, place(small, limit))
+        assert (reserved.device_bytes, reserved.host_bytes) == (small, limit)
 
 
 def test_arcs_stay_in_the_store_where_the_device_has_no_room_for_offsets(graph: og.Graph) -> None:
     least = cuda_disk.least_device_bytes(graph, "bfs")
     assert least < cuda_pinned.least_device_bytes(graph, "bfs")
-    assert in_store(graph, place(least)).budget_bytes == least
+    assert in_store(graph, place(least)).device_bytes == least
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
         chosen(graph, "bfs", place(least - 1))
     auto = replace(place(least - 1), wanted="auto")
-    way = chosen(graph, "bfs", auto)
-    assert way.device == "cpu"
-    assert f"at least {least:,} bytes" in way.why
+    found = plan_for(graph, "bfs", auto)
+    assert found.device == "cpu"
+    assert f"at least {least:,} bytes" in found.why
 
 
 def test_an_answer_on_the_device_is_beside_the_budget(graph: og.Graph) -> None:
     small = cuda_memory.cuda_bytes(graph, "bfs") - 1
-    way = in_store(graph, place(small, 0), on_device=True)
-    assert way.budget_bytes == small - cuda_disk.answer_device_bytes(graph)
+    reserved = in_store(graph, place(small, 0), on_device=True)
+    assert reserved.device_bytes == small - cuda_disk.answer_device_bytes(graph)
 
 
 def test_host_memory_holds_what_a_search_must_have(graph: og.Graph) -> None:
@@ -177,8 +176,7 @@ def test_host_memory_holds_what_a_search_must_have(graph: og.Graph) -> None:
     needed = least_disk_plan(cuda_disk.known_facts(graph, "bfs")).host_bytes
     answer = 20 * graph.vertices
     needed += cuda_disk.beside_bytes(graph) + answer
-    way = in_store(graph, place(small, 0, needed), answer_bytes=answer)
-    assert way.host_bytes == 0
+    assert in_store(graph, place(small, 0, needed), answer_bytes=answer).host_bytes == 0
     with pytest.raises(MemoryBudgetError, match=f"needs at least {needed:,} bytes of host memory"):
         chosen(graph, "bfs", place(small, 0, needed - 1), answer_bytes=answer)
 
@@ -201,79 +199,129 @@ def test_what_cannot_stay_in_the_store(
 
 def test_ranks_that_fit_take_precedence(graph: og.Graph) -> None:
     needed = rank_memory.ranks_bytes(graph, "bfs", range(2))
-    for limit, exchange in ((needed, "scheduler"), (needed - 1, "one")):
+    for limit, expected in (
+        (needed, ("cuda/memory, ranks", "scheduler")),
+        (needed - 1, ("cuda/disk", "one")),
+    ):
         workers = TwoWorkers(HOST, CudaLimits(limit, 0)).resources()
-        way = chosen(graph, "bfs", workers)
-        assert (way.exchange, way.host_bytes is not None) == (exchange, exchange == "one")
+        reserved = chosen(graph, "bfs", workers)
+        assert (reserved.strategy, reserved.exchange) == expected
 
 
+@pytest.fixture
+def a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which nothing is asked but its number, and how much memory is free."""
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (HOST, HOST))
+    monkeypatch.setattr(process, "number_of", lambda _: "0")
+    engine_cache.release()
+
+
+@pytest.mark.usefixtures("a_device")
 @pytest.mark.parametrize("ranks_fit", [False, True])
-def test_only_without_ranks_a_refused_search_goes_to_the_store(
-    graph: og.Graph, ranks_fit: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_refused_search_goes_to_ranks_that_fit_and_then_to_the_store(
+    graph: og.Graph, ranks_fit: bool
 ) -> None:
     needed = rank_memory.ranks_bytes(graph, "bfs", range(2))
-    tried: list[SearchTask] = []
-
-    def carry_out(_: object, task: SearchTask, *__: object) -> Written:
-        tried.append(task)
-        return Written(Course(0.0, ()), columns={})
-
-    monkeypatch.setattr(single, "_carry_out", carry_out)
     workers = TwoWorkers(HOST, CudaLimits(needed - (not ranks_fit)))
-    root = int(graph.original_of()[0])
-    single.search(graph, "bfs", root, place=workers, progress=NoProgress())
-    (task,) = tried
-    assert task.budget_bytes
-    assert (task.host_bytes, task.may_stay) == (None, not ranks_fit)
+    first, refused = plan_at(workers, graph, Request("bfs")), MemoryBudgetError("refused")
+    plans = followed(first, workers, *[refused] * (1 + ranks_fit))
+    names = ["cuda/pinned", "cuda/memory, ranks", "cuda/disk"]
+    if not ranks_fit:
+        names.remove("cuda/memory, ranks")
+    assert [one.strategy.name for one in plans] == names
 
 
 def test_the_search_before_is_taken_again(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     small = cuda_memory.cuda_bytes(graph, "bfs") - 1
     monkeypatch.setattr(process, "number_of", lambda _: "0")
-    whom = str(graph.path), graph.identity, "bfs", "rows", "cuda", "0"
-    monkeypatch.setattr(engine_cache, "_held", {(*whom, (small, True, False, 5000)): None})
-    assert engine_cache.held_in_store(graph, "bfs") == (small, 5000)
-    assert engine_cache.held_within(graph, "bfs", "cuda") is None
+    held = Reservation("cuda/disk", 5000, small)
+    key = Key(str(graph.path), graph.identity, "bfs", CUDA, held)
+    monkeypatch.setattr(engine_cache, "_engines", {engine_cache._Kept(key, "0"): None})
+    assert engine_cache.reservations(graph, "bfs", CUDA) == [held]
     # Hardly anything is free, for it is held.
     for pinned, taken in ((None, True), (5000, True), (4999, False)):
         tight = replace(place(small, pinned, 1), is_limited=False)
+        assert cuda_memory.InMemory().cached(graph, Request("bfs"), tight) is None
+        assert cuda_pinned.Pinned().cached(graph, Request("bfs"), tight) is None
         if taken:
-            assert in_store(graph, tight).host_bytes == 5000
+            assert in_store(graph, tight) == held
         else:
             with pytest.raises(MemoryBudgetError):
                 chosen(graph, "bfs", tight)
 
 
+@pytest.mark.usefixtures("a_device")
+@pytest.mark.parametrize("pinned_bytes", [None, 0])
+def test_what_is_loaded_serves_the_next_search(
+    graph: og.Graph, pinned_bytes: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though memory is short for what would keep more of the graph there."""
+    loaded: list[Reservation] = []
+
+    def load(_: object, __: object, ___: str, reserved: Reservation) -> object:
+        loaded.append(reserved)
+        return SimpleNamespace(close=lambda: None, search=None)
+
+    def search(found: Plan) -> None:
+        with engine_for(found.task(0, None)):
+            pass
+
+    monkeypatch.setattr(cuda_disk.OnDisk, "load", load)
+    least = cuda_disk.least_device_bytes(graph, "bfs")
+    for _ in range(3):
+        there = CudaHere(HOST, CudaLimits(least, pinned_bytes))
+        there.is_limited = False
+        found = plan_at(there, graph, Request("bfs"))
+        assert found.strategy.name == "cuda/disk"
+        execute(found, there, NoProgress(), search)
+    assert len(loaded) == 1
+    engine_cache.release()
+
+
+def tried(graph: og.Graph, kernel: str, there: CudaHere) -> list[tuple[str, int, int | None]]:
+    """Strategies and budgets of a search that is refused all device memory."""
+    in_turn = InTurn([MemoryBudgetError("refused")] * 9)
+    with pytest.raises(MemoryBudgetError, match="refused"):
+        execute(plan_at(there, graph, Request(kernel)), there, NoProgress(), in_turn.run)
+    held = [one.reserved for one in in_turn.plans]
+    return [
+        (one.strategy, one.device_bytes, one.host_bytes if one.strategy == "cuda/disk" else None)
+        for one in held
+    ]
+
+
+@pytest.mark.usefixtures("a_device")
 def test_refused_memory_goes_to_the_store(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, least = cuda_memory.cuda_bytes(graph, "bfs"), cuda_disk.least_device_bytes(graph, "bfs")
-    least_sssp = cuda_disk.least_device_bytes(graph, "sssp")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (9 * whole, 9 * whole))
-    tried: list[tuple[int, int | None]] = []
+    pinned, least_pinned = whole // 8 * 7, cuda_pinned.least_device_bytes(graph, "bfs")
 
-    def refuse(task: SearchTask) -> None:
-        tried.append((task.budget_bytes, task.host_bytes))
-        raise MemoryBudgetError("refused")
+    def there(device_bytes: int, pinned_bytes: int | None = None) -> CudaHere:
+        return CudaHere(HOST, CudaLimits(device_bytes, pinned_bytes))
 
-    monkeypatch.setattr(search_whole, "_search_held", refuse)
-    task = SearchTask(str(graph.path), graph.identity, "bfs", 0, None, device="cuda")
-    pinned = whole // 8 * 7
-    cases = [
-        (task, [(0, None), (pinned, None), (pinned, 0)]),
-        (replace(task, pinned_bytes=1000), [(0, None), (whole, 1000)]),
-        (replace(task, budget_bytes=least + 8), [(least + 8, None), (least + 8, 0)]),
-        (replace(task, budget_bytes=least, host_bytes=7), [(least, 7)]),
-        (replace(task, may_stay=False), [(0, None), (pinned, None)]),
-        (replace(task, kernel="sssp", budget_bytes=1000), [(1000, None), (least_sssp, 0)]),
-    ]
-    for asked, expected in cases:
-        tried.clear()
-        with pytest.raises(MemoryBudgetError, match="refused"):
-            search_whole.search_whole(asked)
-        assert tried == expected
-    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least // 2, 9 * whole))
-    less, note = refused.in_store(replace(task, budget_bytes=whole))
-    assert less == {"budget_bytes": least, "host_bytes": 0}
-    assert f"leaves arcs in the store and goes on within {least:,} bytes" in note
+    on_device = ("cuda/memory", whole, None)
+    for asked, expected in (
+        (there(whole), [on_device, ("cuda/pinned", pinned, None), ("cuda/disk", pinned, 0)]),
+        (there(whole, 1000), [on_device, ("cuda/disk", whole, 1000)]),
+        (
+            there(least_pinned + 8),
+            [("cuda/pinned", least_pinned + 8, None), ("cuda/disk", least_pinned + 8, 0)],
+        ),
+        (there(least, 7), [("cuda/disk", least, 7)]),
+    ):
+        assert tried(graph, "bfs", asked) == expected
+    # The least at least is wanted, however little is free.
+    for kernel in ("bfs", "sssp"):
+        least = cuda_disk.least_device_bytes(graph, kernel)
+        monkeypatch.setattr(cuda_modules, "device_bytes", lambda n=least // 2: (n, 9 * whole))
+        asked = there(cuda_memory.cuda_bytes(graph, kernel))
+        assert tried(graph, kernel, asked)[2] == ("cuda/disk", least, 0)
+        errors = [MemoryBudgetError("refused")] * 2
+        *_, last = followed(plan_at(asked, graph, Request(kernel)), asked, *errors)
+        assert f"leaves arcs in the store and goes on within {least:,} bytes" in last.why
+    monkeypatch.setattr(cuda_disk, "LOADERS", {})
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (9 * whole, 9 * whole))
+    assert tried(graph, "bfs", there(whole)) == [on_device, ("cuda/pinned", pinned, None)]
 
 
 class Refusing:
@@ -332,15 +380,17 @@ def test_memory_that_others_have_makes_the_budget_smaller(
 
     monkeypatch.setattr(cuda_disk, "load_within", load)
     monkeypatch.setattr(process, "device", lambda _: None)
+    strategy = cuda_disk.OnDisk()
     for named in (False, True):
+        reserved = Reservation(strategy.name, 7, 2 * least, named=named)
         beside = cuda_disk.answer_device_bytes(graph) if named else 0
         for free in (least - 1, least, 3 * least):
             monkeypatch.setattr(cuda_modules, "device_bytes", lambda n=free + beside: (n, 9 * n))
             if free < least:
                 with pytest.raises(DeviceBusyError, match=f"needs {least + beside:,} bytes"):
-                    loading._load_in_store(graph, "bfs", 2 * least, 7, named=named)
+                    strategy.load(graph, "bfs", reserved)
             else:
-                loading._load_in_store(graph, "bfs", 2 * least, 7, named=named)
+                strategy.load(graph, "bfs", reserved)
     assert budgets == [(least, 7), (2 * least, 7)] * 2
 
 

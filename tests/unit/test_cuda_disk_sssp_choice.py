@@ -29,14 +29,13 @@ from ooc_graph.memory.cuda.pinned_plan import COLUMNS, DeviceFacts
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model import rank_memory
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
-from ooc_graph.model.way import Way
 from ooc_graph.runtime.workplace import planned
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.command_line import call
-from tests.made_up_place import chosen
+from tests.made_up_place import chosen, plan_for
 
 HOST = 1 << 40
 
@@ -165,14 +164,13 @@ def test_the_numbers_of_the_device_are_the_plans() -> None:
 def test_arcs_stay_in_the_store_where_nothing_else_will_do(graph: og.Graph) -> None:
     small, needed = cuda_memory.cuda_bytes(graph, "sssp") - 1, 8 * graph.arcs
     assert cuda_pinned.may_pin(graph, "sssp")
-    way = chosen(graph, "sssp", place(small, needed))
-    assert (way.device, way.host_bytes) == ("cuda", None)
+    assert chosen(graph, "sssp", place(small, needed)).strategy == "cuda/pinned"
     for limit in (needed - 1, 0):
-        way = chosen(graph, "sssp", place(small, limit))
-        assert (way.device, way.exchange) == ("cuda", "one")
-        assert (way.budget_bytes, way.host_bytes) == (small, limit)
+        reserved = chosen(graph, "sssp", place(small, limit))
+        assert (reserved.strategy, reserved.exchange) == ("cuda/disk", "one")
+        assert (reserved.device_bytes, reserved.host_bytes) == (small, limit)
     least = cuda_disk.least_device_bytes(graph, "sssp")
-    assert chosen(graph, "sssp", place(least, 0)).budget_bytes == least
+    assert chosen(graph, "sssp", place(least, 0)).device_bytes == least
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
         chosen(graph, "sssp", place(least - 1, 0))
 
@@ -191,9 +189,9 @@ def test_what_cannot_stay_in_the_store(
         with pytest.raises(MemoryBudgetError, match="of pinned host memory, and 0 may be used"):
             chosen(other, "sssp", needed)
         needed = replace(needed, wanted="auto")
-        way = chosen(other, "sssp", needed)
-        assert way.device == "cpu"
-        assert "bytes of pinned host memory" in way.why
+        found = plan_for(other, "sssp", needed)
+        assert found.device == "cpu"
+        assert "bytes of pinned host memory" in found.why
     monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
     assert not cuda_disk.may_stay(graph, "sssp")
 
@@ -207,13 +205,15 @@ def test_where_pulling_does_not_pay_it_must_be_asked_for(tmp_path: Path) -> None
     # Rows that may be pinned are, whoever asks.
     for wanted in ("cuda", "auto"):
         there = replace(place(small), wanted=wanted)
-        way = chosen(flat, "sssp", there)
-        assert way == Way("cuda", "one", budget_bytes=cuda_pinned.budget_of(there))
+        reserved = chosen(flat, "sssp", there)
+        assert reserved.strategy == "cuda/pinned"
+        assert reserved.device_bytes == cuda_pinned.budget_of(there)
     there = place(small, 0)
-    assert chosen(flat, "sssp", there).host_bytes == 0
-    way = chosen(flat, "sssp", replace(there, wanted="auto"))
-    assert (way.device, way.host_bytes) == ("cpu", None)
-    assert "bytes of pinned host memory" in way.why
+    reserved = chosen(flat, "sssp", there)
+    assert (reserved.strategy, reserved.host_bytes) == ("cuda/disk", 0)
+    found = plan_for(flat, "sssp", replace(there, wanted="auto"))
+    assert found.strategy.name == "cpu/memory"
+    assert "bytes of pinned host memory" in found.why
 
 
 def test_refused_plans_are_followed_by_smaller_ones(

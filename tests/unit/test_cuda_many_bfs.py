@@ -21,10 +21,12 @@ from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.kernels.cuda.many.bfs_batch import TOLD
 from ooc_graph.layout.names import HUB
+from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.runtime.workplace import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.many.dividing import plan_of
+from ooc_graph.strategies.many.batches import Batches
+from ooc_graph.strategies.many.division import Division
 from ooc_graph.strategies.many.memory import batches_device_bytes, locked_bytes, process_bytes
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides
@@ -91,10 +93,13 @@ def test_tasks_of_levels(reduce: str | None) -> None:
     held: Any = SimpleNamespace(
         path="g", rows=1 << 20, vertices=1 << 20, arcs=10**11, has_negative_weights=True
     )
+    held.directed = False
     held.resident_bytes = lambda order: {HUB: 1 << 30}[order]
     place = replace(planned(1 << 50, CUDA, CudaLimits(1 << 40)), threads=4)
     specs = pairs_specs(asked, 1 << 20, 1 << 20, np.dtype(np.int32))
-    plan = plan_of(held, specs, asked, place, CUDA, in_memory=False)
+    request = Request(asked.kernel, many=Many(specs, asked, in_memory=False))
+    plan = Batches(CUDA).reserve(held, request, place)
+    assert isinstance(plan, Division)
     assert plan.lanes == cuda_many_bfs_plan.LANES
     assert plan.chunks * specs[0].chunk == 8 * plan.lanes
     assert not plan.closing

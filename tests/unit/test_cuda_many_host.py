@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -19,12 +20,16 @@ from ooc_graph.kernels.cuda.many import search as cuda_many
 from ooc_graph.kernels.cuda.many.core import SHARED_ROW, TILE_ARCS, tiles_of
 from ooc_graph.kernels.cuda.many.prune import fit_floats
 from ooc_graph.kernels.cuda.many.search import part_dtype
-from ooc_graph.model.resources import CUDA, Device
+from ooc_graph.model.request import Many, Request
+from ooc_graph.model.resources import CPU, CUDA, Device, Resources
+from ooc_graph.runtime.workplace import Here
 from ooc_graph.search import many
 from ooc_graph.strategies.many import on_device
-from ooc_graph.strategies.many.dividing import plan_of
+from ooc_graph.strategies.many.batches import Batches
+from ooc_graph.strategies.many.division import Division
 from ooc_graph.strategies.many.task import PairsTask
 from ooc_graph.types import INT64_UNREACHED
+from tests.small_pairs import task_of
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -193,14 +198,21 @@ def test_sums_of_the_device_that_do_not_fit_are_refused(
             found.reduced("closeness")
 
 
-class _Offered:
-    """What a process with a device of so much memory offers."""
+def _offered(least_limit_bytes: int, **offered: Any) -> Resources:
+    """What processes with four threads and a device each offer."""
+    here = Here(1 << 50, CUDA).resources(on_cpu=True)
+    given = {"device": Device(CUDA, 1 << 50), "threads": 4, **offered}
+    return replace(here, least_limit_bytes=least_limit_bytes, **given)
 
-    has_client, threads, processes = False, 4, 1
-    limit_bytes = least_limit_bytes = process_limit_bytes = 1 << 30
 
-    def __init__(self, wanted: str, device: Device) -> None:
-        self.wanted, self.device = wanted, device
+def _divided(
+    graph: Any, specs: Any, asked: Asked, resources: Resources, *, in_memory: bool = False
+) -> Division:
+    """How batches on the device divide the sources."""
+    request = Request(asked.kernel, many=Many(specs, asked, in_memory))
+    found = Batches(CUDA).reserve(graph, request, resources)
+    assert isinstance(found, Division)
+    return found
 
 
 @pytest.fixture
@@ -296,24 +308,21 @@ class _Search:
 
 def _task(asked: Asked) -> PairsTask:
     specs = pairs_specs(asked, 5, 5, np.dtype(np.float64))
-    return PairsTask("g", "1", asked, 5, 1, specs, device=CUDA)
+    return task_of(asked, specs, CUDA)
 
 
 def test_tasks_of_a_device_fit_host_memory(graph: og.Graph) -> None:
-    place: Any = _Offered(CUDA, Device(CUDA, 1 << 40))
     specs = pairs_specs(Asked(), 1 << 14, 1 << 12, np.dtype(np.float32))
-    plans = []
+    given = graph, specs, Asked()
     # Four tasks whose sources have 16 KiB each, beside 128 MiB for pieces on their way.
-    for place.least_limit_bytes in (1 << 30, 300 << 20, 170 << 20):
-        plans.append(plan_of(graph, specs, Asked(), place, CUDA, in_memory=False).chunks)
+    limits = (1 << 30, 300 << 20, 170 << 20)
     # Chunks of 64 sources.
-    assert plans == [128, 32, 8]
+    assert [_divided(*given, _offered(limit)).chunks for limit in limits] == [128, 32, 8]
     # An answer of 256 MiB is written at once, however many sources a task has.
-    for place.least_limit_bytes in (1 << 30, 385 << 20):
-        assert plan_of(graph, specs, Asked(), place, CUDA, in_memory=True).chunks == 128
-    place.least_limit_bytes = 384 << 20
+    for limit in (1 << 30, 385 << 20):
+        assert _divided(*given, _offered(limit), in_memory=True).chunks == 128
     with pytest.raises(MemoryBudgetError):
-        plan_of(graph, specs, Asked(), place, CUDA, in_memory=True)
+        _divided(*given, _offered(384 << 20), in_memory=True)
 
 
 @pytest.mark.parametrize("sources", [4_096, 8_000, 20_000, 1_000_000])
@@ -322,11 +331,9 @@ def test_tasks_of_a_device_fit_host_memory(graph: og.Graph) -> None:
 def test_every_device_has_sources(
     graph: og.Graph, sources: int, processes: int, dtype: str
 ) -> None:
-    place: Any = _Offered(CUDA, Device(CUDA, 1 << 40))
-    place.processes, place.least_limit_bytes = processes, 1 << 50
     # Chunks of 16 sources, or 8.
     specs = pairs_specs(Asked(), sources, 1 << 18, np.dtype(dtype))
-    plan = plan_of(graph, specs, Asked(), place, CUDA, in_memory=False)
+    plan = _divided(graph, specs, Asked(), _offered(1 << 50, processes=processes))
     of_a_task = plan.chunks * specs[0].chunk
     tasks = -(-sources // of_a_task)
     assert of_a_task <= 8_192
@@ -360,11 +367,9 @@ def test_tasks_of_a_device_end_after_some_seconds(
         path="g", rows=1 << 20, vertices=1 << 20, arcs=2 * edges, has_negative_weights=False
     )
     held.resident_bytes = lambda _: 0
-    place: Any = _Offered(CUDA, Device(CUDA, 1 << 50))
-    place.processes, place.least_limit_bytes = processes, 1 << 50
     asked = Asked(reduce="sum")
     specs = pairs_specs(asked, 1 << 20, 1 << 20, np.dtype(dtype))
-    plan = plan_of(held, specs, asked, place, CUDA, in_memory=False)
+    plan = _divided(held, specs, asked, _offered(1 << 50, processes=processes))
     assert plan.chunks * specs[0].chunk == sources
 
 
@@ -376,10 +381,7 @@ def test_what_has_the_same_bytes_is_gone_on_with_on_either_device(
     asked, sources = Asked(reduce=reduce, bins=Bins(4, 2)), np.arange(10)
     specs = pairs_specs(asked, len(sources), 10, np.dtype(dtype))
     graph: Any = SimpleNamespace(content_sha256="")
-    keys = {
-        many._key(graph, PairsTask("", "", asked, 10, 16, specs, device=device), sources)
-        for device in ("cpu", CUDA)
-    }
+    keys = {many._key(graph, task_of(asked, specs, device), sources) for device in (CPU, CUDA)}
     is_rounded = dtype != "int64" and reduce in ("closeness", "sum")
     assert len(keys) == (2 if is_rounded else 1)
 
@@ -406,9 +408,7 @@ def test_memory_of_tasks_is_what_the_device_gives(
         path="g", rows=rows, vertices=1 << 20, arcs=1 << 24, has_negative_weights=False
     )
     held.resident_bytes = lambda _: 8 << 24
-    place: Any = _Offered(CUDA, Device(CUDA, 1 << 40))
     # Four threads; of float32 distances a source has 4 MiB.
-    place.least_limit_bytes = limit_gib << 30
     specs = pairs_specs(asked, 1 << 20, 1 << 20, np.dtype(np.float32))
-    plan = plan_of(held, specs, asked, place, CUDA, in_memory=False)
+    plan = _divided(held, specs, asked, _offered(limit_gib << 30))
     assert plan.chunks * specs[0].chunk == sources

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,23 +19,26 @@ from ooc_graph.kernels.cuda.store import bfs_search as disk_bfs_search
 from ooc_graph.layout import stored
 from ooc_graph.memory.cpu import disk
 from ooc_graph.model import rank_memory
+from ooc_graph.model.request import Request
 from ooc_graph.model.resources import CudaLimits
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Course
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.search import refused, single
-from ooc_graph.search import whole as search_whole
-from ooc_graph.shards import device_sides, device_tiers, load, row_loader
+from ooc_graph.search import single
+from ooc_graph.search.execute import execute, key_of, plan_at
+from ooc_graph.search.plan import Plan
+from ooc_graph.search.whole import search_whole
+from ooc_graph.shards import cuda_disk_sssp, device_tiers, load, row_loader
 from ooc_graph.shards import tiers as shard_tiers
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom
-from ooc_graph.strategies import loading
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
-from ooc_graph.types import NoProgress
 from tests.disk_steps import PlainSteps
 from tests.made_up_place import CudaHere, TwoWorkers
+from tests.refused_in_turn import InTurn, followed
+from tests.said import Said
 from tests.unit.test_tier_memory import Scarce
 
 KERNELS = pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -62,26 +64,16 @@ def _a_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     engine_cache.release()
 
 
-def task_of(graph: og.Graph, kernel: str, **given: Any) -> SearchTask:
-    root = int(graph.original_of()[0])
-    return SearchTask(str(graph.path), graph.identity, kernel, root, None, device="cuda", **given)
+def there(device_bytes: int, pinned_bytes: int | None = None) -> CudaHere:
+    """A process whose device has so much memory, and that may pin so much."""
+    return CudaHere(FREE, CudaLimits(device_bytes, pinned_bytes))
 
 
-Tried = list[tuple[int, int | None]]
-
-
-def refuse_in_turn(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> Tried:
-    """Have searches refused so, and the last one done; budgets that were tried."""
-    tried, waiting = [], list(errors)
-
-    def held(task: SearchTask) -> Written:
-        tried.append((task.budget_bytes, task.host_bytes))
-        if waiting:
-            raise waiting.pop(0)
-        return Written(Course(0.0, ()), notes=("done",))
-
-    monkeypatch.setattr(search_whole, "_search_held", held)
-    return tried
+def held_by(plan: Plan) -> tuple[str, int, int]:
+    """The strategy, device memory, and what is held in host memory if arcs are in the store."""
+    reserved = plan.reserved
+    in_store = reserved.strategy == "cuda/disk"
+    return reserved.strategy, reserved.device_bytes, reserved.host_bytes if in_store else -1
 
 
 @KERNELS
@@ -91,37 +83,39 @@ def test_refused_host_memory_leaves_arcs_in_the_store(
     whole = cuda_memory.cuda_bytes(graph, kernel)
     pinned, device = whole // 8 * 7, MemoryBudgetError("the device's")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole, whole))
-    plain = task_of(graph, kernel)
-    alone = (pinned, 0)
-    for asked, errors, expected in (
+    on_device, alone = ("cuda/memory", whole, -1), ("cuda/disk", pinned, 0)
+    for place, errors, expected in (
         # Pinned rows are passed over: they take as much of the host's.
-        (plain, [MemoryError()], [(0, None), alone]),
-        (plain, [device, MemoryError()], [(0, None), (pinned, None), alone]),
-        (replace(plain, pinned_bytes=7000), [MemoryError()], [(0, None), alone]),
-        (
-            replace(plain, budget_bytes=pinned, host_bytes=7000),
-            [MemoryError()],
-            [(pinned, 7000), alone],
-        ),
+        (there(whole), [MemoryError()], [on_device, alone]),
+        (there(whole), [device, MemoryError()], [on_device, ("cuda/pinned", pinned, -1), alone]),
+        (there(whole, 7000), [MemoryError()], [on_device, alone]),
+        (there(pinned, 7000), [MemoryError()], [("cuda/disk", pinned, 7000), alone]),
     ):
-        tried = refuse_in_turn(monkeypatch, *errors)
-        *notes, last = search_whole.search_whole(asked).notes
-        assert (tried, last) == (expected, "done")
-        assert len(notes) == len(errors)
-        assert notes[-1].startswith(f"host memory was refused: {kernel} leaves arcs in the store")
-        assert f"within {pinned:,} bytes of the device's, and 0 of the host's" in notes[-1]
+        said = Said()
+        plans = followed(plan_at(place, graph, Request(kernel)), place, *errors, progress=said)
+        assert [held_by(one) for one in plans] == expected
+        assert len(said.notes) == len(errors)
+        last = said.notes[-1]
+        assert last.startswith(f"host memory was refused: {kernel} leaves arcs in the store")
+        assert f"within {pinned:,} bytes of the device's, and 0 of the host's" in last
 
 
 @KERNELS
 def test_where_nothing_takes_less_of_the_host_the_refusal_is_raised(
     kernel: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    least = cuda_disk.least_device_bytes(graph, kernel)
-    for given in ({"budget_bytes": least, "host_bytes": 0}, {"may_stay": False}):
-        tried = refuse_in_turn(monkeypatch, MemoryError("no more"), MemoryError("and again"))
-        with pytest.raises(MemoryError, match="no more"):
-            search_whole.search_whole(task_of(graph, kernel, **given))
-        assert len(tried) == 1
+    whole, least = (
+        cuda_memory.cuda_bytes(graph, kernel),
+        cuda_disk.least_device_bytes(graph, kernel),
+    )
+    for place, may_stay in ((there(least, 0), True), (there(whole), False)):
+        if not may_stay:
+            monkeypatch.setattr(cuda_disk, "LOADERS", {})
+        in_turn = InTurn([MemoryError("no more"), MemoryError("and again")])
+        first = plan_at(place, graph, Request(kernel))
+        with pytest.raises(MemoryBudgetError, match="no more; use --device cpu"):
+            execute(first, place, Said(), in_turn.run)
+        assert in_turn.plans == [first]
 
 
 def test_refused_host_memory_goes_to_ranks_where_there_are_some(
@@ -129,64 +123,62 @@ def test_refused_host_memory_goes_to_ranks_where_there_are_some(
 ) -> None:
     tried: list[str] = []
 
-    def carry_out(_: object, __: SearchTask, exchange: str, ___: object) -> Written:
-        tried.append(exchange)
-        if exchange == "one":
+    def carry_out(_: object, task: SearchTask, __: object) -> Written:
+        tried.append(task.reserved.strategy)
+        if not task.reserved.is_of_ranks:
             raise MemoryError
         return Written(Course(0.0, ()), columns={})
 
     monkeypatch.setattr(single, "_carry_out", carry_out)
-    noted: list[str] = []
-    progress = NoProgress()
-    monkeypatch.setattr(progress, "note", noted.append)
-    root, whole = int(graph.original_of()[0]), cuda_memory.cuda_bytes(graph, "bfs")
+    said, root = Said(), int(graph.original_of()[0])
+    whole = cuda_memory.cuda_bytes(graph, "bfs")
     assert rank_memory.ranks_bytes(graph, "bfs", range(2)) < whole
     workers = TwoWorkers(FREE, CudaLimits(whole))
-    single.search(graph, "bfs", root, place=workers, progress=progress)
-    assert tried == ["one", "scheduler"]
-    assert noted == ["bfs by ranks, exchange scheduler: host memory was refused"]
-    alone = CudaHere(FREE, CudaLimits(whole))
+    single.search(graph, "bfs", root, place=workers, progress=said)
+    assert tried == ["cuda/memory", "cuda/memory, ranks"]
+    assert said.notes == ["host memory was refused: bfs is searched by ranks, exchange scheduler"]
     with pytest.raises(MemoryBudgetError, match="host memory was refused; use --device cpu"):
-        single.search(graph, "bfs", root, place=alone, progress=progress)
+        single.search(graph, "bfs", root, place=there(whole), progress=said)
+    assert tried[2:] == ["cuda/memory", "cuda/disk"]
 
 
 @KERNELS
 def test_what_is_refused_to_a_loaded_search_in_the_store_is_done_within_less(
-    kernel: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+    kernel: str, graph: og.Graph
 ) -> None:
     """As to an answer that stays on the device; what loading is refused it does without itself."""
     facts = cuda_disk.known_facts(graph, kernel)
     least = cuda_disk.least_plan(facts).device_bytes
-    task = task_of(graph, kernel, budget_bytes=2 * least, host_bytes=0)
+    place = there(2 * least, 0)
     assert cuda_disk.plan_within(facts, 2 * least, 0).device_bytes > least
-    tried: list[int] = []
+    plans: list[Plan] = []
 
-    def held(task: SearchTask) -> Written:
-        tried.append(task.budget_bytes)
-        key = engine_cache._key(*search_whole._searched(task))
+    def run(found: Plan) -> None:
+        plans.append(found)
         if is_loaded:
-            engine_cache._held[key] = SimpleNamespace(search=None, close=lambda: None)  # type: ignore[assignment]
+            kept = engine_cache._Kept(key_of(found), "0")
+            engine_cache._engines[kept] = SimpleNamespace(search=None, close=lambda: None)  # type: ignore[assignment]
         raise MemoryBudgetError("the answer does not fit")
 
-    monkeypatch.setattr(search_whole, "_search_held", held)
     for is_loaded in (False, True):
-        tried.clear()
+        plans.clear()
         with pytest.raises(MemoryBudgetError, match="does not fit"):
-            search_whole.search_whole(task)
+            execute(plan_at(place, graph, Request(kernel)), place, Said(), run)
+        tried = [one.reserved.device_bytes for one in plans]
         assert tried[0] == 2 * least
         assert tried == sorted(set(tried), reverse=True)
         assert (len(tried) > 1) == is_loaded
+        assert {one.strategy.name for one in plans} == {"cuda/disk"}
         engine_cache.release()
     # Nothing is left that could be given up.
     assert cuda_disk.plan_within(facts, max(tried[-1], least), 0).device_bytes == least
-    less, note = refused.less_in_store(task)
-    assert less == {"budget_bytes": tried[1]}
-    assert note.startswith(f"device memory was refused: {kernel} goes on with arcs in the store")
+    said = f"{kernel} leaves arcs in the store and goes on within {tried[1]:,} bytes of the device"
+    assert plans[1].why.startswith(f"device memory was refused: {said}")
 
 
 def test_a_search_that_has_less_than_planned_says_so() -> None:
-    assert cuda_disk.with_shortfall("bfs had", 5000, 5000, "of the host's") == "bfs had"
-    said = cuda_disk.with_shortfall("bfs had", 5000, 4000, "of the host's")
+    assert cuda_pinned.with_shortfall("bfs had", 5000, 5000, "of the host's") == "bfs had"
+    said = cuda_pinned.with_shortfall("bfs had", 5000, 4000, "of the host's")
     assert said.startswith("bfs had; it went on within 4,000 bytes of the host's where 5,000 were")
 
 
@@ -254,12 +246,12 @@ def scarce(monkeypatch: pytest.MonkeyPatch) -> Scarce:
     monkeypatch.setattr(device_tiers, "PinnedArray", Pinned)
     monkeypatch.setitem(cuda_disk.LOADERS, "sssp", load_sssp)
     made = Scarce()
-    monkeypatch.setattr(loading, "PinnedRoom", lambda _: made.empty)
+    monkeypatch.setattr(cuda_pinned, "PinnedRoom", lambda _: made.empty)
     return made
 
 
 ALLOCATE = (
-    *(disk, shard_tiers, device_sides, device_tiers, load, row_loader),
+    *(disk, shard_tiers, cuda_disk_sssp, device_tiers, load, row_loader),
     *(scatter, stored, tier_rows, disk_bfs_search),
 )
 
@@ -269,31 +261,40 @@ ALLOCATE = (
 def test_host_memory_refused_at_any_allocation_is_done_without(
     begun: str, kernel: str, graph: og.Graph, scarce: Scarce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = task_of(graph, kernel)
-    wanted = getattr(og, kernel)(graph, task.root, device="cpu").parent.tobytes()
+    root, whole = int(graph.original_of()[0]), cuda_memory.cuda_bytes(graph, kernel)
+    wanted = getattr(og, kernel)(graph, root, device="cpu").parent.tobytes()
     least = cuda_disk.least_plan(cuda_disk.known_facts(graph, kernel))
-    if begun == "pinned":
-        task = replace(task, budget_bytes=cuda_memory.cuda_bytes(graph, kernel))
-    elif begun == "in the store":
-        budgets = least.device_bytes + 64 * graph.rows, least.host_bytes + 48 * graph.rows
-        task = replace(task, budget_bytes=budgets[0], host_bytes=budgets[1])
+    place = there(whole - (begun == "pinned"))
+    if begun == "in the store":
+        # So that the graph is too large for pinned memory, as small as it is.
+        monkeypatch.setattr(cuda_pinned, "may_pin", lambda *_: False)
+        place = there(least.device_bytes + 64 * graph.rows, least.host_bytes + 48 * graph.rows)
+
+    def search(place: CudaHere) -> list[str]:
+        """Notes of a search that ends well."""
+        said = Said()
+        first = plan_at(place, graph, Request(kernel))
+        written = execute(first, place, said, lambda found: search_whole(found.task(root, None)))
+        assert written.columns is not None
+        assert written.columns["parent"].tobytes() == wanted
+        return [*said.notes, *written.notes]
+
+    strategies = {"on the device": "memory", "pinned": "pinned", "in the store": "disk"}
+    assert plan_at(place, graph, Request(kernel)).strategy.name == f"cuda/{strategies[begun]}"
     # What is compiled, and remembered of a graph, is so without what stands in for numpy.
-    alone = replace(task, budget_bytes=least.device_bytes, host_bytes=0)
-    for one in (task, alone):
-        assert search_whole.search_whole(one).columns["parent"].tobytes() == wanted  # type: ignore[index]
+    for one in (place, there(least.device_bytes, 0)):
+        search(one)
     for module in ALLOCATE:
         monkeypatch.setattr(module, "np", scarce)
     said: set[str] = set()
     while True:
         engine_cache.release()
         scarce.has_refused = False
-        written = search_whole.search_whole(task)
-        assert written.columns is not None
-        assert written.columns["parent"].tobytes() == wanted
+        notes = search(place)
         if not scarce.has_refused:
             break
-        assert any("memory was refused" in note for note in written.notes)
-        said.add(written.notes[0].partition(":")[0])
-    assert not any("refused" in note for note in written.notes)
+        assert any("memory was refused" in note for note in notes)
+        said.add(notes[0].partition(":")[0])
+    assert not any("refused" in note for note in notes)
     assert "host memory was refused" in said
     assert len(scarce.places) > 5

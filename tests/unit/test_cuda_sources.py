@@ -89,8 +89,6 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ),
         *(("sssp_small.cu", cuda_sssp_small.constants(s)) for s in SUMS),
         *(("sssp_answer.cu", s.constants) for s in SUMS),
-        ("rows.cu", {"ID": "u32"}),
-        ("rows.cu", {"ID": "u64"}),
         *(("store.cu", {"ID": ids, **kind}) for ids in ("u32", "u64") for kind in STORED),
         ("heads.cu", {}),
         ("heads.cu", cuda_sssp_pull.INFINITE_INTEGERS),

@@ -12,19 +12,18 @@ from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.memory.cuda.pinned_plan import DevicePlan
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits
-from ooc_graph.model.task import SearchTask, Written
-from ooc_graph.model.trace import Course
-from ooc_graph.runtime import process
-from ooc_graph.runtime.workplace import planned
-from ooc_graph.search import refused, single, step_down
-from ooc_graph.search import whole as search_whole
-from ooc_graph.strategies import loading
+from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime.workplace import Here, planned
+from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
-from ooc_graph.types import NoProgress
 from tests import tiered_graphs
-from tests.made_up_place import CudaHere, chosen
+from tests.made_up_place import CudaHere, chosen, plan_for
+from tests.refused_in_turn import InTurn, followed
+from tests.said import Said
 from tests.tiered_graphs import HOST, place
 
 graph, directed, nothing_stays = (
@@ -59,20 +58,35 @@ def test_a_refusal_says_what_would_help(graph: og.Graph) -> None:
     assert "bytes of host memory in one worker" in said(whole, needed, None)
 
 
+@pytest.fixture
+def a_device(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which nothing is asked but its number, and how much memory is free."""
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (HOST, HOST))
+    monkeypatch.setattr(process, "number_of", lambda _: "0")
+    engine_cache.release()
+
+
+def just_enough(graph: og.Graph, kernel: str, pinned_bytes: int | None = None) -> CudaHere:
+    """A process with a device that has room for all rows."""
+    return CudaHere(HOST, CudaLimits(cuda_memory.cuda_bytes(graph, kernel), pinned_bytes))
+
+
+@pytest.mark.usefixtures("a_device")
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_what_goes_on_has_the_least_at_least(
     graph: og.Graph, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = SearchTask(str(graph.path), graph.identity, kernel, 0, None, device="cuda")
     least, whole = (
         cuda_pinned.least_device_bytes(graph, kernel),
         cuda_memory.cuda_bytes(graph, kernel),
     )
+    there = just_enough(graph, kernel)
     for free, budget in ((least, least), (least // 2, least), (9 * whole, whole // 8 * 7)):
         monkeypatch.setattr(cuda_modules, "device_bytes", lambda n=free: (n, 9 * whole))
-        less, note = refused.with_less(task)
-        assert less == {"budget_bytes": budget}
-        assert f"within {budget:,} bytes" in note
+        first = plan_for(graph, kernel, there.resources())
+        _, less = followed(first, there, MemoryBudgetError("refused"))
+        assert (less.strategy.name, less.reserved.device_bytes) == ("cuda/pinned", budget)
+        assert f"within {budget:,} bytes" in less.why
 
 
 def test_host_memory_holds_tables_and_an_answer_too(graph: og.Graph) -> None:
@@ -87,7 +101,7 @@ def test_host_memory_holds_tables_and_an_answer_too(graph: og.Graph) -> None:
             there = planned(limit, CUDA, CudaLimits(small))
             options = {"answer_bytes": answer_bytes}
             if fits:
-                assert chosen(graph, "bfs", there, **options).budget_bytes == small
+                assert chosen(graph, "bfs", there, **options).device_bytes == small
             else:
                 with pytest.raises(MemoryBudgetError, match="of pinned host memory"):
                     chosen(graph, "bfs", there, **options)
@@ -106,9 +120,9 @@ def test_an_answer_on_the_device_is_planned_for(graph: og.Graph, kernel: str) ->
     here, there = (
         chosen(graph, kernel, place(small), on_device=on_device) for on_device in (False, True)
     )
-    assert (here.budget_bytes, there.budget_bytes) == (small, small - answer)
+    assert (here.device_bytes, there.device_bytes) == (small, small - answer)
     enough = chosen(graph, kernel, place(named + answer), on_device=True)
-    assert enough.budget_bytes == named
+    assert enough.device_bytes == named
     with pytest.raises(MemoryBudgetError, match=f"at least {named:,} bytes of device memory"):
         chosen(graph, kernel, place(named + answer - 1), on_device=True)
 
@@ -126,13 +140,12 @@ def test_names_are_held_only_for_answers_on_the_device(
 
     monkeypatch.setattr(cuda_pinned, "search_within", search_within)
     monkeypatch.setattr(process, "device", lambda _: None)
-    monkeypatch.setattr(process, "number_of", lambda _: "0")
-    monkeypatch.setattr(loading, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(cuda_pinned, "PinnedRoom", lambda _: np.empty)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
-    whom = str(graph.path), graph.identity, kernel, 0, None
-    task = SearchTask(*whom, device="cuda", arrays=arrays, budget_bytes=1 << 30)
+    there = place(cuda_memory.cuda_bytes(graph, kernel) - 1)
+    reserved = chosen(graph, kernel, there, on_device=arrays == "cupy")
     with pytest.raises(LookupError):
-        search_whole._search_held(task)
+        cuda_pinned.Pinned().load(graph, kernel, reserved)
     (names,) = held
     if arrays == "numpy":
         assert names is None
@@ -158,16 +171,18 @@ def test_memory_that_others_have_makes_the_budget_smaller(
 
     monkeypatch.setattr(cuda_pinned, "search_within", search_within)
     monkeypatch.setattr(process, "device", lambda _: None)
-    monkeypatch.setattr(loading, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(cuda_pinned, "PinnedRoom", lambda _: np.empty)
+    strategy = cuda_pinned.Pinned()
+    reserved = Reservation(strategy.name, device_bytes=2 * least, named=named)
     for free in (least - 1, least, 3 * least):
         there = free + beside
         monkeypatch.setattr(cuda_modules, "device_bytes", lambda n=there: (n, 4 * n))
         if free < least:
             needed = f"needs {least + beside:,} bytes of device memory"
             with pytest.raises(DeviceBusyError, match=needed):
-                loading._load_on_cuda(graph, kernel, 2 * least, None, named=named)
+                strategy.load(graph, kernel, reserved)
         else:
-            loading._load_on_cuda(graph, kernel, 2 * least, None, named=named)
+            strategy.load(graph, kernel, reserved)
     assert budgets == [least, 2 * least]
 
 
@@ -194,90 +209,82 @@ def test_refused_plans_are_followed_by_smaller_ones(
     assert last == type(last)(last.facts, last.budget_bytes)
 
 
+@pytest.mark.usefixtures("a_device")
 def test_host_memory_that_is_refused_does_not_pin_rows(graph: og.Graph) -> None:
-    task = SearchTask(str(graph.path), graph.identity, "bfs", 0, None, device="cuda")
-    assert refused.may_go_on(MemoryBudgetError("the device's"), task)
-    assert step_down.less_of(MemoryBudgetError("the device's"), task) is refused.with_less
+    there = just_enough(graph, "bfs")
+    first = plan_at(there, graph, Request("bfs"))
+    plans = followed(first, there, MemoryBudgetError("the device's"))
+    assert [one.strategy.name for one in plans] == ["cuda/memory", "cuda/pinned"]
     # Rows in pinned memory would take as much of the host's; nothing may stay in the store here.
-    assert refused.may_go_on(MemoryError(), task)
-    assert step_down.less_of(MemoryError(), task) is None
-    on_cpu = replace(task, device="cpu")
-    assert refused.may_go_on(MemoryError(), on_cpu)
-    assert not refused.may_go_on(MemoryBudgetError("a plan's"), on_cpu)
+    in_turn = InTurn([MemoryError()])
+    with pytest.raises(MemoryBudgetError, match="host memory was refused; use --device cpu"):
+        execute(first, there, Said(), in_turn.run)
+    assert in_turn.plans == [first]
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
-def test_the_limit_of_pinned_memory_holds_on_the_way_down(
-    graph: og.Graph, kernel: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    needed = graph.arcs * (4 if kernel == "bfs" else 8)
-    tried: list[SearchTask] = []
-
-    def refuse(task: SearchTask) -> None:
-        tried.append(task)
-        raise MemoryBudgetError("refused")
-
-    monkeypatch.setattr(search_whole, "_search_held", refuse)
-    monkeypatch.setattr(step_down, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
-    task = SearchTask(str(graph.path), graph.identity, kernel, 0, None, device="cuda")
-    for limit, times in ((needed - 1, 1), (needed, 2), (None, 2)):
-        tried.clear()
-        with pytest.raises(MemoryBudgetError, match="refused"):
-            search_whole.search_whole(replace(task, pinned_bytes=limit))
-        assert [one.budget_bytes for one in tried] == [0, 1000][:times]
-
-
-@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
-def test_a_device_that_others_use_in_part_has_rows_pinned(
-    graph: og.Graph, kernel: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where CUDA was asked for; ``auto`` leaves such a device."""
-    tried: list[int] = []
-    errors: dict[bool, Exception] = {}
-
-    def search_held(task: SearchTask) -> Written:
-        tried.append(task.budget_bytes)
-        if error := errors.get(task.budget_bytes > 0):
-            raise error
-        return Written(Course(0.0, ()))
-
-    monkeypatch.setattr(process, "number_of", lambda _: "0")
-    monkeypatch.setattr(search_whole, "_search_held", search_held)
-    monkeypatch.setattr(step_down, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
-    task = SearchTask(str(graph.path), graph.identity, kernel, 0, None, device="cuda")
-    errors[False] = DeviceBusyError("others use the rest")
-    with pytest.raises(DeviceBusyError, match="others use the rest"):
-        search_whole.search_whole(task)
-    asked = replace(task, pins_if_busy=True)
-    assert search_whole.search_whole(asked).notes == ("others have memory of the device: less",)
-    assert tried == [0, 0, 1000]
-    # What pinning lacks is no reason to say that another device would be needed.
+def test_on_the_cpu_only_the_systems_refusals_count(graph: og.Graph, kernel: str) -> None:
+    here = Here(HOST, "cpu")
+    first = plan_at(here, graph, Request(kernel))
+    assert first.strategy.name == "cpu/memory"
     for error, said in (
-        (MemoryBudgetError("pinned memory is refused"), "others use the rest"),
-        (DeviceBusyError("even the least"), "even the least"),
+        # What takes less is looked for, and so small a graph has nothing.
+        (MemoryError(), "bytes at least in one worker, and the system refuses them"),
+        (MemoryBudgetError("a plan's"), "^a plan's$"),
     ):
-        errors[True] = error
-        with pytest.raises(DeviceBusyError, match=said):
-            search_whole.search_whole(asked)
+        in_turn = InTurn([error])
+        with pytest.raises(MemoryBudgetError, match=said):
+            execute(first, here, Said(), in_turn.run)
+        assert in_turn.plans == [first]
+
+
+@pytest.mark.usefixtures("a_device")
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_the_limit_of_pinned_memory_holds_on_the_way_down(graph: og.Graph, kernel: str) -> None:
     needed = graph.arcs * (4 if kernel == "bfs" else 8)
-    with pytest.raises(DeviceBusyError, match="others use the rest"):
-        search_whole.search_whole(replace(asked, pinned_bytes=needed - 1))
-    assert tried == [0, 0, 1000] + [0, 1000] * 2 + [0]
+    for limit, times in ((needed - 1, 1), (needed, 2), (None, 2)):
+        there = just_enough(graph, kernel, limit)
+        in_turn = InTurn([MemoryBudgetError("refused")] * 3)
+        with pytest.raises(MemoryBudgetError, match="refused"):
+            execute(plan_at(there, graph, Request(kernel)), there, Said(), in_turn.run)
+        names = [one.strategy.name for one in in_turn.plans]
+        assert names == ["cuda/memory", "cuda/pinned"][:times]
 
 
-@pytest.mark.parametrize("wanted", ["auto", "cuda"])
-def test_who_asks_for_a_device_has_rows_pinned(
-    graph: og.Graph, wanted: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("a_device")
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_a_device_that_others_use_in_part_has_rows_pinned(graph: og.Graph, kernel: str) -> None:
+    """Where CUDA was asked for; ``auto`` leaves such a device."""
+    busy = DeviceBusyError("others use the rest")
+    for wanted, names in (("cuda", ["cuda/memory", "cuda/pinned"]), ("auto", ["cuda/memory"])):
+        there, said = just_enough(graph, kernel), Said()
+        there.wanted = wanted
+        plans = followed(plan_at(there, graph, Request(kernel)), there, busy, progress=said)
+        assert [one.strategy.name for one in plans if one.device == "cuda"] == names
+        assert len(plans) == 2
+        (note,) = said.notes
+        if wanted == "cuda":
+            assert note.startswith("others have memory of the device: ")
+            assert f"{kernel} keeps its rows in host memory" in note
+        else:
+            assert note == f"{kernel} on the CPU: others use the rest"
+
+
+@pytest.mark.usefixtures("a_device")
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_what_pinning_lacks_is_no_reason_to_want_another_device(
+    graph: og.Graph, kernel: str
 ) -> None:
-    tasks: list[SearchTask] = []
-
-    def carry_out(_: object, task: SearchTask, *__: object) -> Written:
-        tasks.append(task)
-        return Written(Course(0.0, ()), columns={})
-
-    monkeypatch.setattr(single, "_carry_out", carry_out)
-    there = CudaHere(HOST, CudaLimits(1 << 40))
-    there.wanted = wanted
-    root = int(graph.original_of()[0])
-    single.search(graph, "bfs", root, place=there, progress=NoProgress())
-    assert [(task.device, task.pins_if_busy) for task in tasks] == [("cuda", wanted == "cuda")]
+    needed, busy = (
+        graph.arcs * (4 if kernel == "bfs" else 8),
+        DeviceBusyError("others use the rest"),
+    )
+    for limit, errors, said in (
+        (None, [busy, MemoryBudgetError("pinned memory is refused")], "others use the rest"),
+        (None, [busy, DeviceBusyError("even the least")], "even the least"),
+        (needed - 1, [busy], "others use the rest"),
+    ):
+        there, in_turn = just_enough(graph, kernel, limit), InTurn(errors)
+        with pytest.raises(DeviceBusyError, match=said):
+            execute(plan_at(there, graph, Request(kernel)), there, Said(), in_turn.run)
+        assert len(in_turn.plans) == len(errors)

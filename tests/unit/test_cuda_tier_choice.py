@@ -12,21 +12,22 @@ import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.decisions import hubs_hold_much
 from ooc_graph.kernels.common.sssp.survey import first_rows, may_pull, sampled_rows, survey
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.cuda.pinned_plan import least_plan
 from ooc_graph.model import rank_memory
+from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Course
-from ooc_graph.model.way import Way
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.workplace import planned
 from ooc_graph.search import single
 from ooc_graph.shards.survey import spread_share
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
-from ooc_graph.types import NoProgress
 from tests import tiered_graphs
 from tests.made_up_place import CudaHere, TwoWorkers, chosen
+from tests.said import Said
 from tests.tiered_graphs import HOST, place
 
 graph, directed, nothing_stays = (
@@ -34,6 +35,11 @@ graph, directed, nothing_stays = (
     tiered_graphs.directed,
     tiered_graphs.nothing_stays,
 )
+
+
+def where(reserved: Reservation) -> tuple[str, int]:
+    """The strategy, and its device memory."""
+    return reserved.strategy, reserved.device_bytes
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -44,13 +50,12 @@ def test_rows_are_pinned_where_the_device_is_too_small(
     monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", 0)
     monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._SSSP_STRETCHES", 0)
     whole = cuda_memory.cuda_bytes(graph, kernel)
-    assert chosen(graph, kernel, place(whole)) == Way("cuda", "one")
+    assert where(chosen(graph, kernel, place(whole))) == ("cuda/memory", whole)
     small = whole - 1
-    way = chosen(graph, kernel, place(small))
-    assert way == Way("cuda", "one", budget_bytes=small)
+    assert where(chosen(graph, kernel, place(small))) == ("cuda/pinned", small)
     facts = cuda_pinned.known_facts(graph, kernel)
     least = least_plan(kernel, facts).bytes
-    assert chosen(graph, kernel, place(least)).budget_bytes == least
+    assert where(chosen(graph, kernel, place(least))) == ("cuda/pinned", least)
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
         chosen(graph, kernel, place(least - 1))
 
@@ -58,7 +63,7 @@ def test_rows_are_pinned_where_the_device_is_too_small(
 def test_pinned_memory_has_a_limit_too(graph: og.Graph) -> None:
     needed = 4 * graph.arcs
     small = cuda_memory.cuda_bytes(graph, "bfs") - 1
-    assert chosen(graph, "bfs", place(small, needed)).budget_bytes
+    assert chosen(graph, "bfs", place(small, needed)).strategy == "cuda/pinned"
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of pinned host memory"):
         chosen(graph, "bfs", place(small, needed - 1))
 
@@ -76,26 +81,25 @@ def test_rows_that_are_pinned_already_need_no_free_memory(
         *,
         limited: bool = False,
         on_device: bool = False,
-    ) -> Way:
+    ) -> Reservation:
         # Hardly anything is free, for the rows are held.
         found = planned(1, CUDA, CudaLimits(device_bytes, pinned_bytes))
         tight = replace(found, is_limited=limited)
         return chosen(graph, kernel, tight, on_device=on_device)
 
     monkeypatch.setattr(process, "number_of", lambda _: "0")
-    key = (str(graph.path), graph.identity, kernel, "rows", "cuda", "1", (small, True, False, None))
-    monkeypatch.setattr(engine_cache, "_held", {key: None})
+    held = chosen(graph, kernel, place(small))
+    key = Key(str(graph.path), graph.identity, kernel, CUDA, held)
+    monkeypatch.setattr(engine_cache, "_engines", {engine_cache._Kept(key, "1"): None})
     with pytest.raises(MemoryBudgetError, match="may be used"):
         taken()
-    key = (str(graph.path), graph.identity, kernel, "rows", "cuda", "0", (small, True, False, None))
-    monkeypatch.setattr(engine_cache, "_held", {key: None})
-    way = Way("cuda", "one", budget_bytes=small)
-    assert taken() == way
-    assert taken(pinned_bytes=pinned) == way
+    monkeypatch.setattr(engine_cache, "_engines", {engine_cache._Kept(key, "0"): None})
+    assert taken() == held
+    assert taken(pinned_bytes=pinned) == held
     # Within another budget they are pinned anew, in the place of those that go.
-    assert taken(small - 1) == Way("cuda", "one", budget_bytes=small - 1)
+    assert where(taken(small - 1)) == ("cuda/pinned", small - 1)
     answer = cuda_pinned.answer_device_bytes(graph)
-    assert taken(on_device=True).budget_bytes == small - answer
+    assert where(taken(on_device=True)) == ("cuda/pinned", small - answer)
     # What somebody limits holds for rows that are held too.
     for limits in (
         {"pinned_bytes": pinned - 1},
@@ -138,11 +142,13 @@ def test_weights_that_do_not_spread_are_pinned_or_left_to_ranks(kind: str, tmp_p
     assert needed < cuda_memory.cuda_bytes(found, "sssp")
     pinned = cuda_pinned.pinned_bytes(found, "sssp")
     for limit, expected in (
-        (pinned, Way("cuda", "one", budget_bytes=needed)),
-        (pinned - 1, Way("cuda", "scheduler")),
+        (pinned, ("cuda/pinned", "one")),
+        (pinned - 1, ("cuda/memory, ranks", "scheduler")),
     ):
         workers = TwoWorkers(HOST, CudaLimits(needed, limit))
-        assert chosen(found, "sssp", workers.resources()) == expected
+        reserved = chosen(found, "sssp", workers.resources())
+        assert (reserved.strategy, reserved.exchange) == expected
+        assert reserved.device_bytes == needed
 
 
 @pytest.mark.parametrize("wanted", ["cuda", "auto"])
@@ -153,32 +159,32 @@ def test_refused_pinning_goes_on_to_ranks(
     assert (
         cuda_pinned.least_device_bytes(graph, "bfs") < needed < cuda_memory.cuda_bytes(graph, "bfs")
     )
-    tried: list[tuple[str, str, bool]] = []
+    tried: list[str] = []
 
-    def carry_out(_: object, task: SearchTask, exchange: str, __: object) -> Written:
-        tried.append((task.device, exchange, task.budget_bytes > 0))
-        if exchange == "one":
+    def carry_out(_: object, task: SearchTask, __: object) -> Written:
+        tried.append(task.reserved.strategy)
+        if not task.reserved.is_of_ranks:
             raise MemoryBudgetError("8 bytes of pinned host memory are refused")
         return Written(Course(0.0, ()), columns={})
 
     monkeypatch.setattr(single, "_carry_out", carry_out)
-    noted: list[str] = []
-    progress = NoProgress()
-    monkeypatch.setattr(progress, "note", noted.append)
-    root = int(graph.original_of()[0])
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (HOST, HOST))
+    monkeypatch.setattr(process, "number_of", lambda _: "0")
+    said, root = Said(), int(graph.original_of()[0])
     workers = TwoWorkers(HOST, CudaLimits(needed))
     workers.wanted = wanted
-    single.search(graph, "bfs", root, place=workers, progress=progress)
-    assert tried == [("cuda", "one", True), ("cuda", "scheduler", False)]
-    assert noted == ["bfs by ranks, exchange scheduler: 8 bytes of pinned host memory are refused"]
+    single.search(graph, "bfs", root, place=workers, progress=said)
+    assert tried == ["cuda/pinned", "cuda/memory, ranks"]
+    (note,) = said.notes
+    assert note.endswith("memory was refused: bfs is searched by ranks, exchange scheduler")
     # Without workers, or on workers too small for the ranks, there is nothing to go on to.
     alone = CudaHere(HOST, CudaLimits(needed))
     small = TwoWorkers(HOST, CudaLimits(needed - 1))
     for other in (alone, small):
         tried.clear()
         with pytest.raises(MemoryBudgetError, match="are refused"):
-            single.search(graph, "bfs", root, place=other, progress=progress)
-        assert tried == [("cuda", "one", True)]
+            single.search(graph, "bfs", root, place=other, progress=said)
+        assert tried == ["cuda/pinned"]
 
 
 @pytest.mark.parametrize("shards", [1, 4])

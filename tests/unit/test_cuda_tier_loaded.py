@@ -13,23 +13,24 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import DeviceError, MemoryBudgetError, UsageError
-from ooc_graph.graph500.run import BatchTask
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.cuda.pinned_plan import COLUMNS, BfsPlan
 from ooc_graph.model import rank_memory
+from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits
-from ooc_graph.model.task import SearchTask, Written
+from ooc_graph.model.task import Written
 from ooc_graph.model.trace import Course
-from ooc_graph.model.way import Way
 from ooc_graph.runtime import devices, engine_cache, process
 from ooc_graph.runtime.workplace import planned
-from ooc_graph.search import step_down
+from ooc_graph.search import single
 from ooc_graph.search import whole as search_whole
-from ooc_graph.strategies import loading
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests import tiered_graphs
 from tests.command_line import call
-from tests.made_up_place import chosen
+from tests.made_up_place import CudaHere, chosen
+from tests.said import Said
+from tests.tiered_graphs import HOST
 
 graph, directed, nothing_stays = (
     tiered_graphs.graph,
@@ -41,43 +42,49 @@ graph, directed, nothing_stays = (
 def test_a_search_that_was_refused_memory_is_not_refused_again(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded: list[int] = []
+    loaded: list[str] = []
+    whole, root = cuda_memory.cuda_bytes(graph, "bfs"), int(graph.original_of()[0])
 
-    def load(*arguments: object) -> object:
-        budget_bytes = arguments[4]
-        assert isinstance(budget_bytes, int)
-        loaded.append(budget_bytes)
-        if not budget_bytes:
-            raise MemoryBudgetError("refused")
-        return SimpleNamespace(pinned=None, moved=None, search=None, ids=None, close=lambda: None)
+    def refuse(_: object, __: object, ___: str, reserved: Reservation) -> object:
+        loaded.append(reserved.strategy)
+        raise MemoryBudgetError("refused")
 
-    monkeypatch.setattr(loading, "load", load)
+    def load(_: object, __: object, ___: str, reserved: Reservation) -> object:
+        loaded.append(reserved.strategy)
+        return SimpleNamespace(note=None, moved=None, search=None, ids=None, close=lambda: None)
+
+    def search(pinned_bytes: int | None = None, *, limit_bytes: int = 0) -> list[str]:
+        there, said = CudaHere(limit_bytes or HOST, CudaLimits(whole, pinned_bytes)), Said()
+        there.is_limited = limit_bytes > 0
+        single.search(graph, "bfs", root, place=there, progress=said)
+        return said.notes
+
+    monkeypatch.setattr(cuda_memory.InMemory, "load", refuse)
+    monkeypatch.setattr(cuda_pinned.Pinned, "load", load)
     monkeypatch.setattr(process, "number_of", lambda _: "0")
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole, whole))
     monkeypatch.setattr(search_whole, "run_search", lambda *_: (None, Course(0.0, ())))
     monkeypatch.setattr(search_whole, "written_of", lambda *_: Written(Course(0.0, ())))
-    monkeypatch.setattr(step_down, "with_less", lambda _: ({"budget_bytes": 1000}, "less"))
     engine_cache.release()
-    whom = str(graph.path), graph.identity, "bfs"
-    task = SearchTask(*whom, 0, None, device="cuda")
-    assert search_whole.search_whole(task).notes == ("less",)
-    assert search_whole.search_whole(task).notes == ()
-    assert loaded == [0, 1000]
+    (note,) = search()
+    assert note.startswith("device memory was refused: bfs keeps its rows in host memory")
+    assert search() == []
+    assert loaded == ["cuda/memory", "cuda/pinned"]
     # It is held as what was asked for, where that fits the device, whatever is free in the host.
-    whole = cuda_memory.cuda_bytes(graph, "bfs")
     tight = replace(planned(1, CUDA, CudaLimits(whole)), is_limited=False)
-    assert chosen(graph, "bfs", tight) == Way("cuda", "one")
-    # But not where so much must not be pinned, nor for Graph500.
-    for other in (
-        lambda: search_whole.search_whole(replace(task, pinned_bytes=1)),
-        lambda: BatchTask(*whom, og.Kronecker(13), True, "cuda").searcher().__enter__(),
-    ):
-        with pytest.raises(MemoryBudgetError, match="refused"):
-            other()
+    assert chosen(graph, "bfs", tight).strategy == "cuda/memory"
+    # But not where so much must not be pinned, nor within another limit.
+    loaded.clear()
+    with pytest.raises(MemoryBudgetError, match="refused"):
+        search(pinned_bytes=1)
+    assert loaded == ["cuda/memory"]
+    for _ in range(2):
         engine_cache.release()
-        search_whole.search_whole(task)
-    engine_cache.release()
-    search_whole.search_whole(task)
-    assert loaded == [0, 1000] + [0, 0, 1000] * 2 + [0, 1000]
+        loaded.clear()
+        search()
+        assert loaded == ["cuda/memory", "cuda/pinned"]
+        search(limit_bytes=HOST)
+        assert loaded[2] == "cuda/memory"
     engine_cache.release()
 
 

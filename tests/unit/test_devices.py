@@ -25,15 +25,15 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import CUDA_FIXED_BYTES
+from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CudaLimits
-from ooc_graph.model.way import Way
 from ooc_graph.runtime import building, devices, workplace
 from ooc_graph.runtime.workplace import Here
 from ooc_graph.search import single
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.types import Dealing
 from tests.command_line import call
-from tests.made_up_place import chosen
+from tests.made_up_place import chosen, plan_for
 from tests.said import Said
 
 
@@ -192,13 +192,13 @@ def test_memory_of_a_device(cupy: Any) -> None:
 def test_a_graph_too_large_for_the_device(cupy: Any, graph: og.Graph) -> None:
     needed = cuda_memory.cuda_bytes(graph, "bfs")
     cupy(total=needed, free=needed)
-    assert chosen(graph, "bfs", Here(wanted="auto").resources()).device == "cuda"
+    assert plan_for(graph, "bfs", Here(wanted="auto").resources()).device == "cuda"
     cupy(total=1000, free=1000)
     with pytest.raises(MemoryBudgetError, match="bytes of device memory, and"):
         chosen(graph, "bfs", Here(wanted="cuda").resources())
-    way = chosen(graph, "bfs", Here(wanted="auto").resources())
-    assert (way.device, way.exchange) == ("cpu", "one")
-    assert "device memory" in way.why
+    found = plan_for(graph, "bfs", Here(wanted="auto").resources())
+    assert (found.device, found.reserved.exchange) == ("cpu", "one")
+    assert "device memory" in found.why
 
 
 @pytest.fixture
@@ -214,22 +214,22 @@ def test_ids_of_64_bits_go_to_ranks(cupy: Any, weighted: og.Graph, kernel: str) 
     needed = rank_memory.ranks_bytes(weighted, kernel, range(weighted.shards))
     cupy(total=needed, free=needed)
     for wanted in ("cuda", "auto"):
-        way = chosen(weighted, kernel, Here(wanted=wanted).resources())
-        assert (way.device, way.exchange) == ("cuda", "local")
+        reserved = chosen(weighted, kernel, Here(wanted=wanted).resources())
+        assert (reserved.strategy, reserved.exchange) == ("cuda/memory, ranks", "local")
     with pytest.raises(UsageError, match="this one is by ranks, exchange local"):
         getattr(og, kernel)(weighted, 1, arrays="cupy")
     cupy(total=needed - 1, free=needed - 1)
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of device memory"):
         chosen(weighted, kernel, Here(wanted="cuda").resources())
-    way = chosen(weighted, kernel, Here(wanted="auto").resources())
-    assert (way.device, way.exchange) == ("cpu", "one")
-    assert f"needs {needed:,} bytes of device memory" in way.why
+    found = plan_for(weighted, kernel, Here(wanted="auto").resources())
+    assert (found.device, found.reserved.exchange) == ("cpu", "one")
+    assert f"needs {needed:,} bytes of device memory" in found.why
 
 
 @pytest.mark.usefixtures("wide")
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_ranks_of_workers_need_less(weighted: og.Graph, kernel: str) -> None:
-    def on(workers: int, memory_bytes: int) -> Way:
+    def on(workers: int, memory_bytes: int) -> Reservation:
         found = workplace.planned(1 << 40, "cuda", CudaLimits(memory_bytes))
         resources = replace(found, processes=workers, has_ranks=True, has_client=True)
         return chosen(weighted, kernel, resources)
@@ -237,8 +237,8 @@ def test_ranks_of_workers_need_less(weighted: og.Graph, kernel: str) -> None:
     needed = [rank_memory.ranks_bytes(weighted, kernel, range(n)) for n in (1, 4)]
     assert weighted.shards == 4
     assert needed[0] < needed[1]
-    assert on(4, needed[0]) == Way("cuda", "scheduler")
-    assert on(1, needed[1]) == Way("cuda", "scheduler")
+    for reserved in (on(4, needed[0]), on(1, needed[1])):
+        assert (reserved.strategy, reserved.exchange) == ("cuda/memory, ranks", "scheduler")
     with pytest.raises(MemoryBudgetError, match=f"needs {needed[1]:,} bytes of device memory"):
         on(1, needed[1] - 1)
 
@@ -273,8 +273,8 @@ def test_what_no_cuda_device_does(
     cupy(total=1 << 40, free=1 << 40)
     with pytest.raises(UsageError, match=why):
         chosen(graph, kernel, Here(wanted="cuda").resources(), method=method)
-    way = chosen(graph, kernel, Here(wanted="auto").resources(), method=method)
-    assert way == Way("cpu", "one")
+    found = plan_for(graph, kernel, Here(wanted="auto").resources(), method=method)
+    assert (found.device, found.reserved.exchange, found.why) == ("cpu", "one", "")
 
 
 def test_auto_says_that_it_took_the_cpu(no_cupy: None, graph: og.Graph) -> None:
@@ -295,15 +295,19 @@ def test_a_device_that_is_full_when_it_is_used(
     cupy(total=1 << 30, free=1 << 30)
     plain = single._carry_out
 
-    def full(graph: Any, task: Any, chosen: str, place: Any) -> Any:
-        if task.device == "cuda":
+    def full(graph: Any, task: Any, place: Any) -> Any:
+        if task.strategy.device == "cuda":
             raise kind("too full")
-        return plain(graph, task, chosen, place)
+        return plain(graph, task, place)
 
     monkeypatch.setattr(single, "_carry_out", full)
     said = Said()
     assert og.bfs(graph, 1, progress=said).level.tolist() == [0, 1, 2, 3]
-    assert said.notes == ["bfs on the CPU: too full"]
+    *before, last = said.notes
+    assert last == "bfs on the CPU: too full"
+    # What takes less of the device is tried first.
+    assert bool(before) == (kind is MemoryBudgetError)
+    assert all(note.startswith("device memory was refused: ") for note in before)
     with pytest.raises(kind, match="too full"):
         og.bfs(graph, 1, device="cuda")
 
@@ -314,15 +318,17 @@ def test_host_memory_that_a_device_search_is_refused(
     cupy(total=1 << 30, free=1 << 30)
     plain = single._carry_out
 
-    def full(graph: Any, task: Any, chosen: str, place: Any) -> Any:
-        if task.device == "cuda":
+    def full(graph: Any, task: Any, place: Any) -> Any:
+        if task.strategy.device == "cuda":
             raise MemoryError
-        return plain(graph, task, chosen, place)
+        return plain(graph, task, place)
 
     monkeypatch.setattr(single, "_carry_out", full)
     said = Said()
     assert og.bfs(graph, 1, progress=said).level.tolist() == [0, 1, 2, 3]
-    assert said.notes == ["bfs on the CPU: host memory was refused"]
+    before, last = said.notes
+    assert before.startswith("host memory was refused: bfs leaves arcs in the store")
+    assert last == "bfs on the CPU: host memory was refused"
     with pytest.raises(MemoryBudgetError, match="host memory was refused; use --device cpu"):
         og.bfs(graph, 1, device="cuda")
 

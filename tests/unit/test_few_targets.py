@@ -64,7 +64,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setitem(answers.TOGETHER, hops, CHUNK)
     monkeypatch.setattr(dividing, "LANES", (BATCH,))
     monkeypatch.setattr(dividing, "BFS_LANES", 1)
-    monkeypatch.setattr(dividing, "BATCHES", 1)
+    monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
     monkeypatch.setattr(stored, "LANES_STORED", (BATCH,))
     engine_cache.release()
     yield
@@ -131,7 +131,7 @@ def test_a_task_without_room_sends_the_columns(
     monkeypatch.setattr(many, "prepare", prepared)
     found = find(store, store.original_ids()[:SOURCES], targets=TARGETS, device="cpu")
     (task,) = tasks
-    assert task.stretch == 0
+    assert task.reserved.stretch == 0
     done = many_tasks.solve(task, np.arange(SOURCES))
     (block,) = done.found
     assert block.tobytes() == found.read(found.measure).tobytes()

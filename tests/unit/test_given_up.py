@@ -19,8 +19,8 @@ from ooc_graph.kernels.cpu.store.one_by_one import TierSingly
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce, run_all
 from ooc_graph.strategies.many import tasks as many_tasks
-from ooc_graph.strategies.many.task import PairsTask
 from ooc_graph.types import NoProgress
+from tests.small_pairs import task_of
 
 WAIT_S = 120.0
 
@@ -129,8 +129,7 @@ def test_a_task_that_waited_for_the_graph_is_not_begun(monkeypatch: pytest.Monke
     """Its turn comes when the one before has ended, which an interrupt may have ended."""
     is_over = threading.Event()
     is_over.set()
-    task: Any = PairsTask("g", "1", Asked(hops=True), 3, 1, ())
     held: Any = nullcontext(SimpleNamespace(allocating=nullcontext))
-    monkeypatch.setattr(many_tasks.loading, "searcher", lambda *_, **__: held)
+    monkeypatch.setattr(many_tasks.engine_cache, "engine", lambda *_: held)
     with pytest.raises(CancelledError):
-        heard_by(is_over, many_tasks.solve)(task, np.arange(3))
+        heard_by(is_over, many_tasks.solve)(task_of(Asked(hops=True), ()), np.arange(3))

@@ -20,24 +20,28 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.graph500 import on_device, report, tiers
-from ooc_graph.graph500.batches import Batches, _at_once, check_bytes
+from ooc_graph.graph500.batches import _at_once, check_bytes
 from ooc_graph.graph500.job import graph500
-from ooc_graph.graph500.run import BatchTask, Graph500Options, Searched
-from ooc_graph.graph500.searches import search_batch
+from ooc_graph.graph500.run import BatchTask, Graph500Options, Run, Searched
+from ooc_graph.graph500.searches import search_all, search_batch, warm_up
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.cpu import plan
 from ooc_graph.memory.cuda.pinned_plan import plan_device
 from ooc_graph.memory.moved import Moved
-from ooc_graph.model.engine import Searcher, load_ids
+from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits, Device
+from ooc_graph.model.task import SearchTask
 from ooc_graph.model.trace import Course
 from ooc_graph.runtime import building, engine_cache, process, workplace
-from ooc_graph.search.refused import with_less
-from ooc_graph.search.step_down import less_of
+from ooc_graph.search.plan import Plan
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.device_tiers import DeviceTierSearch
+from ooc_graph.strategies.cpu import in_memory as cpu_memory
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import NoProgress
@@ -77,25 +81,26 @@ class Uncounted:
         return course
 
 
-def held_by_cpu(task: BatchTask) -> Searcher:
+def held_by_cpu(task: BatchTask) -> Engine:
     """What a device would hold of a graph, as the task says."""
-    graph, device = engine_cache.open_same(task.path, task.identity), process.device()
-    ids = load_ids(graph)
-    if task.device == CUDA and task.host_bytes is not None:
-        within = task.budget_bytes, task.host_bytes
+    reserved = task.search.reserved
+    graph = engine_cache.open_same(task.search.path, task.search.identity)
+    device, ids = process.device(), load_ids(graph)
+    if reserved.strategy == "cuda/disk":
+        within = reserved.device_bytes, reserved.host_bytes
         there = cuda_disk.plan_within(cuda_disk.known_facts(graph, task.kernel), *within)
         found = cpu_disk.load_within(graph, task.kernel, 1 << 30, device)
         search: Any = DeviceTierSearch(found.search, found.sides, there, None)  # type: ignore[arg-type]
-        return Searcher(task.kernel, search, graph, ids, None)
+        return Engine(task.kernel, search, graph, ids, None)
     shard = graph.load(ORDER_OF[task.kernel])
     search = getattr(device, task.kernel)(shard)
     if task.device != CUDA:
-        return Searcher(task.kernel, search, graph, ids, shard.tuples)
+        return Engine(task.kernel, search, graph, ids, shard.tuples)
     facts, pinned = cuda_pinned.known_facts(graph, task.kernel), None
-    if task.budget_bytes:
-        pinned = plan_device(task.kernel, facts, task.budget_bytes, 1 << 40)
+    if reserved.strategy == "cuda/pinned":
+        pinned = plan_device(task.kernel, facts, reserved.device_bytes, 1 << 40)
     given = graph, ids, shard.tuples
-    return Searcher(task.kernel, Uncounted(search), *given, pinned=pinned)
+    return Engine(task.kernel, Uncounted(search), *given, pinned=pinned)
 
 
 @pytest.fixture
@@ -104,7 +109,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[BatchTask]:
     tasks: list[BatchTask] = []
 
     @contextmanager
-    def searcher(task: BatchTask) -> Iterator[Searcher]:
+    def engine(task: BatchTask) -> Iterator[Engine]:
         tasks.append(task)
         yield held_by_cpu(task)
 
@@ -114,7 +119,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[BatchTask]:
                 source, out, options=options, workforce=workforce, progress=progress
             )
 
-    monkeypatch.setattr(BatchTask, "searcher", searcher)
+    monkeypatch.setattr(BatchTask, "engine", engine)
     monkeypatch.setattr(building, "_on_device", build)
     monkeypatch.setattr(workplace, "choose_here", lambda wanted: Device(wanted, 1 << 40))
     monkeypatch.setattr(report, "cuda_facts_here", lambda: {"CUDA device": "none"})
@@ -141,6 +146,11 @@ def run(folder: Path, said: Said, **given: Any) -> tuple[Any, dict[str, Any], st
     return outcome, report, (folder / "report.html").read_text()
 
 
+def where(task: BatchTask) -> str:
+    """The strategy that a batch is searched by."""
+    return task.search.reserved.strategy
+
+
 def of_kernel(report: dict[str, Any], kernel: str) -> list[dict[str, Any]]:
     return [search for search in report["searches"] if search["kernel"] == kernel]
 
@@ -152,9 +162,8 @@ def test_rows_are_pinned_where_the_device_is_too_small(
     outcome, report, page = run(tmp_path, said, device_memory=SMALL)
     assert outcome.failure is None
     assert report["validation"]["status"] == "passed"
-    assert {(task.budget_bytes > 0, task.host_bytes, task.stays_there) for task in asked} == {
-        (True, None, False)
-    }
+    assert {where(task) for task in asked} == {"cuda/pinned"}
+    assert not any(task.stays_there for task in asked)
     assert said.notes == [
         f"{kernel} has its rows in pinned host memory; its answers go to host memory, and are "
         "validated on the CPU"
@@ -186,7 +195,7 @@ def test_arcs_stay_in_the_store_where_nothing_may_be_pinned(
     said = Said()
     outcome, report, page = run(tmp_path, said, device_memory=SMALL, host_memory=0)
     assert outcome.failure is None
-    assert {(task.budget_bytes > 0, task.host_bytes) for task in asked} == {(True, 0)}
+    assert {(where(task), task.search.reserved.host_bytes) for task in asked} == {("cuda/disk", 0)}
     assert [note.split("; ")[0] for note in said.notes] == [
         f"{kernel} has its rows in the store" for kernel in KERNELS
     ]
@@ -225,33 +234,12 @@ def test_answers_that_the_device_has_no_room_for_are_validated_on_the_cpu(
     ]
     for kernel in KERNELS:
         mine = [task for task in asked if task.kernel == kernel]
+        # Each is warmed up and searched; the levels of the last are asked for, too.
+        assert [task.on_host for task in mine] == [False, False, True, True, True]
         # In batches of what host memory has room for: all three at a time.
-        assert [task.on_host for task in mine] == [False, False, True, True]
         assert mine[-1].at_once >= 3
         assert all(one["validate_s"] > 0 for one in of_kernel(report, kernel))
         assert all(level["arcs"] >= 0 for s in of_kernel(report, kernel) for level in s["levels"])
-
-
-class There:
-    """A place where calls are refused, one error each, until there are no more errors."""
-
-    client = None
-    has_ranks = False
-    process_limit_bytes = 1 << 40
-
-    def __init__(self, errors: list[Exception]) -> None:
-        self.errors, self.tried = errors, []  # type: ignore[var-annotated]
-        self.asked: list[Callable[..., Any]] = []
-
-    def call(self, function: Callable[..., Any], *given: Any) -> Any:
-        if function is not print:
-            self.asked.append(function)
-            return function(*given)
-        (task,) = given
-        self.tried.append((task.budget_bytes > 0, task.host_bytes, task.on_host))
-        if self.errors:
-            raise self.errors.pop(0)
-        return "done"
 
 
 @pytest.fixture(scope="module")
@@ -260,116 +248,226 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     return og.build(og.Kronecker(11), path, rows="both")
 
 
+@pytest.fixture
+def a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which nothing is asked but its number, and how much memory is free."""
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
+    monkeypatch.setattr(process, "number_of", lambda _: "0")
+    engine_cache.release()
+
+
+class There(CudaHere):
+    """A place where one function of a batch is refused, one error each, and all else is done.
+
+    Parameters
+    ----------
+    refuses
+        The function: the warm-up, or the searches that follow it.
+    device_bytes, pinned_bytes
+        As of `CudaLimits`.
+    """
+
+    def __init__(
+        self,
+        refuses: Callable[..., Any],
+        errors: list[Exception],
+        device_bytes: int,
+        pinned_bytes: int | None = None,
+    ) -> None:
+        super().__init__(1 << 40, CudaLimits(device_bytes, pinned_bytes))
+        self._refuses, self._errors = refuses, list(errors)
+        self.tasks: list[BatchTask] = []
+        self.asked: list[Callable[..., Any]] = []
+
+    @property
+    def tried(self) -> list[tuple[str, bool]]:
+        """Strategies by which the function was called, and whether answers went to the host."""
+        return [(where(task), task.on_host) for task in self.tasks]
+
+    def call(self, function: Callable[..., Any], *given: Any) -> Any:
+        """Calls nothing that searches."""
+        if not isinstance(given[0], BatchTask):
+            self.asked.append(function)
+            return function(*given)
+        task, *more = given
+        if function is self._refuses:
+            self.tasks.append(task)
+            if self._errors:
+                raise self._errors.pop(0)
+        if function is search_batch:
+            return [Searched(key, Course(0.0, ()), None, 0.0, 1, 1) for key in more[0].tolist()]
+        if function is on_device.with_levels:
+            return more[1]
+        return ({}, None) if function is tiers.describe_held else None
+
+
+def searched(graph: og.Graph, kernel: str, there: There, *, validate: bool = True) -> list[str]:
+    """Notes of searches that are made there."""
+    options = Graph500Options(11, searches=3, kernels=(kernel,), validate=validate, energy=False)
+    said, keys = Said(), graph.original_of()[:3].astype(np.int64)
+    run = Run(options, graph.path, there, said)
+    found, _ = search_all(run, graph, og.Kronecker(11), kernel, keys)
+    assert [one.root for one in found] == keys.tolist()
+    return said.notes
+
+
+@pytest.mark.usefixtures("a_device")
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_refused_memory_goes_one_step_down(
     graph: og.Graph, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
-    whole = BatchTask(
-        str(graph.path), graph.identity, kernel, og.Kronecker(11), True, CUDA, may_stay=True
-    )
-    device, pinned, store = (False, None, False), (True, None, False), (True, 0, False)
+    whole, refused = cuda_memory.cuda_bytes(graph, kernel), MemoryBudgetError("refused")
+    device, pinned, store = ((f"cuda/{name}", False) for name in ("memory", "pinned", "disk"))
 
-    def tried(errors: list[Exception], task: BatchTask) -> tuple[list[Any], list[str]]:
-        there, said = There(errors), Said()
-        batches = Batches(SimpleNamespace(place=there, progress=said), graph, task)  # type: ignore[arg-type]
-        assert batches.call(print) == "done"
-        return there.tried, said.notes
+    def there(errors: list[Exception], pinned_bytes: int | None = None) -> There:
+        return There(warm_up, errors, whole, pinned_bytes)
 
-    refused = MemoryBudgetError("refused")
-    assert tried([], whole) == ([device], [])
-    found, notes = tried([refused] * 2, whole)
-    assert found == [device, pinned, store]
+    plain = there([])
+    assert searched(graph, kernel, plain) == []
+    assert plain.tried == [device]
+    twice = there([refused] * 2)
+    notes = [note for note in searched(graph, kernel, twice) if "refused" in note]
+    assert twice.tried == [device, pinned, store]
     assert "keeps its rows in host memory" in notes[0]
     assert "leaves arcs in the store" in notes[1]
-    # Where no rows may be pinned, at once there; and where arcs may not stay, not at all.
-    assert tried([refused], replace(whole, pinned_bytes=0))[0] == [device, store]
-    last: list[tuple[list[Exception], BatchTask]] = [
-        ([refused] * 3, whole),
-        ([refused] * 2, replace(whole, may_stay=False)),
-        ([DeviceBusyError("others")], whole),
-    ]
-    for errors, task in last:
-        with pytest.raises(type(errors[0])):
-            tried(errors, task)
-    # Who asks for a device has rows pinned also where others have its memory.
-    busy = replace(whole, pins_if_busy=True)
-    found, notes = tried([DeviceBusyError("others")], busy)
-    assert found == [device, pinned]
-    assert notes[0].startswith("others have memory of the device: ")
-    with pytest.raises(DeviceBusyError, match="others have it"):
-        tried([DeviceBusyError("others have it"), refused], replace(busy, may_stay=False))
+    # Where no rows may be pinned, at once there.
+    none_pinned = there([refused], 0)
+    searched(graph, kernel, none_pinned)
+    assert none_pinned.tried == [device, store]
+    with pytest.raises(MemoryBudgetError, match="refused"):
+        searched(graph, kernel, there([refused] * 3))
+    # Where arcs may not stay, not at all.
+    monkeypatch.setattr(cuda_disk, "LOADERS", {})
+    with pytest.raises(MemoryBudgetError, match="refused"):
+        searched(graph, kernel, there([refused] * 2))
 
 
-def test_how_to_go_on_is_asked_where_the_graph_is(
-    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("a_device")
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_who_asks_for_a_device_has_rows_pinned_also_where_others_have_its_memory(
+    graph: og.Graph, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    whole, busy = cuda_memory.cuda_bytes(graph, kernel), DeviceBusyError("others have it")
+    for wanted, expected, note in (
+        ("cuda", "cuda/pinned", "others have memory of the device: "),
+        ("auto", "cpu/memory", f"{kernel} on the CPU: others have it"),
+    ):
+        there = There(warm_up, [busy], whole)
+        there.wanted = wanted
+        notes = searched(graph, kernel, there)
+        assert there.tried == [("cuda/memory", False), (expected, False)]
+        assert notes[0].startswith(note)
+    monkeypatch.setattr(cuda_disk, "LOADERS", {})
+    with pytest.raises(DeviceBusyError, match="others have it"):
+        searched(graph, kernel, There(warm_up, [busy, MemoryBudgetError("refused")], whole))
+
+
+@pytest.mark.usefixtures("a_device")
+def test_how_to_go_on_is_asked_where_the_graph_is(graph: og.Graph) -> None:
     """It depends on what that process holds, and this one may hold nothing."""
-    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
-    task = BatchTask(str(graph.path), graph.identity, "bfs", og.Kronecker(11), True, CUDA)
-    there, said = There([MemoryBudgetError("refused")]), Said()
-    batches = Batches(SimpleNamespace(place=there, progress=said), graph, task)  # type: ignore[arg-type]
-    assert batches.call(print) == "done"
-    assert there.asked == [less_of, with_less]
+    whole = cuda_memory.cuda_bytes(graph, "bfs")
+    there = There(warm_up, [MemoryBudgetError("refused")], whole)
+    searched(graph, "bfs", there)
+    assert there.asked == [engine_cache.give_up, engine_cache.use_instead]
 
 
+@pytest.mark.usefixtures("a_device")
 @pytest.mark.parametrize(
-    ("error", "where", "note"),
+    ("error", "expected", "note"),
     [
-        (MemoryError("no more"), (True, 0, False), "host memory was refused: bfs leaves arcs"),
+        (MemoryError("no more"), ("cuda/disk", False), "host memory was refused: bfs leaves arcs"),
         (
             DeviceBusyError("others have it"),
-            (True, None, False),
+            ("cuda/pinned", False),
             "others have memory of the device",
         ),
-        (MemoryBudgetError("full"), (False, None, True), "bfs validated on the CPU: full"),
+        (
+            MemoryBudgetError("full"),
+            ("cuda/memory", True),
+            "bfs validated on the CPU: full",
+        ),
     ],
 )
 def test_a_search_that_was_refused_is_not_made_again_as_it_was(
-    graph: og.Graph,
-    error: Exception,
-    where: tuple[bool, int | None, bool],
-    note: str,
-    monkeypatch: pytest.MonkeyPatch,
+    graph: og.Graph, error: Exception, expected: tuple[str, bool], note: str
 ) -> None:
     """Answers that stay on the device are moved first, where it is their memory that is refused."""
-    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
-    whom = str(graph.path), graph.identity, "bfs", og.Kronecker(11), True, CUDA
-    task = BatchTask(*whom, may_stay=True, pins_if_busy=True)
-
-    there, said = There([error]), Said()
-    batches = Batches(SimpleNamespace(place=there, progress=said), graph, task)  # type: ignore[arg-type]
-    assert batches.search(print) == "done"
-    assert there.tried == [(False, None, False), where]
-    assert [one.startswith(note) for one in said.notes] == [True]
+    there = There(search_batch, [error], cuda_memory.cuda_bytes(graph, "bfs"))
+    notes = searched(graph, "bfs", there)
+    assert there.tried == [("cuda/memory", False), expected]
+    assert notes[0].startswith(note)
+    assert all("has its rows" in one for one in notes[1:])
     # It goes on so, with as many answers at a time as there is room for then.
-    assert batches.search(print) == "done"
-    assert there.tried[-1] == where
-    assert batches.task.at_once == _at_once(graph, batches.task, there) > 1  # type: ignore[arg-type]
+    last = there.tasks[-1]
+    plan = Plan(
+        *(graph, last.search.request, there.resources()),
+        *(last.search.strategy, last.search.reserved),
+    )
+    assert last.at_once == _at_once(plan, there.process_limit_bytes) > 1
 
 
-def test_searches_go_down_step_by_step(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
-    whom = str(graph.path), graph.identity, "bfs", og.Kronecker(11), False, CUDA
-    there, said = There([MemoryBudgetError("refused")] * 3), Said()
-    task = BatchTask(*whom, may_stay=True)
-    batches = Batches(SimpleNamespace(place=there, progress=said), graph, task)  # type: ignore[arg-type]
-    assert batches.search(print) == "done"
-    host = [(False, None, True), (True, None, True), (True, 0, True)]
-    assert there.tried == [(False, None, False), *host]
-    assert said.notes[0] == "bfs answers go to host memory: refused"
-    assert "keeps its rows in host memory" in said.notes[1]
-    assert "leaves arcs in the store" in said.notes[2]
+@pytest.mark.usefixtures("a_device")
+def test_searches_go_down_step_by_step(graph: og.Graph) -> None:
+    whole = cuda_memory.cuda_bytes(graph, "bfs")
+    there = There(search_batch, [MemoryBudgetError("refused")] * 3, whole)
+    notes = [one for one in searched(graph, "bfs", there, validate=False) if "refused" in one]
+    host = [(f"cuda/{name}", True) for name in ("memory", "pinned", "disk")]
+    assert there.tried == [("cuda/memory", False), *host]
+    assert notes[0] == "bfs answers go to host memory: refused"
+    assert "keeps its rows in host memory" in notes[1]
+    assert "leaves arcs in the store" in notes[2]
+    assert len(notes) == 3
 
 
-def test_a_search_is_refused_what_nothing_takes_less_of(graph: og.Graph) -> None:
-    task = BatchTask(str(graph.path), graph.identity, "bfs", og.Kronecker(11), True, CUDA)
-    for error in (MemoryError("no more"), DeviceBusyError("others have it")):
-        there, said = There([error]), Said()
-        batches = Batches(SimpleNamespace(place=there, progress=said), graph, task)  # type: ignore[arg-type]
-        with pytest.raises(type(error), match=str(error)):
-            batches.search(print)
-        assert (len(there.tried), said.notes) == (1, [])
+@pytest.mark.usefixtures("a_device")
+def test_a_kernel_and_its_validation_have_all_memory(graph: og.Graph) -> None:
+    """What the kernel before has loaded is released first."""
+    whole = cuda_memory.cuda_bytes(graph, "sssp")
+    there = There(warm_up, [], whole)
+    held = Reservation("cuda/memory", 1, cuda_memory.cuda_bytes(graph, "bfs"))
+    key = Key(str(graph.path), graph.identity, "bfs", CUDA, held)
+    engine: Any = SimpleNamespace(close=lambda: None)
+    engine_cache._engines[engine_cache._Kept(key, "0")] = engine
+    searched(graph, "sssp", there)
+    assert not engine_cache.keeps_any()
+
+
+@pytest.mark.usefixtures("a_device")
+def test_what_was_found_before_memory_was_refused_is_not_searched_again(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = There(print, [], SMALL)
+    keys: list[list[int]] = []
+    call = there.call
+
+    def refuse_the_second(function: Callable[..., Any], *given: Any) -> Any:
+        if function is search_batch:
+            keys.append(given[1].tolist())
+            if len(keys) == 2:
+                raise MemoryError
+        return call(function, *given)
+
+    monkeypatch.setattr(there, "call", refuse_the_second)
+    monkeypatch.setattr("ooc_graph.graph500.batches._at_once", lambda *_: 1)
+    searched(graph, "bfs", there)
+    first, second, third = graph.original_of()[:3].tolist()
+    assert keys == [[first], [second], [second], [third]]
+
+
+@pytest.mark.usefixtures("a_device")
+def test_a_search_is_refused_what_nothing_takes_less_of(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_disk, "LOADERS", {})
+    whole = cuda_memory.cuda_bytes(graph, "bfs")
+    for error, kind in (
+        (MemoryError("no more"), MemoryBudgetError),
+        (DeviceBusyError("others have it"), DeviceBusyError),
+    ):
+        there = There(search_batch, [error], whole, 0)
+        with pytest.raises(kind, match=str(error)):
+            searched(graph, "bfs", there)
+        assert there.tried == [("cuda/memory", False)]
 
 
 @pytest.mark.parametrize("error", [MemoryError(), MemoryBudgetError("it"), DeviceBusyError("it")])
@@ -398,9 +496,12 @@ def test_searches_are_kept_if_memory_is_refused_to_what_is_told_of_them(
 def test_answers_in_host_memory_are_validated_so_many_at_a_time(
     graph: og.Graph, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = held_by_cpu(BatchTask(str(graph.path), graph.identity, "bfs", og.Kronecker(11), True))
-    monkeypatch.setattr(BatchTask, "searcher", lambda _: nullcontext(held))
-    task = BatchTask(str(graph.path), graph.identity, "bfs", og.Kronecker(11), True)
+    strategy = cpu_memory.InMemory()
+    whom = str(graph.path), graph.identity, Request("bfs"), -1, None
+    search = SearchTask(*whom, strategy, Reservation(strategy.name))
+    task = BatchTask(search, og.Kronecker(11), True)
+    held = held_by_cpu(task)
+    monkeypatch.setattr(BatchTask, "engine", lambda _: nullcontext(held))
     keys = graph.original_of()[:5].astype(np.int64)
     found = search_batch(replace(task, at_once=at_once), keys)
     assert [one.root for one in found] == keys.tolist()
@@ -410,19 +511,18 @@ def test_answers_in_host_memory_are_validated_so_many_at_a_time(
 
 
 def test_what_the_host_has_beside_the_rows_is_for_answers(graph: og.Graph) -> None:
-    whom = str(graph.path), graph.identity, "bfs", og.Kronecker(11), True, CUDA
-    pinned = replace(BatchTask(*whom), budget_bytes=SMALL)
-    store = replace(pinned, host_bytes=1 << 20)
+    resources = CudaHere(1 << 40, CudaLimits(SMALL)).resources()
     tables = 48 * graph.rows + 12 * graph.vertices
     facts = cuda_disk.known_facts(graph, "bfs")
     stored = cuda_disk.plan_within(facts, SMALL, 1 << 20).host_bytes
-    for task, rows in ((pinned, 4 * graph.arcs), (store, stored)):
+    for strategy, rows in ((cuda_pinned.Pinned(), 4 * graph.arcs), (cuda_disk.OnDisk(), stored)):
+        reserved = Reservation(strategy.name, 1 << 20, SMALL)
+        plan = Plan(graph, Request("bfs"), resources, strategy, reserved)
         first = rows + tables + check_bytes(graph)
         for more in (0, 1, 3):
-            there = CudaHere(first + more * 40 * graph.vertices, CudaLimits(SMALL))
-            assert _at_once(graph, task, there) == 1 + more
-        assert _at_once(graph, task, CudaHere(1, CudaLimits(SMALL))) == 1
-        assert _at_once(graph, task, CudaHere(1 << 40, CudaLimits(SMALL))) == 16
+            assert _at_once(plan, first + more * 40 * graph.vertices) == 1 + more
+        assert _at_once(plan, 1) == 1
+        assert _at_once(plan, 1 << 40) == 16
 
 
 def test_what_went_over_the_bus_is_summed() -> None:

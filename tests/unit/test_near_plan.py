@@ -36,19 +36,19 @@ from ooc_graph.memory.cuda.pinned_plan import (
     least_plan,
     plan_device,
 )
+from ooc_graph.model.request import Request
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
-from ooc_graph.model.task import SearchTask
-from ooc_graph.model.way import Way
-from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.workplace import planned
-from ooc_graph.search import refused, step_down
+from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import Rows
 from tests.command_line import call
 from tests.made_up_device import PINNED, put_in_place
-from tests.made_up_place import chosen
+from tests.made_up_place import CudaHere, chosen, plan_for
+from tests.refused_in_turn import InTurn, followed
 from tests.said import Said
 from tests.unit.test_cuda_sources import SUMS
 
@@ -230,10 +230,10 @@ def test_rows_are_pinned_where_the_device_is_too_small(graph: og.Graph) -> None:
     least = cuda_pinned.least_device_bytes(graph, "sssp")
     assert least < whole
     assert isinstance(least_plan("sssp", cuda_pinned.known_facts(graph, "sssp")), NearPlan)
-    assert chosen(graph, "sssp", place(whole)) == Way("cuda", "one")
+    assert chosen(graph, "sssp", place(whole)).strategy == "cuda/memory"
     for small in (whole - 1, least):
-        way = chosen(graph, "sssp", place(small, pinned))
-        assert way == Way("cuda", "one", budget_bytes=small)
+        reserved = chosen(graph, "sssp", place(small, pinned))
+        assert (reserved.strategy, reserved.device_bytes) == ("cuda/pinned", small)
 
 
 @pytest.mark.parametrize("wanted", ["cuda", "auto"])
@@ -250,19 +250,17 @@ def test_what_comes_behind_pinned_memory(graph: og.Graph, wanted: str) -> None:
     }
     for limits, words in said.items():
         there = replace(place(*limits), wanted=wanted)
-        options: dict[str, Any] = {}
         if wanted == "auto":
-            way = chosen(graph, "sssp", there, **options)
-            assert (way.device, way.host_bytes) == ("cpu", None)
-            assert words in way.why
+            found = plan_for(graph, "sssp", there)
+            assert found.strategy.name == "cpu/memory"
+            assert words in found.why
         elif graph.weight_dtype == np.float32:
             if limits[0] < least:  # less than the store's way would do with, too
                 continue
-            way = chosen(graph, "sssp", there, **options)
-            assert (way.device, way.host_bytes is None) == ("cuda", False)
+            assert chosen(graph, "sssp", there).strategy == "cuda/disk"
         else:
             with pytest.raises(MemoryBudgetError, match=words):
-                chosen(graph, "sssp", there, **options)
+                chosen(graph, "sssp", there)
 
 
 def test_host_memory_holds_a_chunk_of_the_widest_column(graph: og.Graph) -> None:
@@ -310,22 +308,25 @@ def test_the_plan_is_shown(
 def test_refused_device_memory_pins_the_rows(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = SearchTask(str(graph.path), graph.identity, "sssp", 0, None, device="cuda")
-    least = cuda_pinned.least_device_bytes(graph, "sssp")
-    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least // 2, HOST))
-    error = MemoryBudgetError("the device's")
-    assert step_down.less_of(error, task) is refused.with_less
-    less, note = refused.with_less(task)
-    assert less == {"budget_bytes": least}
-    assert note.startswith("device memory was refused: sssp keeps its rows in host memory")
-    # What may be pinned is limited: with float32 the store is left.
-    tight = SearchTask(
-        *(str(graph.path), graph.identity, "sssp", 0, None),
-        device="cuda",
-        pinned_bytes=cuda_pinned.pinned_bytes(graph, "sssp") - 1,
+    whole, least = (
+        cuda_memory.cuda_bytes(graph, "sssp"),
+        cuda_pinned.least_device_bytes(graph, "sssp"),
     )
-    stays = graph.weight_dtype == np.float32
-    assert step_down.less_of(error, tight) is (refused.in_store if stays else None)
+    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least // 2, HOST))
+    monkeypatch.setattr(process, "number_of", lambda _: "0")
+    error = MemoryBudgetError("the device's")
+    there = CudaHere(HOST, CudaLimits(whole))
+    _, less = followed(plan_at(there, graph, Request("sssp")), there, error)
+    assert (less.strategy.name, less.reserved.device_bytes) == ("cuda/pinned", least)
+    said = "device memory was refused: sssp keeps its rows in host memory"
+    assert less.why.startswith(said)
+    # What may be pinned is limited: with float32 the store is left.
+    tight = CudaHere(HOST, CudaLimits(whole, cuda_pinned.pinned_bytes(graph, "sssp") - 1))
+    stays, in_turn = graph.weight_dtype == np.float32, InTurn([error] * 2)
+    with pytest.raises(MemoryBudgetError, match="the device's"):
+        execute(plan_at(tight, graph, Request("sssp")), tight, Said(), in_turn.run)
+    names = [one.strategy.name for one in in_turn.plans]
+    assert names == ["cuda/memory", "cuda/disk"][: 1 + stays]
     assert cuda_disk.may_stay(graph, "sssp") == stays
 
 

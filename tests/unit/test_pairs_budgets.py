@@ -16,9 +16,9 @@ from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.model import engine
 from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.runtime import engine_cache
-from ooc_graph.strategies import loading
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.many import batches as many_batches
 from ooc_graph.strategies.many.memory import locked_bytes
 from tests.command_line import call
 from tests.made_up_device import (
@@ -91,14 +91,14 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[MadeUp]:
 def limits(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> Limits:
     found = Limits()
     found.seen(made_up)
-    monkeypatch.setattr(loading, "pool_within", found.pool_within)
-    for module in (loading, engine):
+    monkeypatch.setattr(many_batches, "pool_within", found.pool_within)
+    for module in (many_batches, engine):
         monkeypatch.setattr(module, "allocating", found.allocating)
     return found
 
 
 @pytest.mark.parametrize("kernel", ["apsp", "bfs"])
-def test_a_budget_of_the_device_takes_the_next_way(
+def test_a_budget_of_the_device_takes_the_next_strategy(
     graph: og.Graph, made_up: MadeUp, limits: Limits, kernel: str, tmp_path: Path
 ) -> None:
     find, sources = FIND[kernel], graph.original_ids()[::9]
@@ -109,7 +109,7 @@ def test_a_budget_of_the_device_takes_the_next_way(
     if kernel == "bfs":
         batches += cuda_memory.cuda_levels_bytes(graph, graph.vertices)
     least = cuda_pinned.least_device_bytes(graph, single)
-    for budget, way in (
+    for budget, kind in (
         (batches, BATCHES),
         (batches - 1, RESIDENT),
         (whole - 1, PINNED),
@@ -120,12 +120,12 @@ def test_a_budget_of_the_device_takes_the_next_way(
             made_up.used.clear()
             said, given = Said(), {"device": CUDA, "device_memory": budget, "out": out}
             assert columns(find(graph, sources, progress=said, **given)) == right
-            assert made_up.used == [way]
-            if way != BATCHES:
+            assert made_up.used == [kind]
+            if kind != BATCHES:
                 assert "searched one by one on the CUDA device" in said.notes[-1]
-                assert ("in pinned host memory" in said.notes[-1]) == (way == PINNED)
+                assert ("in pinned host memory" in said.notes[-1]) == (kind == PINNED)
                 why = f"need {batches:,} bytes of device memory"
-                assert (why in said.notes[0]) == (way == RESIDENT)
+                assert why in said.notes[0]
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
         find(graph, sources, device=CUDA, device_memory=least - 1)
     assert limits.made == [batches] * 2
@@ -164,12 +164,12 @@ def test_batches_pin_what_the_host_budget_has_room_for(
     width = graph.rows if options else graph.vertices
     # In whole pages.
     assert len(sources) * width * 4 <= locked < len(sources) * width * 4 + 4096
-    for limit, way in ((locked, BATCHES), (locked - 1, RESIDENT), (0, RESIDENT)):
+    for limit, kind in ((locked, BATCHES), (locked - 1, RESIDENT), (0, RESIDENT)):
         engine_cache.release()
         made_up.used.clear()
         given = {"device": CUDA, "host_memory": limit, "progress": said}
         assert columns(og.johnson(graph, sources, **given, **options)) == right
-        assert made_up.used == [way]
+        assert made_up.used == [kind]
     assert f"to {locked:,} bytes of pinned host memory, and 0 may be used" in said.notes[-2]
 
 

@@ -22,7 +22,7 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache, process, workplace
 from ooc_graph.search import many
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.many import dividing, on_device, singly, stored
+from ooc_graph.strategies.many import dividing, on_device, one_by_one, stored
 from ooc_graph.strategies.many import recording as many_recording
 from ooc_graph.strategies.many import task as many_task
 from tests import made_up_device
@@ -54,7 +54,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     engine_cache.release()
     monkeypatch.setattr(many, "pairs_specs", specs)
     monkeypatch.setattr(stored, "LANES_STORED", (BATCH,))
-    for module in (stored, singly):
+    for module in (stored, one_by_one):
         monkeypatch.setattr(module, "way_of", way_of)
     monkeypatch.setattr(dividing, "CUDA_SOURCES", (CHUNK * CHUNKS,))
     monkeypatch.setattr(dividing, "CUDA_BATCH_BYTES", BATCH * 8)
@@ -248,6 +248,7 @@ def test_threads_that_are_refused_are_refused_memory(
     """Not the device's: that of this process, of which smaller tasks need less."""
     sources, said = hubs.original_ids()[:SOURCES], Said()
     og.johnson(hubs, sources, out=tmp_path / "whole.zarr", device="cpu")
+    engine_cache.release()
     device.part, refused = BATCH, []
     monkeypatch.setattr(dividing, "CUDA_SOURCES", (CHUNK * CHUNKS, CHUNK))
     monkeypatch.setattr("ooc_graph.strategies.many.memory.STAGED_BYTES", 0)
@@ -263,7 +264,8 @@ def test_threads_that_are_refused_are_refused_memory(
     og.johnson(hubs, sources, out=tmp_path / "d.zarr", device="cuda", progress=said)
     assert refused
     assert many_recording._unrecorded._count == 0
-    assert any(note.startswith("memory was refused: apsp on") for note in said.notes)
+    how = "host memory was refused: apsp goes on in batches"
+    assert any(note.startswith(how) for note in said.notes)
     assert set(device.used) == {BATCHES}
     found, whole = (Stored.open(tmp_path / f"{name}.zarr") for name in ("d", "whole"))
     assert found.identity == whole.identity

@@ -20,17 +20,18 @@ from ooc_graph.errors import DeviceBusyError, InputError, MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cuda.disk import DiskPlan
-from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits
+from ooc_graph.model.reservation import HOST, Refusal, Reservation
+from ooc_graph.model.resources import AUTO, CUDA, CudaLimits
 from ooc_graph.runtime import engine_cache, workplace
 from ooc_graph.runtime.workplace import Here
-from ooc_graph.search.many_ways import PairsWay, ways_for
+from ooc_graph.search.plan import Plan
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom, PinningRefusedError
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
-from ooc_graph.strategies.many import dividing
-from ooc_graph.strategies.many.singly import plan_singly, stored_budgets
+from ooc_graph.strategies.many.division import Division, many_of
+from ooc_graph.strategies.many.one_by_one import OneByOne, stored_budgets
 from ooc_graph.strategies.many.tiers import ONE_BY_ONE
 from tests import made_up_device as made
 from tests.command_line import call
@@ -46,11 +47,13 @@ from tests.made_up_device import (
     put_in_place,
     refusing,
 )
+from tests.refused_in_turn import all_in_turn
 from tests.said import Said
 from tests.small_pairs import _no_cluster
-from tests.unit.test_pairs_ways import OPTIONS
+from tests.unit.test_pairs_ways import IN_HOST, OPTIONS, asking, names_of, no_room_for_batches
 
 IN_STORE = "in store"
+LEFT_THERE = "cuda/disk, one by one"
 KERNELS = pytest.mark.parametrize("kernel", ["apsp", "bfs"])
 SINGLE = {"apsp": "sssp", "bfs": "bfs"}
 
@@ -131,7 +134,7 @@ def test_arcs_in_the_store_give_the_bytes_of_the_cpu(
     assert plan.host_budget_bytes == budgets["host_memory"]
     assert said.notes[0].startswith(f"{kernel_name(kernel)} one by one on the CUDA device, arcs in")
     assert f"searched one by one on the CUDA device: {SINGLE[kernel]} had" in said.notes[-1]
-    (held,) = engine_cache._held.values()
+    (held,) = engine_cache._engines.values()
     moved = held.moved
     assert moved is not None
     # With what was read while it was loaded.
@@ -155,32 +158,36 @@ def test_nothing_is_pinned_and_the_search_goes_on(
     assert [plan.pinned_bytes for plan in plans] == [0]
 
 
-def chosen(graph: og.Graph, asked: Asked, there: Here) -> list[PairsWay]:
-    return list(ways_for(graph, specs_of(graph, asked), asked, there.resources, in_memory=True))
+def in_turn(graph: og.Graph, asked: Asked, there: Here) -> list[Plan]:
+    """The plans that follow each other if the memory of the device is refused."""
+    return all_in_turn(graph, asking(graph, asked), there)
 
 
-def specs_of(graph: og.Graph, asked: Asked) -> Any:
-    dtype = np.dtype(np.int32 if asked.hops else np.float32)
-    return pairs_specs(asked, 10, graph.vertices, dtype)
+def within(reserved: Reservation) -> tuple[int, int]:
+    """Device memory and host memory for arcs."""
+    return reserved.device_bytes, reserved.host_bytes
 
 
 @pytest.mark.usefixtures("device")
 @KERNELS
-def test_it_is_the_last_way_of_a_device(graph: og.Graph, kernel: str) -> None:
+def test_it_is_the_last_plan_of_a_device(graph: og.Graph, kernel: str) -> None:
     asked, budgets = Asked(hops=kernel == "bfs"), limits(graph, kernel)
     memory, pinned = budgets["device_memory"], budgets["host_memory"]
-    last = PairsWay(CUDA, ONE_BY_ONE, memory, host_bytes=pinned)
-    (way,) = chosen(graph, asked, Here(GIB, CUDA, CudaLimits(memory, pinned)))
-    assert replace(way, why="") == last
-    assert "of pinned host memory" in way.why
-    assert way.said == "one by one on the CUDA device, arcs in the store"
-    both = chosen(graph, asked, Here(GIB, CUDA, CudaLimits(memory, pinned + 1)))
-    assert [way.host_bytes for way in both] == [None, pinned + 1]
+    (plan,) = in_turn(graph, asked, Here(GIB, CUDA, CudaLimits(memory, pinned)))
+    assert names_of([plan]) == [LEFT_THERE]
+    assert within(plan.reserved) == (memory, pinned)
+    assert plan.reserved.method == ONE_BY_ONE
+    assert "bytes of device memory in one worker" in plan.why
+    how = "one by one on the CUDA device, arcs in the store: "
+    assert plan.why.startswith(f"{kernel_name(kernel)} {how}")
+    both = in_turn(graph, asked, Here(GIB, CUDA, CudaLimits(memory, pinned + 1)))
+    assert names_of(both) == [IN_HOST, LEFT_THERE]
+    assert within(both[1].reserved) == (memory, pinned + 1)
     least = cuda_disk.least_device_bytes(graph, SINGLE[kernel])
-    (way,) = chosen(graph, asked, Here(GIB, CUDA, CudaLimits(least, 0)))
-    assert (way.budget_bytes, way.host_bytes) == (least, 0)
+    (plan,) = in_turn(graph, asked, Here(GIB, CUDA, CudaLimits(least, 0)))
+    assert within(plan.reserved) == (least, 0)
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
-        chosen(graph, asked, Here(GIB, CUDA, CudaLimits(least - 1, 0)))
+        in_turn(graph, asked, Here(GIB, CUDA, CudaLimits(least - 1, 0)))
 
 
 @pytest.mark.usefixtures("device")
@@ -190,18 +197,19 @@ def test_auto_takes_the_cpu_where_it_has_room_for_batches(
 ) -> None:
     asked, budgets = Asked(hops=kernel == "bfs"), limits(graph, kernel)
     auto = Here(GIB, AUTO, CudaLimits(budgets["device_memory"], 0))
-    assert [way.device for way in chosen(graph, asked, auto)] == [CPU]
-    monkeypatch.setattr(dividing, "process_bytes", lambda *_: 1 << 60)
-    assert [(way.device, way.host_bytes) for way in chosen(graph, asked, auto)] == [
-        (CUDA, 0),
-        (CPU, None),
-    ]
+    assert names_of(in_turn(graph, asked, auto)) == ["cpu/batches"]
+    no_room_for_batches(monkeypatch)
+    found = in_turn(graph, asked, auto)
+    assert names_of(found) == [LEFT_THERE, "cpu/batches"]
+    assert found[0].reserved.host_bytes == 0
     # Nothing is gained by pulling: many small steps, each of which may read, are the CPU's.
     monkeypatch.setattr(cuda_pinned, "_pulling_pays", lambda *_: False)
-    ways = [way.device for way in chosen(graph, asked, auto)]
-    assert ways == ([CUDA, CPU] if asked.hops else [CPU])
+    found = in_turn(graph, asked, auto)
+    assert names_of(found) == [LEFT_THERE] * asked.hops + ["cpu/batches"]
     auto.wanted = CUDA
-    assert [way.host_bytes for way in chosen(graph, asked, auto)] == [0]
+    found = in_turn(graph, asked, auto)
+    assert names_of(found) == [LEFT_THERE]
+    assert found[0].reserved.host_bytes == 0
 
 
 @pytest.mark.usefixtures("device")
@@ -221,36 +229,36 @@ def test_other_weights_do_without(tmp_path: Path, weights: str) -> None:
     # Potentials make weights that are not the store's, so these are not pinned either.
     wanting = "device memory in one worker" if weights == "negative" else "pinned host memory"
     with pytest.raises(MemoryBudgetError, match=wanting):
-        chosen(other, Asked(), small)
-    assert len(chosen(other, Asked(hops=True), small)) == 1
+        in_turn(other, Asked(), small)
+    assert names_of(in_turn(other, Asked(hops=True), small)) == [LEFT_THERE]
 
 
 @pytest.mark.usefixtures("device")
 @KERNELS
 def test_answers_are_beside_the_host_budget(graph: og.Graph, kernel: str) -> None:
     asked, single = Asked(hops=kernel == "bfs"), SINGLE[kernel]
-    specs = specs_of(graph, asked)
+    request, strategy = asking(graph, asked), OneByOne(cuda_disk.OnDisk())
     memory = cuda_memory.cuda_bytes(graph, single) - 1
     least = cuda_disk.least_plan(cuda_disk.known_facts(graph, single)).host_bytes
 
     def budgets(limit: int) -> tuple[int, int]:
         there = Here(limit, CUDA, CudaLimits(memory)).resources()
-        return stored_budgets(graph, specs, asked, there, in_memory=True)
+        return stored_budgets(graph, many_of(request), there, strategy.name)
 
     # What is left for the search is what its plan may take.
-    device_bytes, host_bytes = budgets(GIB)
-    plan = plan_singly(
-        graph, specs, asked, Here(GIB, CUDA).resources(), device_bytes, host_bytes, in_memory=True
-    )
-    assert (plan.method, plan.budget_bytes, plan.host_bytes) == (ONE_BY_ONE, memory, host_bytes)
+    _, host_bytes = budgets(GIB)
+    given = graph, request, Here(GIB, CUDA, CudaLimits(memory)).resources()
+    plan = strategy.reserve(*given)
+    assert isinstance(plan, Division)
+    assert (plan.method, *within(plan)) == (ONE_BY_ONE, memory, host_bytes)
     needed = GIB - host_bytes + least
     assert needed > least + cuda_disk.beside_bytes(graph) + 10 * graph.vertices * 4
     assert budgets(needed) == (memory, least)
     with pytest.raises(MemoryBudgetError, match=f"needs at least {needed:,} bytes of host memory"):
         budgets(needed - 1)
-    without = plan_singly(
-        graph, specs, asked, Here(GIB, CUDA).resources(), device_bytes, 0, in_memory=True
-    )
+    without = strategy.after(*given, Refusal(plan, HOST, "refused"))
+    assert isinstance(without, Division)
+    assert (without.method, *within(without)) == (ONE_BY_ONE, memory, 0)
     assert without.needed_bytes == needed <= plan.needed_bytes <= GIB
 
 
@@ -263,7 +271,9 @@ def test_what_is_refused_goes_to_the_store_and_on(
     wanted: str,
     loaded: bool,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    no_room_for_batches(monkeypatch)
     sources = graph.original_ids()[::20]
     right = columns(og.johnson(graph, sources, device="cpu"))
     every = [BATCHES, RESIDENT, PINNED, IN_STORE]
@@ -276,26 +286,30 @@ def test_what_is_refused_goes_to_the_store_and_on(
         if wanted == CUDA and refused == every:
             with pytest.raises(MemoryBudgetError, match="in store does not fit the device"):
                 og.johnson(graph, sources, **given)
-            assert not engine_cache._held
+            assert not engine_cache._engines
         else:
             assert columns(og.johnson(graph, sources, **given)) == right
         # With less and less of the device's where loading is refused.
         assert list(dict.fromkeys(device.used)) == every
-        went_on = [note for note in said.notes if "does not fit the device" in note]
-        ways = ["all rows there", "pinned host memory", "arcs in the store", "on the CPU"]
-        count = 3 + (refused == every and wanted == AUTO)
-        assert [way in note for way, note in zip(ways, went_on, strict=False)] == [True] * count
+        why = "device memory was refused: apsp one by one on the CUDA device"
+        rows = "all rows there", "rows in pinned host memory", "arcs in the store"
+        went_on = [f"{why}, {where}" for where in rows]
+        if refused == every and wanted == AUTO:
+            went_on.append("apsp on the CPU: in store does not fit the device")
+        assert said.notes[: len(went_on)] == went_on
     assert set(device.graph_held) == {0}
     assert len(plans) >= 2
 
 
 @pytest.mark.parametrize("wanted", [AUTO, CUDA])
 def test_refused_host_memory_leaves_arcs_in_the_store(
-    graph: og.Graph, device: MadeUp, plans: Plans, wanted: str
+    graph: og.Graph, device: MadeUp, plans: Plans, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows on their way take much of it; pinned ones as much. Then none of it holds arcs."""
+    no_room_for_batches(monkeypatch)
     sources = graph.original_ids()[::20]
     right = columns(og.johnson(graph, sources, device="cpu"))
+    engine_cache.release()
 
     def refuses(kind: str, loads: bool, count: int) -> Exception | None:
         if kind == BATCHES and loads:
@@ -310,17 +324,18 @@ def test_refused_host_memory_leaves_arcs_in_the_store(
     assert columns(og.johnson(graph, sources, **given)) == right
     assert device.used == [BATCHES, RESIDENT, IN_STORE, IN_STORE]
     assert [plan.host_budget_bytes > 0 for plan in plans] == [True, False]
-    assert "arcs in the store: host memory was refused: no room" in said.notes[1]
-    assert said.notes[2].startswith("memory was refused: apsp on")
-    assert "leaves arcs in the store and goes on within" in said.notes[2]
+    why = "host memory was refused: apsp one by one on the CUDA device, arcs in the store"
+    assert said.notes[1:3] == [why] * 2
     # The least is refused: then nothing on the device does.
     engine_cache.release()
     device.refuses = refusing(RESIDENT, IN_STORE, loaded=False, error=MemoryError)
     given |= limits(graph, "apsp")
     if wanted == CUDA:
-        with pytest.raises(MemoryBudgetError, match="at least in one worker, and the system"):
+        with pytest.raises(
+            MemoryBudgetError, match=r"host memory was refused: .* use --device cpu"
+        ):
             og.johnson(graph, sources, **given)
-        assert not engine_cache._held
+        assert not engine_cache._engines
     else:
         assert columns(og.johnson(graph, sources, **given)) == right
         assert any("apsp on the CPU" in note for note in said.notes)

@@ -78,5 +78,5 @@ def least_and_peak(
         search(memory_limit=limit)
         most = limit - RESERVE_BYTES
         peak = traced_peak(lambda: search(memory_limit=limit), most, before=engine_cache.release)
-        (held,) = engine_cache._held.values()
+        (held,) = engine_cache._engines.values()
         return limit, peak, held.search.moved.units

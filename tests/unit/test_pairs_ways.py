@@ -1,4 +1,4 @@
-"""Many sources with a CUDA device that is made up: what is tried in turn, and the CPU's bytes."""
+"""Many sources with a CUDA device that is made up: which strategy is next, and the CPU's bytes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ from ooc_graph.errors import (
     UsageError,
 )
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.model.resources import AUTO, CUDA, CudaLimits, Device
+from ooc_graph.model.request import Many, Request
+from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits, Device
 from ooc_graph.runtime import devices, engine_cache
 from ooc_graph.runtime.workplace import Here
-from ooc_graph.search.many_ways import PairsWay, ways_for
+from ooc_graph.search.execute import plan_at
+from ooc_graph.search.plan import Plan
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
-from ooc_graph.strategies.many import dividing
+from ooc_graph.strategies.many import batches as many_batches
 from ooc_graph.strategies.many import memory as many_memory
-from ooc_graph.strategies.many.tiers import ONE_BY_ONE
+from ooc_graph.strategies.many import one_by_one
 from tests import made_up_device
 from tests.command_line import call
 from tests.made_up_device import (
@@ -42,6 +44,8 @@ from tests.made_up_device import (
     fewer,
     refusing,
 )
+from tests.made_up_place import TwoWorkers
+from tests.refused_in_turn import all_in_turn, followed
 from tests.said import Said
 from tests.small_pairs import _no_cluster
 
@@ -57,6 +61,11 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("bfs", {"reduce": "eccentricity", "cutoff": 2}),
     ("bfs", {"reduce": "histogram", "bins": 3}),
 ]
+
+
+def no_room_for_batches(patch: pytest.MonkeyPatch) -> None:
+    """On the CPU, so that ``auto`` searches one by one on the device first."""
+    patch.setattr(one_by_one, "fits_on_cpu", lambda *_: False)
 
 
 @pytest.mark.parametrize("pinned", [False, True])
@@ -129,6 +138,7 @@ def test_what_is_refused_is_done_with_less(
 ) -> None:
     right = columns(og.johnson(hubs, reduce=reduce, device="cpu"))
     fewer(monkeypatch)
+    no_room_for_batches(monkeypatch)
     for refused, used in (
         ((BATCHES,), [BATCHES, RESIDENT]),
         ((BATCHES, RESIDENT), [BATCHES, RESIDENT, PINNED]),
@@ -145,15 +155,38 @@ def test_what_is_refused_is_done_with_less(
         if wanted == CUDA and len(refused) == 3:
             with pytest.raises(MemoryBudgetError, match="pinned does not fit the device"):
                 find()
-            assert not engine_cache._held
+            assert not engine_cache._engines
         else:
             assert columns(find()) == right
         assert device.used == used
         assert set(device.graph_held) == {0}
-        went_on = [note for note in said.notes if "does not fit the device" in note]
-        ways = ["one by one on the CUDA device", "pinned host memory", "on the CPU"]
-        count = len(refused) - (wanted == CUDA and len(refused) == 3)
-        assert [way in note for way, note in zip(ways, went_on, strict=False)] == [True] * count
+        went_on = said.notes[: len(refused) - (wanted == CUDA and len(refused) == 3)]
+        why = "device memory was refused: apsp one by one on the CUDA device"
+        assert (
+            went_on
+            == [
+                f"{why}, all rows there",
+                f"{why}, rows in pinned host memory",
+                "apsp on the CPU: pinned does not fit the device",
+            ][: len(went_on)]
+        )
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("kernel", ["apsp", "bfs"])
+def test_auto_goes_on_in_batches_on_the_cpu(
+    hubs: og.Graph, device: MadeUp, kernel: str, loaded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If these have room they may well be quicker than searches one by one."""
+    fewer(monkeypatch)
+    right = columns(FIND[kernel](hubs, device="cpu"))
+    engine_cache.release()
+    device.refuses, said = refusing(BATCHES, loaded=loaded), Said()
+    assert columns(FIND[kernel](hubs, progress=said)) == right
+    assert device.used == [BATCHES]
+    assert [note.split(" on ")[1] for note in said.notes] == [
+        "the CPU: batches does not fit the device"
+    ]
 
 
 def test_answers_that_were_found_stay(
@@ -236,9 +269,10 @@ def test_busy_is_said_where_pinning_is_refused(hubs: og.Graph, device: MadeUp) -
 
 @pytest.mark.parametrize("wanted", [AUTO, CUDA])
 def test_host_memory_that_is_refused_ends_it_on_the_device(
-    hubs: og.Graph, device: MadeUp, wanted: str
+    hubs: og.Graph, device: MadeUp, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For batches there are smaller tasks, and less is held one by one."""
+    no_room_for_batches(monkeypatch)
     device.refuses = refusing(BATCHES, RESIDENT, loaded=True, error=MemoryError)
     sources, said = hubs.original_ids()[::10], Said()
     if wanted == CUDA:
@@ -246,6 +280,7 @@ def test_host_memory_that_is_refused_ends_it_on_the_device(
             og.johnson(hubs, sources, device=CUDA)
     else:
         right = columns(og.johnson(hubs, sources, device="cpu"))
+        engine_cache.release()
         assert columns(og.johnson(hubs, sources, progress=said)) == right
         assert "apsp on the CPU: host memory was refused" in said.notes[-1]
     assert device.used == [BATCHES, RESIDENT]
@@ -271,11 +306,15 @@ def test_host_memory_that_is_refused_makes_tasks_smaller(
     monkeypatch.setattr(device, "use", use)
     # Distances alone are written to the answer at once: the host needs no more for more sources.
     right, said = columns(og.johnson(hubs, parents=True, device="cpu")), Said()
+    engine_cache.release()
     assert columns(og.johnson(hubs, parents=True, device=CUDA, progress=said)) == right
     assert tasks[0] > 100
     assert max(tasks[-2:]) <= 100
     assert set(device.used) == {BATCHES}
-    assert all("goes on in batches of 128 sources, within" in note for note in said.notes)
+    why = (
+        "host memory was refused: apsp goes on in batches of 128 sources on the CUDA device, within"
+    )
+    assert all(note.startswith(why) for note in said.notes)
     assert said.notes
 
 
@@ -306,11 +345,13 @@ def test_negative_weights_one_by_one(
     ids = negative.original_ids()
     search = partial(og.johnson, negative, ids[::3], targets=ids[1::2], **options)
     right = columns(search(device="cpu"))
+    engine_cache.release()
     device.refuses, said = refusing(BATCHES, loaded=True), Said()
     assert columns(search(device=CUDA, progress=said)) == right
     assert columns(search(device=CUDA, out=tmp_path / "d.zarr")) == right
     assert set(device.used) == {BATCHES, RESIDENT}
-    assert said.notes[0].startswith("apsp one by one on the CUDA device, all rows there: batches")
+    why = "device memory was refused: apsp one by one on the CUDA device, all rows there"
+    assert said.notes[0] == why
     assert said.notes[-1] == "apsp searched one by one on the CUDA device"
 
 
@@ -320,7 +361,9 @@ def test_negative_weights_are_not_pinned(
 ) -> None:
     """What is in pinned memory are the store's rows. Without room for others it is the CPU's."""
     fewer(monkeypatch)
+    no_room_for_batches(monkeypatch)
     right = columns(og.johnson(signed, device="cpu"))
+    engine_cache.release()
     device.refuses = refusing(BATCHES, RESIDENT, loaded=loaded)
     with pytest.raises(MemoryBudgetError, match="resident does not fit"):
         og.johnson(signed, device=CUDA)
@@ -345,19 +388,18 @@ def test_negative_cycles_are_found_for_searches_one_by_one(device: MadeUp, tmp_p
 
 
 @pytest.mark.usefixtures("device")
-def test_ways_of_negative_weights_follow_the_memory_there_is(negative: og.Graph) -> None:
+def test_plans_of_negative_weights_follow_the_memory_there_is(negative: og.Graph) -> None:
     dtype = np.dtype(negative.weight_dtype)
     wider = (negative.arcs * (8 - 4) + negative.rows * 64) * (dtype == np.int32)
     least = cuda_memory.cuda_bytes(negative, "sssp") + wider
-    one = PairsWay(CUDA, ONE_BY_ONE)
 
-    def bare(memory: int) -> list[PairsWay]:
-        return [replace(way, why="") for way in chosen(negative, Asked(), CUDA, memory)]
+    def names(memory: int) -> list[str]:
+        return names_of(in_turn(negative, Asked(), CUDA, memory))
 
-    assert bare(cuda_memory.cuda_bytes(negative, "apsp")) == [PairsWay(CUDA), one]
-    assert bare(least) == [one]
+    assert names(cuda_memory.cuda_bytes(negative, "apsp")) == ["cuda/batches", ALL_THERE]
+    assert names(least) == [ALL_THERE]
     with pytest.raises(MemoryBudgetError, match=f"needs {least:,} bytes of device memory"):
-        bare(least - 1)
+        names(least - 1)
 
 
 def test_the_command_ends_with_one_line(
@@ -383,16 +425,29 @@ def test_the_command_ends_with_one_line(
         assert not list(tmp_path.iterdir())
 
 
-def chosen(graph: og.Graph, asked: Asked, wanted: str, memory: int) -> list[PairsWay]:
-    place = Here(GIB, wanted, CudaLimits(memory))
+ALL_THERE, IN_HOST = "cuda/memory, one by one", "cuda/pinned, one by one"
+
+
+def asking(graph: og.Graph, asked: Asked) -> Request:
+    """For ten sources, whose answers stay in memory."""
     dtype = np.dtype(np.int32 if asked.hops else np.float32)
     specs = pairs_specs(asked, 10, graph.vertices, dtype)
-    return list(ways_for(graph, specs, asked, place.resources, in_memory=True))
+    return Request(asked.kernel, many=Many(specs, asked, in_memory=True))
+
+
+def in_turn(graph: og.Graph, asked: Asked, wanted: str, memory: int) -> list[Plan]:
+    """The plans that follow each other if the memory of the device is refused."""
+    return all_in_turn(graph, asking(graph, asked), Here(GIB, wanted, CudaLimits(memory)))
+
+
+def names_of(plans: list[Plan]) -> list[str]:
+    assert [plan.reserved.strategy for plan in plans] == [plan.strategy.name for plan in plans]
+    return [plan.strategy.name for plan in plans]
 
 
 @pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("hops", [False, True])
-def test_ways_follow_the_memory_there_is(
+def test_plans_follow_the_memory_there_is(
     hubs: og.Graph, hops: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, single = Asked(hops=hops), "bfs" if hops else "sssp"
@@ -401,32 +456,43 @@ def test_ways_follow_the_memory_there_is(
     batches += cuda_memory.cuda_levels_bytes(hubs, hubs.vertices) if hops else 0
     least = cuda_pinned.least_device_bytes(hubs, single)
     assert least < whole < batches
-    one, pinned = (PairsWay(CUDA, ONE_BY_ONE, budget) for budget in (0, 1))
-
-    def bare(ways: list[PairsWay]) -> list[PairsWay]:
-        return [PairsWay(way.device, way.method, min(way.budget_bytes, 1)) for way in ways]
-
-    both = [one, pinned]
+    both = [ALL_THERE, IN_HOST]
     for memory, expected in (
-        (batches, [PairsWay(CUDA), *both]),
+        (batches, ["cuda/batches", *both]),
         (batches - 1, both),
         (whole, both),
-        (whole - 1, [pinned]),
-        (least, [pinned]),
+        (whole - 1, [IN_HOST]),
+        (least, [IN_HOST]),
     ):
-        assert bare(chosen(hubs, asked, CUDA, memory)) == expected
+        found = in_turn(hubs, asked, CUDA, memory)
+        assert names_of(found) == expected
+        assert all(plan.reserved.device_bytes <= memory for plan in found)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(dividing, "process_bytes", lambda *_: 1 << 60)
-            assert bare(chosen(hubs, asked, AUTO, memory)) == [*expected, PairsWay("cpu")]
-        on_cpu = [PairsWay("cpu")]
-        first = chosen(hubs, asked, AUTO, memory)
-        assert bare(first) == ([*expected, *on_cpu] if memory == batches else on_cpu)
-        assert ("bytes of device memory" in first[0].why) == (memory < batches)
+            no_room_for_batches(patch)
+            found = in_turn(hubs, asked, AUTO, memory)
+            assert names_of(found) == [*expected, "cpu/batches"]
+        found = in_turn(hubs, asked, AUTO, memory)
+        assert names_of(found) == ["cuda/batches"] * (memory == batches) + ["cpu/batches"]
+        assert ("bytes of device memory" in found[0].why) == (memory < batches)
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
-        chosen(hubs, asked, CUDA, least - 1)
-    monkeypatch.setattr("ooc_graph.search.many_ways.only_ranks", lambda _: True)
+        in_turn(hubs, asked, CUDA, least - 1)
+    for module in (many_batches, one_by_one):
+        monkeypatch.setattr(module, "only_ranks", lambda _: True)
     with pytest.raises(UsageError, match="need ids of 32 bits"):
-        chosen(hubs, asked, CUDA, batches)
+        in_turn(hubs, asked, CUDA, batches)
+
+
+def test_all_workers_give_up_what_was_refused_to_one(
+    hubs: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them has it loaded, and the next one would be beside it."""
+    released: list[str] = []
+    monkeypatch.setattr(TwoWorkers, "release", lambda _: released.append("all"))
+    place = TwoWorkers(GIB, CudaLimits(GIB))
+    first = plan_at(place, hubs, asking(hubs, Asked()))
+    plans = followed(first, place, MemoryBudgetError("the device"), MemoryError("the host"))
+    assert names_of(plans) == ["cuda/batches", ALL_THERE, "cuda/disk, one by one"]
+    assert released == ["all"] * 2
 
 
 def test_without_a_device(hubs: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -435,10 +501,12 @@ def test_without_a_device(hubs: og.Graph, monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(devices, "cuda_memory_here", none_here)
     for hops in (False, True):
-        ways = chosen(hubs, Asked(hops=hops), AUTO, GIB)
-        assert ways == [PairsWay("cpu", why="there is no device")]
+        asked = asking(hubs, Asked(hops=hops))
+        found = plan_at(Here(GIB), hubs, asked)
+        assert found.strategy.name == "cpu/batches"
+        assert found.why == f"{asked.kernel} on the CPU: there is no device"
         with pytest.raises(DeviceError, match="there is no device"):
-            chosen(hubs, Asked(hops=hops), CUDA, GIB)
+            plan_at(Here(GIB, CUDA), hubs, asked)
 
 
 def test_a_graph_without_arcs_needs_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,4 +514,5 @@ def test_a_graph_without_arcs_needs_no_device(monkeypatch: pytest.MonkeyPatch) -
     loops = og.from_edges([0, 1], [0, 1], [1.0, 2.0])
     assert not loops.rows
     for wanted in (AUTO, CUDA):
-        assert chosen(loops, Asked(), wanted, GIB) == [PairsWay("cpu")]
+        found = plan_at(Here(GIB, wanted), loops, asking(loops, Asked()))
+        assert (found.device, found.why) == (CPU, "")

@@ -21,9 +21,10 @@ from ooc_graph.model import engine
 from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import engine_cache, workplace
 from ooc_graph.search import many
-from ooc_graph.strategies import loading
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.many import batches as many_batches
+from ooc_graph.strategies.many.division import Division
 from ooc_graph.strategies.many.task import PairsTask
 from tests.command_line import Ended, call
 from tests.made_up_device import MadeUp, build_hubs, put_in_place
@@ -57,19 +58,21 @@ class Told:
     """The plan that a run took, and the task that it carried out."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.plans: list[Any] = []
+        self.plans: list[Division] = []
         self.tasks: list[PairsTask] = []
-        plan_by, prepare = many.plan_by, many.prepare
+        plan_at, prepare = many.plan_at, many.prepare
 
-        def planned(*given: Any, **how: Any) -> Any:
-            self.plans.append(plan_by(*given, **how))
-            return self.plans[-1]
+        def planned(*given: Any) -> Any:
+            found = plan_at(*given)
+            assert isinstance(found.reserved, Division)
+            self.plans.append(found.reserved)
+            return found
 
         def prepared(task: PairsTask) -> None:
             self.tasks.append(task)
             prepare(task)
 
-        patch.setattr(many, "plan_by", planned)
+        patch.setattr(many, "plan_at", planned)
         patch.setattr(many, "prepare", prepared)
 
 
@@ -133,7 +136,7 @@ def test_a_run_keeps_to_its_plan(
                 FIND[kernel](graph, sources, **find, **options)
                 engine_cache.release()
             require_kept_to(table, told, out)
-            assert (tier == "disk") == bool(told.plans[0].budget_bytes)
+            assert (tier == "disk") == (told.plans[0].strategy == "cpu/disk")
             share, left = table["share of arcs in memory"], table["bytes that stay in the store"]
             if tier == "memory":
                 assert (share, left) == (1, 0)
@@ -201,8 +204,8 @@ def test_plans_for_a_cuda_device(
     least = cuda_pinned.least_device_bytes(graph, single)
     given = {"device": CUDA, "memory_limit": GIB}
     made_up: MadeUp = put_in_place(monkeypatch)
-    monkeypatch.setattr(loading, "pool_within", lambda limit_bytes: limit_bytes)
-    for module in (loading, engine):
+    monkeypatch.setattr(many_batches, "pool_within", lambda limit_bytes: limit_bytes)
+    for module in (many_batches, engine):
         monkeypatch.setattr(module, "allocating", lambda _: nullcontext())
     expected = [
         (batches, "device memory", "batches"),

@@ -12,12 +12,13 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import Resources
-from ooc_graph.model.way import Way
 from ooc_graph.runtime import engine_cache, workplace
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
-from ooc_graph.strategies.ranks import ranks_bytes
+from ooc_graph.strategies.dealing import ranks_bytes
 from tests.command_line import call
 from tests.made_up_place import chosen
 
@@ -46,8 +47,7 @@ def test_one_worker_has_tiers_rather_than_ranks(path_graph, monkeypatch, capsys)
     assert least < bare - 1
     words = ("plan", path_graph, "--kernel", "sssp", "--memory-limit")
     for limit in (least, bare - 1):
-        way = chosen(graph, "sssp", workers_with(limit))
-        assert (way.exchange, way.budget_bytes) == ("one", limit)
+        assert chosen(graph, "sssp", workers_with(limit)) == Reservation("cpu/disk", limit)
         told = call(monkeypatch, capsys, *words, limit, "--json")
         assert json.loads(told.out)["tier"] == "disk"
 
@@ -62,14 +62,14 @@ def test_rows_that_fit_once_are_kept_once(kernel, path_graph, monkeypatch, capsy
     wanted = getattr(og, kernel)(graph, 7, device="cpu")
     for limit, copies in ((whole, True), (whole - 1, False), (bare, False)):
         for workers in (1, 2):
-            way = chosen(graph, kernel, workers_with(limit, workers))
-            assert (way.exchange, way.budget_bytes, way.copies) == ("one", 0, copies)
+            held = Reservation("cpu/memory", whole if copies else bare, copies=copies)
+            assert chosen(graph, kernel, workers_with(limit, workers)) == held
         told = json.loads(call(monkeypatch, capsys, *words, limit, "--json").out)
         assert (told["tier"], told["bytes: in all"]) == ("memory", whole if copies else bare)
         assert (told["bytes: rows in another form"] > 0) == copies
         found = getattr(og, kernel)(graph, 7, device="cpu", memory_limit=limit)
         with engine_cache._lock:
-            (held,) = engine_cache._held.values()
+            held = list(engine_cache._engines.values())[-1]
         if kernel == "bfs":
             assert (len(held.search._list[0].fixed) > 0) == copies
         else:
@@ -99,9 +99,15 @@ def test_the_least_that_is_told_is_the_least_of_all_ways(kernel, path_graph, mon
 def test_memory_refused_is_not_tried_with_more(path_graph):
     graph = og.open(path_graph)
     least = cpu_disk.least_within(graph, "bfs")
-    with pytest.raises(MemoryBudgetError, match=f"needs {least - 1:,} bytes at least .* refuses"):
-        cpu_disk.smaller_budget(graph, "bfs", least - 1, 0)
-    assert cpu_disk.smaller_budget(graph, "bfs", least + 1, 0) == least
+    strategy = cpu_disk.OnDisk()
+
+    def after(budget_bytes: int) -> Reservation | None:
+        refusal = Refusal(Reservation(strategy.name, budget_bytes), HOST, "refused")
+        return strategy.after(graph, Request("bfs"), workers_with(least), refusal)
+
+    with pytest.raises(MemoryBudgetError, match=f"needs {least:,} bytes at least .* refuses"):
+        after(least)
+    assert after(least + 1) == Reservation(strategy.name, least)
 
 
 def test_a_large_worker_leaves_arcs_in_the_store_beside_a_small_one(path_graph):
@@ -111,15 +117,14 @@ def test_a_large_worker_leaves_arcs_in_the_store_beside_a_small_one(path_graph):
     two = workers_with(ranks - 1, 2)
     small = replace(two, least_limit_bytes=ranks_bytes(graph, "sssp", two) - 1)
     assert least < ranks - 1
-    way = chosen(graph, "sssp", small)
-    assert (way.exchange, way.budget_bytes) == ("one", ranks - 1)
+    assert chosen(graph, "sssp", small) == Reservation("cpu/disk", ranks - 1)
 
 
 def test_components_use_rows_that_are_loaded(path_graph):
     graph = og.open(path_graph)
     og.components(graph, device="cpu")
     free = replace(workers_with(1), is_limited=False)
-    assert chosen(graph, "components", free) == Way("cpu", "one")
+    assert chosen(graph, "components", free).strategy == "cpu/memory"
     engine_cache.release()
     with pytest.raises(MemoryBudgetError, match="needs at least"):
         chosen(graph, "components", free)

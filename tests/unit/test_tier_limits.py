@@ -16,6 +16,9 @@ import ooc_graph as og
 from ooc_graph.graph500 import searches
 from ooc_graph.graph500.run import BatchTask
 from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import Reservation
+from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
@@ -154,8 +157,10 @@ def search_graph500(graph: Graph, _: Path) -> Said:
     """The searches of Graph500 alone: its graph is built by the run."""
     limit, said = cpu_disk.least_within(graph, "bfs"), Said()
     source = og.Kronecker(15, edge_factor=64)
-    whom = str(graph.path), graph.identity, "bfs", source
-    task = BatchTask(*whom, validate=False, device="cpu", budget_bytes=limit)
+    strategy = cpu_disk.OnDisk()
+    reserved = Reservation(strategy.name, limit)
+    whom = str(graph.path), graph.identity, Request("bfs"), -1, None
+    task = BatchTask(SearchTask(*whom, strategy, reserved), source, validate=False)
     found = searches.search_batch(task, graph.original_of()[:2])
     said.note(f"read {sum(one.moved.rows for one in found)} rows")
     return said

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,7 @@ from ooc_graph.kernels.cpu.sssp import search as sssp_search
 from ooc_graph.kernels.cpu.store import bfs_search as tier_bfs_search
 from ooc_graph.kernels.cpu.store import sssp_search as tier_sssp_search
 from ooc_graph.memory.cpu import disk, plan
-from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
-from ooc_graph.search.whole import search_whole
 from ooc_graph.shards import load, tiers
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu import in_memory
@@ -94,25 +91,25 @@ def test_memory_refused_at_any_allocation_is_done_without(kernel, begun, kroneck
     graph = og.open(kronecker)
     source = int(graph.original_of()[9])
     wanted = getattr(og, kernel)(graph, source, device="cpu").parent.tobytes()
-    task = SearchTask(str(kronecker), graph.identity, kernel, source, None, device="cpu")
-    stored = replace(task, budget_bytes=in_memory.resident_bytes(graph, kernel) - 1)
     # Kernels are not compiled with what stands in for numpy.
-    search_whole(stored)
+    limit = in_memory.resident_bytes(graph, kernel, copies=False) - 1
     in_store = begun == "in the store"
-    task = stored if in_store else task
+    how = {"memory_limit": limit} if in_store else {}
+    getattr(og, kernel)(graph, source, device="cpu", memory_limit=limit)
     scarce = Scarce()
     for module in (disk, tiers, load, scatter, *SEARCH_MODULES):
         monkeypatch.setattr(module, "np", scarce)
     while True:
         engine_cache.release()
         scarce.has_refused = False
-        written = search_whole(task)
-        assert written.columns["parent"].tobytes() == wanted
+        said = Said()
+        found = getattr(og, kernel)(graph, source, device="cpu", progress=said, **how)
+        assert found.parent.tobytes() == wanted
         if not scarce.has_refused:
             break
-        assert f"{kernel} held" in written.notes[-1]
-        assert written.notes[0].startswith(f"memory was refused: {kernel} leaves arcs in the store")
-    assert len(written.notes) == in_store
+        assert f"{kernel} held" in said.notes[-1]
+        assert said.notes[0].startswith(f"memory was refused: {kernel} leaves arcs in the store")
+    assert len(said.notes) == in_store
     assert len(scarce.places) > (20 if in_store else 5)
 
 

@@ -28,11 +28,11 @@ from ooc_graph.memory.cpu.plan import (
     rules,
 )
 from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.runtime import engine_cache, process, workplace
 from ooc_graph.runtime.warmup import TIERS, warm
 from ooc_graph.shards import tiers
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies import loading
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from tests.command_line import call
@@ -152,10 +152,12 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:
         cpu_disk.known_facts.forget()
         plan = plan_disk(tiers.facts_of(graph, kernel), budget)
         assert plan.bytes <= budget
-        key = (str(graph.path), graph.identity, kernel, "rows", "cpu", budget)
+        strategy = cpu_disk.OnDisk()
+        reserved = Reservation(strategy.name, budget)
+        key = Key(str(graph.path), graph.identity, kernel, "cpu", reserved)
 
-        def search(key: Any = key) -> None:
-            with loading.searcher(*key) as held:
+        def search(key: Key = key, strategy: cpu_disk.OnDisk = strategy) -> None:
+            with engine_cache.engine(key, strategy.load) as held:
                 held.search.run(0)
 
         most = plan.bytes - RESERVE_BYTES
@@ -191,8 +193,13 @@ def test_what_is_held_serves_again_though_less_is_free(kronecker, monkeypatch):
     source = int(graph.original_of()[9])
     whole = resident_bytes(graph, "bfs")
     loads = []
-    load = loading.load
-    monkeypatch.setattr(loading, "load", lambda *given: loads.append(given) or load(*given))
+    load = engine_cache._load
+
+    def noted(key: Key, how: Any) -> Any:
+        loads.append((key.reserved.strategy, key.reserved.host_bytes))
+        return load(key, how)
+
+    monkeypatch.setattr(engine_cache, "_load", noted)
     for free, kept in ((whole, whole - 1), (whole - 1, whole // 2)):
         engine_cache.release()
         monkeypatch.setattr(workplace, "default_limit_bytes", lambda free=free: free)
@@ -205,7 +212,13 @@ def test_what_is_held_serves_again_though_less_is_free(kronecker, monkeypatch):
         assert found.parent.tobytes() == wanted
     answer = 20 * graph.vertices
     given_limit = limit - answer
-    assert [given[4] for given in loads] == [0, given_limit, whole - 1 - answer, given_limit]
+    within_limit = "cpu/disk", given_limit
+    assert loads == [
+        ("cpu/memory", whole),
+        within_limit,
+        ("cpu/disk", whole - 1 - answer),
+        within_limit,
+    ]
 
 
 def test_a_graph_that_memory_does_not_hold_whole_after_all(kronecker, monkeypatch):

@@ -66,6 +66,23 @@ class BfsRank(Protocol):
         ...
 
 
+@runtime_checkable
+class BfsPartsRank(BfsRank, Protocol):
+    """A rank that lists what it pushes in parts, since memory for messages is bounded.
+
+    ``claim`` may be called several times in a level; ``frontier`` ends it.
+    """
+
+    @property
+    def is_pushing(self) -> bool:
+        """Whether rows of the frontier are left to push."""
+        ...
+
+    def begin_push(self) -> None:
+        """Have the own frontier pushed from its first row on; ``push`` lists the next rows."""
+        ...
+
+
 class SsspSearch(Protocol):
     """SSSP on a graph that one rank holds whole; buffers allocated once."""
 

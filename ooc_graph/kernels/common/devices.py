@@ -14,6 +14,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.components import ComponentsRank, ComponentsSearch, ComponentsShared
 from ooc_graph.kernels.common.device import (
+    BfsPartsRank,
     BfsRank,
     BfsSearch,
     BfsShared,
@@ -23,7 +24,7 @@ from ooc_graph.kernels.common.device import (
 )
 from ooc_graph.kernels.common.many.sources import Apsp, ManyDistances, MultiSourceBfs
 from ooc_graph.layout import names
-from ooc_graph.types import AnyArray, Shard
+from ooc_graph.types import AnyArray, Dealing, Shard
 
 if TYPE_CHECKING:
     from ooc_graph.kernels.common.sssp.survey import Known
@@ -115,6 +116,18 @@ class HostDevice(Device, Protocol):
         """SSSP on a whole graph of which only heads of rows are in memory."""
         ...
 
+    def tier_bfs_rank(
+        self, dealing: Dealing, out: TierRows, into: TierRows, most_listed: int
+    ) -> BfsPartsRank:
+        """BFS steps on one shard of which only heads of rows are in memory."""
+        ...
+
+    def tier_sssp_rank(
+        self, dealing: Dealing, out: TierRows, into: TierRows, known: Known, most_listed: int
+    ) -> SsspRank:
+        """SSSP steps on one shard of which only heads of rows are in memory."""
+        ...
+
     def tier_singly(self, search: Any, rows: TierRows) -> ManyDistances:
         """Many sources, one after the other by such a search of ``rows``."""
         ...
@@ -194,15 +207,3 @@ def search_of(device: Device, kernel: str) -> Callable[..., Any]:
         case "components" if isinstance(device, HostDevice):
             return device.components
     raise AssertionError(f"no search by the name {kernel}")
-
-
-def rank_of(device: Device, kernel: str) -> Callable[[Shard], Any]:
-    """What makes a rank for one shard, by the algorithm's name."""
-    match kernel:
-        case "bfs":
-            return device.bfs_rank
-        case "sssp":
-            return device.sssp_rank
-        case "components" if isinstance(device, HostDevice):
-            return device.components_rank
-    raise AssertionError(f"no rank by the name {kernel}")

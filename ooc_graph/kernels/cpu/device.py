@@ -9,7 +9,7 @@ import numpy as np
 from ooc_graph.kernels.common import sides
 from ooc_graph.kernels.common.device import SsspSearch
 from ooc_graph.kernels.common.sssp.distances import distance_dtype
-from ooc_graph.kernels.common.sssp.survey import Known
+from ooc_graph.kernels.common.sssp.survey import Known, survey
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
@@ -24,11 +24,13 @@ from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_n
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch, headed_rows, light_rows
 from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
+from ooc_graph.kernels.cpu.store.bfs_rank import StoreBfsRank
 from ooc_graph.kernels.cpu.store.bfs_search import TierBfsSearch
 from ooc_graph.kernels.cpu.store.johnson import TierJohnson
 from ooc_graph.kernels.cpu.store.one_by_one import Single, TierSingly
+from ooc_graph.kernels.cpu.store.sssp_rank import StoreSsspRank
 from ooc_graph.kernels.cpu.store.sssp_search import TierSsspSearch
-from ooc_graph.types import Shard
+from ooc_graph.types import Dealing, Shard
 
 
 class CpuDevice:
@@ -94,7 +96,20 @@ class CpuDevice:
         out, into = sides.light_rows(shard)
         pushed = light_rows(out)
         pulled = headed_rows(pushed if into is out else light_rows(into), shard.dealing)
-        return CpuSsspRank(shard.dealing, pushed, pulled, shard.tuples, self._team)
+        known = Known(survey(pushed, shard.tuples), pushed.weights.max(initial=0))
+        return CpuSsspRank(shard.dealing, pushed, pulled, known, self._team)
+
+    def tier_bfs_rank(
+        self, dealing: Dealing, out: TierRows, into: TierRows, most_listed: int
+    ) -> StoreBfsRank:
+        """BFS steps on one shard of which only heads of rows are in memory (hub-first rows)."""
+        return StoreBfsRank(dealing, out, into, most_listed, self._team)
+
+    def tier_sssp_rank(
+        self, dealing: Dealing, out: TierRows, into: TierRows, known: Known, most_listed: int
+    ) -> StoreSsspRank:
+        """SSSP steps on one shard of which only heads of rows are in memory (light-first rows)."""
+        return StoreSsspRank(dealing, out, into, known, most_listed, self._team)
 
     def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> CpuSsspShared:
         """Everyone's distances, of ``dtype``, one of it in a process and search."""

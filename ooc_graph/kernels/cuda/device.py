@@ -99,17 +99,7 @@ class CudaDevice:
         original_of: AnyArray | None = None,
         count_bus: bool = False,
     ) -> CudaTierSsspSearch:
-        """SSSP on a whole graph whose rows are in pinned host memory.
-
-        Parameters
-        ----------
-        shard
-            Light-first rows, loaded into ``room``.
-        least, shift
-            What is on the device too: see `SsspHold`.
-        original_of, count_bus
-            As of `tier_bfs`.
-        """
+        """As `tier_bfs` for SSSP, of light-first rows; ``least`` and ``shift`` as of `SsspHold`."""
         require_whole(shard.dealing)
         out, into = _seen(light_rows(shard), room)
         held = SsspHold(least, shift)
@@ -119,15 +109,7 @@ class CudaDevice:
     def tier_near(
         self, shard: Shard, room: PinnedRoom, *, original_of: AnyArray | None = None
     ) -> CudaTierNearSearch:
-        """As `tier_sssp` for weights of every type, and where pulling has nothing to gain.
-
-        Parameters
-        ----------
-        shard
-            Light-first rows, loaded into ``room``; nothing of them is on the device too.
-        original_of
-            As of `bfs`.
-        """
+        """As `tier_sssp` for weights of every type, with nothing of the rows on the device too."""
         require_whole(shard.dealing)
         out, into = _seen(light_rows(shard), room)
         return CudaTierNearSearch(out, into, shard.tuples, original_of=original_of)
@@ -152,13 +134,7 @@ class CudaDevice:
         return CudaJohnson(*light_rows(shard), threads=threads)
 
     def multi_source_bfs(self, shard: Shard, *, threads: int = 1) -> CudaManyBfs:
-        """Levels from many sources on a whole graph (hub-first rows).
-
-        Parameters
-        ----------
-        threads
-            Threads of the CPU that copy answers.
-        """
+        """Levels from many sources on a whole graph (hub-first rows); ``threads`` as of `apsp`."""
         require_whole(shard.dealing)
         return CudaManyBfs(*hub_rows(shard), threads=threads)
 

@@ -106,6 +106,11 @@ class Lengths:
     length: IntArray
     rows: IntArray
 
+    @property
+    def count(self) -> int:
+        """Rows."""
+        return int(self.rows.sum())
+
     @cached_property
     def arcs(self) -> int:
         """Arcs of all rows."""
@@ -125,15 +130,18 @@ class Facts:
     kernel
         ``bfs``, ``sssp``, or ``apsp``: batches of sources, whose lanes the plan leaves out.
     vertices, rows, shards
-        Of the graph.
+        Of the graph; rows and shards of ranks are those of one worker.
     id_bytes, weight_bytes, distance_bytes
         Of a neighbour, of a weight (0 for ``bfs``), and of a level or distance.
     table_bytes
         Id tables.
     sides
-        Lengths of rows of out-, and of directed graphs of in-arcs.
+        Lengths of rows of out-, and of directed graphs of in-arcs; of ranks for each of a worker's
+        shards.
     packed_bits
         Bits of an arc in the store where they are packed; 0 where it has the same bytes there.
+    others
+        Purposes and bytes of what else is in memory: what ranks share, and their messages.
     """
 
     kernel: str
@@ -146,6 +154,7 @@ class Facts:
     table_bytes: int
     sides: tuple[Lengths, ...]
     packed_bits: int = 0
+    others: tuple[tuple[str, int], ...] = ()
 
     @property
     def arcs(self) -> int:
@@ -216,6 +225,7 @@ class Plan:
             ),
             "kept units": sides * self.kept_bytes,
             "reserve": RESERVE_BYTES + self.slack_bytes,
+            **dict(facts.others),
         }
 
     @property
@@ -285,10 +295,10 @@ def _bitmap_bytes(facts: Facts) -> int:
 
 def _row_bytes(facts: Facts) -> int:
     """Starts, lengths, the first neighbour or weight, places; crc32c and slot of each unit."""
-    first = facts.weight_bytes or facts.id_bytes
-    rows = facts.rows * (2 * facts.offset_bytes + first) + 8 * -(-facts.rows // 64)
+    each = 2 * facts.offset_bytes + (facts.weight_bytes or facts.id_bytes)
+    rows = sum(side.count * each + 8 * -(-side.count // 64) for side in facts.sides)
     units = (facts.arcs * facts.arc_bytes) // names.SIDECAR_BYTES + 8 * facts.shards
-    return len(facts.sides) * rows + 8 * units
+    return rows + 8 * units
 
 
 def _answer_bytes(facts: Facts) -> int:

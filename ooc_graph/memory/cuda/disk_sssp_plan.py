@@ -118,24 +118,7 @@ def least_disk_sssp(facts: DiskFacts) -> DiskSsspPlan:
 def plan_disk_sssp(
     facts: DiskFacts, device_bytes: int, host_bytes: int, *, may_pin: bool = True
 ) -> DiskSsspPlan:
-    """Plan for SSSP on a CUDA device with arcs in the store.
-
-    Parameters
-    ----------
-    device_bytes
-        Device memory.
-    host_bytes
-        Host memory. Where it is less than the host does with, down to 0, nothing is pinned, and the
-        plan takes what it must.
-    may_pin
-        Whether host memory can be pinned.
-
-    Raises
-    ------
-    MemoryBudgetError
-        The device's budget is too small, and says the least that would do; or the graph has rows
-        that are longer than the kernels count.
-    """
+    """As `ooc_graph.memory.cuda.disk_bfs_plan.plan_disk_device`, for SSSP."""
     plan, within = begin_plan(least_disk_sssp(facts), device_bytes, host_bytes, may_pin=may_pin)
     plan = _with_heads(plan, within)
     # What is within reach is not read again.

@@ -2,57 +2,136 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
+from ooc_graph.kernels.common.devices import search_of
 from ooc_graph.kernels.common.sssp.survey import first_rows
-from ooc_graph.kernels.cpu.sssp.near_far_search import may_pair_rows, paired_bytes
-from ooc_graph.model.kernel import ORDER_OF, ROWS
-from ooc_graph.model.request import ANY, Request
+from ooc_graph.kernels.cpu.sssp.near_far_search import (
+    CpuNearFarSearch,
+    may_pair_rows,
+    paired_bytes,
+)
+from ooc_graph.model.engine import Engine, load_ids
+from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.request import SCHEDULER, Request
+from ooc_graph.model.reservation import Refusal, Reservation
 from ooc_graph.model.resources import CPU, Resources
-from ooc_graph.model.strategy import MEMORY, too_little
-from ooc_graph.model.way import Way
-from ooc_graph.runtime import engine_cache
+from ooc_graph.model.strategy import MEMORY, Strategy, too_little
+from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime.warmup import NEAR_FAR, RANKS, warm
 from ooc_graph.shards.load import Graph
-
-ADVICE = "raise --memory-limit or add workers that have the memory"
-STATE_BYTES = {"bfs": 56, "sssp": 96, "components": 40}
-"""Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
-pieces. Measured peaks are below it."""
+from ooc_graph.strategies.dealing import ADVICE, STATE_BYTES, ranks_bytes
+from ooc_graph.types import Shard
 
 
+@dataclass(frozen=True)
 class InMemory:
     """All rows in memory, in one or two forms; one process searches."""
 
-    name, device, tier = "cpu/memory", CPU, MEMORY
+    name = "cpu/memory"
+    device = CPU
+    tier = MEMORY
 
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
         """It is one rank."""
-        is_asked = request.method == ROWS and request.exchange == ANY
-        return "" if is_asked else "another method or ranks are asked for"
+        return "" if request.is_plain else "another method or ranks are asked for"
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:
-        """What the search before left here."""
-        if resources.is_limited or self.lacks(graph, request, resources):
-            return None
-        held = engine_cache.held_within(graph, request.kernel)
-        return None if held is None or held[0] else Way(CPU, "one", copies=held[1])
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:
+        """What a search before left here."""
+        return cached_on_cpu(self, graph, request, resources)
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """Rows in a second form, too, if there is room for it."""
         available = resources.process_limit_bytes
         least = resident_bytes(graph, request.kernel, copies=False)
         if least > available:
             raise too_little(f"{request.kernel} on {graph.path}", least, available, ADVICE)
-        return Way(CPU, "one", copies=resident_bytes(graph, request.kernel) <= available)
+        whole = resident_bytes(graph, request.kernel)
+        copies = whole <= available
+        return Reservation(self.name, whole if copies else least, copies=copies)
+
+    def after(
+        self,
+        graph: Graph,
+        request: Request,
+        resources: Resources,  # noqa: ARG002
+        refusal: Refusal,
+    ) -> Reservation | None:
+        """Rows in one form, if there was another."""
+        least = resident_bytes(graph, request.kernel, copies=False)
+        if refusal.reserved.strategy != self.name or refusal.reserved.host_bytes <= least:
+            return None
+        return Reservation(self.name, least)
+
+    def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
+        """Read all rows."""
+        shard = graph.load(ORDER_OF[kernel])
+        with_copies = {"copies": reserved.copies} if kernel != "components" else {}
+        search = search_of(process.device(), kernel)(shard, **with_copies)
+        warm(kernel, graph, process.device(), variant=variant_of(search))
+        return Engine(kernel, search, graph, load_ids(graph), shard.tuples)
+
+    def reserve_rank(
+        self, graph: Graph, request: Request, resources: Resources, exchange: str
+    ) -> Reservation:
+        """Rows of its shards, and the state of all vertices."""
+        needed = ranks_bytes(graph, request.kernel, resources)
+        available = resources.least_limit_bytes
+        if exchange == SCHEDULER and needed > available:
+            raise too_little(f"{request.kernel} on {graph.path}", needed, available, ADVICE)
+        return Reservation(self.name, needed)
+
+    def describe_rank(
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
+    ) -> dict[str, Any]:
+        """Rows of all shards, and what vertices take."""
+        tier, needed = "memory, by ranks", reserved.host_bytes
+        return describe_rows(graph, request.kernel, resources, tier, needed, 0)
+
+    def load_ranks(
+        self,
+        graph: Graph,
+        kernel: str,
+        shards: Sequence[int],  # noqa: ARG002
+        missing: Sequence[int],
+        reserved: Reservation,  # noqa: ARG002
+        bind: Callable[[Any, Shard], Any],
+    ) -> dict[int, Any]:
+        """Read the rows of each shard."""
+        warm(kernel, graph, process.device(), variant=RANKS)
+        order = ORDER_OF[kernel]
+        return {shard: bind(process.device(), graph.load(order, shard)) for shard in missing}
 
     def describe(
-        self, graph: Graph, request: Request, resources: Resources, way: Way
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
     ) -> dict[str, Any]:
         """Rows, their second form, and what vertices take."""
-        needed = resident_bytes(graph, request.kernel, copies=way.copies)
         least = resident_bytes(graph, request.kernel, copies=False)
-        return describe_rows(graph, request.kernel, resources, "memory", least, needed - least)
+        copied = reserved.host_bytes - least
+        return describe_rows(graph, request.kernel, resources, "memory", least, copied)
+
+    def summary(self, kernel: str, reserved: Reservation) -> str:
+        """How rows are kept."""
+        forms = "two forms" if reserved.copies else "one form"
+        return f"{kernel} keeps its rows in {forms}, {reserved.host_bytes:,} bytes in all"
+
+
+def variant_of(search: Any) -> str:
+    """Which of a search's kernels it runs, as `warm` is told."""
+    return NEAR_FAR if isinstance(search, CpuNearFarSearch) else ""
+
+
+def cached_on_cpu(
+    strategy: Strategy, graph: Graph, request: Request, resources: Resources
+) -> Reservation | None:
+    """What this process holds by a strategy; with a limit it is planned anew, to the same end."""
+    if resources.is_limited or strategy.lacks(graph, request, resources):
+        return None
+    held = engine_cache.reservations(graph, request.kernel, CPU)
+    return next((one for one in held if one.strategy == strategy.name), None)
 
 
 def describe_rows(

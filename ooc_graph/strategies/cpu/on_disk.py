@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +13,27 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.cpu.disk_probe import Probe, probe_disk
 from ooc_graph.memory.cpu.plan import Facts, Plan, describe, least_bytes, plan_disk
 from ooc_graph.memory.moved import Moved
-from ooc_graph.model.kernel import ROWS
-from ooc_graph.model.request import ANY, Request
+from ooc_graph.model.engine import Engine, load_ids
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import Refusal, Reservation
 from ooc_graph.model.resources import CPU, Resources
 from ooc_graph.model.strategy import DISK, too_little
-from ooc_graph.model.way import Way
-from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime import process
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.remembered import Remembered
+from ooc_graph.runtime.warmup import TIER_RANKS, TIERS, warm
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tier_ranks import (
+    LengthsByShard,
+    facts_of_any_ranks,
+    lengths_by_shard,
+    load_rank,
+    plan_rank,
+)
 from ooc_graph.shards.tiers import TierSearch, facts_of, load_tiers, require_stored
-from ooc_graph.strategies.cpu.in_memory import ADVICE
-from ooc_graph.strategies.ranks import least_in_memory
+from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes
+from ooc_graph.strategies.dealing import ADVICE, busiest, ranks_bytes
+from ooc_graph.types import Shard
 
 KERNELS = ("bfs", "sssp")
 
@@ -30,40 +41,129 @@ known_facts: Remembered[Facts] = Remembered(facts_of)
 """Facts of a graph; its offsets are read once, for reading takes memory beside what is held."""
 
 
+@dataclass(frozen=True)
 class OnDisk:
     """The heads of rows in memory, their tails in the store; one process searches."""
 
-    name, device, tier = "cpu/disk", CPU, DISK
+    name = "cpu/disk"
+    device = CPU
+    tier = DISK
 
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
         """It is one rank, of a graph in a store."""
-        if request.method != ROWS or request.exchange != ANY:
+        if not request.is_plain:
             return "another method or ranks are asked for"
         return "" if has_tiers(graph, request.kernel) else "arcs cannot stay in the store"
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:
-        """What the search before left here."""
-        if resources.is_limited or request.method != ROWS or request.exchange != ANY:
-            return None
-        held = engine_cache.held_within(graph, request.kernel)
-        return Way(CPU, "one", budget_bytes=held[0], copies=held[1]) if held and held[0] else None
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:
+        """What a search before left here."""
+        return cached_on_cpu(self, graph, request, resources)
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """Reads the graph's offsets."""
         least = least_within(graph, request.kernel) + request.answer_bytes
         available = resources.process_limit_bytes
         if least > available:
             # All rows may take less.
-            least = min(least, least_in_memory(graph, request.kernel, resources))
+            least = min(least, _least_in_memory(graph, request.kernel, resources))
             raise too_little(f"{request.kernel} on {graph.path}", least, available, ADVICE)
-        return Way(CPU, "one", budget_bytes=available - request.answer_bytes)
+        return Reservation(self.name, available - request.answer_bytes)
+
+    def after(
+        self,
+        graph: Graph,
+        request: Request,
+        resources: Resources,  # noqa: ARG002
+        refusal: Refusal,
+    ) -> Reservation | None:
+        """Half of what was refused, or the least there is."""
+        kernel, refused = request.kernel, refusal.reserved.host_bytes
+        least = least_within(graph, kernel)
+        if refused <= least:
+            raise MemoryBudgetError(
+                f"{kernel} on {graph.path} needs {refused:,} bytes at least in one worker, and the "
+                "system refuses them"
+            )
+        return Reservation(self.name, max(refused // 2, least))
+
+    def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
+        """Read the heads of rows."""
+        warm(kernel, graph, process.device(), variant=TIERS)
+        search = load_within(graph, kernel, reserved.host_bytes, process.device())
+
+        def note(moved: Moved, _: float | None) -> str:
+            return note_of(search.plan, moved)
+
+        return Engine(kernel, search, graph, load_ids(graph), None, note=note)
+
+    def reserve_rank(
+        self,
+        graph: Graph,
+        request: Request,
+        resources: Resources,
+        exchange: str,  # noqa: ARG002
+    ) -> Reservation:
+        """The memory of the worker that has least; reads the graph's offsets."""
+        kernel, available = request.kernel, resources.least_limit_bytes
+        least = least_bytes(_busiest_facts(graph, kernel, resources))
+        if least > available:
+            # All rows may take less.
+            least = min(least, ranks_bytes(graph, kernel, resources))
+            raise too_little(f"{kernel} on {graph.path}", least, available, ADVICE)
+        return Reservation(self.name, available)
+
+    def describe_rank(
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
+    ) -> dict[str, Any]:
+        """Heads, units of the store that are kept, and messages."""
+        facts = _busiest_facts(graph, request.kernel, resources)
+        return describe(plan_disk(facts, reserved.host_bytes)) | {"tier": "disk, by ranks"}
+
+    def load_ranks(
+        self,
+        graph: Graph,
+        kernel: str,
+        shards: Sequence[int],
+        missing: Sequence[int],
+        reserved: Reservation,
+        bind: Callable[[Any, Shard], Any],  # noqa: ARG002
+    ) -> dict[int, Any]:
+        """Read the heads of rows; the ranks of a worker share its budget."""
+        device = process.device()
+        warm(kernel, graph, device, variant=TIER_RANKS)
+        if not missing:
+            return {}
+        plan = plan_rank(graph, kernel, shards, reserved.host_bytes)
+        ranks = {shard: load_rank(graph, kernel, shard, plan, device) for shard in missing}
+        give_back_freed_memory()
+        return ranks
 
     def describe(
-        self, graph: Graph, request: Request, resources: Resources, way: Way
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
     ) -> dict[str, Any]:
         """Heads, units of the store that are kept, and what vertices take."""
         del resources
-        return describe(plan_within(graph, request.kernel, way.budget_bytes))
+        return describe(plan_within(graph, request.kernel, reserved.host_bytes))
+
+    def summary(self, kernel: str, reserved: Reservation) -> str:
+        """How much it reads."""
+        within = f"goes on within {reserved.host_bytes:,} bytes"
+        return f"{kernel} leaves arcs in the store and {within}"
+
+
+_known_lengths: Remembered[LengthsByShard] = Remembered(lengths_by_shard)
+
+
+def _busiest_facts(graph: Graph, kernel: str, resources: Resources) -> Facts:
+    """Of the worker whose ranks need most."""
+    lengths, ranks = _known_lengths(graph, kernel), busiest(graph, resources)
+    return max(facts_of_any_ranks(graph, kernel, ranks, lengths), key=least_bytes)
+
+
+def _least_in_memory(graph: Graph, kernel: str, resources: Resources) -> int:
+    """Least host memory of a worker if all rows are brought into memory."""
+    whole = resident_bytes(graph, kernel, copies=False)
+    return min(whole, ranks_bytes(graph, kernel, resources)) if resources.has_ranks else whole
 
 
 def has_tiers(graph: Graph, kernel: str) -> bool:
@@ -105,31 +205,6 @@ def load_within(graph: Graph, kernel: str, budget_bytes: int, device: CpuDevice)
     search = load_tiers(graph, plan_within(graph, kernel, budget_bytes), device, share)
     give_back_freed_memory()
     return search
-
-
-def smaller_budget(graph: Graph, kernel: str, whole_bytes: int, budget_bytes: int) -> int:
-    """Budget to try after memory was refused: half of what was wanted, or the least there is.
-
-    Parameters
-    ----------
-    whole_bytes
-        What a search of the graph in memory takes.
-    budget_bytes
-        Budget that was refused; 0: the graph in memory.
-
-    Raises
-    ------
-    MemoryBudgetError
-        That was refused.
-    """
-    least = least_within(graph, kernel)
-    wanted = budget_bytes or whole_bytes
-    if wanted <= least:
-        raise MemoryBudgetError(
-            f"{kernel} on {graph.path} needs {min(least, whole_bytes):,} bytes at least in one "
-            "worker, and the system refuses them"
-        )
-    return max(wanted // 2, least)
 
 
 def note_of(plan: Plan, moved: Moved) -> str:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from ooc_graph.memory.cuda.pinned_plan import BfsPlan, near_arc_bytes
-from ooc_graph.model.request import ANY, Request
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA, Resources
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.load import Graph
 
 
-def cached_on_device(graph: Graph, request: Request, resources: Resources) -> int | None:
-    """Device memory that rows were loaded within which this process still has; 0: all are there.
-
-    None if nothing is loaded, or it may not be used again. Rows that were asked for on the device
-    may be in pinned memory, and exceed its limit now.
-    """
-    if resources.is_limited or request.exchange != ANY:
+def cached_on_device(
+    strategy: str, graph: Graph, request: Request, resources: Resources
+) -> Reservation | None:
+    """What this process holds by a strategy on its device, or has served by another."""
+    if resources.is_limited or not request.is_plain:
         return None
-    held = engine_cache.held_within(graph, request.kernel, CUDA)
-    most_bytes = resources.cuda_limits.pinned_bytes
-    if held is None:
-        return None
-    if most_bytes is not None and pinned_bytes(graph, request.kernel) > most_bytes:
-        return None
-    return held[0]
+    room = resources.room(request.answer_bytes)
+    held = engine_cache.reservations(graph, request.kernel, CUDA, room)
+    return next((one for one in held if one.strategy == strategy), None)
 
 
 def pinned_bytes(graph: Graph, kernel: str) -> int:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from ooc_graph.answers.scatter import Ids
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.common.devices import search_of
 from ooc_graph.kernels.cuda.bfs.short_rows import may_place
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.host import PART_BYTES
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
 from ooc_graph.model import rank_memory
-from ooc_graph.model.kernel import CUDA_FIXED_BYTES, ORDER_OF, ROWS
-from ooc_graph.model.request import ANY, Request
+from ooc_graph.model.engine import Engine, load_ids
+from ooc_graph.model.kernel import CUDA_FIXED_BYTES, ORDER_OF
+from ooc_graph.model.request import SCHEDULER, Request
+from ooc_graph.model.reservation import Refusal, Reservation
 from ooc_graph.model.resources import CUDA, Resources
 from ooc_graph.model.strategy import MEMORY
-from ooc_graph.model.way import Way
+from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda.cached import cached_on_device
+from ooc_graph.strategies.dealing import busiest
+from ooc_graph.types import Shard
 
 # Host memory a vertex beside the rows: id tables and the answer; and for each byte of an id.
 _HOST_BYTES, _HOST_IDS = 32, 2
@@ -29,40 +39,109 @@ _CUDA_PLACED_BYTES = 116
 _CUDA_MANY_ARC_BYTES, _CUDA_MANY_BYTES, _ANSWER_BYTES = 64, 1100, 1100
 
 
+@dataclass(frozen=True)
 class InMemory:
     """All rows on the device."""
 
-    name, device, tier = "cuda/memory", CUDA, MEMORY
+    name = "cuda/memory"
+    device = CUDA
+    tier = MEMORY
 
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
         """It is one rank, whose ids have 32 bits."""
-        if request.method != ROWS or request.exchange != ANY:
+        if not request.is_plain:
             return "another method or ranks are asked for"
         return "it needs ids of 32 bits" if rank_memory.only_ranks(graph) else ""
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:
-        """What the search before left here, if all rows fit the device now.
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:
+        """What a search before left here, if all rows fit the device now."""
+        held = cached_on_device(self.name, graph, request, resources)
+        fits = held is not None and held.device_bytes <= resources.device.memory_bytes
+        return held if fits else None
 
-        Rows that were refused device memory are cached under what was asked for.
-        """
-        held = cached_on_device(graph, request, resources)
-        fits = cuda_bytes(graph, request.kernel) <= resources.device.memory_bytes
-        return Way(CUDA, "one") if held == 0 and fits else None
-
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """Rows pass through host memory."""
         needed = cuda_bytes(graph, request.kernel)
         rows = graph.resident_bytes(ORDER_OF[request.kernel])
         require_both(f"{request.kernel} on {graph.path}", graph, rows, needed, resources)
-        return Way(CUDA, "one")
+        return Reservation(self.name, host_bytes(graph, rows), needed)
+
+    def after(
+        self,
+        graph: Graph,  # noqa: ARG002
+        request: Request,  # noqa: ARG002
+        resources: Resources,  # noqa: ARG002
+        refusal: Refusal,  # noqa: ARG002
+    ) -> Reservation | None:
+        """It takes most of all."""
+        return None
+
+    def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:  # noqa: ARG002
+        """Bring all rows to the device."""
+        device = process.device(CUDA)
+        cuda_modules.require_memory(cuda_bytes(graph, kernel), f"{kernel} on {graph.path}")
+        shard, ids = graph.load(ORDER_OF[kernel]), load_ids(graph)
+        # Ids of 64 bits are put in place of internal ones when an answer leaves the device.
+        is_narrow = has_narrow_ids(ids)
+        with_names = {"original_of": ids.original_of} if is_narrow else {}
+        search = search_of(device, kernel)(shard, **with_names)
+        return Engine(kernel, search, graph, ids, shard.tuples, is_narrow)
+
+    def reserve_rank(
+        self, graph: Graph, request: Request, resources: Resources, exchange: str
+    ) -> Reservation:
+        """Rows of its shards on the device, which pass through host memory."""
+        kernel, is_dealt = request.kernel, exchange == SCHEDULER
+        shards = range(busiest(graph, resources) if is_dealt else graph.shards)
+        rows = graph.resident_bytes(ORDER_OF[kernel]) * len(shards) // graph.shards
+        needed = rank_memory.ranks_bytes(graph, kernel, shards)
+        what = f"{kernel} on {graph.path}"
+        require_both(what, graph, rows, needed, resources, is_least=is_dealt)
+        return Reservation(self.name, host_bytes(graph, rows), needed)
+
+    def describe_rank(
+        self,
+        graph: Graph,
+        request: Request,
+        resources: Resources,
+        reserved: Reservation,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """All ranks on one device."""
+        needed = rank_memory.ranks_bytes(graph, request.kernel, range(graph.shards))
+        tier = "device memory, by ranks"
+        return describe_rows_on_device(graph, request.kernel, resources, tier, needed)
+
+    def load_ranks(
+        self,
+        graph: Graph,
+        kernel: str,
+        shards: Sequence[int],
+        missing: Sequence[int],
+        reserved: Reservation,  # noqa: ARG002
+        bind: Callable[[Any, Shard], Any],
+    ) -> dict[int, Any]:
+        """Bring the rows of each shard to the device."""
+        device, order = process.device(CUDA), ORDER_OF[kernel]
+        there = [shard for shard in shards if shard not in missing]
+        needed = rank_memory.ranks_bytes(graph, kernel, missing, there)
+        cuda_modules.require_memory(needed, f"{kernel} on {graph.path}")
+        return {shard: bind(device, graph.load(order, shard)) for shard in missing}
 
     def describe(
-        self, graph: Graph, request: Request, resources: Resources, way: Way
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
     ) -> dict[str, Any]:
         """Rows, and all else together."""
-        del way
-        needed = cuda_bytes(graph, request.kernel)
+        needed = reserved.device_bytes
         return describe_rows_on_device(graph, request.kernel, resources, "device memory", needed)
+
+    def summary(self, kernel: str, reserved: Reservation) -> str:
+        """What it takes."""
+        return f"{kernel} keeps its rows on the device, {reserved.device_bytes:,} bytes in all"
+
+
+def has_narrow_ids(ids: Ids) -> bool:
+    """Whether original ids fit 32 bits, so that a search can name parents by them."""
+    return int(ids.original_of.max(initial=0)) <= MOST_ID
 
 
 def describe_rows_on_device(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,16 +16,16 @@ from ooc_graph.memory.cuda.disk_bfs_plan import least_disk_plan, plan_disk_devic
 from ooc_graph.memory.cuda.disk_sssp_plan import least_disk_sssp, plan_disk_sssp
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model import rank_memory
-from ooc_graph.model.kernel import ROWS
-from ooc_graph.model.request import ANY, Request
+from ooc_graph.model.engine import Engine, load_ids
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import BUSY, HOST, UNSUPPORTED, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CUDA, Resources
 from ooc_graph.model.strategy import DISK
-from ooc_graph.model.way import Way
-from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.remembered import Remembered
+from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError, load_device_bfs
-from ooc_graph.shards.device_tiers_sssp import load_device_sssp
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import require_stored
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
@@ -41,23 +41,26 @@ LOADERS: dict[str, Callable[..., DeviceTierSearch]] = {
 _NAME_BYTES = 16
 
 
+@dataclass(frozen=True)
 class OnDisk:
     """Arcs in the store; on the device and in host memory those that searches read most."""
 
-    name, device, tier = "cuda/disk", CUDA, DISK
+    name = "cuda/disk"
+    device = CUDA
+    tier = DISK
 
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
         """It is one rank, of a graph in a store."""
-        if request.method != ROWS or request.exchange != ANY:
+        if not request.is_plain:
             return "another method or ranks are asked for"
         is_suited = suits(graph, request.kernel, resources)
         return "" if is_suited else "arcs cannot stay in the store, or it does not pay"
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:  # noqa: ARG002
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
         """Others come first: if they have room by now, rows are loaded again."""
         return None
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """Reads the graph's offsets."""
         budgets = budgets_for(
             graph,
@@ -66,18 +69,74 @@ class OnDisk:
             answer_bytes=request.answer_bytes,
             on_device=request.on_device,
         )
-        return Way(CUDA, "one", budget_bytes=budgets[0], host_bytes=budgets[1])
+        device_bytes, host_bytes = budgets
+        return Reservation(self.name, host_bytes, device_bytes, named=request.on_device)
+
+    def after(
+        self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
+    ) -> Reservation | None:
+        """Less of what was refused, down to the least.
+
+        What was refused to another strategy may be host memory, even if it was to be pinned: then
+        no arcs are held there.
+        """
+        kernel, refused = request.kernel, refusal.reserved
+        if refusal.kind == UNSUPPORTED:
+            return None
+        if refused.strategy == self.name:
+            return self._shrunk(graph, kernel, refusal)
+        if refused.is_of_ranks:
+            return None if refusal.kind == BUSY else self.reserve(graph, request, resources)
+        is_hosts = refusal.kind == HOST or refused.strategy == cuda_pinned.Pinned.name
+        host_bytes = 0 if is_hosts else resources.cuda_limits.pinned_bytes or 0
+        within = min(refused.device_bytes, refusal.freed.device_bytes // 8 * 7)
+        device_bytes = max(within, least_device_bytes(graph, kernel))
+        return Reservation(self.name, host_bytes, device_bytes, named=request.on_device)
+
+    def _shrunk(self, graph: Graph, kernel: str, refusal: Refusal) -> Reservation | None:
+        refused = refusal.reserved
+        if refusal.kind == HOST:
+            return replace(refused, host_bytes=0) if refused.host_bytes else None
+        if not refusal.freed.was_loaded:
+            # Loading goes down to the least itself.
+            return None
+        device_bytes = smaller_budget(graph, kernel, refused.device_bytes, refused.host_bytes)
+        return replace(refused, device_bytes=device_bytes) if device_bytes else None
+
+    def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
+        """Bring what the budgets have room for to the device and to host memory."""
+        process.device(CUDA)
+        least = least_device_bytes(graph, kernel)
+        beside = answer_device_bytes(graph) if reserved.named else 0
+        what = f"{kernel} on {graph.path}"
+        device_bytes = cuda_pinned.free_within(reserved.device_bytes, least, beside, what)
+        ids = load_ids(graph)
+        budgets = device_bytes, reserved.host_bytes
+        search = load_within(graph, kernel, *budgets, process.threads_here())
+
+        def note(moved: Moved, _: float | None) -> str:
+            return note_in_store(search, moved, reserved.device_bytes, reserved.host_bytes)
+
+        return Engine(kernel, search, graph, ids, None, note=note)
 
     def describe(
-        self, graph: Graph, request: Request, resources: Resources, way: Way
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
     ) -> dict[str, Any]:
         """What is on the device and in host memory, and what stays in the store."""
-        del way
-        plan = plan_for(graph, request.kernel, resources, answer_bytes=request.answer_bytes)
+        del resources
+        disk_facts = known_facts(graph, request.kernel)
+        plan = plan_within(disk_facts, reserved.device_bytes, reserved.host_bytes)
         facts = cpu_disk.known_facts(graph, request.kernel)
         # At least: some arcs of hubs may be held twice.
         left = max(facts.arcs - plan.arcs_on_device - plan.arcs_in_host, 0)
         return {**describe_disk(plan), "bytes that stay in the store": facts.stored_bytes(left)}
+
+    def summary(self, kernel: str, reserved: Reservation) -> str:
+        """Where its arcs are."""
+        return (
+            f"{kernel} leaves arcs in the store and goes on within {reserved.device_bytes:,} bytes "
+            f"of the device's, and {reserved.host_bytes:,} of the host's beside the least"
+        )
 
 
 def budgets_for(
@@ -102,27 +161,26 @@ def budgets_for(
     on_device
         Whether the answer stays on the device.
     held_as
-        Kernel and method that a search is held for; None: the same kernel, by rows.
+        Kernel and strategy that a search is held for; None: this one.
 
     Raises
     ------
     MemoryBudgetError
         Says the least that would do.
     """
-    held = (
-        None
-        if resources.is_limited
-        else engine_cache.held_in_store(graph, *(held_as or (kernel, ROWS)))
-    )
+    name, strategy = held_as or (kernel, OnDisk.name)
+    held = [] if resources.is_limited else engine_cache.reservations(graph, name, CUDA)
     budget_bytes = budget_for(graph, resources, on_device=on_device)
-    if held is not None and held[0] == budget_bytes:
+    for one in held:
+        if (one.strategy, one.device_bytes) != (strategy, budget_bytes):
+            continue
         host_bytes = host_budget(graph, resources, answer_bytes)
         limit = resources.cuda_limits.pinned_bytes
         # A limit that was met is met again. Where less was free, or there is none, what is free
         # comes and goes, and loading again pays only for much more.
-        may_hold = limit is None or held[1] <= limit
-        if held[1] == limit or (may_hold and 2 * held[1] >= host_bytes):
-            return held
+        may_hold = limit is None or one.host_bytes <= limit
+        if one.host_bytes == limit or (may_hold and 2 * one.host_bytes >= host_bytes):
+            return one.device_bytes, one.host_bytes
     plan = plan_for(graph, kernel, resources, answer_bytes=answer_bytes, on_device=on_device)
     return plan.device_budget_bytes, plan.host_budget_bytes
 
@@ -334,15 +392,7 @@ def note_in_store(search: Any, moved: Moved, budget_bytes: int, host_bytes: int)
         Of the device's and of the host's memory what was planned.
     """
     plan, said = search.plan, note_of(search, moved)
-    said = with_shortfall(said, budget_bytes, plan.device_budget_bytes, "of the device's")
-    return with_shortfall(said, host_bytes, plan.host_budget_bytes, "of the host's")
-
-
-def with_shortfall(note: str, wanted_bytes: int, had_bytes: int, of: str) -> str:
-    """What is said of a search, and which memory it was to have where loading ended with less."""
-    if had_bytes >= wanted_bytes:
-        return note
-    return (
-        f"{note}; it went on within {had_bytes:,} bytes {of} where {wanted_bytes:,} were planned, "
-        "since memory was refused or is others'"
+    said = cuda_pinned.with_shortfall(
+        said, budget_bytes, plan.device_budget_bytes, "of the device's"
     )
+    return cuda_pinned.with_shortfall(said, host_bytes, plan.host_budget_bytes, "of the host's")

@@ -12,7 +12,9 @@ from ooc_graph.kernels.common.decisions import hubs_hold_much, pull_pays
 from ooc_graph.kernels.common.sides import hub_rows
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cuda.pinned.bfs import BfsHold
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.bus import link_rate
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import CHUNK_BYTES, id_dtype
 from ooc_graph.memory.cuda.pinned_plan import (
@@ -29,19 +31,20 @@ from ooc_graph.memory.cuda.pinned_plan import (
     rows_within,
 )
 from ooc_graph.model import rank_memory
-from ooc_graph.model.kernel import ORDER_OF, ROWS
-from ooc_graph.model.request import ANY, Request
+from ooc_graph.model.engine import Engine, load_ids
+from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import BUSY, DEVICE, Refusal, Reservation
 from ooc_graph.model.resources import CUDA, Resources
 from ooc_graph.model.strategy import PINNED
-from ooc_graph.model.way import Way
-from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.lengths import count_lengths
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.survey import spread_share
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda.cached import cached_on_device, pinned_bytes
-from ooc_graph.strategies.cuda.in_memory import cuda_bytes
+from ooc_graph.strategies.cuda.in_memory import InMemory, cuda_bytes, has_narrow_ids
 from ooc_graph.types import Shard
 
 _KERNELS = "bfs", "sssp"
@@ -87,10 +90,13 @@ def _pulling_pays(graph: Graph, _: str) -> bool:
     return hubs_hold_much(share) and pull_pays(share, spread_share(graph))
 
 
+@dataclass(frozen=True)
 class Pinned:
     """Rows in pinned host memory, and on the device what searches read most."""
 
-    name, device, tier = "cuda/pinned", CUDA, PINNED
+    name = "cuda/pinned"
+    device = CUDA
+    tier = PINNED
 
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
         """It is one rank, and pays only if the device has no room for all rows.
@@ -98,41 +104,125 @@ class Pinned:
         If all rows fit the device, it is the host that lacked room, and it could not pin them
         either.
         """
-        if request.method != ROWS or request.exchange != ANY:
+        if not request.is_plain:
             return "another method or ranks are asked for"
         if not may_pin(graph, request.kernel):
             return "there are no kernels for such rows"
         fits = cuda_bytes(graph, request.kernel) <= resources.device.memory_bytes
         return "all rows fit the device" if fits else ""
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Way | None:
-        """What the search before left here, if it was planned for as much device memory."""
-        held = cached_on_device(graph, request, resources)
-        is_same = held == budget_for(graph, resources, named=request.on_device)
-        return Way(CUDA, "one", budget_bytes=held) if held and is_same else None
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:
+        """What a search before left here, if it was planned for as much device memory."""
+        limit = resources.cuda_limits.pinned_bytes
+        if limit is not None and pinned_bytes(graph, request.kernel) > limit:
+            return None
+        held = cached_on_device(self.name, graph, request, resources)
+        wanted = budget_for(graph, resources, named=request.on_device)
+        is_same = held is not None and (held.device_bytes, held.named) == (
+            wanted,
+            request.on_device,
+        )
+        return held if is_same else None
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Way:
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """Reads the graph's offsets."""
-        plan = self._plan(graph, request, resources)
-        return Way(CUDA, "one", budget_bytes=plan.budget_bytes)
-
-    def describe(
-        self, graph: Graph, request: Request, resources: Resources, way: Way
-    ) -> dict[str, Any]:
-        """What is on the device, and what is pinned."""
-        del way
-        return describe_device(self._plan(graph, request, resources))
-
-    def _plan(self, graph: Graph, request: Request, resources: Resources) -> SearchPlan:
-        is_held = engine_cache.held_within(graph, request.kernel, CUDA) is not None
-        return plan_for(
+        held = engine_cache.reservations(graph, request.kernel, CUDA)
+        is_pinned = any(one.strategy == self.name for one in held)
+        plan = plan_for(
             graph,
             request.kernel,
             resources,
             answer_bytes=request.answer_bytes,
             named=request.on_device,
-            is_held=is_held and not resources.is_limited,
+            is_held=is_pinned and not resources.is_limited,
         )
+        return self._reserved(graph, request, plan.budget_bytes)
+
+    def after(
+        self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
+    ) -> Reservation | None:
+        """If the device had no room for all rows: most of what is free there, or the least.
+
+        The least may not be free either: then loading says so. If it was the host that had no
+        room, it cannot pin rows either.
+        """
+        if refusal.kind not in (DEVICE, BUSY) or refusal.reserved.strategy != InMemory.name:
+            return None
+        kernel, limit = request.kernel, resources.cuda_limits.pinned_bytes
+        if limit is not None and pinned_bytes(graph, kernel) > limit:
+            return None
+        within = min(refusal.reserved.device_bytes, refusal.freed.device_bytes) // 8 * 7
+        least = least_device_bytes(graph, kernel, named=request.on_device)
+        return self._reserved(graph, request, max(within, least))
+
+    def _reserved(self, graph: Graph, request: Request, budget_bytes: int) -> Reservation:
+        host_bytes = pinned_bytes(graph, request.kernel) + _host_bytes(graph)
+        return Reservation(self.name, host_bytes, budget_bytes, named=request.on_device)
+
+    def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
+        """Bring rows to pinned memory, and to the device what the budget has room for."""
+        device, named = process.device(CUDA), reserved.named
+        least = least_device_bytes(graph, kernel, named=named)
+        beside = answer_device_bytes(graph) if named else 0
+        what = f"{kernel} on {graph.path}"
+        budget_bytes = free_within(reserved.device_bytes, least, beside, what)
+        room = PinnedRoom(process.threads_here())
+        shard, ids = graph.load(ORDER_OF[kernel], room=room), load_ids(graph)
+        is_narrow = named and has_narrow_ids(ids)
+        names = ids.original_of.astype(np.uint32) if is_narrow else None
+        search, plan = search_within(graph, kernel, budget_bytes, device, shard, room, names)
+
+        def note(_: object, elapsed_s: float | None) -> str:
+            said = note_of(plan, None if elapsed_s is None else over_bus(search, elapsed_s))
+            return with_shortfall(said, reserved.device_bytes, plan.budget_bytes, "of the device's")
+
+        return Engine(kernel, search, graph, ids, shard.tuples, is_narrow, plan, note=note)
+
+    def describe(
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
+    ) -> dict[str, Any]:
+        """What is on the device, and what is pinned."""
+        del resources
+        facts = known_facts(graph, request.kernel, reserved.named)
+        return describe_device(
+            plan_device(request.kernel, facts, reserved.device_bytes, reserved.host_bytes)
+        )
+
+    def summary(self, kernel: str, reserved: Reservation) -> str:
+        """Where its rows are."""
+        within = f"goes on within {reserved.device_bytes:,} bytes of the device's"
+        return f"{kernel} keeps its rows in host memory and {within}"
+
+
+def free_within(budget_bytes: int, least: int, beside: int, what: str) -> int:
+    """Device memory of a budget that others have left, if the least fits in it.
+
+    Parameters
+    ----------
+    beside
+        Bytes of an answer on the device.
+    what
+        The search and its graph, for errors.
+
+    Raises
+    ------
+    MemoryBudgetError, DeviceBusyError
+        It does not.
+    """
+    cuda_modules.require_memory(least + beside, what)
+    free = cuda_modules.device_bytes()[0]
+    # Not to the last byte: what is compiled later takes some, too.
+    return min(budget_bytes, max(least, free - free // LEFT_SHARE - beside))
+
+
+def with_shortfall(note: str, wanted_bytes: int, had_bytes: int, of: str) -> str:
+    """What is said of a search, and which memory it was to have if loading ended with less."""
+    if had_bytes >= wanted_bytes:
+        return note
+    return (
+        f"{note}; it went on within {had_bytes:,} bytes {of} where {wanted_bytes:,} were planned, "
+        "since memory was refused or is others'"
+    )
 
 
 def budget_of(resources: Resources) -> int:

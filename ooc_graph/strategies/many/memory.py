@@ -14,12 +14,15 @@ from ooc_graph.kernels.cuda.many.search import part_dtype
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.model.resources import CUDA, Resources
+from ooc_graph.model.reservation import Key
+from ooc_graph.model.resources import CPU, CUDA, Resources
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.many.on_device import BEYOND
-from ooc_graph.strategies.many.task import ON_DEVICE, SUMMED
+from ooc_graph.strategies.many.reductions import BEYOND, ON_DEVICE, SUMMED
+
+IN_MEMORY = "cpu/batches"
+"""Name of the strategy that has all arcs in memory."""
 
 # A row's lanes are whole vectors.
 _LANE_BYTES = 128
@@ -86,12 +89,15 @@ def held_bytes(
     """Memory of what this process keeps for such searches: it is not free, and need not be."""
     if device == CUDA or resources.is_limited or resources.has_client:
         return 0
-    held = engine_cache.held(str(graph.path), graph.identity, asked.kernel)
+    whom = str(graph.path), graph.identity, asked.kernel, CPU
+    reserved = engine_cache.reservations(graph, asked.kernel, CPU)
+    in_memory = [one for one in reserved if one.strategy == IN_MEMORY]
+    held = engine_cache.loaded(Key(*whom, in_memory[-1])) if in_memory else None
     if held is None:
         return 0
     is_closed = not asked.hops and held.search.is_closed
     closed = floyd_warshall.closed_bytes(graph.rows) if is_closed else 0
-    return _kept_bytes(graph, specs, asked) + closed
+    return kept_bytes(graph, specs, asked) + closed
 
 
 def process_bytes(
@@ -184,13 +190,13 @@ def locked_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
     return -(-bytes_ // _PAGE_BYTES) * _PAGE_BYTES
 
 
-def _kept_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
+def kept_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
     """Memory of what a process keeps from task to task, at most."""
     return sum(_kept_parts(graph, specs, asked).values())
 
 
 def _kept_parts(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> dict[str, int]:
-    """As `_kept_bytes`, by purpose: rows, their copies, ids."""
+    """As `kept_bytes`, by purpose: rows, their copies, ids."""
     ids = graph.vertices * ID_BYTES
     if asked.hops:
         return {"rows": graph.resident_bytes(HUB), "id tables": ids}

@@ -14,11 +14,10 @@ from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.cuda.many.search import CREWS, part_dtype
 from ooc_graph.runtime.process import threads_here
-from ooc_graph.strategies.many.task import ON_DEVICE, PairsTask
+from ooc_graph.strategies.many.reductions import BEYOND, ON_DEVICE
+from ooc_graph.strategies.many.task import PairsTask
 from ooc_graph.types import AnyArray, IntArray
 
-BEYOND = 64
-"""Sources whose distances leave the device at once where their sums are beyond float64."""
 Heard = Callable[[Any], "Told | None"]
 """Gives what is to hear of sources when they are found, of rows of the answer; None: nobody is."""
 

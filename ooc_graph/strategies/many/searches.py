@@ -54,7 +54,7 @@ def in_memory(
     if task.asked.hops and (task.device != CUDA or task.asked.reduce is not None):
         return _levels(task, search, ids, places, recording)
     if not task.asked.hops:
-        search.expect(task.sources, task.closing)
+        search.expect(task.sources, task.reserved.closing)
     if task.asked.parents and task.device != CUDA:
         return _rows(task, search, ids, places, recording, None)
     heard = _hearing(recording, ids.internal_of[places] >= 0)
@@ -113,7 +113,7 @@ def _rows(
     **most: Any,
 ) -> SourceRows | SourceColumns:
     """Distances or levels, and parents if wanted, by internal id; of few columns these alone."""
-    if 0 < task.stretch < len(places):
+    if 0 < task.reserved.stretch < len(places):
         return _columns(task, search, ids, places, recording, room)
     heard, internal = _hearing(recording, ids.internal_of[places] >= 0), internal_ids(ids, places)
     if task.asked.parents:
@@ -142,8 +142,8 @@ def _columns(
     rows = SourceColumns(room, places, ids, task.asked, is_whole=True)
     # Sources without arcs have their rows when the others of a stretch have.
     told = _hearing(recording, np.ones(len(places), np.bool_))(rows)
-    wide: AnyArray = np.empty((task.stretch, search.vertices), search.dtype)
-    for part in stretches(len(places), task.stretch, told):
+    wide: AnyArray = np.empty((task.reserved.stretch, search.vertices), search.dtype)
+    for part in stretches(len(places), task.reserved.stretch, told):
         leave_if_given_up()
         some = places[part]
         internal = internal_ids(ids, some)

@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ooc_graph.answers.columns import SourceColumns
 from ooc_graph.answers.pairs import SourceRows, write_rows
 from ooc_graph.answers.reductions import Reduced
-from ooc_graph.errors import (
-    DeviceBusyError,
-    MemoryBudgetError,
-    NegativeCycleError,
-    UsageError,
-)
+from ooc_graph.errors import NegativeCycleError, UsageError
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.units import finish_unit
 from ooc_graph.memory.moved import Moved
-from ooc_graph.model.kernel import ROWS
 from ooc_graph.model.resources import CPU
 from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.process import without_traceback
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies import loading
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
-from ooc_graph.strategies.cuda.on_disk import note_in_store
 from ooc_graph.strategies.many.recording import Recording
 from ooc_graph.strategies.many.searches import Rows, batch_by_batch, in_memory
 from ooc_graph.strategies.many.task import PairsTask
 from ooc_graph.strategies.many.tiers import note_on_device
 from ooc_graph.types import AnyArray, IntArray
-
-Answer = TypeVar("Answer")
 
 LOOP = "negative_loop"
 
@@ -59,27 +49,7 @@ def prepare(task: PairsTask) -> None:
     NegativeCycleError
         There are none; the cycle is that of original ids.
     """
-    _lightly(_search, task, np.empty(0, np.int64))
-
-
-def _lightly(do: Callable[..., Answer], *arguments: Any) -> Answer:
-    """Call a function; if it is refused memory, say so without the frames that hold memory.
-
-    An error keeps them for as long as somebody keeps the error, on a worker until the client has
-    forgotten the task.
-
-    Raises
-    ------
-    MemoryError, MemoryBudgetError, DeviceBusyError
-        Memory was refused: the host's, or in the last two a device's.
-    """
-    try:
-        return do(*arguments)
-    except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
-        # NumPy's and CuPy's own are made of other arguments.
-        kind: type[Exception] = MemoryError if isinstance(error, MemoryError) else type(error)
-        said = str(error)
-    raise kind(said)
+    without_traceback(_search, task, np.empty(0, np.int64))
 
 
 def how_found(task: PairsTask, moved: Moved) -> str:
@@ -90,18 +60,11 @@ def how_found(task: PairsTask, moved: Moved) -> str:
     moved
         What was read of the store meanwhile, by all processes.
     """
-    if task.is_one_by_one_on_device:
-        held = engine_cache.held(*_whom(task), task.budget_bytes, task.host_bytes)
-        if held is None:
-            return ""
-        found = "" if held.pinned is None else cuda_pinned.note_of(held.pinned)
-        if task.host_bytes is not None:
-            found = note_in_store(held.search, moved, task.budget_bytes, task.host_bytes)
-        return note_on_device(task.asked.kernel, found)
-    whom = task.path, task.identity, task.asked.kernel, ROWS, task.device
-    held = engine_cache.held(*whom, task.budget_bytes)
+    held = engine_cache.loaded(task.key, task.room)
     if held is None:
         return ""
+    if task.is_one_by_one_on_device:
+        return note_on_device(task.asked.kernel, held.note(moved, None) if held.note else "")
     if not task.asked.hops and held.search.is_closed:
         return "all pairs were found at once, by Floyd-Warshall"
     if (task.device == CPU or task.asked.hops) and held.search.is_one_by_one:
@@ -124,7 +87,7 @@ def solve(
     told
         May hear of some of the sources, not in their order, when their distances are there.
     """
-    return _lightly(_solve, task, places, room, told)
+    return without_traceback(_solve, task, places, room, told)
 
 
 def _solve(task: PairsTask, places: IntArray, room: Sequence[AnyArray], told: Told | None) -> Done:
@@ -162,7 +125,7 @@ def write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
     places
         Places of all sources of the chunks.
     """
-    return _lightly(_write_batch, task, first, places)
+    return without_traceback(_write_batch, task, first, places)
 
 
 def _write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
@@ -177,11 +140,6 @@ def _write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
         rows, moved = _search(task, places, recording)
         recording.finish(rows)
     return Done(len(places), moved)
-
-
-def _whom(task: PairsTask) -> tuple[str, str, str, str, str]:
-    """What a task searches, as `resident.searcher` is asked."""
-    return task.path, task.identity, task.asked.kernel, task.method, task.device
 
 
 def _write_chunk(task: PairsTask, folder: Path, attempt: Path, number: int, part: Rows) -> None:
@@ -211,10 +169,8 @@ def _search(
     Where it is recorded, some of it may be before the search is over.
     """
     try:
-        searcher = loading.searcher(
-            *_whom(task), task.budget_bytes, named=False, host_bytes=task.host_bytes
-        )
-        with searcher as held, held.allocating():
+        engine = engine_cache.engine(task.key, task.strategy.load, task.room)
+        with engine as held, held.allocating():
             # It may have been waited for long.
             leave_if_given_up()
             given = held.ids, places, recording, room[0] if room else None

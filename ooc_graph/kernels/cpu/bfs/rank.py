@@ -50,25 +50,18 @@ class CpuBfsShared:
 
 
 @kernel
-def _push(
-    out: Any,
-    tree: Any,
-    dealt: Any,
-    queue: Any,
-    visited: Any,
-    sent: Any,
-    target: Any,
-    parent: Any,
+def push_rows(
+    out: Any, dealt: Any, rows: Any, visited: Any, sent: Any, target: Any, parent: Any
 ) -> tuple[int, int]:
-    """List unvisited neighbours of the rows found last, each once with its smallest parent.
+    """List unvisited neighbours of ascending rows, each once with its smallest parent.
 
     The fused search writes a parent where its row stands; here that may be another rank's. Rows
     come in the order of their ids, so whoever comes first is the smallest parent: a bit for each
     vertex does. Returns how many are listed, and the arcs examined.
     """
     listed, examined = 0, 0
-    for index in range(members(tree.found, queue)):
-        row = np.int64(queue[index])
+    for index in range(len(rows)):
+        row = np.int64(rows[index])
         u = internal_of(row, dealt)
         begin, end = out.offsets[row], out.offsets[row + 1]
         examined += end - begin
@@ -175,11 +168,11 @@ class CpuBfsRank:
         """Neighbours of the own frontier not visited yet, their parents; arcs examined."""
         room = min(self._frontier_arcs, self.vertices)
         target, parent = np.empty((2, room), self._queue.dtype)
-        listed, examined = _push(
+        rows = self._queue[: members(self._tree.found, self._queue)]
+        listed, examined = push_rows(
             self._out,
-            self._tree,
             self._dealt,
-            self._queue,
+            rows,
             shared.visited,
             self._sent,
             target,

@@ -147,19 +147,23 @@ def queue_improved(
 @subroutine
 def push_once(
     out: Any, wave: Any, count: int, pending: int, bound: Any, target: Any, found: Any
-) -> tuple[int, int, int, int]:
+) -> tuple[int, int, int, int, int]:
     """List the improvements up to ``bound`` along the rows ``queue[:count]``, applying none.
 
     As `push_below` where distances are everyone's, so that nothing may follow from an improvement
-    before all have it. Returns how many are listed, and as that function pending, examined, again.
+    before all have it. Ends before a row whose arcs may not fit the list. Returns the rows done,
+    how many improvements are listed, and as that function pending, examined, again.
     """
     distance, taken, top = wave.distance, wave.taken, wave.top[0]
-    listed, examined, again = 0, 0, 0
+    done, listed, examined, again = 0, 0, 0, 0
     for index in range(count):
         u = np.int64(wave.queue[index])
         waiting: Any = np.int64(taken[u]) & WAITING
         at, begin, end = distance[internal_of(u, wave.dealt)], out.offsets[u], out.offsets[u + 1]
         position = begin + (np.int64(taken[u]) >> FLAG_BITS)
+        if end - position > len(target) - listed:
+            break
+        done += 1
         examined -= position
         while position < end:
             candidate = path_sum(at, out.weights[position], top)
@@ -177,7 +181,7 @@ def push_once(
             wave.pending[pending] = u
             pending += 1
         taken[u] = ((position - begin) << FLAG_BITS) | waiting
-    return listed, pending, examined, again
+    return done, listed, pending, examined, again
 
 
 @subroutine

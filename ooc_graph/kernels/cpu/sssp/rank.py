@@ -19,7 +19,7 @@ from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import overflow_error, unreached
 from ooc_graph.kernels.common.sssp.plateaus import plateau_parent
 from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
-from ooc_graph.kernels.common.sssp.survey import survey
+from ooc_graph.kernels.common.sssp.survey import Known
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp.fused import overflowed
 from ooc_graph.kernels.cpu.sssp.parents import (
@@ -48,11 +48,13 @@ Payload = tuple[AnyArray, AnyArray, AnyArray]
 
 
 @kernel
-def _ready(
-    out: Any, wave: Any, improved: Any, pending: int, has_risen: bool, bound: Any
+def ready(
+    out: Any, wave: Any, improved: Any, count: int, pending: int, has_risen: bool, bound: Any
 ) -> tuple[int, int, int]:
-    """Queue own rows that improved, and under a new bound those pending; their arcs left."""
-    count = 0
+    """Queue own rows that improved, and under a new bound those pending; their arcs left.
+
+    ``queue[:count]`` has rows already, but none under a new bound.
+    """
     if has_risen:
         count, pending = take_pending(out, wave, pending, bound)
     count, pending = queue_improved(out, wave, improved, count, pending, bound)
@@ -64,12 +66,14 @@ def _ready(
 
 
 @kernel
-def _push(
+def push_queued(
     out: Any, wave: Any, count: int, pending: int, bound: Any, target: Any, found: Any
-) -> tuple[int, int, int, int, Any]:
-    """Push once; listed, pending, examined, again, and the smallest candidate not yet taken."""
-    listed, pending, examined, again = push_once(out, wave, count, pending, bound, target, found)
-    return listed, pending, examined, again, smallest_pending(out, wave, pending)
+) -> tuple[int, int, int, int, int, Any]:
+    """Push once; as `push_once`, and the smallest candidate of the pending rows."""
+    done, listed, pending, examined, again = push_once(
+        out, wave, count, pending, bound, target, found
+    )
+    return done, listed, pending, examined, again, smallest_pending(out, wave, pending)
 
 
 @kernel
@@ -161,7 +165,7 @@ def _resolve(
 
 
 @kernel
-def _take_own(distance: Any, dealt: Any, own: Any) -> None:
+def take_own(distance: Any, dealt: Any, own: Any) -> None:
     """Copy the distances of the own rows."""
     for base in range(0, len(own), DEAL_BLOCK):
         shift = internal_of(base, dealt) - base
@@ -181,23 +185,27 @@ class CpuSsspRank:
         Which rows these are.
     out, into
         Light-first rows to push and to pull along.
-    tuples
-        Input tuples at each own row.
+    known
+        What is known of the own rows' weights.
     team
         Threads for the passes over all rows.
     """
 
     def __init__(
-        self, dealing: Dealing, out: LightRows, into: HeadedRows, tuples: AnyArray, team: Team
+        self,
+        dealing: Dealing,
+        out: LightRows,
+        into: LightRows | HeadedRows,
+        known: Known,
+        team: Team,
     ) -> None:
         rows, self._ids = dealing.rows, out.neighbors.dtype
         self.vertices, self.arcs = dealing.vertices, len(out.neighbors)
         self._dealing, self._team = dealing, team
-        self._out, self._into, self._found = out, into, survey(out, tuples)
+        self._out, self._into, self._known = out, into, known
         dtype = out.weights.dtype
         top = unreached(dtype if dtype.kind == "f" else np.dtype(np.int64))
         self._top, self._kind = top[0], top.dtype.type
-        self._heaviest = out.weights.max(initial=0)
         # What a pull finds, and then the answer.
         self._distance = np.empty(rows, top.dtype)
         self._wave = Wave(
@@ -228,7 +236,7 @@ class CpuSsspRank:
 
     def survey(self) -> tuple[tuple[int, int, int, int], float]:
         """Tuples at the first rows and at all, first rows with spread weights and all; a step."""
-        s = self._found
+        s = self._known.survey
         return (s.head_tuples, s.tuples, s.spread_rows, s.sampled_rows), s.step
 
     def nothing(self, smallest: float) -> Payload:
@@ -255,11 +263,11 @@ class CpuSsspRank:
         """Candidates up to ``bound`` from own rows just improved or pending."""
         wave, limit, has_risen = self._seen(shared), self._kind(bound), bound != self._bound
         self._bound = bound
-        count, pending, room = _ready(
-            self._out, wave, shared.improved, self._pending, has_risen, limit
+        count, pending, room = ready(
+            self._out, wave, shared.improved, 0, self._pending, has_risen, limit
         )
         target, found = np.empty(room, self._ids), np.empty(room, self._top.dtype)
-        listed, self._pending, examined, again, smallest = _push(
+        _, listed, self._pending, examined, again, smallest = push_queued(
             self._out, wave, count, pending, limit, target, found
         )
         payload = (
@@ -363,7 +371,8 @@ class CpuSsspRank:
     def overflowed(self, shared: CpuSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
         wave = self._seen(shared)
-        return bool(overflowed(self._out, wave.distance, wave.dealt, self._heaviest, self._top))
+        heaviest = self._known.heaviest
+        return bool(overflowed(self._out, wave.distance, wave.dealt, heaviest, self._top))
 
     def refuse_overflow(self) -> None:
         """Raise the error that says so."""
@@ -372,5 +381,5 @@ class CpuSsspRank:
 
     def tree(self, shared: CpuSsspShared, phase_arcs: dict[str, int]) -> SsspTree:
         """Answer for the own rows, in local order."""
-        _take_own(shared.distance, self._wave.dealt, self._distance)
+        take_own(shared.distance, self._wave.dealt, self._distance)
         return SsspTree(self._parent, self._distance, 0.0, phase_arcs)

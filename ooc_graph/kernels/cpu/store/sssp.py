@@ -12,6 +12,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, members_of, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.dealt import Dealt, internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
@@ -27,14 +28,18 @@ LOOKED, NEW = range(2)
 class Field(NamedTuple):
     """State of a search over (rows,) vertices, and of the step that it is in.
 
-    ``marks``, a bitmap, has the rows that the step notes: mostly those that are nearer now.
-    ``bound`` is the distance from which on, or up to which, arcs are of no use, and ``top`` that of
-    what is not reached. ``low`` (1,) is the smallest new distance. ``counts`` int64 (2,): see
-    `LOOKED`, `NEW`.
+    ``distance`` is by internal id, everything else by row; ``dealt`` says which vertices the rows
+    are. ``best`` receives the distances that a pull finds: of a whole graph it is ``distance``
+    itself, of a rank it has the distances of the own rows before. ``marks``, a bitmap, has the rows
+    that the step notes: mostly those that are nearer now. ``bound`` is the distance from which on,
+    or up to which, arcs are of no use, and ``top`` that of what is not reached. ``low`` (1,) is the
+    smallest new distance. ``counts`` int64 (2,): see `LOOKED`, `NEW`.
     """
 
     distance: AnyArray
+    best: AnyArray
     parent: AnyArray
+    dealt: Dealt
     marks: Words
     bound: Any
     top: Any
@@ -141,17 +146,17 @@ def pull_heads(
     distances that others improve meanwhile: the fixed point does not depend on it.
     """
     distance, floor, top = field.distance, field.bound, field.top
-    rows, low, examined, reached = len(distance), top, 0, 0
+    rows, low, examined, reached = len(field.best), top, 0, 0
     lane = Lane(lanes.left[thread], lanes.best[thread])
     while True:
         base, end = take_chunk(control, CHUNK_ROWS, rows)
         if base >= end:
             break
-        count = 0
+        count, shift = 0, internal_of(base, field.dealt) - base
         for index in range(base >> 6, (end + WORD_BITS - 1) >> 6):
             field.marks[index] = wanting[index] = 0
         for row in range(base, end):
-            at = distance[row]
+            at = distance[row + shift]
             lane.best[row - base] = at
             lane.left[count] = row - base
             may = (at > final) & (heads.lengths[row] > 0)
@@ -160,9 +165,9 @@ def pull_heads(
             continue
         examined += _look_at_heads(heads, field, base, count, lane, wanting)
         for row in range(base, end):
-            before, at = distance[row], lane.best[row - base]
+            before, at = distance[row + shift], lane.best[row - base]
             if at < before:
-                distance[row] = at
+                field.best[row] = at
                 put(field.marks, row)
                 low = min(low, at)
                 reached += before == top
@@ -175,7 +180,7 @@ def pull_heads(
 @subroutine
 def pull_tails(field: Any, row: int, neighbors: Any, weights: Any) -> bool:
     """Pull along arcs at hand, as `pull_heads` does along heads."""
-    before, arc = field.distance[row], 0
+    before, arc = field.best[row], 0
     best = before
     while arc < len(neighbors):
         weight = weights[arc]
@@ -184,7 +189,7 @@ def pull_tails(field: Any, row: int, neighbors: Any, weights: Any) -> bool:
         best = min(best, path_sum(field.distance[np.int64(neighbors[arc])], weight, field.top))
         arc += 1
     if best < before:
-        field.distance[row] = best
+        field.best[row] = best
         put(field.marks, row)
         field.low[0] = min(field.low[0], best)
         field.counts[NEW] += before == field.top
@@ -216,8 +221,8 @@ def farthest(distance: Any, top: Any, least: Any) -> Any:
 def near_overflow(field: Any, heaviest: Any) -> None:
     """Note the rows from which a path may be longer than the distances' type holds."""
     top = field.top
-    for row in range(len(field.distance)):
-        at = field.distance[row]
+    for row in range(len(field.best)):
+        at = field.distance[internal_of(row, field.dealt)]
         if at < top and path_sum(at, heaviest, top) == top:
             put(field.marks, row)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.sssp.plateaus import (
     best_parent,
@@ -29,8 +30,9 @@ def _find_parent(field: Any, row: int, neighbors: Any, weights: Any) -> bool:
     """Find a row's parent among its neighbours; whether arcs after these may hold a better one."""
     parent, none = field.parent, field.parent.dtype.type(-1)
     before = np.int64(-1) if parent[row] == none else np.int64(parent[row])
+    at = field.distance[internal_of(row, field.dealt)]
     found, looked = best_parent(
-        field.distance, field.distance[row], neighbors, weights, before, field.bound, field.top
+        field.distance, at, neighbors, weights, before, field.bound, field.top
     )
     if found >= 0:
         parent[row] = found
@@ -51,15 +53,16 @@ def parent_heads(_thread: int, _threads: int, control: Any, heads: Any, field: A
     parent.
     """
     distance, parent, floor, top = field.distance, field.parent, field.bound, field.top
-    rows, examined, none = len(distance), 0, parent.dtype.type(-1)
+    rows, examined, none = len(parent), 0, parent.dtype.type(-1)
     while True:
         base, end = take_chunk(control, CHUNK_ROWS, rows)
         if base >= end:
             break
         for index in range(base >> 6, (end + WORD_BITS - 1) >> 6):
             field.marks[index] = 0
+        shift = internal_of(base, field.dealt) - base
         for row in range(base, end):
-            at = distance[row]
+            at = distance[row + shift]
             if at == top or parent[row] != none or path_sum(floor, heads.first[row], top) > at:
                 continue
             start, stop = np.int64(heads.starts[row]), np.int64(heads.starts[row + 1])

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import SsspTree, finish_by_push
 from ooc_graph.kernels.common.sssp.distances import (
     distance_dtype,
@@ -167,7 +168,7 @@ class TierSsspSearch:
         """State of a step, with nothing counted."""
         distance, top = self._wave.distance, self._top
         low, counts = np.full(1, top), np.zeros(2, np.int64)
-        return Field(distance, self._parent, marks, bound, top, low, counts)
+        return Field(distance, distance, self._parent, WHOLE, marks, bound, top, low, counts)
 
     def _relax(self, bits: AnyArray, bound: Any, phase: str) -> AnyArray:
         """Push the rows of a bitmap up to ``bound``; bitmap of what is nearer now."""

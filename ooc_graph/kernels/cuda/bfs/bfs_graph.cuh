@@ -187,15 +187,6 @@ struct Tally {
     u64 found, examined;
 };
 
-// What an internal id is called in the answer.
-__device__ __forceinline__ u32 name_of(const Graph& g, u32 vertex) {
-    return g.original_of ? __ldg(g.original_of + vertex) : vertex;
-}
-
-__device__ __forceinline__ u64 out_degree(const Graph& g, u32 vertex) {
-    return __ldg(g.out_offsets + vertex + 1) - __ldg(g.out_offsets + vertex);
-}
-
 // A quad of a bitmap has the bits of 128 rows, and each lane of a warp four rows in a row: word j
 // holds the j-th row of every lane.
 __device__ __forceinline__ u32 word_at(u32 vertex) { return vertex >> 7 << 2 | (vertex & 3); }

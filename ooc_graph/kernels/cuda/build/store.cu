@@ -44,6 +44,28 @@ __device__ __forceinline__ u32 store_row(u32 vertex, u32 shift, const u32* start
     return starts[block & ((1u << shift) - 1)] + (block >> shift << DEAL_BITS) + (vertex & ((1u << DEAL_BITS) - 1));
 }
 
+// Tuples at both ends of every edge that is no self-loop; totals[0]: self-loops, totals[1]: edges
+// with an id that is not below `vertices`.
+extern "C" __global__ void count_tuples(u64 edges, u64 vertices, const ID* source, const ID* target, u32* degree,
+                                        u64* totals) {
+    const u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x, threads = (u64)gridDim.x * blockDim.x;
+    u64 loops = 0, strange = 0;
+    for (u64 i = thread; i < edges; i += threads) {
+        const u64 u = source[i], v = target[i];
+        if (u >= vertices || v >= vertices) strange++;
+        else if (u == v) loops++;
+        else {
+            atomicAdd(degree + u, 1u);
+            atomicAdd(degree + v, 1u);
+        }
+    }
+    loops = warp_sum(loops);
+    strange = warp_sum(strange);
+    if (threadIdx.x % 32) return;
+    if (loops) atomicAdd(totals, loops);
+    if (strange) atomicAdd(totals + 1, strange);
+}
+
 // Keys whose ascending order is that of falling degrees, ties by position.
 extern "C" __global__ void degree_keys(u64 vertices, const u32* degree, u64* keys) {
     const u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;

@@ -40,7 +40,7 @@ class TupleCount:
 
     def add(self, block: DeviceBlock) -> None:
         """Count a block; does not wait."""
-        count = kernel("rows.cu", "count_tuples", id_constants(block))
+        count = kernel("store.cu", "count_tuples", id_constants(block))
         edges, vertices = np.uint64(len(block)), np.uint64(len(self._degree))
         ends = (block.source, block.target)
         count((GRID,), (THREADS,), (edges, vertices, *ends, self._degree, self._totals))

@@ -107,30 +107,9 @@ class CudaManyBfs:
         at: IntArray | None = None,
         told: Told | None = None,
     ) -> AnyArray:
-        """Levels from internal ids to some vertices, in their order; -1 where not reached.
+        """Levels to some vertices as `CudaJohnson.run_columns` gives distances: int32, -1 for none.
 
-        Parameters
-        ----------
-        sources
-            int64 (sources,), repetitions allowed.
-        targets
-            int64 (columns,): internal ids, -1 for vertices without a row, which nobody reaches.
-        own
-            As of `ooc_graph.kernels.cuda.many.johnson.CudaJohnson.run_columns`; not needed.
-        most
-            Largest level that counts as reached, less than 0: none; None: any.
-        answer
-            Array (sources, columns) to write to.
-        at
-            int64 (sources,): row of ``answer`` of each source, where it has more rows; these stay
-            as they are. None: one after another.
-        told
-            Hears of sources when their rows are in ``answer``, before others are searched.
-
-        Returns
-        -------
-        ndarray
-            int32 (sources, columns), ``answer`` where it is given.
+        If ``most`` is less than 0, nobody is reached.
         """
         if answer is None:
             answer = np.empty((len(sources), len(targets)), self.dtype)

@@ -34,25 +34,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_A_PROCESSOR)
     const u32 group = blockIdx.x / crew_blocks, groups = gridDim.x / crew_blocks;
     const Sources s = {sources, source_row, source_add, source_own, source_potential};
     const Columns c = {columns, column_row, column_add, column_potential, most};
-    Crew crew;
-    crew.barrier = state + group;
-    crew.blocks = crew_blocks;
-    crew.block = blockIdx.x % crew_blocks;
-    crew.warps = crew_blocks * (BLOCK / 32);
-    crew.warp = threadIdx.x / 32 * crew_blocks + crew.block;
-    crew.goal = 0;
+    Crew crew = crew_of(state, crew_blocks);
     Lane* distance = (Lane*)distances + (u64)group * rows * 32;
     Part* stretches = (Part*)parts + group * parts_room;
     for (u64 first = (u64)group * LANES; first < sources; first += (u64)groups * LANES) {
         take_batch(crew, s, (u32)first, rows, matrix, side, distance);
         wait(crew);
-        if (parts) {
-            reduce_stretches(crew, c, s, (u32)first, distance, stretches);
-            wait(crew);
-            join_stretches(crew, c, s, (u32)first, stretches, (Part*)out);
-        } else {
-            publish(crew, c, s, (u32)first, distance, (Length*)out, pitch);
-        }
-        wait(crew);
+        tell(crew, c, s, (u32)first, distance, parts != nullptr, stretches, out, pitch);
     }
 }

@@ -15,13 +15,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_A_PROCESSOR)
     const Sources s = {sources, source_row, source_add, source_own, source_potential};
     const Columns c = {columns, column_row, column_add, column_potential, most};
     const Ways ways = {ways_to, ways_away};
-    Crew crew;
-    crew.barrier = state + group;
-    crew.blocks = crew_blocks;
-    crew.block = blockIdx.x % crew_blocks;
-    crew.warps = crew_blocks * (BLOCK / 32);
-    crew.warp = threadIdx.x / 32 * crew_blocks + crew.block;
-    crew.goal = 0;
+    Crew crew = crew_of(state, crew_blocks);
     const Batch batch = {(Lane*)distances + (u64)group * rows * 32, reaches + (u64)group * rows,
                          maps + (u64)group * 3 * words, lows + (u64)group * 3 * rows};
     const Lane* distance = batch.distance;
@@ -32,13 +26,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_A_PROCESSOR)
         place_sources(crew, s, (u32)first, batch);
         wait(crew);
         search_batch(crew, g, batch, is_kept);
-        if (parts) {
-            reduce_stretches(crew, c, s, (u32)first, distance, stretches);
-            wait(crew);
-            join_stretches(crew, c, s, (u32)first, stretches, (Part*)out);
-        } else {
-            publish(crew, c, s, (u32)first, distance, (Length*)out, pitch);
-        }
-        wait(crew);
+        tell(crew, c, s, (u32)first, distance, parts != nullptr, stretches, out, pitch);
     }
 }

@@ -176,3 +176,16 @@ __device__ __forceinline__ void join_stretches(const Crew& crew, const Columns& 
         __syncthreads();
     }
 }
+
+// Tells what a batch found: rows of the answer, or reductions of them.
+__device__ __forceinline__ void tell(Crew& crew, const Columns& c, const Sources& s, u32 first, const Lane* distance,
+                                     bool reduces, Part* parts, u8* out, u64 pitch) {
+    if (reduces) {
+        reduce_stretches(crew, c, s, first, distance, parts);
+        wait(crew);
+        join_stretches(crew, c, s, first, parts, (Part*)out);
+    } else {
+        publish(crew, c, s, first, distance, (Length*)out, pitch);
+    }
+    wait(crew);
+}

@@ -59,6 +59,11 @@ struct Crew {
     u32 blocks, block, warps, warp, goal;
 };
 
+__device__ __forceinline__ Crew crew_of(Barrier* state, u32 blocks) {
+    const u32 block = blockIdx.x % blocks, warp = threadIdx.x / 32 * blocks + block;
+    return {state + blockIdx.x / blocks, blocks, block, blocks * (BLOCK / 32), warp, 0};
+}
+
 // Origins of the batch, and behind them a table or a bitmap.
 extern __shared__ uint4 shared[];
 #define ORIGINS ((float*)shared)

@@ -66,7 +66,7 @@ class CudaTierBfsSearch(CudaBfsSearch):
     deep
         The same once a search has found more levels than a byte tells: then levels take four bytes
         a row, and ``held`` is given up for this. None: ``held`` stays.
-    original_of, count_arcs, trace
+    original_of, count_arcs
         As of `CudaBfsSearch`.
     count_bus
         Whether `asked_bytes` is known, which takes a little time.
@@ -86,14 +86,13 @@ class CudaTierBfsSearch(CudaBfsSearch):
         deep: BfsHold | None = None,
         original_of: AnyArray | None = None,
         count_arcs: bool = True,
-        trace: bool = False,
         count_bus: bool = False,
     ) -> None:
         for one in (held, deep or held):
             if not 0 <= one.columns <= MOST_COLUMNS:
                 raise UsageError(f"{one.columns} columns: choose 0 to {MOST_COLUMNS}")
         self._held, self._deep, self._count_bus = held, deep or held, count_bus
-        super().__init__(out, into, original_of=original_of, count_arcs=count_arcs, trace=trace)
+        super().__init__(out, into, original_of=original_of, count_arcs=count_arcs)
 
     @property
     def asked_bytes(self) -> int | None:

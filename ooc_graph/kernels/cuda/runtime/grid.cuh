@@ -50,6 +50,12 @@ __device__ __forceinline__ void leave_grid(Barrier* barrier) {
     }
 }
 
+// What an internal id is called in the answer.
+template <typename Graph>
+__device__ __forceinline__ u32 name_of(const Graph& g, u32 vertex) {
+    return g.original_of ? __ldg(g.original_of + vertex) : vertex;
+}
+
 __device__ __forceinline__ u64 warp_sum(u64 value) {
     for (int step = 16; step; step >>= 1) value += __shfl_xor_sync(FULL, value, step);
     return value;

@@ -17,6 +17,11 @@
 
 __device__ __forceinline__ u32 bit_of(u32 vertex) { return 1u << (vertex & 31); }
 
+template <typename Graph>
+__device__ __forceinline__ u64 out_degree(const Graph& g, u32 vertex) {
+    return __ldg(g.out_offsets + vertex + 1) - __ldg(g.out_offsets + vertex);
+}
+
 struct Queue {
     u32* rows;
     u32* starts; // arcs before an entry, since the beginning of its stretch of the queue

@@ -59,6 +59,20 @@ __device__ __forceinline__ void over_lanes(u64 count, Visit visit) {
     for (u64 i = thread; i - threadIdx.x % 32 < count; i += threads) visit(i, i < count);
 }
 
+// Makes a set of the rows for which `holds(row)`; returns how many of them this lane has. Whole warps
+// call it, and `holds` for all rows of a word together.
+template <typename Holds>
+__device__ __forceinline__ u64 note_rows(u32 words, u32* set, Holds holds) {
+    u64 count = 0;
+    over_lanes((u64)words * 32, [&](u64 row, bool) {
+        const bool is_member = holds(row);
+        const u32 bits = __ballot_sync(FULL, is_member);
+        count += is_member;
+        if (threadIdx.x % 32 == 0) set[row / 32] = bits;
+    });
+    return count;
+}
+
 // Place in a list for each lane that `takes` one, `length` being its length; whole warps call it.
 // A list has each vertex once at most, so that their type numbers its places.
 __device__ __forceinline__ VERTEX place_in(u64* length, bool takes) {

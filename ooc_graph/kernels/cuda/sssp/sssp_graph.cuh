@@ -90,15 +90,6 @@ struct Tally {
     u64 examined, again, arcs;
 };
 
-// What an internal id is called in the answer.
-__device__ __forceinline__ u32 name_of(const Graph& g, u32 vertex) {
-    return g.original_of ? __ldg(g.original_of + vertex) : vertex;
-}
-
-__device__ __forceinline__ u64 out_degree(const Graph& g, u32 vertex) {
-    return __ldg(g.out_offsets + vertex + 1) - __ldg(g.out_offsets + vertex);
-}
-
 // Arcs of a row that were relaxed with the distance it has.
 __device__ __forceinline__ u64 relaxed_arcs(const Search& s, u32 vertex, u32 distance) {
     const u64 record = __ldcg(s.record + vertex);

@@ -4,10 +4,6 @@
 #include "sssp_near_graph.cuh"
 #include "sssp_plateaus.cuh"
 
-__device__ __forceinline__ u32 name_of(const Graph& g, u32 vertex) {
-    return g.original_of ? __ldg(g.original_of + vertex) : vertex;
-}
-
 // The best among every `team`-th in-arc of a row from number `k` on.
 __device__ __forceinline__ Best best_of(const Graph& g, const Search& s, u32 v, Length at, u32 k, u32 team,
                                         u64& examined) {

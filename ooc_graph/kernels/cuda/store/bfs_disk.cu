@@ -131,12 +131,8 @@ extern "C" __global__ void push_whole(u32 first, u32 count, const u64* starts, c
 // The frontier's rows from `whole` on that have out-arcs, where none of those are at hand.
 extern "C" __global__ void leave_frontier(u32 rows, u32 words, const u32* out_length, u32 whole, const u32* frontier,
                                           u32* left, u64* counts) {
-    u64 kept = 0;
-    over_lanes((u64)words * 32, [&](u64 row, bool) {
-        const bool goes_on = row < rows && row >= whole && has(frontier, row) && out_length[row];
-        const u32 on = __ballot_sync(FULL, goes_on);
-        kept += goes_on;
-        if (threadIdx.x % 32 == 0) left[row / 32] = on;
+    const u64 kept = note_rows(words, left, [&](u64 row) {
+        return row < rows && row >= whole && has(frontier, row) && out_length[row];
     });
     add_to(counts + KEPT, kept);
 }
@@ -147,8 +143,7 @@ extern "C" __global__ void push_held(u32 rows, u32 words, u32 whole, const u32* 
                                      const uint4* const* column, const u32* frontier, const u32* visited,
                                      u32* parent, u32* found, u32* left, u64* counts) {
     const Held held = {length, head, column, columns};
-    u64 kept = 0;
-    over_lanes((u64)words * 32, [&](u64 row, bool) {
+    const u64 kept = note_rows(words, left, [&](u64 row) {
         const bool mine = row < rows && row >= whole && has(frontier, row);
         const u32 arcs = mine ? held.length[row] : 0;
         if (arcs) claim(held.head[row], (u32)row, visited, parent, found);
@@ -157,9 +152,7 @@ extern "C" __global__ void push_held(u32 rows, u32 words, u32 whole, const u32* 
             const u32 count = min(arcs - 1 - 4 * k, 4u);
             for (u32 j = 0; j < count; j++) claim(one_of(four, j), (u32)row, visited, parent, found);
         }
-        const u32 on = __ballot_sync(FULL, arcs > held.arcs());
-        kept += arcs > held.arcs();
-        if (threadIdx.x % 32 == 0) left[row / 32] = on;
+        return arcs > held.arcs();
     });
     add_to(counts + KEPT, kept);
 }

@@ -5,13 +5,12 @@
 // Arcs in the heads of rows, and which rows go on beyond them.
 extern "C" __global__ void measure_heads(u32 rows, u32 words, u32 least, u32 shift, const u32* lengths, u32* heads,
                                          u32* longer) {
-    over_lanes((u64)words * 32, [&](u64 row, bool) {
+    note_rows(words, longer, [&](u64 row) {
         const u32 length = row < rows ? lengths[row] : 0;
         const u64 wanted = (u64)least + (shift < 32 ? length >> shift : 0);
         const u32 head = (u32)min((u64)length, wanted);
         if (row < rows) heads[row] = head;
-        const u32 bits = __ballot_sync(FULL, head < length);
-        if (threadIdx.x % 32 == 0) longer[row / 32] = bits;
+        return head < length;
     });
 }
 
@@ -63,7 +62,7 @@ extern "C" __global__ void push_rows(const u64* listed, const u32* queue, const 
 extern "C" __global__ void least_waiting(u32 words, u32* waiting, const Heads* heads, const u32* distance, u32 bound,
                                          u64* counts) {
     u32 least = TOP;
-    over_lanes((u64)words * 32, [&](u64 row, bool) {
+    note_rows(words, waiting, [&](u64 row) {
         bool stays = has(waiting, row);
         if (stays) {
             const Arcs arcs = head_of(*heads, (u32)row);
@@ -77,8 +76,7 @@ extern "C" __global__ void least_waiting(u32 words, u32* waiting, const Heads* h
             stays = low < arcs.count;
             if (stays) least = min(least, path_sum(at, arcs.weights[low]));
         }
-        const u32 bits = __ballot_sync(FULL, stays);
-        if (threadIdx.x % 32 == 0) waiting[row / 32] = bits;
+        return stays;
     });
     keep_least(counts, least);
 }
@@ -192,12 +190,8 @@ extern "C" __global__ void parent_rows(u32 rows, u32 words, const Heads* heads, 
 // Notes and counts the reached rows that have no parent.
 extern "C" __global__ void note_lacking(u32 rows, u32 words, const u32* distance, const u32* parent, u32* lacking,
                                         u64* counts) {
-    u64 count = 0;
-    over_lanes((u64)words * 32, [&](u64 row, bool) {
-        const bool lacks = row < rows && distance[row] != TOP && parent[row] == NONE;
-        const u32 bits = __ballot_sync(FULL, lacks);
-        count += lacks;
-        if (threadIdx.x % 32 == 0) lacking[row / 32] = bits;
+    const u64 count = note_rows(words, lacking, [&](u64 row) {
+        return row < rows && distance[row] != TOP && parent[row] == NONE;
     });
     add_to(counts + LISTED, count);
 }
@@ -258,13 +252,9 @@ extern "C" __global__ void settle_hop(u32 words, u32* lacking, u32* found, u32* 
 
 // Notes and counts the rows from which a path may be longer than a distance can tell.
 extern "C" __global__ void note_far(u32 rows, u32 words, float heaviest, const u32* distance, u32* far, u64* counts) {
-    u64 count = 0;
-    over_lanes((u64)words * 32, [&](u64 row, bool) {
+    const u64 count = note_rows(words, far, [&](u64 row) {
         const u32 at = row < rows ? distance[row] : TOP;
-        const bool is_far = at != TOP && path_sum(at, heaviest) == TOP;
-        const u32 bits = __ballot_sync(FULL, is_far);
-        count += is_far;
-        if (threadIdx.x % 32 == 0) far[row / 32] = bits;
+        return at != TOP && path_sum(at, heaviest) == TOP;
     });
     add_to(counts + LISTED, count);
 }

@@ -1,39 +1,38 @@
-"""The ways an answer comes about: one rank with all rows, all ranks here, ranks of a cluster."""
+"""What an algorithm brings so that one rank, or many by any exchange, can carry it out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ooc_graph.errors import UsageError
 from ooc_graph.exchange import local
+from ooc_graph.model.request import LOCAL
+from ooc_graph.model.reservation import ONE
 from ooc_graph.model.task import SearchTask
 from ooc_graph.model.trace import Course
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.workplace import Place
+from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.shards.load import Graph
+from ooc_graph.types import Shard
 
 Answer = TypeVar("Answer")
 
 
-class Maker(Protocol):
-    """Makes the coroutines of a worker's ranks."""
-
-    def __call__(self, shards: Sequence[int]) -> tuple[dict[int, Any], Any]:
-        """Coroutines of these shards and what they share."""
-
-    def build(self, shards: Sequence[int], kept: engine_cache.Ranks) -> tuple[dict[int, Any], Any]:
-        """As the call, with ranks that are taken from ``kept`` and go back there."""
-
-
 @dataclass(frozen=True)
-class Ways(Generic[Answer]):
+class Algorithm(Generic[Answer]):
     """What an algorithm brings so that each exchange can carry it out; functions of a module.
 
     Parameters
     ----------
+    rank
+        The device's steps on a rank's rows.
+    start
+        The coroutines of a worker's ranks, and what they share: called with the task, the graph,
+        the ranks by shard, and the device.
     whole
         One rank with the whole graph.
     join
@@ -44,26 +43,26 @@ class Ways(Generic[Answer]):
         The answer from the parts that ranks wrote.
     """
 
+    rank: Callable[[Any, Shard], Any]
+    start: Callable[[SearchTask, Graph, dict[int, Any], Any], tuple[dict[int, Any], Any]]
     whole: Callable[[SearchTask], Answer]
     join: Callable[[SearchTask, Graph, Sequence[Any]], Answer]
     write_part: Callable[[str], Callable[[int, Any], Course]]
     gather: Callable[[SearchTask, Sequence[Course]], Answer]
 
-    def carry_out(
-        self, graph: Graph, task: SearchTask, make: Maker, chosen: str, place: Place
-    ) -> Answer:
-        """Carry a task out by the exchange ``chosen``: ``one``, ``local`` or ``scheduler``.
+    def carry_out(self, graph: Graph, task: SearchTask, place: Place) -> Answer:
+        """Carry a task out by the exchange that is reserved for it.
 
         Raises
         ------
         UsageError
             If there is no cluster for ``scheduler``.
         """
-        if chosen == "one":
+        exchange = task.reserved.exchange
+        if exchange == ONE:
             return place.call(self.whole, task)
-        if chosen == "local":
-            joined: Answer = place.call(_run_locally, task, make, self.join)
-            return joined
+        if exchange == LOCAL:
+            return place.call(self.ranks_here, task)
         if place.client is None:
             raise UsageError("the scheduler exchange needs a Dask client")
         from ooc_graph.exchange import scheduler  # noqa: PLC0415 (imports distributed)
@@ -71,7 +70,7 @@ class Ways(Generic[Answer]):
         run = partial(
             scheduler.run,
             place.client,
-            make,
+            MakeRanks(self, task),
             graph.shards,
             threads=place.threads,
             note=place.note,
@@ -82,12 +81,10 @@ class Ways(Generic[Answer]):
         courses, _ = run(finish=self.write_part(str(task.parts)))
         return place.call(self.gather, task, courses)
 
-
-def _run_locally(
-    task: SearchTask, make: Maker, join: Callable[[SearchTask, Graph, Sequence[Any]], Answer]
-) -> Answer:
-    """All ranks in this process, through the exchange that is the oracle of the others."""
-    graph = engine_cache.open_same(task.path, task.identity)
-    coroutines, shared = make.build(range(graph.shards), engine_cache.Ranks({}))
-    found, _ = local.run([coroutines[s] for s in range(graph.shards)], shared, graph.shards)
-    return join(task, graph, found)
+    def ranks_here(self, task: SearchTask) -> Answer:
+        """All ranks in this process, through the exchange that is the oracle of the others."""
+        graph = engine_cache.open_same(task.path, task.identity)
+        make = MakeRanks(self, task)
+        coroutines, shared = make.build(range(graph.shards), engine_cache.Ranks({}))
+        found, _ = local.run([coroutines[s] for s in range(graph.shards)], shared, graph.shards)
+        return self.join(task, graph, found)

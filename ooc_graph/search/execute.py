@@ -1,0 +1,172 @@
+"""Carries a search out by its plan, and by the plans that follow if memory is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
+from ooc_graph.kernels.cuda.runtime.modules import forget_frames
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import BUSY, HOST, UNSUPPORTED, Key, Refusal, kind_of, said_by
+from ooc_graph.model.resources import AUTO, CUDA
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.workplace import Place
+from ooc_graph.search.plan import Plan, plan
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import Progress
+
+Done = TypeVar("Done")
+
+
+def plan_at(place: Place, graph: Graph, request: Request) -> Plan:
+    """The plan for what the processes offer.
+
+    If memory is short, what they keep of other searches is released first.
+
+    Raises
+    ------
+    UsageError, MemoryBudgetError
+        As `ooc_graph.search.plan.plan`.
+    """
+    on_cpu = bool(request.require_together(place.wanted).only_on_cpu)
+
+    def planned() -> Plan:
+        return plan(graph, request, place.resources(on_cpu=on_cpu))
+
+    if place.client is None and engine_cache.keeps_any():
+        try:
+            found = planned()
+            if not found.is_short or found.resources.is_limited:
+                return found
+            if engine_cache.loaded(key_of(found), found.room) is not None:
+                # It was short before, too: what is held serves on.
+                return found
+        except MemoryBudgetError:
+            pass
+        place.release()
+    return with_room(f"{request.kernel} on {graph.path}", planned, place)
+
+
+def with_room(what: str, make: Callable[[], Done], place: Place) -> Done:
+    """What ``make`` gives; if it is refused memory, with nothing else held in any process.
+
+    Raises
+    ------
+    MemoryBudgetError
+        It is refused that, too.
+    """
+    try:
+        return make()
+    except MemoryError:
+        pass
+    place.release()
+    try:
+        return make()
+    except MemoryError:
+        raise MemoryBudgetError(
+            f"{what}: the system refuses even what is needed to begin; free some memory"
+        ) from None
+
+
+def execute(
+    first: Plan,
+    place: Place,
+    progress: Progress,
+    run: Callable[[Plan], Done],
+    ease: Callable[[str, str], str] = lambda *_: "",
+) -> Done:
+    """Carry a search out; if memory is refused, by one plan after another.
+
+    This is the only place that catches refused memory.
+
+    Parameters
+    ----------
+    first
+        The plan to begin with.
+    progress
+        Is told why a plan is not the one before, or not for the device that would be preferred.
+    run
+        Carries the search out by a plan.
+    ease
+        Has the caller take less of the kind of memory that was refused, given the kind and what the
+        error says; gives a note, or nothing if it takes none.
+
+    Raises
+    ------
+    MemoryBudgetError, MemoryError
+        The least was refused: of a plan, or by the system.
+    DeviceBusyError
+        Others have the device's memory, all but less than what would do.
+    """
+    tried, busy = first, ""
+    while True:
+        if tried.why:
+            progress.note(tried.why)
+        try:
+            done = run(tried)
+        except (MemoryError, MemoryBudgetError, DeviceBusyError, UsageError) as error:
+            kind = kind_of(error, tried.device)
+            if not kind or (kind == UNSUPPORTED and place.wanted != AUTO):
+                raise
+            refused = error
+        else:
+            break
+        # Only now: its frames kept what they had of the memory.
+        forget_frames(refused)
+        if note := ease(kind, str(refused)):
+            progress.note(note)
+            tried = replace(tried, why="")
+            continue
+        busy = busy or (str(refused) if kind == BUSY else "")
+        found = _after(tried, kind, refused, place)
+        if found is None:
+            raise _last(tried, kind, refused, busy)
+        tried = found
+    is_other = tried.reserved != first.reserved and tried.device == first.device
+    # Of many sources another engine searches in another way.
+    if is_other and first.request.many is None and not tried.reserved.is_of_ranks:
+        # The next search need not be refused first.
+        place.call(engine_cache.use_instead, key_of(first), key_of(tried), first.room)
+    return done
+
+
+def _last(tried: Plan, kind: str, error: Exception, busy: str) -> Exception:
+    """The error to raise if nothing is left to try."""
+    if busy and kind != BUSY and tried.device == CUDA:
+        # What was tried instead needs something else; later this may be needless.
+        return DeviceBusyError(busy)
+    if kind == HOST and tried.device == CUDA:
+        what = f"{tried.request.kernel} on a CUDA device: {said_by(error)}"
+        return MemoryBudgetError(f"{what}; use --device cpu")
+    if kind == HOST and tried.request.many is not None:
+        needed, why = tried.reserved.whole_bytes, f" ({error})" if str(error) else ""
+        # It may be a thread that was refused: then more memory is of no use.
+        return MemoryBudgetError(
+            f"{tried.request.kernel} on {tried.graph.path} needs {needed:,} bytes at least in one "
+            f"worker, and the system refuses them{why}"
+        )
+    return error
+
+
+def _after(tried: Plan, kind: str, error: Exception, place: Place) -> Plan | None:
+    """The plan to go on with; the same one if other engines had taken memory."""
+    refusal = Refusal(tried.reserved, kind, said_by(error))
+    leaves_device = kind == UNSUPPORTED or (kind == BUSY and place.wanted == AUTO)
+    # Of many sources every worker has an engine.
+    on_workers = tried.request.many is not None and place.client is not None
+    if tried.reserved.is_of_ranks or on_workers or leaves_device:
+        place.release()
+    else:
+        refusal = replace(refusal, freed=place.call(engine_cache.give_up, key_of(tried)))
+        if refusal.freed.had_others:
+            return replace(tried, why="")
+    return tried.after(refusal, place.resources)
+
+
+def key_of(found: Plan) -> Key:
+    """The engine that a plan needs."""
+    graph = found.graph
+    whom = str(graph.path), graph.identity, found.request.kernel
+    return Key(*whom, found.device, found.reserved.engine)

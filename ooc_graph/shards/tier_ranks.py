@@ -1,0 +1,191 @@
+"""Ranks of which only the heads of the rows are in memory: their plan, and what loads them.
+
+A worker holds the heads of its shards within a budget, and reads the tails from the store while it
+searches. Beside its rows it holds what all ranks share, and messages. None of that becomes less if
+there are more workers, but for SSSP's own rows; heads are divided among the workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ooc_graph.kernels.common.sssp.survey import Known, first_rows
+from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.memory.cpu.plan import Facts, Lengths, Plan, least_bytes, plan_disk
+from ooc_graph.shards.lengths import count_lengths
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tiers import (
+    Tiered,
+    TierSearch,
+    arrays_of,
+    bind_sides,
+    facts_about,
+    require_stored,
+    side_names,
+    survey_tier,
+)
+from ooc_graph.types import Dealing
+
+LISTED_SHARE = 8
+"""A rank lists an entry for one in this many of its rows in a push, if that is more than a row's
+arcs."""
+LEAST_LISTED = 1 << 12
+ROUTED_COPIES, ROUTED_ORDER_BYTES = 4, 20
+"""Copies of an entry that is routed: listed, ordered by receiver, as it arrives, put together; and
+what ordering takes."""
+SHARED_COPIES = 3
+"""Copies of an entry that is told everyone: listed, as it arrives, and put together."""
+
+EVERYONES = "everyone's state, messages"
+
+LengthsByShard = tuple[tuple[Lengths, ...], ...]
+
+
+def lengths_by_shard(graph: Graph, kernel: str) -> LengthsByShard:
+    """Lengths of the rows of every side, by shard; reads the graph's offsets.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The graph's rows cannot stay in the store.
+    CorruptStoreError
+        Names the chunk.
+    """
+    stored, order = require_stored(graph, kernel)
+    return tuple(
+        tuple(
+            count_lengths(stored, arrays_of(graph, side, order, "offsets", shard), rows)[0]
+            for side in side_names(graph)
+        )
+        for shard, rows in enumerate(_rows(graph))
+    )
+
+
+def facts_of_ranks(
+    graph: Graph, kernel: str, shards: Sequence[int], lengths: LengthsByShard
+) -> Facts:
+    """What a plan for the ranks of one worker depends on.
+
+    Parameters
+    ----------
+    shards
+        Those of the worker.
+    lengths
+        `lengths_by_shard` of the graph.
+    """
+    sides = tuple(side for shard in shards for side in lengths[shard])
+    facts = facts_about(graph, kernel, sides)
+    rows = _rows(graph)
+    mine = sum(rows[shard] for shard in shards)
+    own = replace(facts, rows=mine, shards=len(shards), table_bytes=0)
+    longest = (int(out.length.max(initial=0)) for out, *_ in lengths)
+    listed = [_most_listed(*pair) for pair in zip(rows, longest, strict=True)]
+    own_listed = sum(listed[shard] for shard in shards)
+    shared = _shared_bytes(own, graph.rows)
+    if kernel == "bfs":
+        each = ROUTED_COPIES * 2 * own.id_bytes + ROUTED_ORDER_BYTES
+        messages = (own_listed + sum(listed)) * each
+    else:
+        each = SHARED_COPIES * (own.id_bytes + own.distance_bytes)
+        # The inner vertices are listed whole.
+        inner = sum(out.arcs for out, *_ in lengths) // ENOUGH_PUSHED
+        messages = (own_listed + max(sum(listed), graph.rows, inner)) * each
+    # After the search one worker puts the answer together, from one part after the other.
+    column_bytes = own.id_bytes + own.distance_bytes
+    answer = (graph.rows + max(rows)) * column_bytes + facts.table_bytes
+    return replace(own, others=((EVERYONES, max(shared + messages, answer)),))
+
+
+def _shared_bytes(own: Facts, rows: int) -> int:
+    """What ranks hold of all ``rows``, and what of their own a search of one process does not."""
+    bitmap = 8 * -(-rows // 64)
+    if own.kernel == "bfs":
+        # Frontier and visited vertices, bitmaps as they arrive; what each rank has listed.
+        return (4 + own.shards) * bitmap
+    # Distances, marks, what improved, who waits on plateaus; own rows in a list, and cursors.
+    everyones = rows * (own.distance_bytes + 1 + own.id_bytes) + bitmap
+    return everyones + own.rows * (own.id_bytes + own.offset_bytes)
+
+
+def _rows(graph: Graph) -> list[int]:
+    """Rows of each shard."""
+    return [Dealing(graph.rows, graph.shards, shard).rows for shard in range(graph.shards)]
+
+
+def _most_listed(rows: int, longest: int) -> int:
+    """Entries that a rank lists at a time: the arcs of any row fit."""
+    return max(LEAST_LISTED, rows // LISTED_SHARE, longest)
+
+
+def plan_rank(
+    graph: Graph,
+    kernel: str,
+    shards: Sequence[int],
+    budget_bytes: int,
+) -> Plan:
+    """Plan for the ranks of one worker.
+
+    Parameters
+    ----------
+    kernel
+        ``bfs`` or ``sssp``.
+    shards
+        Those of the worker.
+    budget_bytes
+        What the worker may use.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Says the least that would do.
+    """
+    lengths = lengths_by_shard(graph, kernel)
+    return plan_disk(facts_of_ranks(graph, kernel, shards, lengths), budget_bytes)
+
+
+def least_rank_bytes(graph: Graph, kernel: str, ranks: int) -> int:
+    """Least memory that a worker with so many consecutive ranks does with."""
+    lengths = lengths_by_shard(graph, kernel)
+    return max(map(least_bytes, facts_of_any_ranks(graph, kernel, ranks, lengths)))
+
+
+def facts_of_any_ranks(
+    graph: Graph, kernel: str, ranks: int, lengths: LengthsByShard
+) -> Iterator[Facts]:
+    """Facts of workers with so many consecutive ranks each."""
+    for first in range(graph.shards - ranks + 1):
+        yield facts_of_ranks(graph, kernel, range(first, first + ranks), lengths)
+
+
+def load_rank(
+    graph: Graph, kernel: str, shard: int, plan: Plan, device: CpuDevice, **sizes: int
+) -> TierSearch:
+    """Load the heads of a shard's rows; the rank is the ``search`` of what is returned.
+
+    Parameters
+    ----------
+    plan
+        Of all ranks of the worker.
+    sizes
+        ``window`` and ``look`` of `ooc_graph.kernels.common.store.rows.TierRows`.
+
+    Raises
+    ------
+    CorruptStoreError
+        Names the chunk.
+    """
+    dealing = Dealing(graph.rows, graph.shards, shard)
+
+    def bind(out: Tiered, into: Tiered) -> Any:
+        lengths = out.rows.heads.lengths
+        listed = _most_listed(dealing.rows, int(lengths.max(initial=0)))
+        if kernel == "bfs":
+            return device.tier_bfs_rank(dealing, out.rows, into.rows, listed)
+        survey = survey_tier(out.rows, graph.head_share(first_rows(graph.rows)))
+        known = Known(survey, out.heaviest)
+        return device.tier_sssp_rank(dealing, out.rows, into.rows, known, listed)
+
+    return bind_sides(graph, plan, bind, shard=shard, **sizes)

@@ -1,0 +1,242 @@
+"""Many sources in batches that share each look at an arc, with all arcs in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.common.devices import search_of
+from ooc_graph.kernels.common.tuning import PRUNED_FROM
+from ooc_graph.kernels.cpu.many import floyd_warshall
+from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
+from ooc_graph.kernels.cpu.many.choice import is_long_and_thin
+from ooc_graph.kernels.cpu.many.search import even_lanes
+from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
+from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
+from ooc_graph.kernels.cuda.many.bfs import TRIED_FROM
+from ooc_graph.kernels.cuda.many.search import BATCH_BYTES as CUDA_BATCH_BYTES
+from ooc_graph.kernels.cuda.many.search import is_most
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.runtime.pool import allocating, pool_within
+from ooc_graph.layout.names import APSP
+from ooc_graph.model.engine import Engine, load_ids
+from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.rank_memory import only_ranks
+from ooc_graph.model.request import Many, Request
+from ooc_graph.model.reservation import HOST, Refusal, Reservation
+from ooc_graph.model.resources import CPU, CUDA, Resources
+from ooc_graph.model.strategy import MEMORY
+from ooc_graph.runtime import process
+from ooc_graph.runtime.warmup import warm
+from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
+from ooc_graph.strategies.many.described import Description, least_on_device, shown
+from ooc_graph.strategies.many.dividing import divide
+from ooc_graph.strategies.many.division import Division, many_of, require_answer, too_many
+from ooc_graph.strategies.many.memory import (
+    batch_bytes,
+    batches_device_bytes,
+    held_bytes,
+    locked_bytes,
+    process_parts,
+)
+from ooc_graph.strategies.many.tiers import BATCHES, ONE_BY_ONE
+
+CLOSED = "all pairs at once"
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Batches with all arcs in the memory of a device.
+
+    Parameters
+    ----------
+    device
+        ``cpu`` or ``cuda``.
+    """
+
+    device: str
+
+    tier = MEMORY
+
+    @property
+    def name(self) -> str:
+        """Device and method."""
+        return f"{self.device}/batches"
+
+    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
+        """On a CUDA device there are kernels for ids of 32 bits."""
+        if self.device == CPU:
+            return ""
+        if not only_ranks(graph):
+            return ""
+        return (
+            "many sources on a CUDA device need ids of 32 bits, and the graph has "
+            f"{graph.rows:,} vertices with edges: use --device cpu"
+        )
+
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
+        """How sources are divided depends on more than what is loaded."""
+        return None
+
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
+        """The most lanes that fit every process, beside the answer if that stays there."""
+        many = many_of(request)
+        if self.device == CUDA:
+            _require_device(graph, many, resources)
+        if many.in_memory:
+            require_answer(many.specs, many.asked, resources)
+        held = held_bytes(graph, many.specs, many.asked, resources, self.device)
+        limit = resources.least_limit_bytes + held
+        division, needed = divide(graph, many, resources, self.device, limit)
+        if division is None:
+            raise too_many(graph, many, resources, needed)
+        return division
+
+    def after(
+        self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
+    ) -> Reservation | None:
+        """By a quarter less host memory, or the least; on a CUDA device tasks are smaller."""
+        refused = refusal.reserved
+        if refusal.kind != HOST or refused.strategy != self.name:
+            return None
+        assert isinstance(refused, Division)
+        given = graph, many_of(request), resources, self.device
+        division, least = divide(*given, refused.needed_bytes // 4 * 3)
+        if division is None and least < refused.needed_bytes:
+            division, _ = divide(*given, least)
+        return division
+
+    def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
+        """Bring all rows into memory."""
+        device = process.device(self.device)
+        if self.device == CPU:
+            shard = graph.load(ORDER_OF[kernel], signed=kernel == APSP)
+            search = search_of(device, kernel)(shard)
+            warm(kernel, graph, device)
+            return Engine(kernel, search, graph, load_ids(graph), shard.tuples)
+        needed = cuda_memory.cuda_bytes(graph, kernel)
+        cuda_modules.require_memory(needed, f"{kernel} on {graph.path}")
+        pool = pool_within(reserved.device_bytes) if reserved.device_bytes else None
+        with allocating(pool):
+            shard = graph.load(ORDER_OF[kernel], signed=kernel == APSP)
+            search = search_of(device, kernel)(shard, threads=process.threads_here())
+        return Engine(kernel, search, graph, load_ids(graph), shard.tuples, pool=pool)
+
+    def summary(self, kernel: str, reserved: Reservation) -> str:
+        """How many sources it searches from at a time."""
+        assert isinstance(reserved, Division)
+        where = "" if self.device == CPU else " on the CUDA device"
+        return (
+            f"{kernel} goes on in batches of {reserved.lanes} sources{where}, within "
+            f"{reserved.needed_bytes:,} bytes"
+        )
+
+    def describe(
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
+    ) -> dict[str, Any]:
+        """Batches, answers, and what is kept of rows."""
+        found = Description(graph, many_of(request), resources, reserved)
+        return _on_cpu(found) if self.device == CPU else _on_device(found)
+
+
+def _require_device(graph: Graph, many: Many, resources: Resources) -> None:
+    """Refuse batches that a device, or pinned memory, has no room for.
+
+    Raises
+    ------
+    MemoryBudgetError
+    """
+    specs, asked = many.specs, many.asked
+    needed, there = batches_device_bytes(graph, specs, asked), resources.device.memory_bytes
+    if needed > there:
+        raise MemoryBudgetError(
+            f"many sources on {graph.path} need {needed:,} bytes of device memory in one worker, "
+            f"and a worker may use {there:,}; use --device cpu"
+        )
+    locked, most = locked_bytes(graph, specs, asked), resources.cuda_limits.pinned_bytes
+    if most is not None and locked > most:
+        raise MemoryBudgetError(
+            f"batches of sources on {graph.path} bring their answers to {locked:,} bytes of pinned "
+            f"host memory, and {most:,} may be used; raise --host-memory"
+        )
+
+
+def fits_on_cpu(graph: Graph, request: Request, resources: Resources) -> bool:
+    """Whether the CPU's memory has room for all arcs and for batches."""
+    many = many_of(request)
+    held = held_bytes(graph, many.specs, many.asked, resources, CPU)
+    division, _ = divide(graph, many, resources, CPU, resources.least_limit_bytes + held)
+    return division is not None
+
+
+def least_on_cpu(graph: Graph, many: Many, resources: Resources) -> int:
+    """Least memory of a process that has all arcs in memory."""
+    return divide(graph, many, resources, CPU, 0)[1]
+
+
+def _on_cpu(found: Description) -> dict[str, Any]:
+    graph, plan, specs, asked = found.graph, found.division, found.specs, found.asked
+    closed = floyd_warshall.closed_bytes(graph.rows) if plan.closing else 0
+    parts = process_parts(*found.given, CPU, plan.lanes)
+    method, others = _method_in_memory(found)
+    held = {
+        "threads, each with a batch or search": found.resources.threads,
+        "bytes of a batch": batch_bytes(graph, specs, asked, plan.lanes),
+        **found.parts(parts, closed),
+        **found.least(least_on_cpu(graph, found.many, found.resources)),
+        "share of arcs in memory": 1.0,
+        "bytes that stay in the store": 0,
+    }
+    return shown(found, "memory", method, others, held)
+
+
+def _method_in_memory(found: Description) -> tuple[str, list[str]]:
+    """How searches begin, and what they may go on with after a look at the first of them."""
+    graph, plan, spec = found.graph, found.division, found.specs[0]
+    rows, lanes = graph.rows, plan.lanes
+    if found.asked.hops:
+        sources = min(plan.chunks * spec.chunk, spec.length)
+        each = even_lanes(sources, lanes, found.resources.threads)
+        if each < min(FEW_LANES, lanes):
+            return ONE_BY_ONE, []
+        return BATCHES, [ONE_BY_ONE]
+    arcs = graph.arcs // (2 if graph.directed else 1)
+    may_close = floyd_warshall.may_close(rows, arcs, plan.closing)
+    if may_close and floyd_warshall.is_sure(rows, arcs):
+        return CLOSED, [BATCHES]
+    if is_long_and_thin(rows, arcs, lanes * spec.dtype.itemsize):
+        return ONE_BY_ONE, []
+    return BATCHES, [ONE_BY_ONE] + [CLOSED] * may_close
+
+
+def _on_device(found: Description) -> dict[str, Any]:
+    graph, specs, asked = found.graph, found.specs, found.asked
+    a_batch = graph.rows * CUDA_BATCH_BYTES
+    method, others = _method_on_device(found)
+    if asked.hops:
+        noted = cuda_many_bfs_plan.noted_bytes(graph.rows) if asked.reduce is None else 0
+        a_batch = cuda_many_bfs_plan.state_bytes(graph.rows, graph.arcs) + noted
+    held = {
+        "device budget": found.resources.device.memory_bytes,
+        "device bytes of a batch": a_batch,
+        "device bytes: in all, at least": batches_device_bytes(graph, specs, asked),
+        **least_on_device(found),
+        "bytes of pinned host memory": locked_bytes(graph, specs, asked),
+        "share of arcs on the device": 1.0,
+        **found.parts(process_parts(*found.given, CUDA, found.division.lanes)),
+        **found.least(divide(graph, found.many, found.resources, CUDA, 0)[1]),
+    }
+    return shown(found, "device memory", method, others, held)
+
+
+def _method_on_device(found: Description) -> tuple[str, list[str]]:
+    """As `_method_in_memory`, for batches on a CUDA device."""
+    plan, spec, rows = found.division, found.specs[0], found.graph.rows
+    if found.asked.hops:
+        sources = min(plan.chunks * spec.chunk, spec.length)
+        return BATCHES, [ONE_BY_ONE] * (sources >= TRIED_FROM * plan.lanes)
+    if spec.length < PRUNED_FROM or spec.dtype.kind != "i" or not is_most(plan.closing, rows):
+        return BATCHES, []
+    return (CLOSED, [BATCHES]) if cuda_floyd.is_sure(rows) else (BATCHES, [CLOSED])

@@ -1,0 +1,120 @@
+"""What searches from many sources hold in memory, as a table of names and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ooc_graph.answers.pairs import Asked
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.model.request import Many
+from ooc_graph.model.reservation import Reservation
+from ooc_graph.model.resources import Resources
+from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cuda import in_memory as cuda_memory
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.many.division import Division
+from ooc_graph.strategies.many.memory import batches_device_bytes, beside_bytes, stored_bytes
+from ooc_graph.strategies.many.tiers import (
+    BATCHES,
+    ONE_BY_ONE,
+    is_shifted,
+    shifted_device_bytes,
+    single_of,
+)
+
+
+@dataclass(frozen=True)
+class Description:
+    """A division of many sources, and what it is made for."""
+
+    graph: Graph
+    many: Many
+    resources: Resources
+    reserved: Reservation
+
+    @property
+    def division(self) -> Division:
+        """How sources are divided."""
+        assert isinstance(self.reserved, Division)
+        return self.reserved
+
+    @property
+    def specs(self) -> tuple[ArraySpec, ...]:
+        """How distances, and parents if wanted, are stored."""
+        return self.many.specs
+
+    @property
+    def asked(self) -> Asked:
+        """What is asked of every source."""
+        return self.many.asked
+
+    @property
+    def given(self) -> tuple[Graph, Sequence[ArraySpec], Asked, Resources]:
+        """All but the division."""
+        return self.graph, self.specs, self.asked, self.resources
+
+    @property
+    def numbers_bytes(self) -> int:
+        """Memory of reductions of all sources."""
+        return beside_bytes(self.specs, self.asked, self.resources, in_memory=False)
+
+    def parts(self, parts: dict[str, int], closed_bytes: int = 0) -> dict[str, int]:
+        """Parts by purpose, with what is left of all: the answers of tasks."""
+        parts = parts | {"matrix of all pairs": closed_bytes, "numbers": self.numbers_bytes}
+        whole = self.division.needed_bytes
+        parts = parts | {"answers of tasks": whole - sum(parts.values()), "in all": whole}
+        return {f"bytes: {name}": size for name, size in parts.items()}
+
+    @staticmethod
+    def least(least_bytes: int) -> dict[str, int]:
+        """The least host memory."""
+        return {"least bytes that would do": least_bytes}
+
+
+def shown(
+    found: Description, tier: str, method: str, others: list[str], held: dict[str, Any]
+) -> dict[str, Any]:
+    """The table: how sources are divided, then what is held.
+
+    Parameters
+    ----------
+    others
+        Methods that searches may change to.
+    """
+    spec, plan = found.specs[0], found.division
+    return {
+        "kernel": found.asked.kernel,
+        "tier": tier,
+        "method": method,
+        "may change to": others or None,
+        "sources": spec.length,
+        "sources of a batch": plan.lanes if method == BATCHES else 1,
+        "sources of a task": min(plan.chunks * spec.chunk, spec.length),
+        "sources of a chunk": spec.chunk,
+        "bytes of the answer": stored_bytes(found.specs, found.asked),
+        "budget": found.resources.least_limit_bytes,
+        **held,
+    }
+
+
+def single_device_bytes(graph: Graph, kernel: str) -> int:
+    """Device memory of searches one by one with all rows there."""
+    shifted = shifted_device_bytes(graph, kernel)
+    return cuda_memory.cuda_bytes(graph, single_of(kernel)) + shifted
+
+
+def least_on_device(found: Description) -> dict[str, int]:
+    """Least device memory of each strategy that there is."""
+    graph, kernel = found.graph, found.asked.kernel
+    single = single_of(kernel)
+    least = {"in batches": batches_device_bytes(graph, found.specs, found.asked)}
+    least[ONE_BY_ONE] = single_device_bytes(graph, kernel)
+    if not is_shifted(graph, kernel) and cuda_pinned.may_pin(graph, single):
+        least["one by one, rows pinned"] = cuda_pinned.least_device_bytes(graph, single)
+        if cuda_disk.suits(graph, single, found.resources):
+            stored = cuda_disk.least_device_bytes(graph, single)
+            least["one by one, arcs in the store"] = stored
+    return {f"least device bytes: {name}": size for name, size in least.items()}

@@ -1,0 +1,89 @@
+"""How many sources are divided into tasks and batches, and what a process holds for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.reductions import BINS, HISTOGRAM
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.model.request import Many, Request
+from ooc_graph.model.reservation import Reservation
+from ooc_graph.model.resources import Resources
+from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.many.memory import answer_bytes, beside_bytes
+
+
+@dataclass(frozen=True)
+class Division(Reservation):
+    """A reservation for many sources, and how they are divided.
+
+    Parameters
+    ----------
+    lanes
+        Most sources of a batch, which one thread searches.
+    chunks
+        Chunks of a task.
+    needed_bytes
+        Host memory of one process, with all that it may keep.
+    closing
+        Sources of one process, if it may keep a matrix of all pairs as well; else 0.
+    stretch
+        Sources of a task whose distances to all vertices are held at a time, if arcs stay in the
+        store and few targets are asked for; 0: all of them.
+    """
+
+    lanes: int = 1
+    chunks: int = 1
+    needed_bytes: int = 0
+    closing: int = 0
+    stretch: int = 0
+
+    @property
+    def engine(self) -> Reservation:
+        """What the engine holds, however the sources are divided."""
+        held = self.host_bytes, self.device_bytes
+        return Reservation(self.strategy, *held, method=self.method, fills_device=self.fills_device)
+
+    @property
+    def whole_bytes(self) -> int:
+        """With answers."""
+        return self.needed_bytes
+
+
+def many_of(request: Request) -> Many:
+    """What a request asks of many sources."""
+    assert request.many is not None
+    return request.many
+
+
+def require_answer(specs: Sequence[ArraySpec], asked: Asked, resources: Resources) -> None:
+    """Refuse an answer that memory has no room for.
+
+    Raises
+    ------
+    MemoryBudgetError
+    """
+    answer = answer_bytes(specs, asked)
+    if answer > resources.limit_bytes:
+        raise MemoryBudgetError(
+            f"{specs[0].length:,} sources have {answer:,} bytes of distances, and there are "
+            f"{resources.limit_bytes:,}; give out= to write them to a store"
+        )
+
+
+def too_many(graph: Graph, many: Many, resources: Resources, needed: int) -> MemoryBudgetError:
+    """The error of processes that have too little memory for many sources."""
+    asked = many.asked
+    advice = "raise --memory-limit or add memory to the workers"
+    if asked.reduce == HISTOGRAM and asked.bins.count > BINS:
+        advice = f"ask for fewer bins than {asked.bins.count:,}, or {advice}"
+    beside = beside_bytes(many.specs, asked, resources, in_memory=many.in_memory)
+    if many.in_memory and beside:
+        advice += f", or give out=, as {beside:,} of them are the answer"
+    return MemoryBudgetError(
+        f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker may use "
+        f"{resources.least_limit_bytes:,}; {advice}"
+    )

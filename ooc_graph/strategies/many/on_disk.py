@@ -1,0 +1,137 @@
+"""Many sources on the CPU with the heads of rows in memory, and their tails in the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ooc_graph.memory.cpu.plan import describe
+from ooc_graph.model.engine import Engine, load_ids
+from ooc_graph.model.request import Many, Request
+from ooc_graph.model.reservation import HOST, Refusal, Reservation
+from ooc_graph.model.resources import CPU, Resources
+from ooc_graph.model.strategy import DISK
+from ooc_graph.runtime import process
+from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.many.batches import least_on_cpu
+from ooc_graph.strategies.many.described import Description, shown
+from ooc_graph.strategies.many.division import Division, many_of, require_answer, too_many
+from ooc_graph.strategies.many.memory import beside_bytes
+from ooc_graph.strategies.many.stored import beside_parts, in_turn, sizes, stretch_of
+from ooc_graph.strategies.many.tiers import (
+    BATCHES,
+    least_within,
+    load_within,
+    may_stay,
+    plan_within,
+)
+
+
+@dataclass(frozen=True)
+class OnDisk:
+    """Batches or searches one by one, with arcs in the store."""
+
+    name = "cpu/disk"
+    device = CPU
+    tier = DISK
+
+    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
+        """The graph is in a store."""
+        may = graph.rows and may_stay(graph, request.kernel)
+        return "" if may else "arcs cannot stay in the store"
+
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
+        """How sources are divided depends on more than what is loaded."""
+        return None
+
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
+        """Reads the graph's offsets."""
+        many = many_of(request)
+        if many.in_memory:
+            require_answer(many.specs, many.asked, resources)
+        division, least = _divide(graph, many, resources, resources.least_limit_bytes)
+        if division is None:
+            # All arcs in memory may need less, if there are few of them.
+            least = min(least, least_on_cpu(graph, many, resources))
+            raise too_many(graph, many, resources, least)
+        return division
+
+    def after(
+        self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
+    ) -> Reservation | None:
+        """Half as much host memory, or the least."""
+        refused = refusal.reserved
+        if refusal.kind != HOST or not isinstance(refused, Division):
+            return None
+        before = refused.needed_bytes
+        limit = before // 2 if refused.strategy == self.name else before // 4 * 3
+        given = graph, many_of(request), resources
+        division, least = _divide(*given, limit)
+        if division is None and least < before:
+            division, _ = _divide(*given, least)
+        return division
+
+    def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
+        """Read the heads of rows."""
+        within = reserved.method, reserved.host_bytes
+        search = load_within(graph, kernel, *within, process.device())
+        return Engine(kernel, search, graph, load_ids(graph), None)
+
+    def summary(self, kernel: str, reserved: Reservation) -> str:
+        """How much it reads."""
+        assert isinstance(reserved, Division)
+        within = f"goes on within {reserved.needed_bytes:,} bytes"
+        return f"{kernel} leaves arcs in the store and {within}"
+
+    def describe(
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
+    ) -> dict[str, Any]:
+        """Heads, units of the store that are kept, batches and answers."""
+        found = Description(graph, many_of(request), resources, reserved)
+        plan, numbers = found.division, {"numbers": found.numbers_bytes}
+        within = describe(plan_within(graph, request.kernel, plan.method, plan.host_bytes))
+        beside = beside_parts(plan.method, plan.lanes, *found.given, in_memory=False) | numbers
+        kept = {name: size for name, size in within.items() if name.startswith("bytes: ")}
+        kept.pop("bytes: in all")
+        rest = ("arcs of each row in memory", "share of arcs in memory")
+        least = _divide(graph, found.many, resources, 0)[1]
+        least = min(least, least_on_cpu(graph, found.many, resources))
+        held = {
+            **({"bytes of a batch": beside["batches"]} if plan.method == BATCHES else {}),
+            **kept,
+            **{f"bytes: {name}": size for name, size in beside.items()},
+            "bytes: in all": plan.needed_bytes,
+            **found.least(least),
+            **{name: within[name] for name in rest},
+            "bytes that stay in the store": within["bytes that stay in the store"],
+        }
+        return shown(found, "disk", plan.method, [], held)
+
+
+def _divide(
+    graph: Graph, many: Many, resources: Resources, limit_bytes: int
+) -> tuple[Division | None, int]:
+    """The division that holds most within so many bytes, or None; and the least that would do."""
+    specs, asked, in_memory = many.specs, many.asked, many.in_memory
+    beside = beside_bytes(specs, asked, resources, in_memory=in_memory)
+    ways = list(sizes(graph, specs, asked, resources, in_memory=in_memory))
+    least = 0
+    for method, lanes, chunks, held in in_turn(
+        graph, asked.kernel, specs[0], ways, limit_bytes - beside
+    ):
+        spare = limit_bytes - beside - held
+        needed = beside + held + least_within(graph, asked.kernel, method)
+        if needed <= limit_bytes:
+            needed = beside + held + plan_within(graph, asked.kernel, method, spare).bytes
+            division = Division(
+                OnDisk.name,
+                spare,
+                method=method,
+                lanes=lanes,
+                chunks=chunks,
+                needed_bytes=needed,
+                stretch=stretch_of(specs[0], asked, lanes, chunks),
+            )
+            return division, needed
+        least = min(least or needed, needed)
+    return None, least

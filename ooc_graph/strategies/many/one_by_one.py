@@ -1,0 +1,291 @@
+"""Many sources on a CUDA device, each by a search from one source, wherever its rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.memory.cuda.disk import describe_disk
+from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
+from ooc_graph.model.engine import Engine, load_ids
+from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.rank_memory import only_ranks
+from ooc_graph.model.request import Many, Request
+from ooc_graph.model.reservation import BUSY, DEVICE, HOST, Refusal, Reservation
+from ooc_graph.model.resources import AUTO, CUDA, Resources
+from ooc_graph.model.strategy import DISK, MEMORY, PINNED, WholeGraph
+from ooc_graph.runtime import engine_cache, process
+from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.many.batches import fits_on_cpu
+from ooc_graph.strategies.many.described import (
+    Description,
+    least_on_device,
+    shown,
+    single_device_bytes,
+)
+from ooc_graph.strategies.many.division import Division, many_of
+from ooc_graph.strategies.many.memory import ID_BYTES, beside_bytes, shifted_bytes
+from ooc_graph.strategies.many.stored import stretch_of, way_of
+from ooc_graph.strategies.many.tiers import (
+    ONE_BY_ONE,
+    is_shifted,
+    known_facts,
+    shifted_on_device,
+    single_of,
+    singly_in_store,
+    singly_on_device,
+)
+
+# Host memory of a row where an answer of the device's arrives: a level or distance as the device
+# and as the answer has it, and a parent.
+_TREE_BYTES = 20
+_MOST_BYTES = 1 << 62
+
+
+@dataclass(frozen=True)
+class OneByOne:
+    """One source after the other, by a strategy of one source.
+
+    Parameters
+    ----------
+    inner
+        The strategy: where rows are.
+    """
+
+    inner: WholeGraph
+
+    device = CUDA
+
+    @property
+    def name(self) -> str:
+        """That of the inner strategy, and the method."""
+        return f"{self.inner.name}, {ONE_BY_ONE}"
+
+    @property
+    def tier(self) -> int:
+        """Where rows are."""
+        return self.inner.tier
+
+    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
+        """If rows are not on the device, their weights are taken as the store has them."""
+        if only_ranks(graph):
+            return "it needs ids of 32 bits"
+        if resources.wanted == AUTO and fits_on_cpu(graph, request, resources):
+            return "batches on the CPU may well be quicker"
+        if self.tier == MEMORY:
+            return ""
+        if is_shifted(graph, request.kernel):
+            return "some weights are negative"
+        return self.inner.lacks(graph, Request(single_of(request.kernel)), resources)
+
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
+        """How sources are divided depends on more than what is loaded."""
+        return None
+
+    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
+        """As a search from one source, with answers of many in host memory beside it."""
+        many = many_of(request)
+        if self.tier == MEMORY:
+            return self._in_memory(graph, many, resources)
+        if self.tier == PINNED:
+            device_bytes = pinned_budget(graph, many, resources, self.name)
+            return self._divided(graph, many, resources, device_bytes)
+        device_bytes, host_bytes = stored_budgets(graph, many, resources, self.name)
+        return self._in_store(graph, many, resources, device_bytes, host_bytes)
+
+    def after(
+        self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
+    ) -> Reservation | None:
+        """What leaves more elsewhere; of the host only what has arcs in the store takes less.
+
+        Batches take more of it than searches with all rows on the device.
+        """
+        refused, is_busy = refusal.reserved, refusal.kind == BUSY
+        if refused.strategy == self.name:
+            if refusal.kind != HOST or self.tier != DISK or not refused.host_bytes:
+                return None
+            many, device_bytes = many_of(request), refused.device_bytes
+            return self._in_store(graph, many, resources, device_bytes, 0)
+        is_single = refused.method == ONE_BY_ONE
+        has_less = self.tier == DISK or (self.tier == MEMORY and not is_single)
+        may = {HOST: has_less, DEVICE: True, BUSY: is_single}
+        if not may.get(refusal.kind) or (is_busy and self.tier == MEMORY):
+            return None
+        return self.reserve(graph, request, resources)
+
+    def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
+        """Load the search from one source."""
+        if is_shifted(graph, kernel):
+            return _load_shifted(graph, kernel)
+        single = self.inner.load(graph, single_of(kernel), reserved)
+        wrap: Callable[..., Any] = singly_in_store if self.tier == DISK else singly_on_device
+        return replace(single, kernel=kernel, search=wrap(single.search, graph, kernel))
+
+    def summary(self, kernel: str, reserved: Reservation) -> str:  # noqa: ARG002
+        """Where its rows are."""
+        rows = {MEMORY: "all rows there", PINNED: "rows in pinned host memory"}
+        where = rows.get(self.tier, "arcs in the store")
+        return f"{kernel} {ONE_BY_ONE} on the CUDA device, {where}"
+
+    def describe(
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
+    ) -> dict[str, Any]:
+        """What the inner strategy holds, and answers."""
+        found = Description(graph, many_of(request), resources, reserved)
+        tables = {MEMORY: _on_device, PINNED: _pinned, DISK: _stored}
+        held = tables[self.tier](found)
+        return shown(found, held.pop("tier"), ONE_BY_ONE, [], held)
+
+    def _in_memory(self, graph: Graph, many: Many, resources: Resources) -> Division:
+        kernel = many.asked.kernel
+        on_device = single_device_bytes(graph, kernel)
+        if on_device > resources.device.memory_bytes:
+            raise MemoryBudgetError(
+                f"{kernel} on {graph.path} needs {on_device:,} bytes of device memory in one "
+                f"worker, and a worker may use {resources.device.memory_bytes:,}; use --device cpu"
+            )
+        division = self._divided(graph, many, resources, on_device)
+        needed = division.needed_bytes + graph.resident_bytes(ORDER_OF[kernel])
+        needed += graph.vertices * ID_BYTES
+        if is_shifted(graph, kernel):
+            needed += shifted_bytes(graph, many.specs[0].dtype.itemsize)
+        if needed > resources.least_limit_bytes:
+            raise MemoryBudgetError(
+                f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker "
+                f"may use {resources.least_limit_bytes:,}; raise --memory-limit or add memory to "
+                "them"
+            )
+        return replace(division, needed_bytes=needed)
+
+    def _in_store(
+        self, graph: Graph, many: Many, resources: Resources, device_bytes: int, host_bytes: int
+    ) -> Division:
+        division = self._divided(graph, many, resources, device_bytes)
+        facts = cuda_disk.known_facts(graph, single_of(many.asked.kernel))
+        plan = cuda_disk.plan_within(facts, device_bytes, host_bytes)
+        needed = division.needed_bytes + plan.host_bytes + cuda_disk.beside_bytes(graph)
+        return replace(division, needed_bytes=needed, host_bytes=host_bytes)
+
+    def _divided(
+        self, graph: Graph, many: Many, resources: Resources, device_bytes: int
+    ) -> Division:
+        """How sources are divided, with what is held beside rows and id tables."""
+        specs, asked = many.specs, many.asked
+        _, lanes, chunks, task_bytes = _way_of(graph, many, resources)
+        return Division(
+            self.name,
+            device_bytes=device_bytes,
+            method=ONE_BY_ONE,
+            lanes=lanes,
+            chunks=chunks,
+            needed_bytes=_beside(graph, many, resources, task_bytes),
+            stretch=stretch_of(specs[0], asked, lanes, chunks),
+        )
+
+
+def pinned_budget(graph: Graph, many: Many, resources: Resources, strategy: str) -> int:
+    """Device memory for rows in pinned host memory, as a search from one source has.
+
+    Parameters
+    ----------
+    strategy
+        That may have them loaded.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The device, or the host, has too little; says the least that would do.
+    """
+    kernel = many.asked.kernel
+    held = engine_cache.reservations(graph, kernel, CUDA)
+    is_held = any(one.strategy == strategy for one in held) and not resources.is_limited
+    beside = _beside_in_any(graph, many, resources)
+    single = single_of(kernel)
+    plan = cuda_pinned.plan_for(graph, single, resources, answer_bytes=beside, is_held=is_held)
+    return plan.budget_bytes
+
+
+def stored_budgets(
+    graph: Graph, many: Many, resources: Resources, strategy: str
+) -> tuple[int, int]:
+    """As `pinned_budget`, device and host memory for arcs in the store."""
+    kernel = many.asked.kernel
+    return cuda_disk.budgets_for(
+        graph,
+        single_of(kernel),
+        resources,
+        answer_bytes=_beside_in_any(graph, many, resources),
+        held_as=(kernel, strategy),
+    )
+
+
+def _way_of(graph: Graph, many: Many, resources: Resources) -> tuple[str, int, int, int]:
+    given = graph, many.specs, many.asked, resources
+    return way_of(ONE_BY_ONE, 1, *given, in_memory=many.in_memory)
+
+
+def _beside_in_any(graph: Graph, many: Many, resources: Resources) -> int:
+    """As `_beside`, so that what is left suffices every process, also the one that has least."""
+    beside = _beside(graph, many, resources, _way_of(graph, many, resources)[-1])
+    return beside + resources.process_limit_bytes - resources.least_limit_bytes
+
+
+def _beside(graph: Graph, many: Many, resources: Resources, task_bytes: int) -> int:
+    """Host memory beside rows and id tables."""
+    answers = beside_bytes(many.specs, many.asked, resources, in_memory=many.in_memory)
+    return answers + task_bytes + graph.rows * _TREE_BYTES
+
+
+def _load_shifted(graph: Graph, kernel: str) -> Engine:
+    """All rows on the device, if some weights are negative."""
+    device = process.device(CUDA)
+    cuda_modules.require_memory(single_device_bytes(graph, kernel), f"{kernel} on {graph.path}")
+    shard = graph.load(ORDER_OF[kernel], signed=True)
+    search = shifted_on_device(shard, graph, device)
+    return Engine(kernel, search, graph, load_ids(graph), shard.tuples)
+
+
+def _on_device(found: Description) -> dict[str, Any]:
+    return {
+        "tier": "device memory",
+        "device budget": found.resources.device.memory_bytes,
+        "device bytes: in all": found.division.device_bytes,
+        **least_on_device(found),
+        "bytes of pinned host memory": 0,
+        "share of arcs on the device": 1.0,
+        "bytes: in all": found.division.needed_bytes,
+    }
+
+
+def _pinned(found: Description) -> dict[str, Any]:
+    single, plan = single_of(found.asked.kernel), found.division
+    facts = cuda_pinned.known_facts(found.graph, single)
+    held = describe_device(plan_device(single, facts, plan.device_bytes, _MOST_BYTES))
+    del held["kernel"]
+    return {
+        **held,
+        **least_on_device(found),
+        "bytes beside rows and id tables": plan.needed_bytes,
+    }
+
+
+def _stored(found: Description) -> dict[str, Any]:
+    graph, division = found.graph, found.division
+    facts = cuda_disk.known_facts(graph, single_of(found.asked.kernel))
+    plan = cuda_disk.plan_within(facts, division.device_bytes, division.host_bytes)
+    held = describe_disk(plan)
+    del held["kernel"]
+    rows = known_facts(graph, found.asked.kernel, ONE_BY_ONE)
+    # At least: some arcs of hubs may be held twice.
+    left = max(rows.arcs - plan.arcs_on_device - plan.arcs_in_host, 0)
+    return {
+        **held,
+        **least_on_device(found),
+        "bytes: in all": division.needed_bytes,
+        "bytes that stay in the store": rows.stored_bytes(left),
+    }

@@ -1,0 +1,187 @@
+"""The recipes of docs/adding.md: a strategy and an algorithm from outside the package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.exchange.interface import Share, Superstep, World
+from ooc_graph.memory.moved import Moved
+from ooc_graph.model import kernel as model_kernel
+from ooc_graph.model.engine import Engine
+from ooc_graph.model.request import LOCAL, Request
+from ooc_graph.model.reservation import Reservation
+from ooc_graph.model.task import SearchTask
+from ooc_graph.model.trace import Course
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.workplace import Here, planned
+from ooc_graph.search import candidates
+from ooc_graph.search.algorithm import Algorithm
+from ooc_graph.search.execute import execute, plan_at
+from ooc_graph.search.plan import Plan, plan
+from ooc_graph.shards.load import Graph
+from ooc_graph.strategies import dealing
+from ooc_graph.strategies.cpu.on_disk import OnDisk, least_within
+from ooc_graph.types import AnyArray, Dealing, NoProgress, Shard
+from tests.said import Said
+
+READS: list[int] = []
+
+
+@dataclass(frozen=True)
+class LoggedDisk(OnDisk):
+    """Arcs in the store, as `OnDisk`; every search logs how many bytes it read."""
+
+    name = "cpu/logged"
+
+    def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
+        engine = super().load(graph, kernel, reserved)
+
+        def note(moved: Moved, _: float | None) -> str:
+            READS.append(moved.bytes)
+            return f"{kernel} read {moved.bytes} bytes"
+
+        return replace(engine, note=note)
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    path = tmp_path_factory.mktemp("graphs") / "g.zarr"
+    return og.build(og.Kronecker(10), path, rows="both", shards=4, device="cpu")
+
+
+def test_a_tier_that_logs_its_reads(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = int(graph.original_of()[0])
+    right = og.bfs(graph, root, device="cpu")
+    monkeypatch.setattr(candidates, "CANDIDATES", (LoggedDisk(), *candidates.CANDIDATES))
+    engine_cache.release()
+    limit = least_within(graph, "bfs") + 20 * graph.vertices
+    found = plan(graph, Request("bfs"), planned(limit))
+    assert (found.strategy.name, found.describe()["tier"]) == ("cpu/logged", "disk")
+    said = Said()
+    READS.clear()
+    logged = og.bfs(graph, root, device="cpu", memory_limit=limit, progress=said)
+    assert logged.parent.tobytes() == right.parent.tobytes()
+    (read,) = READS
+    assert read > 0
+    assert said.notes == [f"bfs read {read} bytes"]
+    engine_cache.release()
+
+
+# An algorithm: of each vertex the largest internal id among its neighbours, by one superstep.
+LARGEST = "largest_neighbor"
+
+
+class Replica:
+    """How many arcs all ranks have seen; every process has the same."""
+
+    def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+        self.rows = sum(len(largest) for (largest,) in payloads)
+
+
+@dataclass(frozen=True)
+class Largest:
+    """What a rank finds: a dataclass that can be copied, and has the seconds of its search."""
+
+    largest: AnyArray
+    elapsed_s: float = 0.0
+
+    def copy(self) -> Largest:
+        return replace(self, largest=self.largest.copy())
+
+
+@dataclass
+class LargestRank:
+    """The steps on a rank's rows."""
+
+    rows: Shard
+
+    def largest(self) -> AnyArray:
+        out = self.rows.out_hub
+        assert out is not None
+        starts = out.offsets[:-1].astype(np.int64)
+        return np.maximum.reduceat(out.neighbors.astype(np.int64), starts)
+
+
+def largest_neighbor(rank: LargestRank, shared: Replica) -> Superstep[Largest]:
+    """The coroutine: it yields what it tells everyone, and is sent what all have told."""
+    found = rank.largest()
+    world = yield Share((len(found),), (found,))
+    assert isinstance(world, World)
+    assert world.counts == (shared.rows,)
+    return Largest(found)
+
+
+def start(
+    _: SearchTask, graph: Graph, ranks: dict[int, Any], device: Any
+) -> tuple[dict[int, Any], Any]:
+    del graph, device
+    shared = Replica()
+    return {shard: largest_neighbor(rank, shared) for shard, rank in ranks.items()}, shared
+
+
+def whole(task: SearchTask) -> AnyArray:
+    graph = engine_cache.open_same(task.path, task.identity)
+    return LargestRank(graph.load("hub")).largest()
+
+
+def join(_: SearchTask, graph: Graph, found: Sequence[Largest]) -> AnyArray:
+    answer = np.empty(graph.rows, np.int64)
+    for shard, part in enumerate(found):
+        answer[Dealing(graph.rows, graph.shards, shard).owned()] = part.largest
+    return answer
+
+
+@dataclass(frozen=True)
+class WritePart:
+    folder: str
+
+    def __call__(self, shard: int, found: Largest) -> Course:
+        np.save(Path(self.folder) / f"{shard}.npy", found.largest)
+        return Course(0.0, ())
+
+
+def gather(task: SearchTask, courses: Sequence[Course]) -> AnyArray:
+    graph = engine_cache.open_same(task.path, task.identity)
+    return join(
+        task, graph, [Largest(np.load(task.parts / f"{s}.npy")) for s in range(len(courses))]
+    )
+
+
+def rank(_: Any, rows: Shard) -> LargestRank:
+    return LargestRank(rows)
+
+
+ALGORITHM = Algorithm(rank, start, whole, join, WritePart, gather)
+
+
+@pytest.mark.parametrize("exchange", ["auto", LOCAL])
+def test_an_algorithm(graph: og.Graph, exchange: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(model_kernel.ORDER_OF, LARGEST, "hub")
+    monkeypatch.setitem(dealing.STATE_BYTES, LARGEST, 8)
+    place = Here(wanted="cpu")
+    first = plan_at(place, graph, Request(LARGEST, exchange))
+    assert first.strategy.name == ("cpu/memory" if exchange == "auto" else "cpu/memory, ranks")
+
+    def run(found: Plan) -> AnyArray:
+        return ALGORITHM.carry_out(graph, found.task(-1, None), place)
+
+    answer = execute(first, place, NoProgress(), run)
+    out = graph.load("hub").out_hub
+    assert out is not None
+    offsets = out.offsets.astype(np.int64)
+    right = [out.neighbors[offsets[row] : offsets[row + 1]].max() for row in range(graph.rows)]
+    assert answer.tolist() == right
+
+
+def test_an_algorithm_has_a_memory_limit(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(model_kernel.ORDER_OF, LARGEST, "hub")
+    monkeypatch.setitem(dealing.STATE_BYTES, LARGEST, 8)
+    with pytest.raises(og.errors.MemoryBudgetError, match=f"{LARGEST} on .* needs at least"):
+        plan(graph, Request(LARGEST), planned(1000))
