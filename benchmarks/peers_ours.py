@@ -19,7 +19,7 @@ from ooc_graph.runtime import process
 from ooc_graph.runtime.warmup import warm
 from ooc_graph.search.whole import run_search
 from ooc_graph.shards.edge_list import edge_list_bytes
-from ooc_graph.strategies import loading
+from ooc_graph.strategies.cpu.in_memory import variant_of
 from ooc_graph.strategies.edge_list import load_search
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
@@ -77,7 +77,7 @@ class Ours:
         else:
             shard = self._graph.load(ORDER_OF[kernel])
             search, tuples = getattr(device, kernel)(shard), shard.tuples
-            warm(kernel, self._graph, device, variant=loading.variant_of(search))
+            warm(kernel, self._graph, device, variant=variant_of(search))
         ids = load_ids(self._graph)
         self._held[kernel] = Engine(kernel, search, self._graph, ids, tuples)
 

@@ -35,7 +35,6 @@ from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.runtime import engine_cache, process, warmup
 from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.tiers import facts_of
-from ooc_graph.strategies import loading
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 
 KERNELS = ("bfs", "sssp")
@@ -145,7 +144,7 @@ def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int
     for one in cold:
         total = total.plus(one["moved"])
         one["moved"] = cpu_disk.describe_moved(one["moved"])
-    (held,) = engine_cache._held.values()
+    (held,) = engine_cache._engines.values()
     figures = {
         "searches": cold,
         "warm_s": warm_s,
@@ -161,20 +160,20 @@ def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int
 
 def moved_so_far() -> Any:
     """What the search that is held has read, loading included; None where none is held."""
-    held = next(iter(engine_cache._held.values()), None)
+    held = next(iter(engine_cache._engines.values()), None)
     return None if held is None else held.moved or Moved()
 
 
 def time_loading() -> list[tuple[float, Moved | None]]:
     """Have each load of a graph note its seconds, and what it read, in a list."""
-    load, noted = loading.load, []
+    load, noted = engine_cache._load, []
 
     def noting(*arguments: Any) -> Engine:
         elapsed_s, _, found = timed(lambda: load(*arguments))
         noted.append((elapsed_s, found.moved))
         return found
 
-    loading.load = noting
+    engine_cache._load = noting
     return noted
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Numbers of what a system says where a file cannot become larger."""
+"""Numbers of what a system says if a file cannot become larger."""
 
 
 class OocGraphError(Exception):
@@ -89,7 +89,7 @@ _SHOWN = 20
 class NegativeCycleError(OocGraphError):
     """Some distances have no minimum: a cycle is negative.
 
-    The message shows its first vertices only where there are many.
+    The message shows its first vertices only if there are many.
 
     Parameters
     ----------
@@ -108,10 +108,10 @@ class NegativeCycleError(OocGraphError):
         shown = [str(vertex) for vertex in [*cycle, cycle[0]]]
         if len(cycle) > _SHOWN:
             shown[_SHOWN - 1 : -1] = ["..."]
-        way = " -> ".join(shown)
+        path = " -> ".join(shown)
         count = "1 arc" if len(cycle) == 1 else f"{len(cycle)} arcs"
-        told = f"a cycle of {count} has the weight {weight}, so there are no shortest paths: {way}"
-        super().__init__(told + (f" ({note})" if note else ""))
+        said = f"a cycle of {count} has the weight {weight}, so there are no shortest paths: {path}"
+        super().__init__(said + (f" ({note})" if note else ""))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Keep the cycle when Dask carries the error between processes."""
@@ -167,7 +167,7 @@ class DiskFullError(RetryableError):
 
 
 class ClusterLostError(RetryableError):
-    """Too few Dask workers are left to go on."""
+    """Too few Dask workers are left to continue."""
 
 
 class DeviceBusyError(RetryableError):

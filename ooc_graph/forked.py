@@ -82,10 +82,7 @@ def is_parents(thing: object) -> bool:
 def require_own_client(client: object) -> None:
     """Refuse a Dask client that was opened before this process was forked.
 
-    Raises
-    ------
-    UsageError
-        Its event loop runs in the parent alone, so that a call would wait for ever.
+    Its event loop runs in the parent alone, so that a call would wait for ever.
     """
     if is_parents(client):
         raise UsageError(
@@ -97,10 +94,7 @@ def require_own_client(client: object) -> None:
 def require_whole_imports() -> None:
     """Refuse to import more of the package if another thread was doing so at the fork.
 
-    Raises
-    ------
-    UsageError
-        The import would wait for that thread for ever.
+    The import would wait for that thread for ever.
     """
     if _half_imported:
         _refuse("importing ooc_graph")
@@ -151,7 +145,7 @@ def _note_imports() -> None:
 
 
 class _Refusing:
-    """Stands for numba's lock where the thread that held it is not there."""
+    """Stands for numba's lock if the thread that held it is not there."""
 
     def acquire(self) -> NoReturn:
         _refuse("compiling kernels")

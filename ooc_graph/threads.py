@@ -12,6 +12,9 @@ from typing import ParamSpec, TypeAlias, TypeVar
 
 from ooc_graph.forked import in_child
 
+CHECK_S = 1.0
+"""Seconds after which a thread that waits for tasks looks whether they can still be done."""
+
 Done = TypeVar("Done")
 Given = ParamSpec("Given")
 

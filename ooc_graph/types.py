@@ -125,9 +125,9 @@ class Shard:
     directed
         False: ``into`` rows are the ``out`` rows (the same objects).
     out_hub, into_hub
-        Hub-first rows of out- and in-arcs, or None where not loaded.
+        Hub-first rows of out- and in-arcs, or None if not loaded.
     out_light, into_light
-        Light-first rows with weights, or None where not loaded.
+        Light-first rows with weights, or None if not loaded.
     tuples
         uint32 or uint64 (rows,): input tuples at each owned vertex, duplicates counted,
         self-loops not.
@@ -150,7 +150,7 @@ class StageProgress(Protocol):
 
 
 class Progress(Protocol):
-    """Where long work says how far it is."""
+    """Shows how far long work is."""
 
     def stage(
         self, name: str, total: int | None = None, unit: str = ""
@@ -158,23 +158,18 @@ class Progress(Protocol):
         """Begin a stage of ``total`` units; leaving the context ends it."""
 
     def note(self, text: str) -> None:
-        """Tell something in one line."""
+        """Show something in one line."""
 
 
 class NoProgress:
-    """Says nothing."""
+    """Shows nothing."""
 
-    def stage(
-        self,
-        name: str,  # noqa: ARG002
-        total: int | None = None,  # noqa: ARG002
-        unit: str = "",  # noqa: ARG002
-    ) -> AbstractContextManager[StageProgress]:
-        """Begin a stage that nobody hears of."""
+    def stage(self, *_: object, **__: object) -> AbstractContextManager[StageProgress]:
+        """Begin a stage that is not shown."""
         return nullcontext(self)
 
     def advance(self, amount: int) -> None:
-        """Take note of nothing."""
+        """Show nothing."""
 
     def note(self, text: str) -> None:
-        """Tell nobody."""
+        """Show nothing."""

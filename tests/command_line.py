@@ -30,13 +30,13 @@ class Ended:
 
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: Any) -> Ended:
     """The command in this process: fast, and it sees what a test has replaced."""
-    from ooc_graph import cli
+    from ooc_graph.cli import entry
 
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(sys, "argv", ["ooc-graph", *map(str, words)])
     capsys.readouterr()
     try:
-        code = cli.run()
+        code = entry.run()
     finally:
         signal.signal(signal.SIGTERM, before)
     said = capsys.readouterr()

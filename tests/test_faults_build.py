@@ -23,7 +23,7 @@ import pytest
 import ooc_graph.layout.chunks as chunks_module
 import ooc_graph.layout.commit as commit_module
 import ooc_graph.shards.build as build_module
-import ooc_graph.shards.weave as weave_module
+import ooc_graph.shards.merge_writer as writer_module
 from ooc_graph.errors import (
     DiskFullError,
     InputError,
@@ -85,16 +85,16 @@ with ThreadPoolExecutor(2) as executor:
         progress=NoProgress(),
     )
 """
-BUILD, WEAVE = "ooc_graph.shards.build", "ooc_graph.shards.weave"
+BUILD, WRITER = "ooc_graph.shards.build", "ooc_graph.shards.merge_writer"
 COMMIT = "ooc_graph.layout.commit"
 MOMENTS = {
     "staging": (BUILD, "stage_unit", "kill"),
     "counting": (BUILD, "count_ids", "kill"),
     "renumbered": (BUILD, "named_space", "kill after"),
     "sorting runs": (BUILD, "write_run", "kill"),
-    "merging": (WEAVE, "merge_buckets", "kill"),
-    "writing offsets": (WEAVE, "write_offsets", "kill"),
-    "writing chunks": (WEAVE, "write_strips", "kill"),
+    "merging": (WRITER, "merge_buckets", "kill"),
+    "writing offsets": (WRITER, "write_offsets", "kill"),
+    "writing chunks": (WRITER, "write_strips", "kill"),
     "writing metadata": (COMMIT, "_write_durably", "kill"),
     "manifest written": (COMMIT, "_sync_folders", "kill before"),
     "before the rename": (COMMIT, "_move_into_place", "kill before"),
@@ -220,7 +220,7 @@ def test_an_error_leaves_nothing(
     def fail(*_: Any) -> None:
         raise error
 
-    holder = build_module if hasattr(build_module, function) else weave_module
+    holder = build_module if hasattr(build_module, function) else writer_module
     monkeypatch.setattr(holder, function, fail)
     source = small_source()
     source = ListSource(source.u, source.v, rereadable=function != "stage_unit")

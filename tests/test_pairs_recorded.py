@@ -249,7 +249,7 @@ def test_a_chunk_that_cannot_be_written_ends_the_search(
 
     with pytest.MonkeyPatch.context() as patch:
         finished = Finished(patch, full)
-        with pytest.raises(DiskFullError, match="goes on with what there is"):
+        with pytest.raises(DiskFullError, match="continues with what there is"):
             searcher(stores, "weighted")(out=tmp_path / "d.zarr")
     # Nobody writes any more.
     assert recorded(tmp_path) == set(finished.numbers)

@@ -84,7 +84,7 @@ def test_a_disk_that_fills_up_in_the_commit_costs_no_chunk(
     owner = commit if failing == "_move_into_place" else commit.Partial
     with pytest.MonkeyPatch.context() as patch, stopped_after(1000) as first:
         patch.setattr(owner, failing, full)
-        with pytest.raises(DiskFullError, match="goes on with what there is"):
+        with pytest.raises(DiskFullError, match="continues with what there is"):
             og.johnson(store, out=out)
     assert len(first) == -(-len(whole.source) // small_chunks)
     with stopped_after(1000) as again:

@@ -191,7 +191,7 @@ def test_a_search_does_not_wait_for_workers_that_are_gone(
             waiting = thread.submit(place.call, time.sleep, 2 * PATIENCE_S)
             until(lambda: any(client.processing().values()))
             client.cluster.scale(0)
-            with pytest.raises(ClusterLostError, match="no worker could go on for"):
+            with pytest.raises(ClusterLostError, match="no worker could continue for"):
                 waiting.result(timeout=PATIENCE_S)
 
 

@@ -27,14 +27,9 @@ class Certificates(NamedTuple):
 
 
 def write_certificates(folder: Path) -> Certificates:
-    """Make an authority and one certificate for 127.0.0.1, valid for 30 days.
+    """An authority and one certificate for 127.0.0.1, valid for 30 days, with its owner's key.
 
     The authority's own key is never written, so that nothing else can be signed with it.
-
-    Parameters
-    ----------
-    folder
-        Where ``ca.pem``, ``cert.pem`` and ``key.pem`` go; the key is readable by its owner only.
     """
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca = _authority(ca_key)

@@ -15,14 +15,7 @@ import psutil
 class Member:
     """A process that was started, the first of its own process group.
 
-    Parameters
-    ----------
-    name
-        ``scheduler`` or ``workers``.
-    pid
-        Its id, which is that of its group too.
-    created_s
-        When the system says it began: with the pid it names a process for good.
+    ``created_s`` is when the system says that it began: with the pid it names a process for good.
     """
 
     name: str

@@ -37,13 +37,7 @@ def start_scheduler(folder: Path, files: Certificates) -> Member:
 
 
 def address_of(scheduler: Member, folder: Path, timeout_s: float) -> str:
-    """Address that the scheduler says it listens on, so that no port is chosen beforehand.
-
-    Raises
-    ------
-    StartError
-        If it ends or the time is over.
-    """
+    """Address that the scheduler says it listens on, so that no port is chosen beforehand."""
     deadline = time.monotonic() + timeout_s
     while (address := _address(folder / "scheduler.json")) is None:
         _expect(scheduler, folder, deadline)
@@ -100,13 +94,7 @@ def _start(folder: Path, files: Certificates, name: str, arguments: Sequence[str
 def wait_for_workers(
     address: str, files: Certificates, workers: int, members: Sequence[Member], timeout_s: float
 ) -> None:
-    """Wait until the scheduler knows all workers.
-
-    Raises
-    ------
-    StartError
-        If a process ends or the time is over.
-    """
+    """Wait until the scheduler knows all workers; StartError if that takes too long."""
     ca, cert, key = map(str, files)
     security = Security(
         tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True

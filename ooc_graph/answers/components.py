@@ -1,19 +1,20 @@
 """Components by internal id -> columns by original id, each named by its smallest original id.
 
-Memory beside the labels: one place among all vertices for each row, 4 bytes (8 from 2**31
-vertices), and the columns piece by piece.
+Memory in addition to the labels: one position among all vertices for each row, 4 bytes (8 from
+2**31 vertices), and the columns piece by piece.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.cpu.components.ids import first_positions
-from ooc_graph.layout.chunks import FileEntry, write_chunk
+from ooc_graph.layout.chunks import FileEntry, write_array
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import COMPONENT, VERTEX
 from ooc_graph.types import AnyArray, IntArray
@@ -28,8 +29,6 @@ class ComponentColumns:
     ----------
     label
         uint32 or uint64 (rows,): component of each internal id, named by one of its rows.
-    ids
-        Id tables of the graph.
     """
 
     def __init__(self, label: AnyArray, ids: Ids) -> None:
@@ -57,8 +56,8 @@ class ComponentColumns:
 
     def count(self) -> int:
         """Components."""
-        lonely = np.count_nonzero(self._ids.internal_of < 0)
-        return int(lonely + np.count_nonzero(self._first >= 0))
+        isolated = np.count_nonzero(self._ids.internal_of < 0)
+        return int(isolated + np.count_nonzero(self._first >= 0))
 
 
 def _pieces(start: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -78,16 +77,12 @@ def write_components(
     columns: ComponentColumns, store: Path
 ) -> tuple[list[ArraySpec], list[FileEntry]]:
     """Write all columns of the answer as chunks of a partial store."""
-    read = {VERTEX: columns.vertex, COMPONENT: columns.component}
-    specs = [ArraySpec(name, columns.size, np.dtype(np.int64)) for name in read]
-    entries = [
-        write_chunk(
-            store,
-            spec,
-            index,
-            (read[spec.path](*piece) for piece in _pieces(*spec.bounds(index))),
-        )
-        for spec in specs
-        for index in range(spec.chunks)
-    ]
+    specs, entries = [], []
+    for name, read in ((VERTEX, columns.vertex), (COMPONENT, columns.component)):
+        specs.append(ArraySpec(name, columns.size, np.dtype(np.int64)))
+        entries += write_array(store, specs[-1], partial(_read, read))
     return specs, entries
+
+
+def _read(column: Callable[[int, int], IntArray], start: int, stop: int) -> Iterator[IntArray]:
+    return (column(*piece) for piece in _pieces(start, stop))

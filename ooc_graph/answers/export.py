@@ -11,13 +11,12 @@ import numpy as np
 from ooc_graph.answers.result import PairsResult, Result, flat_columns
 from ooc_graph.boundary import public
 from ooc_graph.errors import OutputExistsError, UsageError
-from ooc_graph.layout.commit import refuse_inside_store
-from ooc_graph.layout.stored import Stored
+from ooc_graph.layout.outputs import refuse_inside_store
+from ooc_graph.layout.stored import Cursor, Stored
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.types import AnyArray
 
 _ROWS = 1 << 18
-FORMATS = ("parquet", "csv", "tsv", "npz")
 
 
 @public
@@ -43,21 +42,15 @@ def export(result: Result, path: str | Path, *, overwrite: bool = False) -> None
     check_target(path, overwrite=overwrite)
     if isinstance(result, PairsResult) and result.reduced is None:
         raise UsageError("distances of many sources are no table: open the store with zarr")
-    write: dict[str, Callable[[Result, Path], None]] = {
-        "parquet": _write_parquet,
-        "csv": lambda result, target: _write_text(result, target, ","),
-        "tsv": lambda result, target: _write_text(result, target, "\t"),
-        "npz": _write_npz,
-    }
     with whole_file(path) as partial:
-        write[path.suffix.removeprefix(".")](result, partial)
+        _WRITERS[path.suffix.removeprefix(".")](result, partial)
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:
     """Refuse a file that cannot be written, as `export` does before it reads anything."""
     name = path.suffix.removeprefix(".")
-    if name not in FORMATS:
-        raise UsageError(f"{path}: give a file ending in .{', .'.join(FORMATS)}")
+    if name not in _WRITERS:
+        raise UsageError(f"{path}: give a file ending in .{', .'.join(_WRITERS)}")
     if path.is_dir():
         raise OutputExistsError(f"{path}: is a folder; give the name of a file to write")
     if path.exists() and not overwrite:
@@ -72,35 +65,15 @@ def _tables(result: Result) -> Iterator[dict[str, AnyArray]]:
     names = result.names
     if isinstance(result.columns, Stored):
         stored = result.columns
-        # Columns of 8 and of 4 bytes have chunks of different length: go by the shortest.
-        specs = [stored.spec(name) for name in names]
-        readers = [_Reader(stored, spec.path) for spec in specs]
+        # Columns of 8 and of 4 bytes have chunks of different length.
+        cursors = [Cursor(stored.chunk, stored.spec(name)) for name in names]
+        rows = cursors[0].spec.length
         # One block at least, though without rows: a Parquet file has its columns from it.
-        for start in range(0, max(1, specs[0].length), _ROWS):
-            stop = min(start + _ROWS, specs[0].length)
-            block = (reader.read(start, stop) for reader in readers)
+        for start in range(0, max(1, rows), _ROWS):
+            block = (cursor.read(start, min(start + _ROWS, rows)) for cursor in cursors)
             yield flat_columns(dict(zip(names, block, strict=True)))
     else:
         yield flat_columns({name: result.columns[name] for name in names})
-
-
-class _Reader:
-    """Rows of one stored column in order; one chunk in memory at a time."""
-
-    def __init__(self, stored: Stored, name: str) -> None:
-        self._stored, self._spec = stored, stored.spec(name)
-        self._index, self._chunk = -1, np.empty(0, self._spec.dtype)
-
-    def read(self, start: int, stop: int) -> AnyArray:
-        parts = []
-        while start < stop:
-            index = start // self._spec.chunk
-            if index != self._index:
-                self._index, self._chunk = index, self._stored.chunk(self._spec, index)
-            first, last = self._spec.bounds(index)
-            parts.append(self._chunk[start - first : min(stop, last) - first])
-            start = min(stop, last)
-        return np.concatenate(parts) if parts else np.empty(0, self._spec.dtype)
 
 
 def _write_text(result: Result, path: Path, separator: str) -> None:
@@ -140,3 +113,11 @@ def _write_parquet(result: Result, path: Path) -> None:
     finally:
         if writer is not None:
             writer.close()
+
+
+_WRITERS: dict[str, Callable[[Result, Path], None]] = {
+    "parquet": _write_parquet,
+    "csv": lambda result, path: _write_text(result, path, ","),
+    "tsv": lambda result, path: _write_text(result, path, "\t"),
+    "npz": _write_npz,
+}

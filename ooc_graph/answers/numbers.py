@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ooc_graph.answers.pairs import PerSource
 from ooc_graph.answers.reductions import Reduced
 
 
-class SourceNumbers:
-    """Reductions of some sources.
+class SourceNumbers(PerSource):
+    """Reductions of some sources; None for those that are put there later."""
 
-    Parameters
-    ----------
-    found
-        What each source's distances reduced to; None where that is put there later.
-    """
+    of_each = ("_found",)
 
     def __init__(self, found: Sequence[Reduced | None]) -> None:
         self._found = list(found)
@@ -22,10 +19,6 @@ class SourceNumbers:
     def put(self, begin: int, found: Sequence[Reduced]) -> None:
         """Fill in what the sources from one on reduced to."""
         self._found[begin : begin + len(found)] = found
-
-    def part(self, start: int, stop: int) -> SourceNumbers:
-        """Some of the sources, as far as they are there."""
-        return SourceNumbers(self._found[start:stop])
 
     def reduced(self, reduce: str) -> list[Reduced]:  # noqa: ARG002
         """What each source's distances reduced to, by the reduction they were made for."""

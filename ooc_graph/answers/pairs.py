@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Asked:
     Parameters
     ----------
     targets
-        int64: places, among all vertices, that distances are wanted to; None: all.
+        int64: positions, among all vertices, that distances are wanted to; None: all.
     cutoff
         Largest distance that counts as reached, a finite number; None: any.
     reduce
@@ -52,7 +52,7 @@ class Asked:
     hops
         Whether the distances are levels of a BFS instead of sums of weights.
     has_room
-        Whether distances go to memory of who asks, so that an answer takes none besides.
+        Whether distances go to memory of the caller, so that an answer needs none in addition.
     """
 
     targets: IntArray | None = None
@@ -64,12 +64,7 @@ class Asked:
     has_room: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be carried out.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refuse what cannot be carried out, with a UsageError."""
         if self.reduce is not None and self.reduce not in REDUCTIONS:
             raise UsageError(f"reduce {self.reduce!r}: choose {', '.join(REDUCTIONS)}")
         if self.reduce is not None and self.parents:
@@ -106,9 +101,9 @@ def largest_reached(cutoff: float, dtype: np.dtype[Any]) -> Any:
 
 
 def own_columns(sources: IntArray, asked: Asked) -> IntArray:
-    """Column of each source, given by its place among all vertices; -1 where it has none.
+    """Column of each source, given by its position among all vertices; -1 if it has none.
 
-    None has one where a cutoff below 0 leaves out the sources, too.
+    None has one if a cutoff below 0 leaves out the sources, too.
     """
     if asked.cutoff is not None and asked.cutoff < 0:
         return np.full(len(sources), -1)
@@ -116,14 +111,41 @@ def own_columns(sources: IntArray, asked: Asked) -> IntArray:
         return sources
     # Sources are few at times, targets are not.
     order = np.argsort(sources, kind="stable")
-    place = np.minimum(np.searchsorted(sources, asked.targets, sorter=order), len(sources) - 1)
-    columns = np.flatnonzero(sources[order[place]] == asked.targets) if len(sources) else place[:0]
+    nearest = np.minimum(np.searchsorted(sources, asked.targets, sorter=order), len(sources) - 1)
+    columns = (
+        np.flatnonzero(sources[order[nearest]] == asked.targets) if len(sources) else nearest[:0]
+    )
     found = np.full(len(sources), -1)
-    found[order[place[columns]]] = columns
+    found[order[nearest[columns]]] = columns
     return found
 
 
-class SourceRows:
+def rows_of(sources: IntArray, ids: Ids) -> IntArray:
+    """Row of each source in answers of those with arcs; -1 for a source without."""
+    has_row = ids.internal_of[sources] >= 0
+    return np.where(has_row, np.cumsum(has_row) - 1, -1)
+
+
+class PerSource:
+    """Answers of some sources, of which a part can be taken.
+
+    Attributes
+    ----------
+    of_each
+        Names of the attributes that have an element for each source.
+    """
+
+    of_each: ClassVar[tuple[str, ...]]
+
+    def part(self, start: int, stop: int) -> Self:
+        """Some of the sources."""
+        part = copy(self)
+        for name in self.of_each:
+            setattr(part, name, getattr(self, name)[start:stop])
+        return part
+
+
+class SourceRows(PerSource):
     """Rows of the answer, one source after the other.
 
     Parameters
@@ -131,14 +153,16 @@ class SourceRows:
     answer
         (sources with a row, rows): distances by internal id.
     sources
-        int64 (sources,): their places among all vertices.
+        int64 (sources,): their positions among all vertices.
     ids
         Id tables of the graph.
     asked
         What is asked of every source.
     parents
-        Ids of the same shape as ``answer``, all ones where unreached; None: not wanted.
+        Ids of the same shape as ``answer``, all ones if unreached; None: not wanted.
     """
+
+    of_each = ("_sources", "_own", "_row")
 
     def __init__(
         self,
@@ -149,24 +173,16 @@ class SourceRows:
         parents: AnyArray | None = None,
     ) -> None:
         self._answer, self._asked, self._parents, self._ids = answer, asked, parents, ids
-        places = ids.internal_of if asked.targets is None else ids.internal_of[asked.targets]
-        self._lonely = places < 0
-        self._places = np.maximum(places, 0)
+        rows = ids.internal_of if asked.targets is None else ids.internal_of[asked.targets]
+        self._isolated = rows < 0
+        self._positions = np.maximum(rows, 0)
         self._sources, self._own = sources, own_columns(sources, asked)
-        has_row = ids.internal_of[sources] >= 0
-        self._row = np.where(has_row, np.cumsum(has_row) - 1, -1)
-
-    def part(self, start: int, stop: int) -> SourceRows:
-        """Some of the sources."""
-        part = copy(self)
-        part._sources, part._row = self._sources[start:stop], self._row[start:stop]
-        part._own = self._own[start:stop]
-        return part
+        self._row = rows_of(sources, ids)
 
     @property
     def width(self) -> int:
         """Distances of a source."""
-        return len(self._places)
+        return len(self._positions)
 
     def __iter__(self) -> Iterator[AnyArray]:
         """Distances or levels of each source, as they are stored: (width,)."""
@@ -187,8 +203,8 @@ class SourceRows:
             if row < 0:
                 found.fill(far)
             else:
-                self._answer[row].take(self._places, out=found, mode="clip")
-                found[self._lonely] = far
+                self._answer[row].take(self._positions, out=found, mode="clip")
+                found[self._isolated] = far
             if cutoff is not None:
                 found[found > most] = far
             if own >= 0:
@@ -203,21 +219,15 @@ class SourceRows:
         sources = zip(self._sources.tolist(), self._own.tolist(), self._row.tolist(), strict=True)
         for distances, (source, own, row) in zip(self._found(), sources, strict=True):
             found = np.full(self.width, -1, np.int64)
-            reached = (distances < far) & ~self._lonely
+            reached = (distances < far) & ~self._isolated
             if row >= 0:
-                found[reached] = originals[self._parents[row, self._places[reached]]]
+                found[reached] = originals[self._parents[row, self._positions[reached]]]
             if own >= 0:
                 found[own] = self._ids.original_at(source)
             yield found
 
     def reduced(self, reduce: str) -> list[Reduced]:
-        """Each source's distances reduced.
-
-        Raises
-        ------
-        InputError
-            A sum does not fit its column.
-        """
+        """Each source's distances reduced; InputError if a sum does not fit its column."""
         sources = self._sources.tolist(), (self._own >= 0).tolist()
         reducing = Reducing(reduce, self._asked.bins, self._ids)
         return [reducing.of(*row) for row in zip(self._found(), *sources, strict=True)]
@@ -225,38 +235,23 @@ class SourceRows:
 
 @dataclass(frozen=True)
 class Reducing:
-    """Reduces rows of the answer, one source's at a time.
-
-    Parameters
-    ----------
-    reduce
-        One of `REDUCTIONS`.
-    bins
-        Of a histogram.
-    ids
-        Id tables of the graph.
-    """
+    """Reduces rows of the answer, one source's at a time."""
 
     reduce: str
     bins: Bins
     ids: Ids
 
     def of(self, found: AnyArray, source: int, is_own: bool) -> Reduced:
-        """One source's distances, (width,), reduced.
+        """One source's distances, (width,), reduced; InputError if a sum does not fit its column.
 
         Parameters
         ----------
         found
             As rows have them before unreached levels become -1.
         source
-            The source's place among all vertices.
+            The source's position among all vertices.
         is_own
             Whether one of the columns is the source's own.
-
-        Raises
-        ------
-        InputError
-            A sum does not fit its column.
         """
         reached = found[found < unreached_value(found.dtype)]
         if self.reduce == "eccentricity":
@@ -273,12 +268,12 @@ class Reducing:
 
 
 def write_rows(rows: Any, specs: Sequence[ArraySpec], index: int, folder: Path) -> list[FileEntry]:
-    """Write a chunk of sources: distances, and parents where they are among ``specs``.
+    """Write a chunk of sources: distances, and parents if they are among ``specs``.
 
     Parameters
     ----------
     rows
-        Iterates over distances, as `SourceRows` does, and has its parents where they are written.
+        Iterates over distances, as `SourceRows` does, and has its parents if they are written.
     """
     return [
         write_chunk(
@@ -294,9 +289,9 @@ def write_rows(rows: Any, specs: Sequence[ArraySpec], index: int, folder: Path) 
 def pairs_specs(
     asked: Asked, sources: int, width: int, dtype: np.dtype[Any]
 ) -> tuple[ArraySpec, ...]:
-    """How distances are stored, and parents where wanted: chunks of the same whole sources.
+    """How distances are stored, and parents if wanted: chunks of the same whole sources.
 
-    None has more sources than search together where memory is ample, so that a run which is killed
+    None has more sources than search together if memory is ample, so that a run which is killed
     has lost no other batch.
     """
     together = TOGETHER[asked.hops]
@@ -326,11 +321,11 @@ def is_narrow(asked: Asked) -> bool:
 
 def pairs_attributes(asked: Asked, graph: str, dtype: np.dtype[Any]) -> dict[str, Any]:
     """Canonical attributes of a stored result."""
-    told: dict[str, Any] = {"kernel": asked.kernel, "graph_sha256": graph, "cutoff": asked.cutoff}
+    facts: dict[str, Any] = {"kernel": asked.kernel, "graph_sha256": graph, "cutoff": asked.cutoff}
     if asked.reduce is None:
         far = "+inf" if dtype.kind == "f" else INT64_UNREACHED
-        return told | {"unreached": -1 if asked.hops else far}
-    told |= {"reduce": asked.reduce, "targets": "some" if asked.targets is not None else "all"}
+        return facts | {"unreached": -1 if asked.hops else far}
+    facts |= {"reduce": asked.reduce, "targets": "some" if asked.targets is not None else "all"}
     if asked.reduce == HISTOGRAM:
-        told["bin_width"] = asked.bins.width_for(dtype)
-    return told
+        facts["bin_width"] = asked.bins.width_for(dtype)
+    return facts

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.pairs import Asked, own_columns
+from ooc_graph.answers.pairs import Asked, PerSource, own_columns
 from ooc_graph.answers.reductions import Reduced, closeness, exact_sum, fits, sum_error
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.types import AnyArray, IntArray
 
 
-class SourceParts:
-    """What the device tells of each source.
+class SourceParts(PerSource):
+    """What the device found of each source.
 
     Parameters
     ----------
     parts
         (sources with a row,), with the fields ``reached``, ``largest``, ``sum`` and, of integers,
-        ``exact``; zeros where they are put there later.
-    sources
-        int64 (sources,): their places among all vertices.
-    ids
-        Id tables of the graph.
-    asked
-        What is asked of every source.
+        ``exact``; zeros if they are put there later.
+    sources, ids, asked
+        As of `SourceRows`.
     """
+
+    of_each = ("_found", "_is_own", "_sources")
 
     def __init__(self, parts: AnyArray, sources: IntArray, ids: Ids, asked: Asked) -> None:
         is_own = own_columns(sources, asked) >= 0
@@ -43,15 +40,15 @@ class SourceParts:
         self.put(0, parts)
 
     def put(self, begin: int, parts: AnyArray) -> None:
-        """Fill in what is told of sources from one on, counted among those that have a row."""
+        """Fill in what is known of sources from one on, counted among those that have a row."""
         self._found[self._with_row[begin : begin + len(parts)]] = parts
 
     def put_instead(self, sources: IntArray, found: Sequence[Reduced]) -> None:
-        """Fill in what distances reduced to of some sources, given by their places."""
+        """Fill in what distances reduced to of some sources, given by their positions."""
         self._instead.update(zip(sources.tolist(), found, strict=True))
 
     def beyond(self, begin: int, end: int) -> IntArray:
-        """Places of those sources whose sum float64 does not hold, as the device made it.
+        """Positions of those sources whose sum float64 does not hold, as the device made it.
 
         Of sources from one to before another, counted among those that have a row.
         """
@@ -59,20 +56,13 @@ class SourceParts:
         beyond: IntArray = self._sources[some[~np.isfinite(self._found["sum"][some])]]
         return beyond
 
-    def part(self, start: int, stop: int) -> SourceParts:
-        """Some of the sources."""
-        part = copy(self)
-        part._found, part._is_own = self._found[start:stop], self._is_own[start:stop]
-        part._sources = self._sources[start:stop]
-        return part
-
     def reduced(self, reduce: str) -> list[Reduced]:
         """Each source's distances reduced.
 
         Raises
         ------
         InputError
-            A sum does not fit its column; where closeness is asked for, float64: such sources are
+            A sum does not fit its column; if closeness is asked for, float64: such sources are
             to be reduced from their distances (`beyond`).
         """
         rows = zip(self._found, self._is_own.tolist(), self._sources.tolist(), strict=True)

@@ -40,12 +40,7 @@ class Bins:
     width: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no number of bins, and no width.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refuse what is no number of bins, and no width, with a UsageError."""
         if not isinstance(self.count, Integral) or self.count < 1:
             raise UsageError("bins: give how many there are to be, 1 or more")
         if self.count > MOST_BINS:
@@ -60,13 +55,7 @@ class Bins:
             object.__setattr__(self, "width", width)
 
     def width_for(self, dtype: np.dtype[Any]) -> float:
-        """Width for distances of a type.
-
-        Raises
-        ------
-        UsageError
-            Floats need one that is given, integers an integer.
-        """
+        """Width for distances of a type; floats need one that is given, integers an integer."""
         if dtype.kind == "f":
             if self.width is None:
                 raise UsageError("a histogram of distances that are floats needs a bin width")
@@ -85,11 +74,11 @@ class Bins:
         width = self.width_for(distances.dtype)
         if distances.dtype.kind == "f":
             with np.errstate(over="ignore"):
-                place = np.floor(distances.astype(np.float64) / width)
+                bins = np.floor(distances.astype(np.float64) / width)
         else:
             # No distance is beyond, and a width of any size fits.
-            place = distances.astype(np.int64) // min(int(width), INT64_UNREACHED)
-        inside = np.clip(place, 0, self.count - 1).astype(np.int64)
+            bins = distances.astype(np.int64) // min(int(width), INT64_UNREACHED)
+        inside = np.clip(bins, 0, self.count - 1).astype(np.int64)
         return np.bincount(inside, minlength=self.count).astype(np.int64)
 
 
@@ -105,13 +94,7 @@ class Reduced:
 
 
 def finite(number: Any, otherwise: str) -> float:
-    """Python's own number, an integer where it is whole and fits 64 bits.
-
-    Raises
-    ------
-    UsageError
-        It is none, or not finite: what ``otherwise`` says.
-    """
+    """Python's own number, an integer if it is whole and fits 64 bits; else a UsageError."""
     with suppress(ValueError, OverflowError):
         if isinstance(number, Real) and math.isfinite(number):
             if isinstance(number, Integral):
@@ -174,13 +157,7 @@ def fits(total: float) -> bool:
 
 
 def sum_error(total: float, source: int) -> InputError:
-    """What is wrong where a sum does not fit.
-
-    Parameters
-    ----------
-    source
-        Original id of the vertex that the distances are from.
-    """
+    """What is wrong if a sum of distances from ``source``, an original id, does not fit."""
     bound, advice = float(np.finfo(np.float64).max), "divide the weights"
     if isinstance(total, int):
         bound, advice = INT64_UNREACHED, "divide the weights, or give them as floats"

@@ -36,7 +36,7 @@ class Result:
     Parameters
     ----------
     root
-        Original id the search began at; None where an algorithm has no root.
+        Original id the search began at; None if an algorithm has no root.
     elapsed_s
         Seconds of the search alone, as Graph500 times it; None when opened from a store.
     columns
@@ -93,7 +93,7 @@ class Result:
         return _import("zarr").open_group(str(self.columns.path), mode="r")
 
     def to_dask_array(self, name: str) -> Any:
-        """One column as a Dask array; read lazily, and checked, where the result is stored."""
+        """One column as a Dask array; read lazily, and checked, if the result is stored."""
         da = _import("dask.array")
         if not isinstance(self.columns, Stored):
             return da.from_array(self.columns[name])
@@ -120,7 +120,7 @@ class Result:
         return _frame(columns)
 
     def on_host(self, name: str) -> AnyArray:
-        """One column in host memory, copied from the device where it lies there."""
+        """One column in host memory, copied from the device if it lies there."""
         column: Any = self.read(name)
         return column if isinstance(column, np.ndarray) else column.get()
 
@@ -212,9 +212,9 @@ class PairsResult(Result):
 
     @property
     def reduced(self) -> str | None:
-        """Which reduction there is for each source; None where there are the distances."""
-        held = set(self.columns) if isinstance(self.columns, dict) else self._stored_names()
-        return next(iter(held - {SOURCE, REACHED, VERTEX, self.measure, PARENT}), None)
+        """Which reduction there is for each source; None if there are the distances."""
+        there = set(self.columns) if isinstance(self.columns, dict) else self._stored_names()
+        return next(iter(there - {SOURCE, REACHED, VERTEX, self.measure, PARENT}), None)
 
     def _stored_names(self) -> set[str]:
         assert isinstance(self.columns, Stored)
@@ -256,7 +256,7 @@ class PairsResult(Result):
     def parent(self) -> IntArray:
         """Parent of each ``vertex`` on its way from each source: int64 (sources, vertices).
 
-        Original ids; a source's is itself, -1 unreached. Only where parents were asked for.
+        Original ids; a source's is itself, -1 unreached. Only if parents were asked for.
         """
         return self.read(PARENT)
 
@@ -306,13 +306,7 @@ def _import(name: str) -> Any:
 
 
 def _frame(data: Any, **axes: Any) -> pd.DataFrame:
-    """A pandas frame.
-
-    Raises
-    ------
-    UsageError
-        Pandas is not installed.
-    """
+    """A pandas frame; UsageError if pandas is not installed."""
     try:
         pandas = _import("pandas")
     except ImportError:

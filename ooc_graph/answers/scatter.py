@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.layout.chunks import FileEntry, write_chunk
+from ooc_graph.layout.chunks import FileEntry, write_array
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
@@ -26,9 +27,9 @@ class Tree:
     kernel
         ``bfs`` or ``sssp``.
     root
-        Original id of the root; ``root_position`` is its place among all vertices.
+        Original id of the root; ``root_position`` is its position among all vertices.
     parent
-        uint32 or uint64 (rows,): internal ids, all ones where unreached.
+        uint32 or uint64 (rows,): internal ids, all ones if unreached.
     measure
         int32 levels or distances (rows,).
     """
@@ -41,7 +42,7 @@ class Tree:
 
     @property
     def unreached(self) -> Any:
-        """Value of the measure where the search did not come."""
+        """Value of the measure if the search did not come."""
         if self.kernel == "bfs":
             return -1
         return INT64_UNREACHED if self.measure.dtype.kind == "i" else np.inf
@@ -54,13 +55,13 @@ class Ids:
     Parameters
     ----------
     internal_of
-        int32 or int64 (vertices,): -1 where a vertex has no arc.
+        int32 or int64 (vertices,): -1 if a vertex has no arc.
     original_of
         int64 (rows,).
     first
-        First original id where ids are dense.
+        First original id if ids are dense.
     originals
-        int64 (vertices,) ascending where ids have gaps.
+        int64 (vertices,) ascending if ids have gaps.
     """
 
     internal_of: AnyArray
@@ -74,9 +75,9 @@ class Ids:
             return self.originals[start:stop]
         return np.arange(start, stop) + (self.first or 0)
 
-    def original_at(self, place: int) -> int:
+    def original_at(self, position: int) -> int:
         """Original id of one position."""
-        return int(self.original_ids(place, place + 1)[0])
+        return int(self.original_ids(position, position + 1)[0])
 
 
 def columns_of(tree: Tree, ids: Ids) -> dict[str, AnyArray]:
@@ -127,12 +128,10 @@ def write_columns(tree: Tree, ids: Ids, store: Path) -> tuple[list[ArraySpec], l
         PARENT: np.dtype(np.int64),
         _name(tree): tree.measure.dtype,
     }
-    specs = [ArraySpec(name, size, dtype) for name, dtype in dtypes.items()]
-    entries = [
-        write_chunk(store, spec, index, _parts(spec.path, tree, ids, *spec.bounds(index)))
-        for spec in specs
-        for index in range(spec.chunks)
-    ]
+    specs, entries = [], []
+    for name, dtype in dtypes.items():
+        specs.append(ArraySpec(name, size, dtype))
+        entries += write_array(store, specs[-1], partial(_parts, name, tree, ids))
     return specs, entries
 
 

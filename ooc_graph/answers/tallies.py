@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from copy import copy
-
 import numpy as np
 
-from ooc_graph.answers.pairs import Asked, own_columns
+from ooc_graph.answers.pairs import Asked, PerSource, own_columns, rows_of
 from ooc_graph.answers.reductions import HISTOGRAM, Reduced, closeness
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.types import IntArray
@@ -14,7 +12,7 @@ from ooc_graph.types import IntArray
 _COLUMNS = 3
 
 
-class SourceTallies:
+class SourceTallies(PerSource):
     """What each source counted.
 
     Parameters
@@ -22,27 +20,18 @@ class SourceTallies:
     tallies
         int64 (sources with a row, 3 + bins): targets reached, the sum of their levels, the last
         level with one of them, and how many there are in each bin.
-    sources
-        int64 (sources,): their places among all vertices.
-    ids
-        Id tables of the graph.
-    asked
-        What is asked of every source.
+    sources, ids, asked
+        As of `SourceRows`.
     """
+
+    of_each = ("_row", "_is_own")
 
     def __init__(self, tallies: IntArray, sources: IntArray, ids: Ids, asked: Asked) -> None:
         self._is_within = asked.cutoff is None or asked.cutoff >= 0
         self._is_own = own_columns(sources, asked) >= 0
-        has_row = ids.internal_of[sources] >= 0
-        self._row = np.where(has_row, np.cumsum(has_row) - 1, -1)
+        self._row = rows_of(sources, ids)
         self._tallies = tallies
         self._all_vertices = len(ids.internal_of)
-
-    def part(self, start: int, stop: int) -> SourceTallies:
-        """Some of the sources."""
-        part = copy(self)
-        part._row, part._is_own = self._row[start:stop], self._is_own[start:stop]
-        return part
 
     def reduced(self, reduce: str) -> list[Reduced]:
         """Each source's levels reduced."""

@@ -8,23 +8,9 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ooc_graph.cli.entry import run
-    from ooc_graph.cli.group import command
-    from ooc_graph.runtime.signals import EXIT_TERMINATED
-
-__all__ = ["EXIT_TERMINATED", "command", "main", "run"]
 
 _INTERRUPTED = "ooc-graph: interrupted\n"
 _EXIT_INTERRUPTED = 130
-_MODULE_OF = {
-    "EXIT_TERMINATED": "ooc_graph.runtime.signals",
-    "command": "ooc_graph.cli.group",
-    "run": "ooc_graph.cli.entry",
-}
 
 
 def main() -> None:
@@ -34,7 +20,7 @@ def main() -> None:
             from ooc_graph.cli.entry import run  # noqa: PLC0415
         code = run()
         _ignore_interrupts()
-    except KeyboardInterrupt:  # a second one, while the first was told of
+    except KeyboardInterrupt:  # a second one, while the first was reported
         _ignore_interrupts()
         sys.stderr.write(_INTERRUPTED)
         code = _EXIT_INTERRUPTED
@@ -59,7 +45,7 @@ def _interrupts_end() -> Iterator[None]:
 
 
 def _ignore_interrupts() -> None:
-    """All is done and told of; the interpreter takes a moment to end, and would complain."""
+    """All is done and reported; the interpreter takes a moment to end, and would complain."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -67,10 +53,3 @@ def _end(*_: object) -> None:
     with suppress(OSError):
         os.write(2, _INTERRUPTED.encode())
     os._exit(_EXIT_INTERRUPTED)
-
-
-def __getattr__(name: str) -> Any:
-    """Import what is asked for."""
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULE_OF[name]), name)

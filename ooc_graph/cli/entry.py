@@ -15,7 +15,7 @@ from ooc_graph.runtime.signals import EXIT_TERMINATED, Terminated, exit_on_sigte
 
 
 def _show_usage(error: click.ClickException) -> None:
-    """One line that says where to read on; the help itself where nothing was asked for."""
+    """One line that says where to read on; the help itself if nothing was asked for."""
     if len(sys.argv) == 1:
         error.show()
         return

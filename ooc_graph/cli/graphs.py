@@ -19,6 +19,7 @@ from ooc_graph.cli.options import (
     shards_option,
 )
 from ooc_graph.cli.working import (
+    cuda_limits,
     empty_folder_removed,
     limit,
     refuse_out,
@@ -28,7 +29,7 @@ from ooc_graph.edges import open_source
 from ooc_graph.edges.interface import most_rows
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import OutputExistsError, UsageError, ValidationFailedError
-from ooc_graph.layout.commit import refuse_existing, refuse_long_name
+from ooc_graph.layout.outputs import refuse_existing, refuse_long_name
 from ooc_graph.model.resources import CudaLimits
 
 
@@ -47,21 +48,7 @@ from ooc_graph.model.resources import CudaLimits
 @click.option("--out", type=PATH, help="Folder for graph, records and report.")
 @cuda_memory_options
 @common_options
-def graph500(
-    scale: int,
-    edge_factor: int,
-    seeds: tuple[int, int],
-    searches: int,
-    kernels: str,
-    shards: int | None,
-    compress: bool,
-    no_energy: bool,
-    no_validation: bool,
-    out: Path | None,
-    device_memory: str | None,
-    host_memory: str | None,
-    **common: Any,
-) -> None:
+def graph500(scale: int, searches: int, out: Path | None, **given: Any) -> None:
     """Run Graph500: generate, build, search, validate, report."""
     from ooc_graph.graph500.job import graph500 as run  # noqa: PLC0415
     from ooc_graph.graph500.run import Graph500Options  # noqa: PLC0415
@@ -69,37 +56,37 @@ def graph500(
 
     options = Graph500Options(
         scale=scale,
-        edge_factor=edge_factor,
-        seeds=seeds,
+        edge_factor=given["edge_factor"],
+        seeds=given["seeds"],
         searches=searches,
-        kernels=tuple(kernels.split(",")),
-        shards=shards,
-        compress=compress,
-        validate=not no_validation,
-        energy=not no_energy,
+        kernels=tuple(given["kernels"].split(",")),
+        shards=given["shards"],
+        compress=given["compress"],
+        validate=not given["no_validation"],
+        energy=not given["no_energy"],
     )
     # Refuses what no device heeds and no generator can make before a cluster is started.
-    CudaLimits.of(device_memory, host_memory).require_cuda(common["device"])
-    source = Kronecker(scale, edge_factor=edge_factor, seeds=seeds)
+    cuda_limits(given)
+    source = Kronecker(scale, edge_factor=given["edge_factor"], seeds=given["seeds"])
     options.building().require_filled(most_rows(source))
     folder = out or Path(f"graph500-scale{scale}")
     standing = next(p for p in (folder, *folder.absolute().parents) if p.exists())
     if not standing.is_dir():
         raise OutputExistsError(f"{standing}: is a file; give --out the name of a folder")
     refuse_long_name(folder / "graph.zarr")
-    refuse_existing(folder / "graph.zarr", "graph", common["overwrite"])
+    refuse_existing(folder / "graph.zarr", "graph", given["overwrite"])
     refuse_few_keys(source, searches)
-    with empty_folder_removed(folder), working(common) as (client, progress):
+    with empty_folder_removed(folder), working(given) as (client, progress):
         outcome = run(
             options,
             folder,
             client=client,
-            memory_limit_bytes=limit(common, client),
-            device=common["device"],
-            device_memory=device_memory,
-            host_memory=host_memory,
+            memory_limit_bytes=limit(given, client),
+            device=given["device"],
+            device_memory=given["device_memory"],
+            host_memory=given["host_memory"],
             progress=progress,
-            overwrite=common["overwrite"],
+            overwrite=given["overwrite"],
             command=["ooc-graph", *sys.argv[1:]],
         )
     click.echo(outcome.block, nl=False)
@@ -116,21 +103,7 @@ def graph500(
 @compress_option
 @device_memory_option("nearly all that is free")
 @common_options
-def build(
-    sources: tuple[str, ...],
-    format_: str | None,
-    directed: bool | None,
-    weight: str | None,
-    columns: str | None,
-    delimiter: str | None,
-    header: bool | None,
-    weight_type: str | None,
-    rows: str | None,
-    shards: int | None,
-    compress: bool,
-    device_memory: str | None,
-    **common: Any,
-) -> None:
+def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **given: Any) -> None:
     """Build a graph store from edge files; the last argument is the store."""
     from ooc_graph.runtime.building import build_with_report  # noqa: PLC0415
     from ooc_graph.shards.build_options import BuildOptions  # noqa: PLC0415
@@ -140,32 +113,30 @@ def build(
     *inputs, out = sources
     if not inputs:
         raise UsageError("give at least one edge file and then the store to write")
-    CudaLimits.of(device_memory, None).require_cuda(common["device"])
-    refuse_out(Path(out), "graph", common["overwrite"])
+    CudaLimits.of(given["device_memory"], None).require_cuda(given["device"])
+    refuse_out(Path(out), "graph", given["overwrite"])
     source = open_source(
         inputs if len(inputs) > 1 else inputs[0],
-        format=format_,
-        directed=directed,
+        format=given["format_"],
+        directed=given["directed"],
         weight=None if weight is None else number(weight),
         columns=None if columns is None else [number(name) for name in columns.split(",")],
-        delimiter=delimiter,
-        header=header,
-        weight_type=weight_type,
+        delimiter=given["delimiter"],
+        header=given["header"],
+        weight_type=given["weight_type"],
     )
-    options = BuildOptions(
-        rows=rows, shards=shards, overwrite=common["overwrite"], compress=compress
-    )
+    options = BuildOptions(given["rows"], given["shards"], given["overwrite"], given["compress"])
     options.orders(source.weighted)
     options.require_filled(most_rows(source))
-    with working(common) as (client, progress):
+    with working(given) as (client, progress):
         graph, report = build_with_report(
             source,
             Path(out),
             options,
             client=client,
-            device=common["device"],
-            device_memory=device_memory,
-            memory_limit=limit(common, client),
+            device=given["device"],
+            device_memory=given["device_memory"],
+            memory_limit=limit(given, client),
             progress=progress,
         )
     click.echo(f"{out}: {graph.summary}, built in {report.elapsed_s:.1f} s")

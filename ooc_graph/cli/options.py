@@ -11,6 +11,19 @@ import click
 from ooc_graph.edges import FORMATS
 from ooc_graph.edges.lines import is_count
 
+Command = Callable[..., Any]
+
+
+def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Some options as one decorator; the help lists them in this order."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
 
 class FilePath(click.Path):
     """A path. An empty word, as of a variable that is not set, is none."""
@@ -39,12 +52,12 @@ exchange_option = click.option(
     type=click.Choice(["auto", "local", "scheduler"]),
     default="auto",
     show_default=True,
-    help="auto: one worker where the graph fits it.",
+    help="auto: one worker if the graph fits it.",
 )
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
 
 
-def device_memory_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def device_memory_option(default: str) -> Callable[[Command], Command]:
     """Option that says how much of a CUDA device may be used, and in words what else is."""
     return click.option(
         "--device-memory",
@@ -53,81 +66,55 @@ def device_memory_option(default: str) -> Callable[[Callable[..., Any]], Callabl
     )
 
 
-def cuda_memory_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that say what a search on a CUDA device may use."""
-    options: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
-        device_memory_option("15/16 of what it has"),
-        click.option(
-            "--host-memory",
-            metavar="SIZE",
-            help="Host memory for rows that do not fit it; 0: none is pinned [as --memory-limit].",
-        ),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that all working commands have."""
-    options = [
-        click.option(
-            "--device",
-            type=click.Choice(["auto", "cpu", "cuda"]),
-            default="auto",
-            show_default=True,
-            help="Where kernels run; auto: CUDA where there is a device that will do.",
-        ),
-        click.option(
-            "--workers",
-            type=int,
-            metavar="N",
-            help="Worker processes to start [1; with CUDA one a device].",
-        ),
-        click.option("--scheduler", metavar="ADDRESS", help="Join this Dask cluster instead."),
-        click.option("--tls", metavar="CA,CERT,KEY", help="Files for a tls:// scheduler."),
-        click.option(
-            "--memory-limit",
-            metavar="SIZE",
-            help="Host memory of all processes started, such as 4GiB [80 % of what is free].",
-        ),
-        quiet_option,
-        click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def read_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that say how edge files are read."""
-    options = [
-        click.option(
-            "--format", "format_", type=click.Choice(sorted(FORMATS)), help="File format."
-        ),
-        click.option(
-            "--directed/--undirected",
-            "directed",
-            default=None,
-            help="Override what the file says.",
-        ),
-        click.option(
-            "--weight", metavar="COLUMN", help="Weights: column name or number from 0, or none."
-        ),
-        click.option(
-            "--columns", metavar="A,B", help="Source and target: names or numbers from 0."
-        ),
-        click.option(
-            "--delimiter", metavar="CHAR", help="Of separated values: a character, tab or space."
-        ),
-        click.option(
-            "--header/--no-header", default=None, help="Whether the first line names columns."
-        ),
-        click.option("--weight-type", type=click.Choice(["int", "float32", "float64"])),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+cuda_memory_options = together(
+    device_memory_option("15/16 of what it has"),
+    click.option(
+        "--host-memory",
+        metavar="SIZE",
+        help="Host memory for rows that do not fit it; 0: none is pinned [as --memory-limit].",
+    ),
+)
+common_options = together(
+    click.option(
+        "--device",
+        type=click.Choice(["auto", "cpu", "cuda"]),
+        default="auto",
+        show_default=True,
+        help="Where kernels run; auto: CUDA if there is a device that will do.",
+    ),
+    click.option(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="Worker processes to start [1; with CUDA one a device].",
+    ),
+    click.option("--scheduler", metavar="ADDRESS", help="Join this Dask cluster instead."),
+    click.option("--tls", metavar="CA,CERT,KEY", help="Files for a tls:// scheduler."),
+    click.option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="Host memory of all processes started, such as 4GiB [80 % of what is free].",
+    ),
+    quiet_option,
+    click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
+)
+read_options = together(
+    click.option("--format", "format_", type=click.Choice(sorted(FORMATS)), help="File format."),
+    click.option(
+        "--directed/--undirected", "directed", default=None, help="Override what the file says."
+    ),
+    click.option(
+        "--weight", metavar="COLUMN", help="Weights: column name or number from 0, or none."
+    ),
+    click.option("--columns", metavar="A,B", help="Source and target: names or numbers from 0."),
+    click.option(
+        "--delimiter", metavar="CHAR", help="Of separated values: a character, tab or space."
+    ),
+    click.option(
+        "--header/--no-header", default=None, help="Whether the first line names columns."
+    ),
+    click.option("--weight-type", type=click.Choice(["int", "float32", "float64"])),
+)
 
 
 def number(name: str) -> str | int:

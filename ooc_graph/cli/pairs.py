@@ -10,8 +10,15 @@ from typing import Any
 import click
 from click.types import FloatParamType
 
-from ooc_graph.cli.options import PATH, common_options, cuda_memory_options, result_option
-from ooc_graph.cli.working import cuda_limits, limit, refuse_out, working
+from ooc_graph.cli.options import (
+    PATH,
+    Command,
+    common_options,
+    cuda_memory_options,
+    result_option,
+    together,
+)
+from ooc_graph.cli.working import cuda_limits, refuse_out, searching
 from ooc_graph.errors import UsageError
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray
@@ -27,16 +34,8 @@ class Number(FloatParamType):
         return super().convert(value, param, ctx)
 
 
-def pairs_options(
-    sources: str | None, *, for_plan: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Options of searches from many sources, with these unless others are given.
-
-    Parameters
-    ----------
-    for_plan
-        Only those that a plan of memory depends on.
-    """
+def pairs_options(sources: str | None, *, for_plan: bool = False) -> Callable[[Command], Command]:
+    """Options of searches from many sources; ``for_plan``: only those that memory depends on."""
     options = [
         click.option(
             "--sources",
@@ -66,26 +65,14 @@ def pairs_options(
             "--bin-width",
             type=Number(),
             metavar="X",
-            help="Their width [1 where all are integers].",
+            help="Their width [1 if all are integers].",
         ),
     ]
-
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options if for_plan else options + searching):
-            function = option(function)
-        return function
-
-    return add
+    return together(*options, *([] if for_plan else searching))
 
 
 def given_sources(graph: Graph, sources: str) -> IntArray | None:
-    """Original ids of ``--sources``; None: all.
-
-    Raises
-    ------
-    UsageError, InputError
-        There are not so many, or a file cannot be read.
-    """
+    """Original ids of ``--sources``; None: all."""
     from ooc_graph.api.sources import drawn, ids_in  # noqa: PLC0415
 
     if sources == "all":
@@ -112,13 +99,7 @@ def apsp(graph: Path, out: Path, parents: bool, **given: Any) -> None:
 def search_pairs(
     graph: Path, out: Path, given: dict[str, Any], *, parents: bool = False, hops: bool = False
 ) -> None:
-    """Search from many sources and say what was done.
-
-    Parameters
-    ----------
-    given
-        Values of `pairs_options`, `cuda_memory_options` and of the common ones.
-    """
+    """Search from many sources with the values of all options, and print what was done."""
     import numpy as np  # noqa: PLC0415
 
     from ooc_graph.answers.pairs import Asked  # noqa: PLC0415
@@ -126,7 +107,6 @@ def search_pairs(
     from ooc_graph.api.sources import ids_in, places_of  # noqa: PLC0415
     from ooc_graph.layout.names import HUB, LIGHT  # noqa: PLC0415
     from ooc_graph.model.resources import CUDA  # noqa: PLC0415
-    from ooc_graph.runtime.workplace import place_for  # noqa: PLC0415
     from ooc_graph.search.many import pairs, require_answerable  # noqa: PLC0415
 
     if given["reduce"] != HISTOGRAM and (given["bins"], given["bin_width"]) != (None, None):
@@ -144,16 +124,8 @@ def search_pairs(
     require_answerable(opened, asked)
     refuse_out(out, "result", given["overwrite"])
     # With auto levels are found on the CPU, unless it has no room for them.
-    with working(given, for_cuda=not hops or given["device"] == CUDA) as (client, progress):
-        result = pairs(
-            opened,
-            chosen,
-            asked,
-            place=place_for(client, limit(given, client), given["device"], limits, progress),
-            progress=progress,
-            out=out,
-            overwrite=given["overwrite"],
-        )
+    with searching(given, limits, for_cuda=not hops or given["device"] == CUDA) as options:
+        result = pairs(opened, chosen, asked, out=out, **options)
     name, what = ("bfs", "levels") if hops else ("apsp", "distances")
     click.echo(
         f"{name}: {reduce or what} of {len(chosen):,} sources in {result.elapsed_s:.6g} s; {out}"

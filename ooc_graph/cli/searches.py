@@ -15,7 +15,7 @@ from ooc_graph.cli.options import (
     result_option,
 )
 from ooc_graph.cli.pairs import pairs_options, search_pairs
-from ooc_graph.cli.working import cuda_limits, limit, refuse_out, working
+from ooc_graph.cli.working import cuda_limits, refuse_out, searching
 from ooc_graph.errors import UsageError
 from ooc_graph.model.request import Request
 from ooc_graph.shards.load import Graph
@@ -82,7 +82,6 @@ def _search(
     common: dict[str, Any],
 ) -> None:
     from ooc_graph.model.kernel import ORDER_OF  # noqa: PLC0415
-    from ooc_graph.runtime.workplace import place_for  # noqa: PLC0415
     from ooc_graph.search.single import search  # noqa: PLC0415
 
     opened = Graph.open(graph)
@@ -91,17 +90,9 @@ def _search(
     Request(kernel, exchange, method).require_together(common["device"])
     limits = cuda_limits(common)
     refuse_out(out, "result", common["overwrite"])
-    with working(common, for_cuda=method == "rows") as (client, progress):
+    with searching(common, limits, for_cuda=method == "rows") as options:
         result = search(
-            opened,
-            kernel,
-            source,
-            place=place_for(client, limit(common, client), common["device"], limits, progress),
-            progress=progress,
-            out=out,
-            exchange=exchange,
-            method=method,
-            overwrite=common["overwrite"],
+            opened, kernel, source, out=out, exchange=exchange, method=method, **options
         )
     reached = int(result.reached.sum())
     click.echo(
@@ -117,22 +108,14 @@ def _search(
 @common_options
 def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
     """Weakly connected components: the smallest id in the component of each vertex."""
-    from ooc_graph.runtime.workplace import place_for  # noqa: PLC0415
     from ooc_graph.search.components import KERNEL  # noqa: PLC0415
     from ooc_graph.search.components import components as find_components  # noqa: PLC0415
 
     opened = Graph.open(graph)
     Request(KERNEL, exchange).require_together(common["device"])
     refuse_out(out, "result", common["overwrite"])
-    with working(common, for_cuda=False) as (client, progress):
-        result = find_components(
-            opened,
-            place=place_for(client, limit(common, client), common["device"], progress=progress),
-            progress=progress,
-            out=out,
-            exchange=exchange,
-            overwrite=common["overwrite"],
-        )
+    with searching(common, for_cuda=False) as options:
+        result = find_components(opened, out=out, exchange=exchange, **options)
     click.echo(
         f"components: {result.count:,} of {opened.vertices:,} vertices "
         f"in {result.elapsed_s:.6g} s; {out}"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import ClusterLostError, OutputExistsError, UsageError
-from ooc_graph.layout.commit import refuse_existing, refuse_inside_store, refuse_long_name
-from ooc_graph.model.resources import CPU, CUDA, CudaLimits
+from ooc_graph.layout.outputs import refuse_existing, refuse_inside_store, refuse_long_name
+from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.report.progress import Progress
 from ooc_graph.runtime.devices import choose_here
@@ -18,15 +18,7 @@ from ooc_graph.runtime.machine import default_limit_bytes
 
 @contextmanager
 def working(common: dict[str, Any], *, for_cuda: bool = True) -> Iterator[tuple[Any, Progress]]:
-    """Cluster and progress of a working command.
-
-    Parameters
-    ----------
-    common
-        Options that all working commands have.
-    for_cuda
-        Whether CUDA devices can do the work.
-    """
+    """Cluster and progress of a working command; ``for_cuda``: CUDA devices can do the work."""
     from ooc_graph.runtime.cluster import joined_cluster  # noqa: PLC0415
 
     if common["scheduler"] == "":
@@ -46,8 +38,20 @@ def working(common: dict[str, Any], *, for_cuda: bool = True) -> Iterator[tuple[
         yield client, progress
 
 
+@contextmanager
+def searching(
+    given: dict[str, Any], limits: CudaLimits = NO_LIMITS, *, for_cuda: bool
+) -> Iterator[dict[str, Any]]:
+    """Workplace and progress of a command that searches, and whether it may replace its output."""
+    from ooc_graph.runtime.workplace import place_for  # noqa: PLC0415
+
+    with working(given, for_cuda=for_cuda) as (client, progress):
+        place = place_for(client, limit(given, client), given["device"], limits, progress)
+        yield {"place": place, "progress": progress, "overwrite": given["overwrite"]}
+
+
 def _started(stack: ExitStack, device: str, workers: int | None, progress: Progress) -> Any:
-    """Cluster on this machine: of CUDA workers where they are asked for, or there for ``auto``."""
+    """Cluster on this machine: of CUDA workers if they are asked for, or there for ``auto``."""
     from ooc_graph.runtime.cluster import local_cluster, local_cuda_cluster  # noqa: PLC0415
 
     if choose_here(device).name == CUDA:
@@ -68,7 +72,7 @@ def empty_folder_removed(folder: Path) -> Iterator[None]:
         yield
     finally:
         if not was_there:
-            # It is kept where something is in it.
+            # It is kept if something is in it.
             with suppress(OSError):
                 folder.rmdir()
 
@@ -88,18 +92,7 @@ def limit(common: dict[str, Any], client: Any) -> int | None:
 
 
 def refuse_out(out: Path, kind: str, overwrite: bool) -> None:
-    """Refuse an output, before a cluster is started; the commit checks again.
-
-    Parameters
-    ----------
-    kind
-        ``graph`` or ``result``, which is to be written.
-
-    Raises
-    ------
-    OutputExistsError, UsageError
-        It may not be replaced, or there is no folder to write it into.
-    """
+    """Refuse an output before a cluster is started; the commit checks again."""
     refuse_long_name(out)
     if not out.absolute().parent.is_dir():
         raise OutputExistsError(f"{out.parent}: no such folder to write {out.name} into")

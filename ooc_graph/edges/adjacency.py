@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.bytestream import Peek, file_record, peek
+from ooc_graph.edges.bytestream import Peek, file_record, peek, peek_only
 from ooc_graph.edges.delimited import is_comment
 from ooc_graph.edges.interface import Unit
 from ooc_graph.edges.lines import BUFFER_BYTES, is_count
-from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
+from ooc_graph.edges.options import ReadOptions
 from ooc_graph.edges.rows import RowGrammar, RowParser
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.cpu.build import row_text as tokenize_rows
@@ -35,14 +35,10 @@ class RowFile:
 
 @dataclass(frozen=True)
 class AdjacencySource:
-    """Edges from adjacency text; see ``EdgeSource``. Each file is one unit.
+    """Edges from adjacency text, METIS or lists; see ``EdgeSource``. Each file is one unit.
 
     Parameters
     ----------
-    format
-        ``metis`` or ``adjacency``.
-    grammar
-        What a row looks like.
     declared
         Number of edges that the METIS header declares.
     """
@@ -63,7 +59,7 @@ class AdjacencySource:
 
     @property
     def weight_dtype(self) -> np.dtype[Any] | None:
-        """Type of the weights where the caller chose it."""
+        """Type of the weights if the caller chose it."""
         kind = self.grammar.weight_type
         return np.dtype(kind) if self.weighted and kind is not None else None
 
@@ -80,11 +76,8 @@ class AdjacencySource:
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield the entries of all rows.
 
-        Raises
-        ------
-        InputError
-            At the first wrong line, or at the end where the counts of the header do not hold or
-            an undirected METIS graph has an edge from one end only.
+        At the end the counts of the header are checked, and that an undirected METIS graph has each
+        edge from both ends.
         """
         parser = self._parser(unit.path or "", block_edges)
         rows, balance = 0, 0
@@ -170,28 +163,21 @@ def _mirror_sum(block: EdgeBlock) -> int:
 
 
 def open_metis(paths: Sequence[str], options: ReadOptions) -> AdjacencySource:
-    """Open one METIS or Chaco file.
-
-    Raises
-    ------
-    InputError
-        The header is wrong.
-    """
-    if len(paths) != 1:
-        raise InputError("format metis is one file", path=paths[1], advice="build them apart")
-    view = peek(paths[0])
+    """Open one METIS or Chaco file."""
+    view = peek_only(paths, "metis")
     for number, after, line in view.lines():
         if is_comment(line):
             continue
         count, declared, skip, paired = _metis_header(view.path, number, line)
-        if not paired and (options.weight_column is not None or options.weight is True):
+        if not paired and options.needs_weight:
             raise InputError("the file has no edge weights", path=view.path, line=number)
+        weighted = paired and not options.no_weight
         grammar = RowGrammar(
             numbered=True,
             skip=skip,
             paired=paired,
-            weighted=paired and not options.no_weight,
-            weight_type=_asked(options) if paired and not options.no_weight else None,
+            weighted=weighted,
+            weight_type=options.column_type if weighted else None,
             id_range=(1, count),
         )
         file = RowFile(view.path, after, number + 1)
@@ -217,34 +203,23 @@ def _metis_header(path: str, number: int, line: bytes) -> tuple[int, int, int, b
 
 
 def open_adjacency(paths: Sequence[str], options: ReadOptions) -> AdjacencySource:
-    """Open adjacency lists; the first neighbour tells whether there are weights.
-
-    Raises
-    ------
-    InputError
-        No file has a line.
-    """
+    """Open adjacency lists; the first neighbour tells whether there are weights."""
     views = [peek(path) for path in paths]
     pairs = [pair for view in views if (pair := _first_pair(view)) is not None]
     if not pairs:
         raise InputError("no edges in the file", path=paths[0], advice="expected 'v n1 n2 …'")
     weighted = pairs[0] and not options.no_weight
-    if not pairs[0] and (options.weight_column is not None or options.weight is True):
+    if not pairs[0] and options.needs_weight:
         raise InputError("the neighbours have no weights", path=paths[0], advice="expected 'v n,w'")
     grammar = RowGrammar(
-        paired=pairs[0], weighted=weighted, weight_type=_asked(options) if weighted else None
+        paired=pairs[0], weighted=weighted, weight_type=options.column_type if weighted else None
     )
     files = tuple(RowFile(view.path, view.skipped, 1) for view in views)
-    directed = True if options.directed is None else options.directed
-    return AdjacencySource("adjacency", files, grammar, directed)
-
-
-def _asked(options: ReadOptions) -> str | None:
-    return None if options.weight_type is None else WEIGHT_TYPES[options.weight_type]
+    return AdjacencySource("adjacency", files, grammar, options.is_directed())
 
 
 def _first_pair(view: Peek) -> bool | None:
-    """Whether the first neighbour has a weight; None where the file lists none."""
+    """Whether the first neighbour has a weight; None if the file lists none."""
     for _, _, line in view.lines():
         words = line.split()
         if not is_comment(line) and len(words) > 1:

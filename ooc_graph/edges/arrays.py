@@ -11,10 +11,10 @@ import numpy as np
 
 from ooc_graph.edges.bytestream import file_record, refuse_compressed
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
-from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.interface import ColumnSource, Unit, ranges
 from ooc_graph.edges.npyfiles import (
     NpyColumn,
-    ambiguous_shape,
+    are_rows,
     columns_of,
     npz_columns,
     read_column,
@@ -22,18 +22,11 @@ from ooc_graph.edges.npyfiles import (
 )
 from ooc_graph.edges.options import ReadOptions
 from ooc_graph.errors import InputError
-from ooc_graph.types import AnyArray, EdgeBlock, IntArray
-
-
-def _spans(counts: Sequence[int], edges_per_unit: int) -> Iterator[tuple[int, int, int]]:
-    """(file, start, stop) of the units of files with ``counts`` rows."""
-    for number, count in enumerate(counts):
-        for start in range(0, count, max(1, edges_per_unit)):
-            yield number, start, min(start + edges_per_unit, count)
+from ooc_graph.types import AnyArray, EdgeBlock
 
 
 @dataclass(frozen=True)
-class NpySource:
+class NpySource(ColumnSource):
     """Edges from ``.npy`` or ``.npz`` files; see ``EdgeSource``.
 
     Parameters
@@ -47,12 +40,6 @@ class NpySource:
     directed: bool
     weight_dtype: np.dtype[Any] | None
     rereadable: bool
-    id_range: tuple[int, int] | None = field(default=None, init=False)
-
-    @property
-    def weighted(self) -> bool:
-        """Whether blocks carry weights."""
-        return self.weight_dtype is not None
 
     @property
     def edges(self) -> int:
@@ -61,9 +48,12 @@ class NpySource:
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
         """Row ranges of each file."""
-        spans = _spans([file[0].length for file in self.columns], edges_per_unit)
-        paths = [file[0].part.path for file in self.columns]
-        return [Unit(i, start, stop, paths[n]) for i, (n, start, stop) in enumerate(spans)]
+        spans = (
+            (*span, file[0].part.path)
+            for file in self.columns
+            for span in ranges(0, file[0].length, edges_per_unit)
+        )
+        return [Unit(index, *span) for index, span in enumerate(spans)]
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield rows ``unit.start`` to ``unit.stop`` of the file."""
@@ -78,19 +68,12 @@ class NpySource:
             )
             row += len(parts[0])
 
-    def check_totals(self, tuples_read: int) -> None:
-        """Nothing to check: headers give the lengths, and short files are refused."""
-
-    def vertex_blocks(self) -> Iterator[IntArray]:
-        """Nothing: arrays list no vertices."""
-        return iter(())
-
     def describe(self) -> dict[str, Any]:
         """Format and name, size and SHA-256 of each file."""
         return {
             "format": self.format,
             "directed": self.directed,
-            "weight_type": None if self.weight_dtype is None else str(self.weight_dtype),
+            "weight_type": self.weight_type,
             "files": [file_record(file[0].part.path) for file in self.columns],
         }
 
@@ -115,18 +98,17 @@ def _open(
     widths = {len(file) for file in files}
     if len(widths) > 1:
         raise InputError("some files have weights, others not", path=files[0][0].part.path)
-    wanted = options.weight not in {None, False, "none"}
-    if wanted and widths == {2}:
+    if options.needs_weight and widths == {2}:
         raise InputError("there are no weights", path=files[0][0].part.path)
     dtype = None
     if widths == {3} and not options.no_weight:
         dtype = weight_dtype_of(files[0][2].part.dtype, options.weight_dtype)
-    directed = True if options.directed is None else options.directed
-    return NpySource(name, tuple(tuple(file) for file in files), directed, dtype, rereadable)
+    columns = tuple(tuple(file) for file in files)
+    return NpySource(name, columns, options.is_directed(), dtype, rereadable)
 
 
 @dataclass(frozen=True, eq=False)
-class ArraySource:
+class ArraySource(ColumnSource):
     """Edges from arrays in memory; see ``EdgeSource``. Travels with its data when pickled.
 
     ``in_memory`` tells a build whose tasks travel to stage it first.
@@ -136,7 +118,7 @@ class ArraySource:
     source, target, weight
         Vectors of one length, in host memory.
     id_range
-        First id and number of the vertices, where that was said; reading does not check it.
+        First id and number of the vertices, if that was said; reading does not check it.
     """
 
     source: AnyArray
@@ -149,19 +131,14 @@ class ArraySource:
     id_range: tuple[int, int] | None = None
 
     @property
-    def weighted(self) -> bool:
-        """Whether blocks carry weights."""
-        return self.weight is not None
-
-    @property
     def edges(self) -> int:
         """Number of edges."""
         return len(self.source)
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
         """Ranges of edges."""
-        spans = _spans([len(self.source)], edges_per_unit)
-        return [Unit(i, start, stop) for i, (_, start, stop) in enumerate(spans)]
+        spans = ranges(0, len(self.source), edges_per_unit)
+        return [Unit(index, *span) for index, span in enumerate(spans)]
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield the edges of the unit."""
@@ -176,13 +153,6 @@ class ArraySource:
                 row=start,
             )
 
-    def check_totals(self, tuples_read: int) -> None:
-        """Nothing to check."""
-
-    def vertex_blocks(self) -> Iterator[IntArray]:
-        """Nothing: arrays list no vertices."""
-        return iter(())
-
     def describe(self) -> dict[str, Any]:
         """Length, types and SHA-256 of the arrays' bytes."""
         digest = hashlib.sha256()
@@ -195,19 +165,13 @@ class ArraySource:
             "format": "array",
             "directed": self.directed,
             "edges": self.edges,
-            "weight_type": None if self.weight_dtype is None else str(self.weight_dtype),
+            "weight_type": self.weight_type,
             "sha256": digest.hexdigest(),
         }
 
 
 def open_arrays(given: AnyArray | Sequence[AnyArray], options: ReadOptions) -> ArraySource:
-    """An (m, 2), (m, 3) or (2, m) array, or vectors source, target and perhaps weight.
-
-    Raises
-    ------
-    InputError
-        The shapes do not fit, or the types are not those of ids and weights.
-    """
+    """An (m, 2), (m, 3) or (2, m) array, or vectors source, target and perhaps weight."""
     columns = _columns(given) if isinstance(given, np.ndarray) else [np.asarray(c) for c in given]
     if len(columns) not in {2, 3} or any(c.shape != columns[0].shape for c in columns):
         raise InputError(
@@ -218,24 +182,13 @@ def open_arrays(given: AnyArray | Sequence[AnyArray], options: ReadOptions) -> A
         raise InputError(f"arrays of {columns[0].ndim} dimensions", advice="expected vectors")
     if len(columns[0]) == 0:
         raise InputError("no edges in the arrays")
-    if len(columns) == 2 and options.weight not in {None, False, "none"}:
+    if len(columns) == 2 and options.needs_weight:
         raise InputError("there are no weights", advice="give (source, target, weight)")
     weight = columns[2] if len(columns) == 3 and not options.no_weight else None
     dtype = None if weight is None else weight_dtype_of(weight.dtype, options.weight_dtype)
-    directed = True if options.directed is None else options.directed
-    return ArraySource(columns[0], columns[1], weight, directed, dtype)
+    return ArraySource(columns[0], columns[1], weight, options.is_directed(), dtype)
 
 
 def _columns(array: AnyArray) -> list[AnyArray]:
-    if ambiguous_shape(array.shape):
-        raise InputError(
-            f"an array of shape {array.shape} may hold edges in its rows or in its columns",
-            advice="give vectors (source, target[, weight])",
-        )
-    if array.ndim == 2 and array.shape[1] in {2, 3}:
-        return list(array.T)
-    if array.ndim == 2 and array.shape[0] == 2:
-        return list(array)
-    raise InputError(
-        f"the array has shape {array.shape}", advice="expected (m, 2), (m, 3) or (2, m)"
-    )
+    in_rows = are_rows(array.shape, None, "give vectors (source, target[, weight])")
+    return list(array.T if in_rows else array)

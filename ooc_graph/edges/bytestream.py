@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -25,10 +25,7 @@ _FOREIGN = {b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip"}
 def compression_of(path: str) -> str:
     """``gzip``, ``zstd`` or an empty string, by the first bytes of the file.
 
-    Raises
-    ------
-    InputError
-        The file is not there, is a directory, or its name promises another content.
+    A name that promises another content is refused.
     """
     with _open_raw(path) as raw:
         magic = raw.read(6)
@@ -53,13 +50,7 @@ def compression_of(path: str) -> str:
 
 
 def refuse_compressed(path: str) -> None:
-    """Refuse a packed file of a format that is read at arbitrary places.
-
-    Raises
-    ------
-    InputError
-        The file is not there, or begins as a gzip, zstd, bzip2 or xz file.
-    """
+    """Refuse a packed file of a format that is read at arbitrary positions."""
     packed = {GZIP_MAGIC: "gzip", ZSTD_MAGIC: "zstd", **_FOREIGN}
     with _open_raw(path) as raw:
         start = raw.read(6)
@@ -172,8 +163,6 @@ class Peek:
 
     Parameters
     ----------
-    path
-        The file.
     text
         At most ``PEEK_BYTES`` bytes, without a byte order mark.
     skipped
@@ -181,7 +170,7 @@ class Peek:
     whole
         Whether ``text`` is all there is.
     compressed
-        Whether the file is compressed (its size says nothing about the text then).
+        Whether the file is compressed: then its size says nothing about the text.
     """
 
     path: str
@@ -204,13 +193,7 @@ class Peek:
 
 
 def peek(path: str) -> Peek:
-    """Read the beginning of a file.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or is UTF-16 text.
-    """
+    """Read the beginning of a file; UTF-16 text is refused."""
     view = bytearray(PEEK_BYTES)
     with ByteReader(path) as reader:
         got = reader.fill(memoryview(view))
@@ -219,6 +202,13 @@ def peek(path: str) -> Peek:
         raise InputError("is UTF-16 text", path=path, advice="save it as UTF-8 or ASCII")
     skipped = len(BOM) if text.startswith(BOM) else 0
     return Peek(path, text[skipped:], skipped, got < PEEK_BYTES, bool(compression_of(path)))
+
+
+def peek_only(paths: Sequence[str], name: str) -> Peek:
+    """`peek` at the one file that a format admits."""
+    if len(paths) != 1:
+        raise InputError(f"format {name} is one file", path=paths[1], advice="build them apart")
+    return peek(paths[0])
 
 
 def file_record(path: str) -> dict[str, Any]:

@@ -25,13 +25,7 @@ class ChosenColumns:
 
 
 def position_of(column: Column, names: Sequence[str] | None, fields: int, where: str) -> int:
-    """Position of a column that the caller named.
-
-    Raises
-    ------
-    UsageError
-        There is no such column; the message lists those that there are.
-    """
+    """Position of a column that the caller named; the error lists the columns there are."""
     if isinstance(column, str) and names is not None and column in names:
         return list(names).index(column)
     if isinstance(column, int) or is_count(column.encode()):
@@ -52,14 +46,14 @@ def choose_columns(
 ) -> ChosenColumns:
     """Columns that the caller chose, else those with usual names, else the first ones.
 
-    The first two columns of a table with names are taken only where nothing else is likely: it
+    The first two columns of a table with names are taken only if nothing else is likely: it
     has just two, or a weight as its third, or names that differ in their digits only
     (``Person.id`` twice, ``node1`` and ``node2``).
 
     Parameters
     ----------
     names
-        Column names, None where the table has none.
+        Column names, None if the table has none.
     third_is_weight
         Whether the third of three unnamed columns is a weight.
 

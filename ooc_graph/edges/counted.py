@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ooc_graph.edges.bytestream import Peek, peek
+from ooc_graph.edges.bytestream import Peek, peek_only
 from ooc_graph.edges.delimited import is_comment, is_number
 from ooc_graph.edges.lines import LineGrammar, is_count
-from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
+from ooc_graph.edges.options import ReadOptions
 from ooc_graph.edges.textsource import TextFile, TextSource, text_file
 from ooc_graph.errors import InputError
 
 
 def open_algs4(paths: Sequence[str], options: ReadOptions) -> TextSource:
     """Open one file that begins with V and perhaps E on lines of their own."""
-    view = _only(paths, "algs4")
+    view = peek_only(paths, "algs4")
     lines = [entry for entry in view.lines() if not is_comment(entry[2])]
     vertices = _counts(view, lines[0] if lines else None, 1, "V, the number of vertices")[0]
     declared, header = None, 1
@@ -32,16 +32,10 @@ def open_algs4(paths: Sequence[str], options: ReadOptions) -> TextSource:
 
 def open_counted(paths: Sequence[str], options: ReadOptions) -> TextSource:
     """Open one file that begins with a line 'n m'."""
-    view = _only(paths, "counted")
+    view = peek_only(paths, "counted")
     lines = [entry for entry in view.lines() if not is_comment(entry[2])]
     vertices, declared = _counts(view, lines[0] if lines else None, 2, "'vertices edges'")
     return _source("counted", _file(view, options, lines, 1, (1, vertices), declared), options)
-
-
-def _only(paths: Sequence[str], name: str) -> Peek:
-    if len(paths) != 1:
-        raise InputError(f"format {name} is one file", path=paths[1], advice="build them apart")
-    return peek(paths[0])
 
 
 def _counts(
@@ -78,19 +72,17 @@ def _file(
             line=number,
             advice="expected 'source target [weight]'; leave the third out with --weight none",
         )
-    if not weighted and (options.weight_column is not None or options.weight is True):
+    if not weighted and options.needs_weight:
         raise InputError("the lines have no weights", path=view.path, advice="leave --weight out")
     weighted = weighted and not options.no_weight
-    asked = None if options.weight_type is None else WEIGHT_TYPES[options.weight_type]
     grammar = LineGrammar(
         fields=max(2, len(fields)),
         weight=2 if weighted else -1,
-        weight_type=asked if weighted else None,
+        weight_type=options.column_type if weighted else None,
         id_range=id_range,
     )
     return text_file(view, grammar, lines[header - 1][1], declared)
 
 
 def _source(name: str, file: TextFile, options: ReadOptions) -> TextSource:
-    directed = True if options.directed is None else options.directed
-    return TextSource(name, (file,), directed, file.grammar.id_range)
+    return TextSource(name, (file,), options.is_directed(), file.grammar.id_range)

@@ -12,16 +12,16 @@ from distributed import default_client, get_worker, worker_client
 
 from ooc_graph.edges.columns import choose_columns
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
-from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.interface import ColumnSource, Unit
 from ooc_graph.edges.options import ReadOptions
 from ooc_graph.errors import InputError
 from ooc_graph.exchange.collection import compute
 from ooc_graph.forked import is_parents
-from ooc_graph.types import AnyArray, EdgeBlock, IntArray
+from ooc_graph.types import AnyArray, EdgeBlock
 
 
 @dataclass(frozen=True, eq=False)
-class DaskSource:
+class DaskSource(ColumnSource):
     """Edges from a Dask collection; see ``EdgeSource``.
 
     A unit is one partition; it is computed where it is read: on a Dask worker through its
@@ -44,13 +44,7 @@ class DaskSource:
     weight_dtype: np.dtype[Any] | None
     token: str
     rereadable: bool = field(default=False, init=False)
-    id_range: tuple[int, int] | None = field(default=None, init=False)
     edges: int | None = field(default=None, init=False)
-
-    @property
-    def weighted(self) -> bool:
-        """Whether blocks carry weights."""
-        return self.weight_dtype is not None
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
         """One unit per partition, whatever its size."""
@@ -74,19 +68,9 @@ class DaskSource:
             )
 
     def check_totals(self, tuples_read: int) -> None:
-        """Refuse a collection without rows.
-
-        Raises
-        ------
-        InputError
-            No partition had a row.
-        """
+        """Refuse a collection without rows."""
         if tuples_read == 0:
             raise InputError("no edges in the Dask collection")
-
-    def vertex_blocks(self) -> Iterator[IntArray]:
-        """Nothing: collections list no vertices."""
-        return iter(())
 
     def describe(self) -> dict[str, Any]:
         """Dask's name of the collection, its partitions and columns."""
@@ -95,7 +79,7 @@ class DaskSource:
             "directed": self.directed,
             "partitions": len(self.parts),
             "columns": list(self.positions),
-            "weight_type": None if self.weight_dtype is None else str(self.weight_dtype),
+            "weight_type": self.weight_type,
             "token": self.token,
         }
 
@@ -125,13 +109,7 @@ def _column(part: Any, position: int, rows: slice) -> AnyArray:
 
 
 def open_dask_frame(frame: Any, options: ReadOptions) -> DaskSource:
-    """A Dask DataFrame with columns source, target and perhaps weight.
-
-    Raises
-    ------
-    InputError, UsageError
-        The columns are not there or hold no numbers.
-    """
+    """A Dask DataFrame with columns source, target and perhaps weight."""
     names = [str(name) for name in frame.columns]
     chosen = choose_columns(options, names, len(names), "Dask DataFrame", third_is_weight=False)
     ids = (chosen.source, chosen.target)
@@ -155,13 +133,7 @@ def _plain(dtype: Any) -> Any:
 
 
 def open_dask_array(array: Any, options: ReadOptions) -> DaskSource:
-    """A Dask array of shape (m, 2) or (m, 3).
-
-    Raises
-    ------
-    InputError
-        It has another shape or holds no integers.
-    """
+    """A Dask array of shape (m, 2) or (m, 3)."""
     if array.ndim != 2 or array.shape[1] not in {2, 3}:
         raise InputError(
             f"the Dask array has shape {array.shape}", advice="expected (m, 2) or (m, 3)"
@@ -185,5 +157,5 @@ def _source(
     collection: Any,
     options: ReadOptions,
 ) -> DaskSource:
-    directed = True if options.directed is None else options.directed
-    return DaskSource(parts, positions, directed, dtype, str(tokenize(collection)))
+    token = str(tokenize(collection))
+    return DaskSource(parts, positions, options.is_directed(), dtype, token)

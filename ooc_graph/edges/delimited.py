@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ooc_graph.edges.bytestream import Peek, peek
 from ooc_graph.edges.columns import ChosenColumns, choose_columns
 from ooc_graph.edges.lines import LineGrammar, is_count
-from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
+from ooc_graph.edges.options import ReadOptions
 from ooc_graph.edges.textsource import TextFile, TextSource, text_file
 from ooc_graph.errors import InputError
 
@@ -41,23 +41,17 @@ def is_comment(line: bytes) -> bool:
 
 
 def open_edgelist(paths: Sequence[str], options: ReadOptions) -> TextSource:
-    """Whitespace-separated lists: two ids and perhaps a weight, no header unless asked for.
-
-    Raises
-    ------
-    InputError
-        No file has a line with an edge.
-    """
+    """Whitespace-separated lists: two ids and perhaps a weight, no header unless asked for."""
     return _open("edgelist", paths, options, delimiter="", header=bool(options.header))
 
 
 def open_csv(paths: Sequence[str], options: ReadOptions) -> TextSource:
-    """Separated values; delimiter and header are found out where not given."""
+    """Separated values; delimiter and header are found out if not given."""
     return _open("csv", paths, options, delimiter=None, header=options.header)
 
 
 def open_tsv(paths: Sequence[str], options: ReadOptions) -> TextSource:
-    """Tab-separated values; the header is found out where not given."""
+    """Tab-separated values; the header is found out if not given."""
     return _open("tsv", paths, options, delimiter="\t", header=options.header)
 
 
@@ -114,7 +108,7 @@ def _readable(
 def _file(
     view: Peek, options: ReadOptions, delimiter: str | None, header: bool | None
 ) -> TextFile | None:
-    """One file's grammar, or None where it has no line of edges."""
+    """One file's grammar, or None if it has no line of edges."""
     lines = ((number, after, line) for number, after, line in view.lines() if not is_comment(line))
     start, names = view.skipped, None
     number, after, line = next(lines, (0, 0, b""))
@@ -139,7 +133,7 @@ def _file(
         source=chosen.source,
         target=chosen.target,
         weight=-1 if chosen.weight is None else chosen.weight,
-        weight_type=None if options.weight_type is None else WEIGHT_TYPES[options.weight_type],
+        weight_type=options.column_type,
         delimiter=delimiter,
     )
     return text_file(view, grammar, start)
@@ -168,10 +162,6 @@ def _refuse_lost_weights(
 
     Without this the list would be read as one without weights, though later lines may have some.
     networkx writes the attributes of an edge there, in as many fields as there are blanks in them.
-
-    Raises
-    ------
-    InputError
     """
     if options.no_weight or chosen.weight is not None or 2 in {chosen.source, chosen.target}:
         return

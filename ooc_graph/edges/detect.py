@@ -40,13 +40,7 @@ _CHOICES = "name it with --format: edgelist, csv, tsv, mtx, gr, metis, adjacency
 
 
 def format_of(path: str) -> str:
-    """Name of the format of a file.
-
-    Raises
-    ------
-    InputError
-        Neither name nor content tells; the message lists the formats.
-    """
+    """Name of the format of a file by its name, else by its content."""
     name = Path(path).name.lower()
     for packed in _PACKED:
         name = name.removesuffix(packed)
@@ -140,10 +134,7 @@ def _by_field_counts(view: Peek, lines: list[tuple[int, bytes]]) -> str:
 def _refuse_counts(view: Peek) -> None:
     """Refuse a short list of pairs whose first line fits as 'n m' of the lines below it.
 
-    Raises
-    ------
-    InputError
-        As many lines as its second number follow, and no id in them is above its first.
+    That is, as many lines as its second number follow, and no id in them is above its first.
     """
     data = [(number, line.split()) for number, _, line in view.lines() if not is_comment(line)]
     (first, header), rest = data[0], data[1:]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ooc_graph.edges.bytestream import Peek, peek
 from ooc_graph.edges.lines import LineGrammar, is_count
-from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
+from ooc_graph.edges.options import ReadOptions
 from ooc_graph.edges.textsource import TextFile, TextSource, text_file
 from ooc_graph.errors import InputError
 
@@ -35,13 +35,7 @@ PROBLEMS = {
 
 
 def open_dimacs(paths: Sequence[str], options: ReadOptions) -> TextSource:
-    """Open ``.gr`` files.
-
-    Raises
-    ------
-    InputError
-        The problem line is missing, wrong, or of a kind that is not listed above.
-    """
+    """Open ``.gr`` files; their problem line is of a kind that is listed above."""
     read = [_read_header(peek(path), options) for path in paths]
     files = tuple(file for _, file in read)
     for problem, file in read:
@@ -51,7 +45,7 @@ def open_dimacs(paths: Sequence[str], options: ReadOptions) -> TextSource:
                 path=file.path,
                 advice="files of one graph need the same kind and number of vertices",
             )
-    directed = read[0][0].directed if options.directed is None else options.directed
+    directed = options.is_directed(read[0][0].directed)
     return TextSource("gr", files, directed, files[0].grammar.id_range)
 
 
@@ -62,15 +56,14 @@ def _read_header(view: Peek, options: ReadOptions) -> tuple[Problem, TextFile]:
             continue
         problem, count, lines = _problem(view.path, number, line)
         weighted = problem.weighted and not options.no_weight
-        if not problem.weighted and (options.weight_column is not None or options.weight is True):
+        if not problem.weighted and options.needs_weight:
             raise InputError(
                 "this kind of .gr file has no weights", path=view.path, advice="leave --weight out"
             )
-        asked = None if options.weight_type is None else WEIGHT_TYPES[options.weight_type]
         grammar = LineGrammar(
             fields=3 if problem.weighted else 2,
             weight=2 if weighted else -1,
-            weight_type=asked if weighted else None,
+            weight_type=options.column_type if weighted else None,
             comments="c",
             tag=problem.tag,
             id_range=(1, count),

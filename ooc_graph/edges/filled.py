@@ -50,9 +50,7 @@ class FilledColumns:
     def round_slow(self, text: bytearray, slow_rows: int) -> int | None:
         """Let Python round the doubles that the kernel left open.
 
-        Returns
-        -------
-        Byte in ``text`` of the first number that overflows to infinity, None if none does.
+        Returns the byte in ``text`` of the first number that overflows, None if none does.
         """
         for row, start, stop in self.slow[:slow_rows].tolist():
             value = float(text[start:stop])
@@ -62,13 +60,7 @@ class FilledColumns:
         return None
 
     def block(self, rows: int, all_integer: bool, path: str) -> EdgeBlock:
-        """The first ``rows`` edges, copied.
-
-        Raises
-        ------
-        InputError
-            A weight overflows float32.
-        """
+        """The first ``rows`` edges, copied; InputError if a weight overflows float32."""
         weight: AnyArray | None = None
         if self._mode == WEIGHT_INTEGER or (self._mode == WEIGHT_EITHER and all_integer):
             weight = self.integers[:rows].copy()

@@ -12,7 +12,7 @@ from pathlib import Path
 from ooc_graph.edges.bytestream import ByteReader, peek
 from ooc_graph.edges.delimited import is_comment, is_number
 from ooc_graph.edges.lines import LineGrammar, is_count
-from ooc_graph.edges.options import WEIGHT_TYPES, Column, ReadOptions
+from ooc_graph.edges.options import Column, ReadOptions
 from ooc_graph.edges.textsource import TextSource, text_file
 from ooc_graph.errors import InputError, UsageError
 
@@ -34,13 +34,7 @@ class DataSet:
 
 
 def open_graphalytics(paths: Sequence[str], options: ReadOptions) -> TextSource:
-    """Open a data set by any of its files, its folder, or its path without suffix.
-
-    Raises
-    ------
-    InputError
-        Files are missing, or the properties say something else than the files.
-    """
+    """Open a data set by any of its files, its folder, or its path without suffix."""
     data = find_data_set(paths)
     view = peek(data.edges)
     line = next((text for _, _, text in view.lines() if not is_comment(text)), b"")
@@ -54,17 +48,15 @@ def open_graphalytics(paths: Sequence[str], options: ReadOptions) -> TextSource:
     if not line and data.edge_count is None and data.vertices is None:
         raise InputError("no edges in the file", path=data.edges, advice="expected 'source target'")
     weight = _weight(data, options, fields)
-    asked = None if options.weight_type is None else WEIGHT_TYPES[options.weight_type]
     grammar = LineGrammar(
         fields=max(2, len(fields)),
         weight=weight,
-        weight_type=asked if weight >= 0 else None,
+        weight_type=options.column_type if weight >= 0 else None,
     )
-    said = True if data.directed is None else data.directed
     return TextSource(
         "graphalytics",
         (text_file(view, grammar, view.skipped, data.edge_count),),
-        said if options.directed is None else options.directed,
+        options.is_directed(data.directed is not False),
         vertex_file=data.vertices,
         declared_vertices=data.vertex_count,
     )

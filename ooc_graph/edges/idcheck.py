@@ -13,14 +13,7 @@ INT64_MAX = np.iinfo(np.int64).max
 
 
 def checked_ids(values: AnyArray, what: str, path: str | None, row: int) -> IntArray:
-    """Ids as int64.
-
-    Parameters
-    ----------
-    values
-        One-dimensional, in host memory.
-    row
-        Row number of the first value, for the message.
+    """One-dimensional ids in host memory as int64; ``row`` is that of the first, for the message.
 
     Raises
     ------
@@ -43,13 +36,7 @@ def checked_ids(values: AnyArray, what: str, path: str | None, row: int) -> IntA
 
 
 def weight_dtype_of(given: np.dtype[Any], asked: np.dtype[Any] | None) -> np.dtype[Any]:
-    """Type of the weights in blocks: as asked, else int64, float32 or float64.
-
-    Raises
-    ------
-    InputError
-        The column holds no numbers.
-    """
+    """Type of the weights in blocks: as asked, else int64, float32 or float64."""
     if given.kind not in "iuf":
         raise InputError(f"weights have dtype {given}", advice="weights are integers or floats")
     if asked is not None:
@@ -60,13 +47,7 @@ def weight_dtype_of(given: np.dtype[Any], asked: np.dtype[Any] | None) -> np.dty
 
 
 def checked_weights(values: AnyArray, dtype: np.dtype[Any], path: str | None, row: int) -> AnyArray:
-    """Weights as ``dtype``.
-
-    Raises
-    ------
-    InputError
-        A weight is not finite, or does not fit the type.
-    """
+    """Weights as ``dtype``; InputError if one is not finite, or does not fit."""
     with np.errstate(over="ignore", invalid="ignore"):
         exact = dtype.kind == "i"
         wrong = _not_integral(values) if exact else ~np.isfinite(values.astype(dtype))

@@ -22,7 +22,7 @@ class Unit:
     start, stop
         What the source makes of it: edge numbers, byte offsets, row groups, …
     path
-        File the unit is part of, where there is one.
+        File the unit is part of, if there is one.
     """
 
     index: int
@@ -32,32 +32,11 @@ class Unit:
 
 
 class EdgeSource(Protocol):
-    """Edges in blocks. Implementations are small picklable objects that hold no data.
-
-    Attributes
-    ----------
-    directed
-        Whether a tuple (u, v) is an arc from u to v only.
-    weighted
-        Whether blocks carry weights.
-    weight_dtype
-        dtype of the weights if it is known before reading (float32, float64 or int64); None when
-        unweighted, or when the first pass decides (then integer blocks come as int64, blocks
-        with any non-integer token as float64, and one float64 block makes the column float64).
-    rereadable
-        True where reading twice is cheaper than staging a binary copy (generators, .npy).
-    id_range
-        (first, count) when the input declares its vertices as a dense range of ids
-        (Matrix Market, DIMACS, METIS: (1, n); Kronecker: (0, 2**scale)); every id in a block is
-        then inside it (the reader refuses others). None: the vertices are those that the edges
-        or ``vertex_blocks`` name.
-    edges
-        Number of tuples if known in advance, else None.
-    """
+    """Edges in blocks. Implementations are small picklable objects that hold no data."""
 
     @property
     def directed(self) -> bool:
-        """Whether tuples are arcs."""
+        """Whether a tuple (u, v) is an arc from u to v only."""
 
     @property
     def weighted(self) -> bool:
@@ -65,22 +44,31 @@ class EdgeSource(Protocol):
 
     @property
     def weight_dtype(self) -> np.dtype[Any] | None:
-        """Weight dtype if known before reading."""
+        """Type of the weights if it is known before reading: float32, float64 or int64.
+
+        None if unweighted, or if the first pass decides: then integer blocks come as int64, blocks
+        with any non-integer token as float64, and one float64 block makes the column float64.
+        """
 
     @property
     def rereadable(self) -> bool:
-        """Whether reading twice is cheap."""
+        """Whether reading twice is cheaper than staging a binary copy (generators, .npy)."""
 
     @property
     def id_range(self) -> tuple[int, int] | None:
-        """Declared dense ids: first and count."""
+        """First id and count, if the input declares its vertices as a dense range of ids.
+
+        So do Matrix Market, DIMACS, METIS: (1, n); Kronecker: (0, 2**scale). Every id in a block is
+        then inside it (the reader refuses others). None: the vertices are those that the edges
+        or ``vertex_blocks`` name.
+        """
 
     @property
     def edges(self) -> int | None:
-        """Number of tuples if known."""
+        """Number of tuples if it is known before reading."""
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
-        """Split into units of about ``edges_per_unit`` tuples (one unit where it cannot split)."""
+        """Split into units of about ``edges_per_unit`` tuples (one unit if it cannot split)."""
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield the unit's tuples in order, in blocks of at most ``block_edges``.
@@ -103,13 +91,46 @@ class EdgeSource(Protocol):
         """
 
     def vertex_blocks(self) -> Iterator[IntArray]:
-        """Yield explicitly listed vertex ids (LDBC ``.v``), nothing where none are listed.
+        """Yield explicitly listed vertex ids (LDBC ``.v``), nothing if none are listed.
 
-        Where any are listed, every edge must join listed vertices; the build checks that.
+        If any are listed, every edge must join listed vertices; the build checks that.
         """
 
     def describe(self) -> dict[str, Any]:
         """JSON-able description: generator parameters, or each file's name, size and SHA-256."""
+
+
+class ColumnSource:
+    """What sources of columns have in common; see ``EdgeSource``.
+
+    Their lengths are known, so that no totals are checked, and they list no vertices.
+    """
+
+    weight_dtype: np.dtype[Any] | None
+    id_range: tuple[int, int] | None = None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether blocks carry weights."""
+        return self.weight_dtype is not None
+
+    @property
+    def weight_type(self) -> str | None:
+        """Name of the weights' type."""
+        return None if self.weight_dtype is None else str(self.weight_dtype)
+
+    def check_totals(self, tuples_read: int) -> None:
+        """Nothing to check."""
+
+    def vertex_blocks(self) -> Iterator[IntArray]:
+        """No vertices."""
+        return iter(())
+
+
+def ranges(start: int, stop: int, step: int) -> Iterator[tuple[int, int]]:
+    """Consecutive ranges of ``step`` numbers, the last one shorter."""
+    step = max(1, step)
+    return ((low, min(low + step, stop)) for low in range(start, stop, step))
 
 
 def most_rows(source: EdgeSource) -> int | None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.interface import Unit, ranges
 from ooc_graph.edges.multiple_recursive import edge_powers, mrg_seed, mrg_skip, seed_arrays
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.kernels.cpu.build import kronecker as kernel
@@ -116,11 +116,8 @@ class Kronecker:
         """Split the tuples into units of ``edges_per_unit``, the last one shorter."""
         if edges_per_unit < 1:
             raise UsageError(f"edges_per_unit is {edges_per_unit}: give at least 1")
-        starts = range(0, self.edges, edges_per_unit)
-        return [
-            Unit(index, start, min(start + edges_per_unit, self.edges))
-            for index, start in enumerate(starts)
-        ]
+        spans = ranges(0, self.edges, edges_per_unit)
+        return [Unit(index, *span) for index, span in enumerate(spans)]
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield tuples ``unit.start`` to ``unit.stop`` in blocks, made by the calling thread.
@@ -138,13 +135,7 @@ class Kronecker:
             yield EdgeBlock(source, target, weight)
 
     def check_totals(self, tuples_read: int) -> None:
-        """Compare with the number of tuples that the parameters give.
-
-        Raises
-        ------
-        InputError
-            Another number was read.
-        """
+        """Compare with the number of tuples that the parameters give."""
         if tuples_read != self.edges:
             raise InputError(f"{self.edges:,} edges are expected, {tuples_read:,} were read")
 

@@ -171,13 +171,7 @@ class ColumnParser:
         )
 
     def parse(self, chunk: Chunk) -> Iterator[EdgeBlock]:
-        """Yield the edges of a chunk.
-
-        Raises
-        ------
-        InputError
-            At the first line that breaks the grammar.
-        """
+        """Yield the edges of a chunk; InputError at the first line that breaks the grammar."""
         text = np.frombuffer(chunk.buffer, dtype=np.uint8)
         columns, at = self._columns, chunk.start
         while at < chunk.stop:

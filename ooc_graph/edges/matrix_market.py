@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ooc_graph.edges.bytestream import Peek, peek
 from ooc_graph.edges.lines import LineGrammar, is_count
-from ooc_graph.edges.options import WEIGHT_TYPES, ReadOptions
+from ooc_graph.edges.options import ReadOptions
 from ooc_graph.edges.textsource import TextFile, TextSource, text_file
 from ooc_graph.errors import InputError
 
@@ -30,11 +30,8 @@ class Banner:
 def open_matrix_market(paths: Sequence[str], options: ReadOptions) -> TextSource:
     """Square coordinate matrices; symmetric and hermitian (real) ones are undirected graphs.
 
-    Raises
-    ------
-    InputError
-        The header is wrong, or says something that is not the matrix of a graph with real
-        weights (array, complex, vector, rectangular).
+    What is not the matrix of a graph with real weights is refused: array, complex, vector,
+    rectangular.
     """
     read = [_read_header(peek(path), options) for path in paths]
     banners, files = [banner for banner, _ in read], tuple(file for _, file in read)
@@ -46,7 +43,7 @@ def open_matrix_market(paths: Sequence[str], options: ReadOptions) -> TextSource
                 advice="files of one graph need the same field, symmetry and size",
             )
     symmetric = banners[0].symmetry in {"symmetric", "hermitian"}
-    directed = not symmetric if options.directed is None else options.directed
+    directed = options.is_directed(not symmetric)
     # The file holds one triangle: as a directed graph it has both arcs of every entry.
     sign = 0
     if banners[0].symmetry == "skew-symmetric":
@@ -130,16 +127,15 @@ def _size(path: str, number: int, line: bytes) -> tuple[int, int]:
 
 def _grammar(path: str, banner: Banner, count: int, options: ReadOptions) -> LineGrammar:
     declared = _FIELDS[banner.field]
-    if declared is None and (options.weight_column is not None or options.weight is True):
+    if declared is None and options.needs_weight:
         raise InputError(
             "a pattern matrix has no weights", path=path, line=1, advice="leave --weight out"
         )
     weighted = declared is not None and not options.no_weight
-    asked = None if options.weight_type is None else WEIGHT_TYPES[options.weight_type]
     return LineGrammar(
         fields=2 if declared is None else 3,
         weight=2 if weighted else -1,
-        weight_type=(asked or declared) if weighted else None,
+        weight_type=(options.column_type or declared) if weighted else None,
         comments="%",
         id_range=(1, count),
     )

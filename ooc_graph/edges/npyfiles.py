@@ -32,12 +32,8 @@ class NpyPart:
 
     Parameters
     ----------
-    path
-        The file.
     member
         Name inside an ``.npz``, empty for ``.npy``.
-    shape, dtype, fortran
-        From its header.
     start
         Byte offset of the data in the (unpacked) array file.
     """
@@ -57,13 +53,7 @@ class NpyPart:
 
 
 def read_header(path: str, member: str = "") -> NpyPart:
-    """Header of an array.
-
-    Raises
-    ------
-    InputError
-        It is no array of numbers.
-    """
+    """Header of an array; InputError if it is no array of numbers."""
     part = NpyPart(path, member, (), np.dtype(np.int64), False, 0)
     try:
         with part.open() as file:
@@ -102,47 +92,35 @@ class NpyColumn:
     length: int
 
 
-def ambiguous_shape(shape: tuple[int, ...]) -> bool:
-    """Whether both (m, 2) or (m, 3) and (2, m) fit."""
-    return shape in {(2, 2), (2, 3)}
+def are_rows(shape: tuple[int, ...], path: str | None, advice: str) -> bool:
+    """Whether edges are the rows of an array, (m, 2) or (m, 3), or its columns, (2, m).
+
+    Other shapes are refused, and those that are both, with the ``advice``.
+    """
+    if shape in {(2, 2), (2, 3)}:
+        raise InputError(
+            f"an array of shape {shape} may hold edges in its rows or in its columns",
+            path=path,
+            advice=advice,
+        )
+    if len(shape) != 2 or (shape[1] not in {2, 3} and shape[0] != 2):
+        expected = "expected (m, 2), (m, 3) or (2, m)"
+        raise InputError(f"the array has shape {shape}", path=path, advice=expected)
+    return shape[1] in {2, 3}
 
 
 def columns_of(part: NpyPart) -> list[NpyColumn]:
-    """Columns of an (m, 2), (m, 3) or (2, m) array.
-
-    Raises
-    ------
-    InputError
-        It has another shape, or one that can be read both ways.
-    """
-    shape = part.shape
-    if ambiguous_shape(shape):
-        raise InputError(
-            f"an array of shape {shape} may hold edges in its rows or in its columns",
-            path=part.path,
-            advice="give vectors source, target[, weight]: numpy.savez(file, source=…, target=…)",
-        )
-    if len(shape) == 2 and shape[1] in {2, 3}:
-        m, k = shape
-        flat = part.fortran
-        return [NpyColumn(part, c * m if flat else c, 1 if flat else k, m) for c in range(k)]
-    if len(shape) == 2 and shape[0] == 2:
-        m = shape[1]
-        flat = not part.fortran
-        return [NpyColumn(part, c * m if flat else c, 1 if flat else 2, m) for c in range(2)]
-    raise InputError(
-        f"the array has shape {shape}", path=part.path, advice="expected (m, 2), (m, 3) or (2, m)"
-    )
+    """Columns of an array of edges, as of `are_rows`."""
+    advice = "give vectors source, target[, weight]: numpy.savez(file, source=…, target=…)"
+    in_rows = are_rows(part.shape, part.path, advice)
+    length, count = part.shape if in_rows else part.shape[::-1]
+    if part.fortran == in_rows:
+        return [NpyColumn(part, column * length, 1, length) for column in range(count)]
+    return [NpyColumn(part, column, count, length) for column in range(count)]
 
 
 def npz_columns(path: str) -> list[NpyColumn]:
-    """Columns of an ``.npz``: arrays by their usual names, or one two-dimensional array.
-
-    Raises
-    ------
-    InputError
-        Arrays are missing or differ in length.
-    """
+    """Columns of an ``.npz``: arrays by their usual names, or one two-dimensional array."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = {name.removesuffix(".npy"): name for name in archive.namelist()}
@@ -168,13 +146,7 @@ def npz_columns(path: str) -> list[NpyColumn]:
 
 
 def read_column(column: NpyColumn, start: int, stop: int, block: int) -> Iterator[AnyArray]:
-    """Yield entries ``start`` to ``stop`` of a column in pieces of ``block``.
-
-    Raises
-    ------
-    InputError
-        The file ends early or is damaged.
-    """
+    """Yield entries ``start`` to ``stop`` of a column in pieces of ``block``."""
     part, size = column.part, column.part.dtype.itemsize
     with part.open() as file:
         for low in range(start, stop, block):

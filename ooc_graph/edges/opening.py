@@ -20,7 +20,7 @@ from ooc_graph.edges.dimacs import open_dimacs
 from ooc_graph.edges.graphalytics import open_graphalytics
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.edges.matrix_market import open_matrix_market
-from ooc_graph.edges.options import Column, ReadOptions, read_options
+from ooc_graph.edges.options import Column, ReadOptions
 from ooc_graph.edges.tables import open_parquet
 from ooc_graph.errors import InputError, UsageError
 
@@ -68,7 +68,7 @@ def open_source(
     format
         One of ``FORMATS``; None: by name and content.
     directed
-        None: what the file says; directed where it says nothing.
+        None: what the file says; directed if it says nothing.
     weight
         Column of the weights by name or position from 0. None: what the format says; a third
         numeric column of an edge list, a usual name (weight, distance, cost, …) in a header.
@@ -80,7 +80,7 @@ def open_source(
     header
         Whether the first line of separated values names the columns.
     weight_type
-        ``int``, ``float32`` or ``float64``; None: int64 where every weight is an integer, else
+        ``int``, ``float32`` or ``float64``; None: int64 if every weight is an integer, else
         float64 (float32 weights are rounded to float64 first).
 
     Raises
@@ -90,7 +90,7 @@ def open_source(
     UsageError
         The options do not fit together or the format has no such name.
     """
-    options = read_options(
+    options = ReadOptions(
         directed=directed,
         weight=weight,
         columns=columns,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ WEIGHT_TYPES = {
     "float32": "float32",
     "float64": "float64",
 }
+_DELIMITERS = {"tab": "\t", "\\t": "\t", "space": "", "whitespace": "", " ": "", "comma": ","}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class ReadOptions:
     columns
         Columns of source and target, by name or position from 0.
     delimiter
-        One character; a space means runs of spaces and tabs.
+        One character, ``"tab"`` or ``"space"``; kept as the character, empty for runs of blanks.
     header
         Whether the first line names the columns.
     weight_type
@@ -43,15 +43,47 @@ class ReadOptions:
 
     directed: bool | None = None
     weight: Column | bool | None = None
-    columns: tuple[Column, Column] | None = None
+    columns: Sequence[Column] | None = None
     delimiter: str | None = None
     header: bool | None = None
     weight_type: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse values that no option has, and bring the others to one form."""
+        columns, weight, delimiter = self.columns, self.weight, self.delimiter
+        if columns is not None and (isinstance(columns, str) or len(columns) != 2):
+            raise UsageError("columns: name two columns, source and target")
+        if not (weight is None or isinstance(weight, (str, int, np.bool_, np.integer))):
+            raise UsageError(
+                "weight: give the name or the position of a column, or False; weights in an array "
+                "come with the edges, (source, target, weight)"
+            )
+        if self.weight_type is not None and self.weight_type not in WEIGHT_TYPES:
+            raise UsageError(f"weight type {self.weight_type!r}: use int, float32 or float64")
+        delimiter = None if delimiter is None else _DELIMITERS.get(delimiter, delimiter)
+        if delimiter and (
+            len(delimiter) != 1 or delimiter in '"#%+-.\r\n\0' or not _is_mark(delimiter)
+        ):
+            raise UsageError(f"delimiter {delimiter!r}: one ASCII mark, 'tab' or 'space'")
+        object.__setattr__(self, "delimiter", delimiter)
+        for name in ("directed", "weight", "header"):
+            # Python's own truth value for NumPy's: JSON has it, and `is` finds it.
+            if isinstance(value := getattr(self, name), np.bool_):
+                object.__setattr__(self, name, bool(value))
+
+    def is_directed(self, otherwise: bool = True) -> bool:
+        """Whether (u, v) is an arc only; ``otherwise`` if the caller does not say."""
+        return otherwise if self.directed is None else self.directed
 
     @property
     def no_weight(self) -> bool:
         """Whether weights are to be left out."""
         return self.weight is False or self.weight == "none"
+
+    @property
+    def needs_weight(self) -> bool:
+        """Whether the caller asks for weights, so that there must be some."""
+        return self.weight is True or self.weight_column is not None
 
     @property
     def weight_column(self) -> Column | None:
@@ -61,55 +93,14 @@ class ReadOptions:
         return self.weight
 
     @property
+    def column_type(self) -> str | None:
+        """NumPy's name of the type that ``weight_type`` asks for."""
+        return None if self.weight_type is None else WEIGHT_TYPES[self.weight_type]
+
+    @property
     def weight_dtype(self) -> np.dtype[np.generic] | None:
         """Type that ``weight_type`` asks for."""
-        return None if self.weight_type is None else np.dtype(WEIGHT_TYPES[self.weight_type])
-
-
-def read_options(
-    *,
-    directed: bool | None,
-    weight: Column | bool | None,
-    columns: Sequence[Column] | None,
-    delimiter: str | None,
-    header: bool | None,
-    weight_type: str | None,
-) -> ReadOptions:
-    """Check the options and gather them.
-
-    Raises
-    ------
-    UsageError
-        An option has a value that it cannot have.
-    """
-    if columns is not None and (isinstance(columns, str) or len(columns) != 2):
-        raise UsageError("columns: name two columns, source and target")
-    if not (weight is None or isinstance(weight, (str, int, np.bool_, np.integer))):
-        raise UsageError(
-            "weight: give the name or the position of a column, or False; weights in an array "
-            "come with the edges, (source, target, weight)"
-        )
-    if weight_type is not None and weight_type not in WEIGHT_TYPES:
-        raise UsageError(f"weight type {weight_type!r}: use int, float32 or float64")
-    names = {"tab": "\t", "\\t": "\t", "space": "", "whitespace": "", " ": "", "comma": ","}
-    delimiter = names.get(delimiter, delimiter) if delimiter is not None else None
-    if delimiter and (
-        len(delimiter) != 1 or delimiter in '"#%+-.\r\n\0' or not _is_mark(delimiter)
-    ):
-        raise UsageError(f"delimiter {delimiter!r}: one ASCII mark, 'tab' or 'space'")
-    return ReadOptions(
-        directed=_pythons_own(directed),
-        weight=_pythons_own(weight),
-        columns=None if columns is None else (columns[0], columns[1]),
-        delimiter=delimiter,
-        header=_pythons_own(header),
-        weight_type=weight_type,
-    )
-
-
-def _pythons_own(value: Any) -> Any:
-    """Python's own truth value for NumPy's: JSON has it, and ``is`` finds it."""
-    return bool(value) if isinstance(value, np.bool_) else value
+        return None if self.column_type is None else np.dtype(self.column_type)
 
 
 def _is_mark(character: str) -> bool:

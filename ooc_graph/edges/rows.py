@@ -106,13 +106,7 @@ class RowParser:
         return int(self._state[tokenize_rows.S_VERTEX]) - id_bounds(self.grammar.id_range)[0]
 
     def blocks(self) -> Iterator[tuple[EdgeBlock, IntArray]]:
-        """Yield edges and, where rows name their vertex, the vertices whose rows begin.
-
-        Raises
-        ------
-        InputError
-            At the first line that breaks the grammar.
-        """
+        """Yield edges and, if rows name their vertex, the vertices whose rows begin."""
         for at, stop in self._pieces():
             yield from self._parse(at, stop)
 

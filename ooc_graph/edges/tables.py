@@ -11,10 +11,10 @@ import numpy as np
 from ooc_graph.edges.bytestream import file_record, refuse_compressed
 from ooc_graph.edges.columns import ChosenColumns, choose_columns
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
-from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.interface import ColumnSource, Unit
 from ooc_graph.edges.options import ReadOptions
 from ooc_graph.errors import InputError, UsageError
-from ooc_graph.types import AnyArray, EdgeBlock, IntArray
+from ooc_graph.types import AnyArray, EdgeBlock
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ParquetFile:
 
 
 @dataclass(frozen=True)
-class ParquetSource:
+class ParquetSource(ColumnSource):
     """Edges from Parquet files; see ``EdgeSource``. Units are runs of row groups.
 
     Parameters
@@ -40,12 +40,6 @@ class ParquetSource:
     directed: bool
     weight_dtype: np.dtype[Any] | None
     rereadable: bool = field(default=True, init=False)
-    id_range: tuple[int, int] | None = field(default=None, init=False)
-
-    @property
-    def weighted(self) -> bool:
-        """Whether blocks carry weights."""
-        return self.weight_dtype is not None
 
     @property
     def edges(self) -> int:
@@ -83,34 +77,19 @@ class ParquetSource:
             columns[0], columns[1], weight, weight_dtype=self.weight_dtype, path=path, row=row
         )
 
-    def check_totals(self, tuples_read: int) -> None:
-        """Nothing to check: the footers give the number of rows."""
-
-    def vertex_blocks(self) -> Iterator[IntArray]:
-        """Nothing: tables list no vertices."""
-        return iter(())
-
     def describe(self) -> dict[str, Any]:
         """Columns and name, size and SHA-256 of each file."""
         return {
             "format": "parquet",
             "directed": self.directed,
             "columns": list(self.names),
-            "weight_type": None if self.weight_dtype is None else str(self.weight_dtype),
+            "weight_type": self.weight_type,
             "files": [file_record(file.path) for file in self.files],
         }
 
 
 def open_parquet(paths: Sequence[str], options: ReadOptions) -> ParquetSource:
-    """Open Parquet files with the same columns.
-
-    Raises
-    ------
-    InputError
-        A file is no Parquet file, or lacks a column.
-    UsageError
-        pyarrow is not installed.
-    """
+    """Open Parquet files with the same columns."""
     read = [_open_file(path) for path in paths]
     schema = read[0][1]
     chosen = choose_columns(
@@ -138,9 +117,7 @@ def open_parquet(paths: Sequence[str], options: ReadOptions) -> ParquetSource:
     files = tuple(file for file, _ in read if sum(file.group_rows))
     if not files:
         raise InputError("no edges in the file", path=paths[0], advice="the table has no rows")
-    return ParquetSource(
-        files, names, True if options.directed is None else options.directed, dtype
-    )
+    return ParquetSource(files, names, options.is_directed(), dtype)
 
 
 def _pyarrow() -> tuple[Any, Any]:

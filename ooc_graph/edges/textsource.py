@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.bytestream import Peek, file_record, line_at, peek
-from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.interface import Unit, ranges
 from ooc_graph.edges.lines import BUFFER_BYTES, ColumnParser, LineGrammar, whole_lines
 from ooc_graph.errors import InputError
 from ooc_graph.types import EdgeBlock, IntArray
@@ -18,18 +18,14 @@ from ooc_graph.types import EdgeBlock, IntArray
 
 @dataclass(frozen=True)
 class TextFile:
-    """One file of a source.
+    """One file of a source, and what its lines look like.
 
     Parameters
     ----------
-    path
-        The file.
-    grammar
-        What its lines look like.
     data_start
         Text offset of the first line after the header.
     text_bytes
-        Length of the text, -1 where it is compressed.
+        Length of the text, -1 if it is compressed.
     line_bytes
         Mean length of a line, from the beginning of the file.
     declared
@@ -63,19 +59,15 @@ class TextSource:
 
     Parameters
     ----------
-    format
-        Name of the format.
-    files
-        The files, read as one edge list.
     mirrored
-        Sign s where each line (u, v, w) stands for the arcs (u, v, w) and (v, u, s * w): -1 for
+        Sign s if each line (u, v, w) stands for the arcs (u, v, w) and (v, u, s * w): -1 for
         skew-symmetric matrices, 1 for symmetric ones read as directed graphs; 0 for one arc.
     vertex_file
         File with a vertex id at the beginning of each line (LDBC ``.v``), if there is one.
     declared_vertices
         Number of ids that ``vertex_file`` should hold, if that is known.
     buffer_bytes
-        Text held at a time; also the longest line that can be read.
+        Text in memory at a time; also the longest line that can be read.
     """
 
     format: str
@@ -95,7 +87,7 @@ class TextSource:
 
     @property
     def weight_dtype(self) -> np.dtype[Any] | None:
-        """Type of the weights where it is known before reading."""
+        """Type of the weights if it is known before reading."""
         kind = self.files[0].grammar.weight_type
         return np.dtype(kind) if self.weighted and kind is not None else None
 
@@ -142,15 +134,7 @@ class TextSource:
         yield from _both_ways(block, self.mirrored, block_edges)
 
     def check_totals(self, tuples_read: int) -> None:
-        """Compare the number of tuples in all units with what the headers declare.
-
-        The build calls this after its first pass; a unit alone cannot know.
-
-        Raises
-        ------
-        InputError
-            The files hold more or fewer edges than they declare.
-        """
+        """Compare the number of tuples in all units with what the headers declare."""
         if self.edges is not None and self.edges != tuples_read:
             step = 2 if self.mirrored else 1
             raise _count_error(self.files[0].path, self.edges // step, tuples_read // step, None)
@@ -190,11 +174,9 @@ class TextSource:
 def _byte_ranges(file: TextFile, edges_per_unit: int) -> list[tuple[int, int]]:
     if file.text_bytes < 0:
         return [(file.data_start, -1)]
-    step = max(1, int(edges_per_unit * file.line_bytes))
-    starts = range(file.data_start, file.text_bytes, step)
-    if not starts:
-        return [(file.data_start, file.text_bytes)]
-    return list(zip(starts, [*starts[1:], file.text_bytes], strict=True))
+    step = int(edges_per_unit * file.line_bytes)
+    whole = (file.data_start, file.text_bytes)
+    return list(ranges(*whole, step)) or [whole]
 
 
 def _check_declared(file: TextFile, lines: int) -> None:

@@ -38,15 +38,7 @@ class ZstdReader:
         self._ready = memoryview(b"")
 
     def readinto(self, view: memoryview) -> int:
-        """Fill the front of ``view``; 0 at the end of the last frame.
-
-        Raises
-        ------
-        EOFError
-            The file ends inside a frame.
-        zstandard.ZstdError
-            The data is damaged.
-        """
+        """Fill the front of ``view``; 0 at the end of the last frame, EOFError inside a frame."""
         while not self._ready:
             text = next(self._texts, None)
             if text is None:

@@ -13,12 +13,13 @@ from typing import Any
 from distributed import CancelledError, Future, KilledWorker
 
 from ooc_graph.errors import ClusterLostError, OocGraphError
-from ooc_graph.exchange.cluster import Cluster, patience_s
+from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Aborted, Counts, Failed, Finish, Finished, Outcome, serve
 from ooc_graph.exchange.party import Plan
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.resident import close_attempt, open_attempt
 from ooc_graph.exchange.tasks import executing
+from ooc_graph.exchange.time_limits import patience_s
 
 TOPIC = "ooc-graph-progress"
 LOOK_UP_S = 0.2
@@ -29,15 +30,7 @@ DRAIN_S = 60.0
 
 
 class LostError(Exception):
-    """An attempt ended because of its workers, not of its ranks.
-
-    Parameters
-    ----------
-    cause
-        What happened.
-    workers
-        Addresses that are gone or do not answer.
-    """
+    """An attempt ended because of these workers, which are gone or do not answer."""
 
     def __init__(self, cause: str, workers: set[str]) -> None:
         super().__init__(cause)
@@ -45,16 +38,9 @@ class LostError(Exception):
 
 
 class Attempt:
-    """Runs all ranks once.
+    """Runs all ranks once; parameters as of `ooc_graph.exchange.scheduler.run`.
 
-    Parameters
-    ----------
-    cluster
-        The client's.
-    run_id, number, shards, threads, on_progress
-        As given to `ooc_graph.exchange.scheduler.run`; ``number`` counts the attempts.
-    placement
-        Ranks of every worker that takes part.
+    ``number`` counts the attempts, ``placement`` has the ranks of every worker that takes part.
     """
 
     def __init__(
@@ -85,12 +71,7 @@ class Attempt:
     def run(self, make: Make, finish: Finish | None) -> list[Finished]:
         """Run to the end; one outcome for each worker.
 
-        Raises
-        ------
-        LostError
-            If a worker was lost.
-        Exception
-            What a rank raised, of the lowest rank first.
+        Raises `LostError` if a worker was lost, else what a rank raised, of the lowest rank first.
         """
         with self._listening():
             try:
@@ -105,10 +86,10 @@ class Attempt:
                 raise
 
     def _open(self) -> None:
-        places = frozenset(range(len(self._plan.party)))
+        members = frozenset(range(len(self._plan.party)))
         arguments = {
-            address: (*self._id, places - {place})
-            for place, (address, _) in enumerate(self._plan.party)
+            address: (*self._id, members - {member})
+            for member, (address, _) in enumerate(self._plan.party)
         }
         answers = self._cluster.ask_each(open_attempt, arguments)
         for address, answer in answers.items():
@@ -120,10 +101,10 @@ class Attempt:
             self._raise_loss()
 
     def _submit(self, make: Make, finish: Finish | None) -> None:
-        for place, (address, _) in enumerate(self._plan.party):
+        for member, (address, _) in enumerate(self._plan.party):
             future = self._client.submit(
-                serve, self._plan, place, make, finish,
-                key=f"ooc-graph-ranks-{self._plan.run_id}-{self._plan.attempt}-{place}",
+                serve, self._plan, member, make, finish,
+                key=f"ooc-graph-ranks-{self._plan.run_id}-{self._plan.attempt}-{member}",
                 workers=[address], allow_other_workers=False,
                 retries=0, pure=False, priority=10,
             )  # fmt: skip
@@ -197,8 +178,8 @@ class Attempt:
         begun = self._cluster.ask(executing, of=paused) if paused else {}
         for future, address in list(self._pending.items()):
             # A paused worker ends the tasks that it has begun, and sends their results.
-            goes_on = future in self._fetches or str(future.key) in begun.get(address, ())
-            if address in hindered and not (goes_on and address in paused):
+            continues = future in self._fetches or str(future.key) in begun.get(address, ())
+            if address in hindered and not (continues and address in paused):
                 lost[address] = str(hindered[address])
             if address in lost:
                 self._lost[address] = lost[address]
@@ -209,7 +190,7 @@ class Attempt:
         return bool(self._lost) or not all(isinstance(outcome, Finished) for outcome in done)
 
     def _end(self, cause: str, *, keep_running: bool = False) -> None:
-        """End the attempt on its workers and forget tasks, but for those still running."""
+        """End the attempt on its workers and forget tasks, except those that still run."""
         arguments = {address: (*self._id, cause) for address, _ in self._plan.party}
         states = self._cluster.look()
         there = [a for a in arguments if a in states and a not in self._lost]
@@ -257,21 +238,21 @@ class Attempt:
         if self._plan.topic is None:
             yield
             return
-        self._client.subscribe_topic(self._plan.topic, self._hear)
+        self._client.subscribe_topic(self._plan.topic, self._keep_report)
         try:
             yield
         finally:
             with suppress(ClusterLostError), self._cluster.talking():
                 self._client.unsubscribe_topic(self._plan.topic)
 
-    def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
+    def _keep_report(self, event: tuple[float, dict[str, Any]]) -> None:
         """Keep a report; on the client's event loop."""
         _, message = event
         if message["run_id"] == self._plan.run_id:
             self._reports.put((message["superstep"], tuple(message["counts"])))
 
     def _report(self, last: Counts | None = None) -> None:
-        """Call ``on_progress`` with what was heard, in the caller's thread."""
+        """Call ``on_progress`` with what was reported, in the caller's thread."""
         if self._on_progress is None:
             return
         while not self._reports.empty():

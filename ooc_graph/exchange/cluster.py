@@ -2,10 +2,8 @@
 
 Dask itself waits without limit: for a worker that is stopped (SIGSTOP) or paused, for a scheduler
 that does not answer, for a task that is tied to a worker which restarted under another address.
-Everything in this package that asks a cluster or waits for it goes through `Cluster`.
-
-Two settings in Dask's configuration say how long: ``ooc-graph.answer-timeout`` (10 s), for one
-question, and ``ooc-graph.patience`` (60 s), for a worker that can do the work.
+Everything in this package that asks a cluster or waits for it goes through `Cluster`, and how long
+it waits is in `ooc_graph.exchange.time_limits`.
 """
 
 from __future__ import annotations
@@ -13,147 +11,29 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from threading import RLock, Thread
+from dataclasses import replace
+from threading import RLock
 from time import monotonic, sleep
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
-import dask
-from dask.utils import format_bytes, parse_timedelta
 from distributed import CancelledError, Client
 
 from ooc_graph.errors import ClusterLostError, OocGraphError, UsageError
-
-Made = TypeVar("Made", bound=Any)
+from ooc_graph.exchange.time_limits import answer_timeout_s, patience_s
+from ooc_graph.exchange.worker_states import WorkerState, describe, state_of
 
 LOOK_EVERY_S = 0.5
 """The scheduler is asked for its workers at most this often."""
 CLOSED = "the connection to the Dask scheduler is closed"
-NO_WORKERS = "the Dask cluster has no workers"
 
 _NOT_INSTALLED = "No module named 'ooc_graph"
 # Between two looks a worker is taken to have been silent for this long at most: this process may
 # itself have been stopped, and the scheduler with it.
 _LONGEST_STEP_S = 2.0
-# A closing event loop may forget a question; then its thread gives up this much later.
+# A closing event loop may forget a question; then its thread stops waiting this much later.
 _GRACE_S = 5.0
-
-
-def answer_timeout_s() -> float:
-    """Longest wait for the answer to one question, in seconds."""
-    return _seconds("ooc-graph.answer-timeout", "10s", 0.1)
-
-
-def patience_s() -> float:
-    """Longest wait for a worker that can do the work, in seconds."""
-    return _seconds("ooc-graph.patience", "60s", 0.0)
-
-
-def _seconds(name: str, default: str, least: float) -> float:
-    given = dask.config.get(name, default)
-    # Dask's parser raises errors of many kinds.
-    with suppress(Exception):
-        if least <= (seconds := float(parse_timedelta(given))) < float("inf"):
-            return seconds
-    raise UsageError(
-        f"{name} is {given!r} in Dask's configuration: give a time from {least:g} s on, such as "
-        f"{default!r}"
-    )
-
-
-def within(limit_s: float, make: Callable[[], Made]) -> Made:
-    """What a call makes, a client or a cluster; Dask may wait for them without limit.
-
-    Raises
-    ------
-    TimeoutError
-        After ``limit_s`` seconds. The call goes on in a thread, and what it makes is closed.
-    """
-    promised: Future[Made] = Future()
-
-    def run() -> None:
-        try:
-            made = make()
-        except BaseException as error:  # noqa: BLE001 -- to whoever waits
-            with suppress(InvalidStateError):
-                promised.set_exception(error)
-            return
-        try:
-            promised.set_result(made)
-        except InvalidStateError:
-            made.close()
-
-    Thread(target=run, daemon=True).start()
-    try:
-        return promised.result(limit_s)
-    except BaseException:
-        promised.cancel()
-        raise
-
-
-@dataclass(frozen=True)
-class WorkerState:
-    """A worker as the scheduler last described it.
-
-    Parameters
-    ----------
-    address, name, host
-        Of the worker.
-    status
-        Dask's: ``running``, ``paused``, ``closing`` and so on.
-    silent_s
-        Seconds without a heartbeat; 0 while heartbeats come.
-    is_silent
-        Whether that is longer than the limit for an answer.
-    threads
-        Threads that run tasks.
-    memory_bytes, limit_bytes
-        Resident memory of its process, and Dask's limit for it (0: none).
-    """
-
-    address: str
-    name: str
-    host: str
-    status: str
-    silent_s: float
-    is_silent: bool
-    threads: int
-    memory_bytes: int
-    limit_bytes: int
-
-    @property
-    def can_work(self) -> bool:
-        """Whether a task that is sent there begins."""
-        return self.status == "running" and not self.is_silent
-
-    @property
-    def is_hindered(self) -> bool:
-        """Whether it is silent or paused: there, and of no use for the time being."""
-        return self.is_silent or self.is_paused
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether Dask starts no task there because of its memory."""
-        return self.status == "paused" and not self.is_silent
-
-    def __str__(self) -> str:
-        if self.is_silent:
-            return f"worker {self.address} has not answered for {self.silent_s:.0f} s"
-        if self.is_paused:
-            return (
-                f"worker {self.address} is paused by Dask: its process has "
-                f"{format_bytes(self.memory_bytes)} of {format_bytes(self.limit_bytes)} (raise its "
-                "memory limit or distributed.worker.memory.pause, or give a smaller memory limit "
-                "to the search)"
-            )
-        return f"worker {self.address} is {self.status}"
-
-
-def describe(states: Iterable[WorkerState]) -> str:
-    """One clause for each worker."""
-    return "; ".join(str(state) for state in states) or NO_WORKERS
 
 
 class Cluster:
@@ -216,15 +96,7 @@ class Cluster:
     def sync(
         self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **named: Any
     ) -> Any:
-        """Run a coroutine function on the client's event loop.
-
-        Raises
-        ------
-        TimeoutError
-            After ``timeout_s`` seconds.
-        ClusterLostError
-            The client is closed.
-        """
+        """Run a coroutine function on the client's event loop; TimeoutError after ``timeout_s``."""
         with self.talking():
             return self.client.sync(function, *arguments, callback_timeout=timeout_s, **named)
 
@@ -244,7 +116,7 @@ class Cluster:
                 return dict(self._states)
             try:
                 # Not `Client.scheduler_info`: now and then it has no workers.
-                told = self.sync(_identity, self.client, timeout_s=answer_timeout_s())
+                answer = self.sync(_identity, self.client, timeout_s=answer_timeout_s())
             except OSError as error:
                 self._unanswered_since_s = self._unanswered_since_s or now_s
                 silent_s = monotonic() - self._unanswered_since_s
@@ -254,7 +126,7 @@ class Cluster:
                     ) from error
                 return dict(self._states)
             self._unanswered_since_s = None
-            self._note(told["workers"], min(now_s - self._looked_s, _LONGEST_STEP_S))
+            self._note(answer["workers"], min(now_s - self._looked_s, _LONGEST_STEP_S))
             self._looked_s = now_s
             return dict(self._states)
 
@@ -268,7 +140,7 @@ class Cluster:
             heartbeats[address] = worker["last_seen"], silent_s + step_s if is_same else 0.0
         self._heartbeats = heartbeats
         self._states = {
-            address: _state(address, worker, heartbeats[address][1], longest_s)
+            address: state_of(address, worker, heartbeats[address][1], longest_s)
             for address, worker in workers.items()
         }
 
@@ -287,19 +159,14 @@ class Cluster:
     ) -> dict[str, Any]:
         """Call a function on the event loop of workers; the answers of those that answer.
 
+        Raises what the function raised on some worker, and what `look` raises.
+
         Parameters
         ----------
         function
             Picklable and quick; gets its worker if it has a parameter ``dask_worker``.
         of
             Addresses; None: all workers. Those that are known to be silent are not asked.
-
-        Raises
-        ------
-        Exception
-            What the function raised on some worker.
-        ClusterLostError
-            As of `look`.
         """
         states = self.look()
         asked = states if of is None else [address for address in of if address in states]
@@ -360,7 +227,7 @@ class Cluster:
         wait_s: float | None = None,
         on_wait: Callable[[str], None] | None = None,
     ) -> dict[str, WorkerState]:
-        """Workers that can work by address, once there are some.
+        """States of workers that can work, by address, once there are some; empty after the wait.
 
         Parameters
         ----------
@@ -370,11 +237,6 @@ class Cluster:
             How long to wait for one; None: the patience.
         on_wait
             Called once with why nobody can work, if that has to be waited for.
-
-        Returns
-        -------
-        dict
-            Their states when they were chosen; empty if nobody came in time.
         """
         deadline_s = monotonic() + (patience_s() if wait_s is None else wait_s)
         while True:
@@ -388,30 +250,18 @@ class Cluster:
             sleep(LOOK_EVERY_S)
 
     def tasks_at(self, workers: Iterable[str]) -> dict[str, list[str]]:
-        """Keys of the tasks that the scheduler has sent to some workers, by address.
-
-        Raises
-        ------
-        OSError
-            The scheduler does not answer.
-        """
+        """Keys of the tasks that the scheduler has sent to some workers, by address."""
         # All are asked for: one that has just left would be an error there.
-        at = self._told(self.client.scheduler.processing, workers=None)
+        at = self._answer(self.client.scheduler.processing, workers=None)
         return {address: at.get(address, []) for address in workers}
 
     def holders_of(self, keys: Sequence[str]) -> dict[str, list[str]]:
-        """Addresses of the workers that have the results of some tasks, by key.
+        """Addresses of the workers that have the results of some tasks, by key."""
+        return self._answer(self.client.scheduler.who_has, keys=keys)
 
-        Raises
-        ------
-        OSError
-            The scheduler does not answer.
-        """
-        return self._told(self.client.scheduler.who_has, keys=keys)
-
-    def _told(self, question: Callable[..., Any], **named: Any) -> dict[str, list[str]]:
-        told: dict[str, list[str]] = self.sync(question, timeout_s=answer_timeout_s(), **named)
-        return told
+    def _answer(self, question: Callable[..., Any], **named: Any) -> dict[str, list[str]]:
+        answer: dict[str, list[str]] = self.sync(question, timeout_s=answer_timeout_s(), **named)
+        return answer
 
     def wait(self, futures: Sequence[Any], timeout_s: float) -> None:
         """Wait until one of some futures is done, or the time is up.
@@ -455,19 +305,3 @@ async def _first_done(futures: Sequence[Any]) -> None:
 
 async def _cancel(client: Any, futures: Sequence[Any]) -> None:
     await client.cancel(futures, asynchronous=True, force=True)
-
-
-def _state(
-    address: str, worker: Mapping[str, Any], silent_s: float, longest_s: float
-) -> WorkerState:
-    return WorkerState(
-        address,
-        str(worker["name"]),
-        worker["host"],
-        worker["status"],
-        silent_s,
-        silent_s >= longest_s,
-        int(worker["nthreads"]),
-        int(worker["metrics"].get("memory") or 0),
-        int(worker["memory_limit"] or 0),
-    )

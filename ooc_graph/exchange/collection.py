@@ -7,8 +7,10 @@ from time import monotonic
 from typing import Any
 
 from ooc_graph.errors import ClusterLostError
-from ooc_graph.exchange.cluster import Cluster, describe, patience_s
-from ooc_graph.exchange.tasks import CHECK_S
+from ooc_graph.exchange.cluster import Cluster
+from ooc_graph.exchange.time_limits import patience_s
+from ooc_graph.exchange.worker_states import describe
+from ooc_graph.threads import CHECK_S
 
 
 def compute(client: Any, collection: Any) -> Any:

@@ -31,8 +31,6 @@ class Finished:
     ----------
     values
         By rank: the result, or what ``finish`` made of it.
-    supersteps, bytes_sent, exchange_s
-        As in `ExchangeStats`, of this worker.
     last_counts
         Superstep and counts of the last `Share`, from the worker that reports them.
     """
@@ -54,7 +52,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Aborted:
-    """The attempt could not go on, for a reason outside this worker's ranks."""
+    """The attempt could not continue, for a reason outside this worker's ranks."""
 
     cause: str
     lost: str | None
@@ -63,7 +61,7 @@ class Aborted:
 Outcome = Finished | Failed | Aborted
 
 
-def serve(plan: Plan, place: int, make: Make, finish: Finish | None) -> Outcome:
+def serve(plan: Plan, member: int, make: Make, finish: Finish | None) -> Outcome:
     """Run one worker's ranks; the body of a task pinned to that worker.
 
     The task secedes: two runs that share workers must not wait for each other's threads, and the
@@ -80,7 +78,7 @@ def serve(plan: Plan, place: int, make: Make, finish: Finish | None) -> Outcome:
         return Aborted(f"{worker.address} no longer has the attempt", None)
     box.is_manned = True
     try:
-        party = Party(plan, place, worker, box, lambda: _is_wanted(worker, key))
+        party = Party(plan, member, worker, box, lambda: _is_wanted(worker, key))
         return _play(party, worker, make, finish)
     except AttemptAbortedError as error:
         return Aborted(error.cause, error.lost)
@@ -92,7 +90,7 @@ def serve(plan: Plan, place: int, make: Make, finish: Finish | None) -> Outcome:
 
 def _play(party: Party, worker: Worker, make: Make, finish: Finish | None) -> Finished:
     plan = party.plan
-    mine = plan.party[party.place][1]
+    mine = plan.party[party.member][1]
     reporter = _Reporter(worker, plan.run_id, plan.topic) if plan.topic and 0 in mine else None
     with ExitStack() as stack:
         ranks = Ranks(party, *make(mine), on_counts=reporter)
@@ -113,7 +111,7 @@ def _is_wanted(worker: Worker, key: Any) -> bool:
 
 
 class _Reporter:
-    """Tells the client the counts through Dask's events, not in every superstep."""
+    """Reports the counts to the client through Dask's events, not in every superstep."""
 
     def __init__(self, worker: Worker, run_id: str, topic: str) -> None:
         self.last: Counts | None = None

@@ -23,7 +23,7 @@ class Shared(Protocol):
 
 @dataclass(frozen=True)
 class Share:
-    """Tell everyone.
+    """Send to all ranks.
 
     Parameters
     ----------

@@ -37,15 +37,11 @@ def run(
         Not yet started, by ascending rank.
     shared
         What the ranks hold in common; it merges the payloads once a superstep.
-    shards
-        Number of ranks.
 
     Returns
     -------
-    list of Result
-        What each rank returned.
-    ExchangeStats
-        ``bytes_sent`` is 0: nothing leaves the process.
+    list of Result, ExchangeStats
+        What each rank returned. No bytes leave the process.
 
     Raises
     ------
@@ -78,7 +74,7 @@ def _advance(
         except StopIteration as stop:
             results.append(stop.value)
     if requests and results:
-        raise RuntimeError(f"{len(results)} ranks finished while {len(requests)} go on")
+        raise RuntimeError(f"{len(results)} ranks finished while {len(requests)} continue")
     return requests, results
 
 

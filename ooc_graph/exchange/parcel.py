@@ -24,20 +24,16 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Parcel:
-    """One part of what a worker tells another in a superstep.
+    """One part of what a worker sends another in a superstep.
 
     Parameters
     ----------
     run_id, attempt
         What it belongs to; a postbox of any other pair refuses it.
-    superstep
-        Counted from 0.
     sender
-        The sending worker's place in the party.
+        The sending worker's position in the party.
     part, parts
         Which part this is, of how many.
-    kind
-        What the sender's ranks asked for.
     header
         What the receiver needs to put the arrays together; only in part 0.
     arrays
@@ -60,7 +56,7 @@ class Parcel:
         return sum(array.nbytes for array in self.arrays)
 
     def copied(self) -> Parcel:
-        """Return the parcel with arrays of its own, for where the sender may overwrite them."""
+        """Return the parcel with arrays of its own, as the sender may overwrite them."""
         return replace(self, arrays=tuple(array.copy() for array in self.arrays))
 
 
@@ -117,7 +113,7 @@ def _pieces(arrays: Sequence[AnyArray], part_bytes: int) -> Iterator[tuple[int, 
 def join_arrays(parts: Sequence[Part | Parcel]) -> tuple[Any, list[AnyArray]]:
     """Undo `cut_arrays`: the note and the arrays.
 
-    Arrays that were never cut are views of their part where aligned.
+    Arrays that were never cut are views of their part if aligned.
     """
     note, shapes, owners = parts[0].header
     pieces: list[list[AnyArray]] = [[] for _ in shapes]

@@ -1,7 +1,7 @@
 """One worker's part in an attempt: trades parcels with the other workers, superstep by superstep.
 
 The ranks run in the thread of a Dask task; trading runs on the worker's event loop. Parcels go
-from worker to worker through Dask's own connections (pooled, TLS where the cluster has it).
+from worker to worker through Dask's own connections (pooled, TLS if the cluster has it).
 """
 
 from __future__ import annotations
@@ -36,15 +36,7 @@ class DivergedRanksError(RuntimeError):
 
 
 class AttemptAbortedError(Exception):
-    """The attempt cannot go on, for a reason outside this worker's ranks.
-
-    Parameters
-    ----------
-    cause
-        What happened.
-    lost
-        Address of the worker that no longer answers, if that is it.
-    """
+    """The attempt cannot continue; ``lost`` is the address of a worker that no longer answers."""
 
     def __init__(self, cause: str, lost: str | None = None) -> None:
         super().__init__(cause)
@@ -53,20 +45,16 @@ class AttemptAbortedError(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """What the client tells every worker of an attempt.
+    """What the client gives every worker of an attempt.
 
     Parameters
     ----------
-    run_id, attempt
-        Names of the attempt.
-    shards
-        Number of ranks.
     party
-        Address and ranks of every worker; the place in it names the worker in parcels.
+        Address and ranks of every worker; the position in it names the worker in parcels.
     threads
         Threads that advance the ranks of one worker.
     topic
-        Dask event topic for the counts, or None where nobody listens.
+        Dask event topic for the counts, or None if nobody subscribes.
     """
 
     run_id: str
@@ -80,20 +68,14 @@ class Plan:
 class Party:
     """Trades parts of one attempt with every other worker.
 
-    Parameters
-    ----------
-    plan, place
-        The attempt, and which of its workers this is.
-    worker, box
-        The Dask worker and the postbox it opened for the attempt.
-    is_wanted
-        False once the client gave the task up.
+    ``member`` is this worker's position in the plan's party; ``is_wanted`` is False once the client
+    has cancelled the task.
     """
 
     def __init__(
-        self, plan: Plan, place: int, worker: Worker, box: Postbox, is_wanted: Callable[[], bool]
+        self, plan: Plan, member: int, worker: Worker, box: Postbox, is_wanted: Callable[[], bool]
     ) -> None:
-        self.plan, self.place = plan, place
+        self.plan, self.member = plan, member
         self.supersteps = 0
         self.bytes_sent = 0
         self.exchange_s = 0.0
@@ -101,9 +83,9 @@ class Party:
         self._unanswered: set[int] = set()
         self._missed: dict[int, int] = {}
         self._in_flight = asyncio.Semaphore(IN_FLIGHT_PARTS)
-        places = len(plan.party)
+        members = len(plan.party)
         # Everyone begins with its successor, so that nobody is everybody's first.
-        self._others = [(place + step) % places for step in range(1, places)]
+        self._others = [(member + step) % members for step in range(1, members)]
 
     @property
     def is_alone(self) -> bool:
@@ -115,17 +97,14 @@ class Party:
     ) -> Mapping[int, Sequence[Parcel]]:
         """Send parts to every other worker and wait for theirs; called by the task's thread.
 
+        Returns parcels of each other worker, by its position, in order of parts.
+
         Parameters
         ----------
         kind
             What this worker's ranks asked for; the others must have asked for the same.
         parts_for
-            Parts for the worker at a place.
-
-        Returns
-        -------
-        mapping
-            Parcels of each other worker, by place, in order of parts.
+            Parts for the worker at a position in the party.
         """
         began_s = time.perf_counter()
         self.check()
@@ -140,18 +119,18 @@ class Party:
         return mail
 
     def check(self) -> None:
-        """Raise where the attempt was aborted or the client no longer wants it."""
+        """Raise if the attempt was aborted or the client no longer wants it."""
         if self._box.aborted.done():
             raise AttemptAbortedError(self._box.cause)
         if not self._is_wanted():
-            raise AttemptAbortedError("the client gave the run up")
+            raise AttemptAbortedError("the client cancelled the run")
 
     def _require_same_kind(self, kind: Kind, mail: Mapping[int, Sequence[Parcel]]) -> None:
-        for place, parcels in mail.items():
+        for member, parcels in mail.items():
             if parcels[0].kind is not kind:
                 raise DivergedRanksError(
-                    f"superstep {self.supersteps - 1}: ranks {self.plan.party[self.place][1]} "
-                    f"ask to {kind.value}, ranks {self.plan.party[place][1]} "
+                    f"superstep {self.supersteps - 1}: ranks {self.plan.party[self.member][1]} "
+                    f"ask to {kind.value}, ranks {self.plan.party[member][1]} "
                     f"to {parcels[0].kind.value}"
                 )
 
@@ -169,11 +148,11 @@ class Party:
             for task in (collect, *sends):
                 task.cancel()
 
-    async def _send(self, place: int, kind: Kind, parts: Sequence[Part]) -> None:
-        address = self.plan.party[place][0]
+    async def _send(self, member: int, kind: Kind, parts: Sequence[Part]) -> None:
+        address = self.plan.party[member][0]
         for number, part in enumerate(parts):
             parcel = Parcel(
-                self.plan.run_id, self.plan.attempt, self.supersteps, self.place,
+                self.plan.run_id, self.plan.attempt, self.supersteps, self.member,
                 number, len(parts), kind, part.header, part.arrays,
             )  # fmt: skip
             if len(parts) == 1 and parcel.array_bytes <= UNANSWERED_BYTES:
@@ -181,7 +160,7 @@ class Party:
             else:
                 await self._send_answered(address, parcel)
             self.bytes_sent += parcel.array_bytes
-        self._unanswered.discard(place)
+        self._unanswered.discard(member)
 
     async def _send_answered(self, address: str, parcel: Parcel) -> None:
         async with self._in_flight:
@@ -216,14 +195,14 @@ class Party:
 
     async def _probe(self) -> None:
         """Ask those on whom this worker waits whether they are still in the attempt."""
-        for place in self._awaited():
-            address = self.plan.party[place][0]
+        for member in self._awaited():
+            address = self.plan.party[member][0]
             question = self._call(
                 address,
                 WAITS_FOR_OP,
                 run_id=self.plan.run_id,
                 attempt=self.plan.attempt,
-                sender=self.place,
+                sender=self.member,
             )
             try:
                 superstep = await asyncio.wait_for(question, PROBE_S)
@@ -231,11 +210,11 @@ class Party:
                 cause = f"{address} has not answered for {PROBE_S:.0f} s"
                 raise AttemptAbortedError(cause, address) from None
             # Its last parcel and its leaving may have crossed with the question.
-            if superstep is None and place in self._awaited():
+            if superstep is None and member in self._awaited():
                 raise AttemptAbortedError(f"{address} left the attempt")
-            self._note_miss(place, -1 if superstep is None else superstep)
+            self._note_miss(member, -1 if superstep is None else superstep)
 
-    def _note_miss(self, place: int, superstep: int) -> None:
+    def _note_miss(self, member: int, superstep: int) -> None:
         """Abort if a worker waits for what was sent to it before it was last asked.
 
         Parameters
@@ -243,20 +222,20 @@ class Party:
         superstep
             Whose parcel it waits for; -1: for none.
         """
-        is_under_way = superstep == self.supersteps and place in self._unanswered
+        is_under_way = superstep == self.supersteps and member in self._unanswered
         if superstep < 0 or is_under_way:
-            self._missed.pop(place, None)
-        elif self._missed.get(place) == superstep:
-            raise AttemptAbortedError(f"a parcel to {self.plan.party[place][0]} was lost")
+            self._missed.pop(member, None)
+        elif self._missed.get(member) == superstep:
+            raise AttemptAbortedError(f"a parcel to {self.plan.party[member][0]} was lost")
         else:
-            self._missed[place] = superstep
+            self._missed[member] = superstep
 
     def _awaited(self) -> set[int]:
         return self._unanswered | set(self._box.missing(self.supersteps))
 
 
 def _look_at_error(future: asyncio.Future[Any]) -> None:
-    """Keep asyncio from logging the error of what was given up."""
+    """Keep asyncio from logging the error of what was cancelled."""
     if not future.cancelled():
         future.exception()
 
@@ -268,7 +247,7 @@ def _wrap(parcel: Parcel) -> Any:
 
 
 def _wait_for(trade: Future[Any], loop: asyncio.AbstractEventLoop) -> Any:
-    """Result of the event loop's work, which never comes where the loop is stopped under it."""
+    """Result of the event loop's work, which never comes if the loop is stopped under it."""
     while not trade.done():
         wait([trade], timeout=LOOP_CHECK_S)
         if not loop.is_running():

@@ -9,24 +9,16 @@ Placement = dict[str, tuple[int, ...]]
 
 
 def place(shards: int, workers: Iterable[str], previous: Mapping[str, Sequence[int]]) -> Placement:
-    """Deal ranks evenly to workers; who had a rank before keeps it.
+    """Deal ranks evenly to workers; who had a rank in the attempt before keeps it.
 
     Without ``previous``, ranks come in consecutive ranges, workers in order of their addresses,
     so that the same workers get the same ranks in every run and find their loaded shards again.
-
-    Parameters
-    ----------
-    shards
-        Number of ranks.
-    workers
-        Addresses, at least one; those beyond the number of ranks get none and are left out.
-    previous
-        Placement of the attempt before, empty for the first.
+    There is at least one worker; those beyond the number of ranks are left out.
     """
     chosen = sorted(workers, key=lambda worker: (worker not in previous, worker))[:shards]
     smaller, larger = divmod(shards, len(chosen))
-    room = {w: smaller + (i < larger) for i, w in enumerate(chosen)}
-    kept = {w: sorted(previous.get(w, ()))[: room[w]] for w in chosen}
-    held = {rank for ranks in kept.values() for rank in ranks}
-    free = iter([rank for rank in range(shards) if rank not in held])
-    return {w: tuple(sorted([*kept[w], *islice(free, room[w] - len(kept[w]))])) for w in chosen}
+    most = {w: smaller + (i < larger) for i, w in enumerate(chosen)}
+    kept = {w: sorted(previous.get(w, ()))[: most[w]] for w in chosen}
+    taken = {rank for ranks in kept.values() for rank in ranks}
+    free = iter([rank for rank in range(shards) if rank not in taken])
+    return {w: tuple(sorted([*kept[w], *islice(free, most[w] - len(kept[w]))])) for w in chosen}

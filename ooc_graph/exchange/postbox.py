@@ -27,7 +27,7 @@ class Postbox:
     Parameters
     ----------
     senders
-        Places in the party of the workers that will send.
+        Positions in the party of the workers that will send.
     early_bytes
         Limit of what is kept for the superstep after the current one.
 
@@ -50,18 +50,15 @@ class Postbox:
         self._early_bytes = 0
         self._mail: dict[int, dict[int, list[Parcel]]] = defaultdict(lambda: defaultdict(list))
         self._arrival = asyncio.Event()
-        self._room = asyncio.Event()
+        self._space = asyncio.Event()
 
     async def put(self, parcel: Parcel) -> None:
         """Keep a parcel; returns when it is kept, which a sender may have to wait for.
 
-        Raises
-        ------
-        StaleParcelError
-            If the attempt was aborted, or the parcel is of a superstep that is over.
+        A parcel of an attempt or superstep that is over is refused with a StaleParcelError.
         """
         while not self.aborted.done() and self._is_full_for(parcel):
-            await self._room.wait()
+            await self._space.wait()
         if self.aborted.done() or parcel.superstep < self.superstep:
             raise StaleParcelError(f"superstep {parcel.superstep} is over or aborted here")
         if parcel.superstep > self.superstep:
@@ -89,7 +86,7 @@ class Postbox:
         """Wait for every part of every sender; parts come in order."""
         self.superstep = superstep
         self._early_bytes = 0
-        self._make_room()
+        self._free_space()
         while self.missing(superstep):
             self._arrival.clear()
             await self._arrival.wait()
@@ -104,8 +101,8 @@ class Postbox:
         self.cause = cause
         self.aborted.set_result(None)
         self._mail.clear()
-        self._make_room()
+        self._free_space()
 
-    def _make_room(self) -> None:
-        self._room.set()
-        self._room = asyncio.Event()
+    def _free_space(self) -> None:
+        self._space.set()
+        self._space = asyncio.Event()

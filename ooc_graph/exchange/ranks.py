@@ -27,16 +27,10 @@ OnCounts = Callable[[int, tuple[int, ...]], None]
 
 
 class Ranks:
-    """Coroutines of one worker's ranks, and what they hold in common.
+    """Coroutines of one worker's ranks, and what they have in common.
 
     Parameters
     ----------
-    party
-        The other workers.
-    coroutines
-        One for each of this worker's ranks.
-    shared
-        What this worker's ranks hold in common.
     apply
         ``map``, or an executor's ``map`` to advance ranks in several threads.
     on_counts
@@ -55,7 +49,7 @@ class Ranks:
         self._party, self._shared = party, shared
         self.apply, self._on_counts = apply, on_counts
         plan = party.plan
-        self._mine = plan.party[party.place][1]
+        self._mine = plan.party[party.member][1]
         self._coroutines = [coroutines[rank] for rank in self._mine]
         self._seat_of_rank = seat_of_rank([rank for _, ranks in plan.party for rank in ranks])
         sizes = [len(ranks) for _, ranks in plan.party]
@@ -73,7 +67,7 @@ class Ranks:
             elif kind is Kind.ROUTE:
                 answers = self._route(requests)
             else:
-                self._party.trade(Kind.DONE, lambda _place: cut_arrays(()))
+                self._party.trade(Kind.DONE, lambda _member: cut_arrays(()))
                 results = {r: end.result for r, end in zip(self._mine, requests, strict=True)}
         return results
 
@@ -95,13 +89,13 @@ class Ranks:
         mine = [request.payload for request in requests]
         note = (_sum([r.counts for r in requests]), [len(payload) for payload in mine])
         parts = cut_arrays([array for payload in mine for array in payload], note)
-        mail = self._party.trade(Kind.SHARE, lambda _place: parts)
+        mail = self._party.trade(Kind.SHARE, lambda _member: parts)
         payloads = dict(zip(self._mine, mine, strict=True))
         sums = [note[0]]
-        for place, parcels in mail.items():
+        for member, parcels in mail.items():
             counts, theirs = _open_share(parcels)
             sums.append(counts)
-            payloads.update(zip(self._party.plan.party[place][1], theirs, strict=True))
+            payloads.update(zip(self._party.plan.party[member][1], theirs, strict=True))
         world = World(_sum(sums))
         if any(payloads.values()):
             self._shared.merge([payloads[rank] for rank in sorted(payloads)])
@@ -112,14 +106,14 @@ class Ranks:
     def _route(self, requests: Sequence[Route]) -> list[Arrived]:
         sent = sort_by_seat(requests, self._seat_of_rank, apply=self.apply)
 
-        def for_place(place: int) -> tuple[tuple[AnyArray, ...], AnyArray]:
-            return sent.for_seats(self._first_seat[place], self._first_seat[place + 1])
+        def for_member(member: int) -> tuple[tuple[AnyArray, ...], AnyArray]:
+            return sent.for_seats(self._first_seat[member], self._first_seat[member + 1])
 
-        mail = self._party.trade(Kind.ROUTE, lambda place: cut_rows(*for_place(place)))
-        own, counts = for_place(self._party.place)
+        mail = self._party.trade(Kind.ROUTE, lambda member: cut_rows(*for_member(member)))
+        own, counts = for_member(self._party.member)
         inbound = [Inbound([own], counts, self._mine)]
-        for place, parcels in mail.items():
-            senders = self._party.plan.party[place][1]
+        for member, parcels in mail.items():
+            senders = self._party.plan.party[member][1]
             inbound.append(Inbound([p.arrays for p in parcels], parcels[0].header, senders))
         return deliver(inbound)
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from distributed import Worker, WorkerPlugin, get_worker
 
-from ooc_graph.exchange.cluster import patience_s
 from ooc_graph.exchange.parcel import Kind, Parcel
 from ooc_graph.exchange.postbox import Postbox, StaleParcelError
+from ooc_graph.exchange.time_limits import patience_s
 
 PLUGIN_NAME = "ooc-graph-exchange"
 POST_OP = "ooc_graph_post"
@@ -23,7 +23,7 @@ UNMANNED = 5
 
 
 class ExchangePlugin(WorkerPlugin):
-    """Receives parcels for one worker; one object a worker, also where workers share a process.
+    """Receives parcels for one worker; one object a worker, also if workers share a process.
 
     Methods run on the worker's event loop unless they say otherwise.
 
@@ -59,7 +59,7 @@ class ExchangePlugin(WorkerPlugin):
             if other == run_id and number < attempt:
                 self.close(other, number, f"attempt {attempt} began")
         self._boxes[run_id, attempt] = Postbox(senders)
-        # A worker that was frozen may be told to open when nobody waits for it any more.
+        # A worker that was frozen may be asked to open when nobody waits for it any more.
         self._loop.call_later(UNMANNED * patience_s(), self._close_unmanned, run_id, attempt)
 
     def _close_unmanned(self, run_id: str, attempt: int) -> None:
@@ -68,7 +68,7 @@ class ExchangePlugin(WorkerPlugin):
             self.close(run_id, attempt, "no task came for it")
 
     def box(self, run_id: str, attempt: int) -> Postbox | None:
-        """Postbox of an open attempt, None where it is not open; from any thread."""
+        """Postbox of an open attempt, None if it is not open; from any thread."""
         return self._boxes.get((run_id, attempt))
 
     def close_soon(self, run_id: str, attempt: int) -> None:
@@ -84,7 +84,7 @@ class ExchangePlugin(WorkerPlugin):
         return box.is_manned
 
     async def post(self, parcel: Parcel) -> str:
-        """Handler: take a parcel; the answer comes when there was room for it."""
+        """Handler: take a parcel; the answer comes when there was space for it."""
         box = self.box(parcel.run_id, parcel.attempt)
         if box is None:
             return STALE
@@ -106,7 +106,7 @@ class ExchangePlugin(WorkerPlugin):
 
 
 async def install(dask_worker: Worker) -> ExchangePlugin:
-    """Plugin of a worker, added where it is not there yet (new workers start without it)."""
+    """Plugin of a worker, added if it is not there yet (new workers start without it)."""
     if PLUGIN_NAME not in dask_worker.plugins:
         await dask_worker.plugin_add(ExchangePlugin(), name=PLUGIN_NAME, catch_errors=False)
     return resident_of(dask_worker)
@@ -120,13 +120,7 @@ async def open_attempt(
 
 
 async def close_attempt(run_id: str, attempt: int, cause: str, dask_worker: Worker) -> bool:
-    """End an attempt on a worker; run by the client.
-
-    Returns
-    -------
-    bool
-        Whether its task is running and will now end; if not, it will not begin.
-    """
+    """End an attempt on a worker; whether its task is running. If not, it will not begin."""
     return (await install(dask_worker)).close(run_id, attempt, cause)
 
 
@@ -136,7 +130,7 @@ def resident_of(worker: Worker) -> ExchangePlugin:
 
 
 def find_resident(worker: Worker) -> ExchangePlugin | None:
-    """Plugin of a worker, None where no attempt was opened since it started; from any thread."""
+    """Plugin of a worker, None if no attempt was opened since it started; from any thread."""
     return cast(ExchangePlugin | None, worker.plugins.get(PLUGIN_NAME))
 
 
@@ -145,10 +139,5 @@ def worker_state() -> dict[Any, Any]:
 
     For the factory given to `ooc_graph.exchange.scheduler.run`: shards that it loads into this
     (keyed by the graph's identity) are there for the next search.
-
-    Raises
-    ------
-    ValueError
-        If the calling thread runs no Dask task.
     """
     return resident_of(get_worker()).state

@@ -1,7 +1,7 @@
 """Sort what ranks send by who owns it, and hand what arrives to its ranks.
 
 Pure functions on host arrays; nothing here knows of workers' addresses or messages. A *seat* is a
-rank's place when ranks are listed worker by worker, ascending inside each worker, so that what
+rank's position when ranks are listed worker by worker, ascending inside each worker, so that what
 one worker gets is one slice.
 """
 
@@ -79,10 +79,8 @@ def sort_by_seat(
     ----------
     routes
         One request for each rank of the worker, ascending.
-    seat_of_rank
-        Integers (ranks,): the seat of each rank.
     apply
-        ``map``, or an executor's ``map`` where ranks may be sorted by several threads.
+        ``map``, or an executor's ``map`` if ranks may be sorted by several threads.
 
     Raises
     ------
@@ -129,18 +127,13 @@ def _fill(
 
 
 def deliver(inbound: Sequence[Inbound]) -> list[Arrived]:
-    """Hand each rank of a worker what was sent to it, by ascending sender.
+    """Hand each rank of a worker what was sent to it, by ascending sender: views of common arrays.
 
     Parameters
     ----------
     inbound
         One for every worker, the receiver itself included, in any order. Their ``pieces`` are
-        consumed while this copies, so that what arrives stands in memory once, not twice.
-
-    Returns
-    -------
-    list of Arrived
-        One for each of the receiver's ranks, ascending; views of common arrays.
+        consumed while this copies, so that what arrives is in memory once, not twice.
     """
     everyone = [sender for one in inbound for sender in one.senders]
     order = np.argsort(everyone)
@@ -164,26 +157,26 @@ def _merge(
     total = sum(int(one.counts.sum()) for one in inbound)
     columns = tuple(np.empty(total, dtype=column.dtype) for column in inbound[0].pieces[0])
     for one in inbound:
-        places = starts[:, np.searchsorted(everyone, one.senders)]
-        segments = list(_segments(places.ravel(), one.counts.ravel()))
+        positions = starts[:, np.searchsorted(everyone, one.senders)]
+        segments = list(_segments(positions.ravel(), one.counts.ravel()))
         _scatter(columns, list(one.pieces), segments)
     return columns
 
 
-def _segments(places: IntArray, lengths: IntArray) -> Iterator[tuple[int, int]]:
-    """Yield place and length of runs that go to consecutive places, empty ones left out."""
-    run_place, run_length = 0, 0
-    for place, length in zip(places.tolist(), lengths.tolist(), strict=True):
+def _segments(positions: IntArray, lengths: IntArray) -> Iterator[tuple[int, int]]:
+    """Yield position and length of runs that go to consecutive positions, empty ones left out."""
+    run_start, run_length = 0, 0
+    for position, length in zip(positions.tolist(), lengths.tolist(), strict=True):
         if not length:
             continue
-        if place == run_place + run_length:
+        if position == run_start + run_length:
             run_length += length
             continue
         if run_length:
-            yield run_place, run_length
-        run_place, run_length = place, length
+            yield run_start, run_length
+        run_start, run_length = position, length
     if run_length:
-        yield run_place, run_length
+        yield run_start, run_length
 
 
 def _scatter(
@@ -191,10 +184,10 @@ def _scatter(
     pieces: list[tuple[AnyArray, ...]],
     segments: Sequence[tuple[int, int]],
 ) -> None:
-    """Copy consecutive pieces to the segments' places, dropping each piece when it is copied."""
+    """Copy consecutive pieces to the segments' positions, dropping each piece when it is copied."""
     pieces.reverse()
     taken = 0
-    for place, length in segments:
+    for position, length in segments:
         copied = 0
         while copied < length:
             if taken == len(pieces[-1][0]):
@@ -203,7 +196,7 @@ def _scatter(
                 continue
             step = min(length - copied, len(pieces[-1][0]) - taken)
             for column, piece in zip(columns, pieces[-1], strict=True):
-                column[place + copied : place + copied + step] = piece[taken : taken + step]
+                column[position + copied : position + copied + step] = piece[taken : taken + step]
             copied += step
             taken += step
 

@@ -19,12 +19,14 @@ from distributed import Client
 
 from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.exchange.attempt import Attempt, LostError
-from ooc_graph.exchange.cluster import Cluster, WorkerState, answer_timeout_s, describe, patience_s
+from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Finish, Finished
 from ooc_graph.exchange.interface import ExchangeStats
 from ooc_graph.exchange.placement import place
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.resident import worker_state
+from ooc_graph.exchange.time_limits import answer_timeout_s, patience_s
+from ooc_graph.exchange.worker_states import WorkerState, describe
 
 __all__ = ["run", "worker_state"]
 
@@ -46,19 +48,21 @@ def run(
 ) -> tuple[list[Any], ExchangeStats]:
     """Run one coroutine for every shard on the workers of a Dask cluster.
 
+    What a rank, ``make`` or ``finish`` raises ends the run everywhere and is raised here as
+    itself, that of the lowest rank first; it is not tried again.
+
+    Payloads that `Shared.merge` gets may be views of receive buffers: to be read, not kept. Columns
+    of a `Route` must have the same dtypes in all ranks, also if a rank sends nothing.
+
     Parameters
     ----------
-    client
-        A synchronous client of any cluster.
     make
         Picklable; called on each worker with the numbers of its shards, ascending. Returns a
-        coroutine for each and what they hold in common. Loading the shards is its affair;
-        `worker_state` keeps them for the next call.
-    shards
-        Number of ranks.
+        coroutine for each and what they have in common. It loads the shards; `worker_state` keeps
+        them for the next call.
     workers
-        Addresses or names of the workers that may take part; None: all. Where there are more
-        than shards, the rest takes no part.
+        Addresses or names of the workers that may take part; None: all. If there are more than
+        shards, the rest takes no part.
     threads
         Threads that advance the ranks of one worker.
     on_progress
@@ -66,11 +70,11 @@ def run(
     finish
         Picklable; called on the worker with each shard and its result (to write a part file,
         say), after which only its return value travels. After a loss it may be called again
-        for a shard whose first value never arrived, so it must bear that.
+        for a shard whose first value never arrived.
     attempts
         How often to begin, a worker being lost each time.
     worker_wait_s
-        How long to wait for a worker that can work; None: the patience (`cluster.patience_s`).
+        How long to wait for a worker that can work; None: the patience (`time_limits.patience_s`).
     note
         Called with one line if the attempt is lost, or no worker can work for the time being.
 
@@ -86,14 +90,6 @@ def run(
         If every attempt lost a worker, or no worker came in time.
     UsageError
         If an argument cannot be carried out.
-
-    Notes
-    -----
-    What a rank, ``make`` or ``finish`` raises ends the run everywhere and is raised here as
-    itself, that of the lowest rank first; it is not tried again.
-
-    Payloads that `Shared.merge` gets may be views of receive buffers: to be read, not kept. Columns
-    of a `Route` must have the same dtypes in all ranks, also where a rank sends nothing.
     """
     _require_usable(client, shards, threads, attempts)
     cluster, wait_s = Cluster.of(client), patience_s() if worker_wait_s is None else worker_wait_s
@@ -118,7 +114,7 @@ def run(
             suspects |= loss.workers
             note(f"a worker was lost ({loss.cause}); the search begins again")
     raise ClusterLostError(
-        f"gave up after {len(losses)} attempts: " + "; then ".join(losses)
+        f"stopped after {len(losses)} attempts: " + "; then ".join(losses)
     ) from None
 
 

@@ -21,16 +21,11 @@ from dask.utils import funcname
 from distributed import KilledWorker
 
 from ooc_graph.errors import ClusterLostError
-from ooc_graph.exchange.cluster import (
-    Cluster,
-    WorkerState,
-    answer_timeout_s,
-    describe,
-    patience_s,
-)
+from ooc_graph.exchange.cluster import Cluster
+from ooc_graph.exchange.time_limits import answer_timeout_s, patience_s
+from ooc_graph.exchange.worker_states import WorkerState, describe
+from ooc_graph.threads import CHECK_S
 
-CHECK_S = 1.0
-"""Seconds between two calls of `Tasks.check` by a thread that waits for tasks."""
 MOST_LOSSES = 3
 """A task is not sent again once it has lost this many workers: it may be what kills them."""
 
@@ -45,8 +40,6 @@ class _Task:
 
     Parameters
     ----------
-    function, arguments, options
-        The call.
     choose
         Names the worker that is to do it; None: any of Dask's choice.
     promised
@@ -75,12 +68,7 @@ class _Task:
 class Tasks(Executor):
     """Executor of one client's cluster.
 
-    Parameters
-    ----------
-    cluster
-        Where tasks run.
-    note
-        Called with one line if a worker cannot go on and its tasks are sent elsewhere.
+    ``note`` is called with a line if a worker cannot continue and its tasks are sent elsewhere.
     """
 
     def __init__(self, cluster: Cluster, note: Callable[[str], None]) -> None:
@@ -115,13 +103,7 @@ class Tasks(Executor):
         return task.promised
 
     def result(self, promised: Future[Done]) -> Done:
-        """Wait for one task.
-
-        Raises
-        ------
-        ClusterLostError
-            As of `check`.
-        """
+        """Wait for one task; raises as `check` does."""
         try:
             while wait([promised], timeout=CHECK_S).not_done:
                 self.check()
@@ -192,7 +174,7 @@ class Tasks(Executor):
     def _waiting_for(
         self, sent: dict[str, _Task], bad: dict[str, WorkerState], good: set[str]
     ) -> tuple[dict[_Task, str], bool]:
-        """Those of some tasks, or of their results, that wait for workers which cannot go on."""
+        """Those of some tasks, or of their results, that wait for workers which cannot continue."""
         # Without those that are just handed on.
         late = [key for key, task in sent.items() if _is_late(task)]
         at = self._cluster.tasks_at(bad)
@@ -215,7 +197,7 @@ class Tasks(Executor):
         return stuck, not running.isdisjoint(sent)
 
     def _say(self, states: dict[str, WorkerState], bad: dict[str, WorkerState]) -> None:
-        """One line for each worker that cannot go on, whenever it falls into that state."""
+        """One line for each worker that cannot continue, whenever it falls into that state."""
         named = {(a, state.is_silent) for a, state in bad.items() if state.is_hindered}
         for address, _ in sorted(named - self._named):
             self._note(f"{bad[address]}; other workers do its work, or it is waited for")
@@ -230,7 +212,7 @@ class Tasks(Executor):
             self._stalled_s = now_s if is_stalled else None
         elif now_s - self._stalled_s > patience_s():
             raise ClusterLostError(
-                f"no worker could go on for {now_s - self._stalled_s:.0f} s: "
+                f"no worker could continue for {now_s - self._stalled_s:.0f} s: "
                 f"{describe(states.values())}; run the same again"
             )
 
@@ -243,7 +225,7 @@ class Tasks(Executor):
         if len(task.losses) < MOST_LOSSES:
             self._send(task, states)
         else:
-            _fail(task, ClusterLostError(_gave_up(task)))
+            _fail(task, ClusterLostError(_lost_too_often(task)))
         if before is not None:
             self._cluster.cancel([before])
 
@@ -329,13 +311,13 @@ def _error_of(found: Any, task: _Task) -> BaseException:
     _, error, trace = found
     if isinstance(error, KilledWorker):
         task.losses.append(" ".join(str(error).split()))
-        return ClusterLostError(_gave_up(task))
+        return ClusterLostError(_lost_too_often(task))
     raised: BaseException = error.with_traceback(trace)
     return raised
 
 
-def _gave_up(task: _Task) -> str:
-    return f"{_name_of(task)} was given up, as its workers were lost: " + "; then ".join(
+def _lost_too_often(task: _Task) -> str:
+    return f"{_name_of(task)} was cancelled, as its workers were lost: " + "; then ".join(
         task.losses
     )
 

@@ -2,7 +2,7 @@
 
 What is written once and not read soon has no use for the page cache, and pages for it cost a core
 as much as 2 s/GB on a virtual machine that has to get them from its host. `BlockWriter` therefore
-writes blocks straight to the disk where the system allows it, each from a thread of its own while
+writes blocks straight to the disk if the system allows it, each from a thread of its own while
 the caller prepares the next.
 """
 
@@ -62,38 +62,27 @@ def _some(count: int) -> int:
     return count
 
 
-def read_at(descriptor: int, data: memoryview, offset: int) -> None:
-    """Fill ``data`` from a file's offset on.
-
-    Raises
-    ------
-    OSError
-        If the file ends before.
-    """
+def read_up_to(descriptor: int, data: memoryview, offset: int) -> int:
+    """Fill ``data`` from a file's offset on, as far as the file goes; bytes that were read."""
     done = 0
-    while done < len(data):
-        got = os.preadv(descriptor, [data[done:]], offset + done)
-        if got == 0:
-            raise OSError("a temporary file ended early; was it changed by something else?")
+    while done < len(data) and (got := os.preadv(descriptor, [data[done:]], offset + done)):
         done += got
+    return done
+
+
+def read_at(descriptor: int, data: memoryview, offset: int) -> None:
+    """Fill ``data`` from a file's offset on; OSError if the file ends before."""
+    if read_up_to(descriptor, data, offset) < len(data):
+        raise OSError("a temporary file ended early; was it changed by something else?")
 
 
 class BlockWriter:
-    """A new file, written from front to back.
+    """A new file, written from front to back; one that exists is replaced.
 
     Two blocks of `BLOCK_BYTES` for each thread that writes files: one is filled while the other is
     written. What is left at the end, less than a block, goes through the page cache. A thread
-    writes one such file at a time.
-
-    Parameters
-    ----------
-    path
-        The file; one that exists is replaced.
-
-    Raises
-    ------
-    OSError
-        As the file system has it, at the latest when the ``with`` block ends.
+    writes one such file at a time. The file system's errors come at the latest when the ``with``
+    block ends.
     """
 
     def __init__(self, path: Path) -> None:
@@ -140,7 +129,7 @@ class BlockWriter:
                 self._put(block)
 
     def _put(self, block: memoryview) -> None:
-        """Write where the file stands; through the page cache where going past it is refused."""
+        """Write where the file stands; through the page cache if going past it is refused."""
         done = 0
         while done < len(block):
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +14,7 @@ import google_crc32c
 import numpy as np
 
 from ooc_graph.errors import CorruptStoreError
-from ooc_graph.layout.blocks import BLOCK_BYTES, BlockWriter, byte_view
+from ooc_graph.layout.blocks import BLOCK_BYTES, BlockWriter, byte_view, read_up_to
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
 from ooc_graph.layout.packing import Packing, unit_length
@@ -22,7 +22,7 @@ from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.types import AnyArray
 
 UNPACKED_UNITS = 4
-"""Units that are read at a time where numbers are packed."""
+"""Units that are read at a time if numbers are packed."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
         Folder of the (partial) store; it exists.
     parts
         Arrays, of one dimension or of whole rows, whose concatenation is the chunk; the last chunk
-        is padded with zeros (where numbers are packed, with their base) to full length, as Zarr's
+        is padded with zeros (if numbers are packed, with their base) to full length, as Zarr's
         regular grid wants.
 
     Raises
@@ -95,15 +95,19 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     )
 
 
+def write_array(
+    store: Path, spec: ArraySpec, read: Callable[[int, int], Iterable[AnyArray]]
+) -> list[FileEntry]:
+    """Write all chunks of an array; ``read`` gives the pieces of a range of its elements."""
+    return [
+        write_chunk(store, spec, index, read(*spec.bounds(index))) for index in range(spec.chunks)
+    ]
+
+
 def make_folders(store: Path, folder: Path) -> None:
-    """Make folders below a store that is there.
+    """Make folders below a store; FileNotFoundError if the store is not there.
 
-    What still runs for a store that was given up makes none anew.
-
-    Raises
-    ------
-    FileNotFoundError
-        The store is not there.
+    What still runs for a store that was removed makes none again.
     """
     for name in folder.relative_to(store).parts:
         store /= name
@@ -127,7 +131,7 @@ def _padded(spec: ArraySpec, index: int, parts: Iterable[AnyArray]) -> Iterable[
 
 
 def _packed(spec: ArraySpec, parts: Iterable[AnyArray]) -> Iterator[AnyArray]:
-    """Pack consecutive elements unit by unit: a chunk is never held whole for it."""
+    """Pack consecutive elements unit by unit: no chunk is in memory whole for it."""
     assert spec.packing is not None
     unit, filled = np.empty(unit_length(spec.dtype), spec.dtype), 0
     for part in parts:
@@ -188,7 +192,7 @@ class _Sidecar:
 
 
 def _after(crc: int, zeros: int) -> int:
-    """What a crc becomes where so many bytes follow, but for their own crc, which is added by xor.
+    """What a crc becomes if so many bytes follow, without their own crc, which is added by xor.
 
     Source: zlib's ``crc32_combine``.
     """
@@ -218,20 +222,22 @@ def _shifts(zeros: int) -> tuple[tuple[int, ...], ...]:
     return tuple(table)
 
 
-def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected: int) -> None:
-    """Read one chunk straight into ``out`` and check its crc32c.
+def ends_in_crc(path: Path, entry: FileEntry) -> bool:
+    """Whether a chunk file has its size and ends in its crc32c: swapped or stale ones do not."""
+    with path.open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        tail = os.pread(file.fileno(), CRC_BYTES, entry.size - CRC_BYTES)
+    return size == entry.size and tail == struct.pack("<I", entry.crc32c)
 
-    Parameters
-    ----------
-    out
-        Contiguous array of ``spec.dtype`` with the chunk's elements (padding left out).
-    expected
-        crc32c that the manifest has for the chunk.
+
+def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected: int) -> None:
+    """Read one chunk straight into ``out``, contiguous and without padding, and check its crc32c.
 
     Raises
     ------
     CorruptStoreError
-        If the file is missing, has another length, or its content does not have the crc32c.
+        If the file is missing, has another length, or its content does not have the crc32c that
+        the manifest has for the chunk.
     """
     path = store / spec.chunk_path(index)
     try:
@@ -263,7 +269,8 @@ def _read_plain(descriptor: int, spec: ArraySpec, out: AnyArray) -> tuple[int, i
     """Fill ``out``; the crc32c of what was read, and the one that the file ends in."""
     whole = spec.chunk_bytes + CRC_BYTES
     padding = np.empty(whole - out.nbytes, np.uint8)
-    done = _read_all(descriptor, [byte_view(out), byte_view(padding)])
+    done = read_up_to(descriptor, byte_view(out), 0)
+    done += read_up_to(descriptor, byte_view(padding), done)
     _require_length(descriptor, done, whole)
     crc = google_crc32c.value(out.reshape(-1))
     crc = google_crc32c.extend(crc, padding[:-CRC_BYTES])
@@ -273,7 +280,7 @@ def _read_plain(descriptor: int, spec: ArraySpec, out: AnyArray) -> tuple[int, i
 def _read_packed(
     descriptor: int, spec: ArraySpec, packing: Packing, out: AnyArray
 ) -> tuple[int, int]:
-    """As `_read_plain`, a few units at a time, so that no second chunk is held.
+    """As `_read_plain`, a few units at a time, so that no second chunk is in memory.
 
     They are unpacked before the chunk's crc32c is known to be right; any bytes are numbers, and
     nobody uses them if it is not.
@@ -284,7 +291,7 @@ def _read_packed(
     for begin in range(0, spec.chunk, step):
         length = min(step, spec.chunk - begin)
         part = packed[: packing.bytes_of(length, spec.dtype)]
-        got = _read_all(descriptor, [byte_view(part)], done)
+        got = read_up_to(descriptor, byte_view(part), done)
         done += got
         if got < len(part):
             break
@@ -292,7 +299,7 @@ def _read_packed(
         if begin < len(out):
             packing.unpack(part, length, out[begin : begin + length])
     tail = np.empty(CRC_BYTES, np.uint8)
-    done += _read_all(descriptor, [byte_view(tail)], done)
+    done += read_up_to(descriptor, byte_view(tail), done)
     _require_length(descriptor, done, whole)
     return crc, struct.unpack("<I", tail.tobytes())[0]
 
@@ -301,17 +308,3 @@ def _require_length(descriptor: int, done: int, whole: int) -> None:
     extra = os.pread(descriptor, 1, whole)
     if done != whole or extra:
         raise _LengthError(f"{'more than ' if extra else ''}{done} bytes, expected {whole}")
-
-
-def _read_all(descriptor: int, buffers: list[memoryview], offset: int = 0) -> int:
-    """Fill buffers from an offset of a file on; the bytes that there were."""
-    done = 0
-    for buffer in buffers:
-        position = 0
-        while position < len(buffer):
-            got = os.preadv(descriptor, [buffer[position:]], offset + done)
-            if got == 0:
-                return done
-            position += got
-            done += got
-    return done

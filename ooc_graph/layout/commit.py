@@ -3,53 +3,44 @@
 A store is written under ``NAME.partial-<run id>/`` beside its final place; when every file and
 folder is on disk it is renamed. ``NAME.lock`` is held meanwhile, so that a second run on the same
 output is refused at once; what a killed run left behind is removed by the next one, or taken up by
-it where the work was recorded in units (`ooc_graph.layout.units`).
+it if the work was recorded in units (`ooc_graph.layout.units`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
-import fcntl
 import glob
 import hashlib
-import json
 import os
 import shutil
-import socket
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import OutputBusyError, OutputExistsError, UsageError
-from ooc_graph.forked import closed_in_child
+from ooc_graph.errors import OutputExistsError
 from ooc_graph.layout.chunks import FileEntry
-from ooc_graph.layout.manifest import Manifest, kind_of
+from ooc_graph.layout.file_lock import locked
+from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
 from ooc_graph.layout.names import ASIDE, MANIFEST, sidecar_path
+from ooc_graph.layout.outputs import (
+    ID_LENGTH,
+    refuse_existing,
+    refuse_inside_store,
+    refuse_long_name,
+)
 from ooc_graph.layout.units import Units, key_of
-from ooc_graph.layout.whole_file import disk_full_reported, is_disk_full
+from ooc_graph.layout.whole_file import disk_full_reported, sync_file
 
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
 _REMOVED = ".partial-removed-"
-_ID_LENGTH = 12
 
 
 class Partial:
-    """A store that is being written.
-
-    Parameters
-    ----------
-    final
-        Where the store will stand.
-    folder
-        Where it is written meanwhile.
-    run_id
-        Name of this attempt.
-    """
+    """A store that is being written; the attempt is named by ``run_id``."""
 
     def __init__(self, final: Path, run_id: str) -> None:
         self.final, self.run_id = final, run_id
@@ -147,24 +138,20 @@ def partial_store(
 ) -> Iterator[Partial]:
     """Context in which a store is written; whatever happens, no half of it stays behind.
 
-    Unless it has a ``key``: then the partial store has units, stays where some are done when
+    Unless it has a ``key``: then the partial store has units, stays if some are done when
     the run ends before its time, and is taken up by the next run with the same key.
 
     Parameters
     ----------
-    final
-        Where the store will stand.
-    kind
-        ``graph`` or ``result``.
-    overwrite
-        Whether a store of that kind may be replaced.
+    kind, overwrite
+        ``graph`` or ``result``, and whether a store of that kind may be replaced.
     key
         What the bytes of all units follow from; None for work without units.
 
     Raises
     ------
     OutputExistsError
-        If ``final`` is there and ``overwrite`` is not given, or would stand inside a store.
+        If ``final`` is there and ``overwrite`` is not given, or would be inside a store.
     OutputBusyError
         If another run is writing it.
     UsageError
@@ -178,9 +165,9 @@ def partial_store(
     if not final.parent.is_dir():
         raise OutputExistsError(f"{final.parent}: no such folder to write {final.name} into")
     refuse_inside_store(final)
-    run_id = uuid.uuid4().hex[:_ID_LENGTH]
-    goes_on = f"the same command goes on with what there is of {final.name}"
-    with disk_full_reported(final, None if key is None else goes_on), locked(final, run_id):
+    run_id = uuid.uuid4().hex[:ID_LENGTH]
+    resumed = f"the same command continues with what there is of {final.name}"
+    with disk_full_reported(final, None if key is None else resumed), locked(final, run_id):
         kept = None if key is None else _left_by(final, key)
         _remove_leftovers(final, kept)
         # Another run may have finished while this one had not yet taken the lock.
@@ -205,115 +192,8 @@ def _left_by(final: Path, key: str) -> Path | None:
     return next((path for path in left if key_of(path) == key), None)
 
 
-def refuse_existing(final: Path, kind: str, overwrite: bool) -> None:
-    """Refuse an output that is there, unless it is a store of that kind and may be replaced.
-
-    Parameters
-    ----------
-    kind
-        ``graph`` or ``result``.
-
-    Raises
-    ------
-    OutputExistsError
-    """
-    if not final.exists() and not final.is_symlink():
-        return
-    if not overwrite:
-        raise OutputExistsError(f"{final}: exists already; give --overwrite to replace it")
-    if not (final / MANIFEST).is_file():
-        raise OutputExistsError(
-            f"{final}: is not a store of this package, so it is not replaced; remove it yourself"
-        )
-    if (there := kind_of(final)) not in (kind, None):
-        raise OutputExistsError(
-            f"{final}: holds a {there}, which a {kind} does not replace; give another name"
-        )
-
-
-def refuse_long_name(path: Path) -> None:
-    """Refuse an output whose name leaves no room for what is added while it is written.
-
-    Raises
-    ------
-    UsageError
-    """
-    try:
-        longest = os.pathconf(path.absolute().parent, "PC_NAME_MAX")
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise UsageError(f"{path}: cannot be written here ({error.strerror})") from error
-        return  # What is the matter with the folder is said elsewhere.
-    most = longest - len(ASIDE) - _ID_LENGTH
-    # Some file systems say that they know no limit.
-    if longest > 0 and len(os.fsencode(path.name)) > most:
-        raise UsageError(
-            f"{path}: the name is too long to write it here; give one of {most} bytes at most"
-        )
-
-
-def refuse_inside_store(path: Path) -> None:
-    """Refuse an output inside a finished store, which would be damaged by it.
-
-    Raises
-    ------
-    OutputExistsError
-    """
-    for folder in path.absolute().parents:
-        if kind_of(folder) is not None:
-            raise OutputExistsError(f"{path}: lies inside the store {folder}; give another folder")
-
-
-@contextlib.contextmanager
-def locked(final: Path, run_id: str) -> Iterator[None]:
-    """Hold ``NAME.lock`` for this output, or say who does."""
-    path = final.with_name(final.name + ".lock")
-    descriptor = _take(path)
-    try:
-        holder = {"run": run_id, "pid": os.getpid(), "host": socket.gethostname()}
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(holder).encode(), 0)
-        with closed_in_child(descriptor):
-            yield
-    finally:
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
-
-
-def _take(path: Path) -> int:
-    while True:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            if is_disk_full(error):
-                raise
-            raise UsageError(
-                f"{path.with_suffix('')}: cannot be written here ({error.strerror})"
-            ) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(descriptor, 4096).decode(errors="replace")
-            os.close(descriptor)
-            raise OutputBusyError(
-                f"{path.with_suffix('')}: another run is writing it ({holder or 'starting'}); "
-                "wait for it or stop it"
-            ) from None
-        if _same_file(descriptor, path):
-            return descriptor
-        # The former holder removed the file between our open and our lock.
-        os.close(descriptor)
-
-
-def _same_file(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
-
-
 def _remove_leftovers(final: Path, kept: Path | None) -> None:
-    # Where stores cannot be exchanged, a run killed between two renames left the old one aside.
+    # If stores cannot be exchanged, a run killed between two renames left the old one aside.
     for aside in _siblings(final, ASIDE):
         if not final.exists() and not final.is_symlink():
             aside.rename(final)
@@ -343,22 +223,13 @@ def _remove(path: Path, final: Path) -> None:
 
 def _removed_name(final: Path) -> Path:
     """A new name beside ``final`` for what is about to be removed."""
-    return final.with_name(f"{final.name}{_REMOVED}{uuid.uuid4().hex[:_ID_LENGTH]}")
+    return final.with_name(f"{final.name}{_REMOVED}{uuid.uuid4().hex[:ID_LENGTH]}")
 
 
 def _write_durably(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def sync_file(path: Path) -> None:
-    """Bring a file's content to disk."""
-    with path.open("rb") as file:
-        # Not every system has the cheaper call.
-        getattr(os, "fdatasync", os.fsync)(file.fileno())
+    path.write_bytes(content)
+    sync_file(path)
 
 
 def _sync_folders(root: Path) -> None:
@@ -384,13 +255,13 @@ def _move_into_place(partial: Path, final: Path) -> None:
 
 
 def _exchange(first: Path, second: Path) -> None:
-    """renameat2(2) with RENAME_EXCHANGE; two renames where the file system cannot."""
+    """renameat2(2) with RENAME_EXCHANGE; two renames if the file system cannot."""
     libc = ctypes.CDLL(None, use_errno=True)
     if hasattr(libc, "renameat2"):
         arguments = (_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second))
         if libc.renameat2(*arguments, _RENAME_EXCHANGE) == 0:
             return
-    aside = second.with_name(f"{second.name}{ASIDE}{uuid.uuid4().hex[:_ID_LENGTH]}")
+    aside = second.with_name(f"{second.name}{ASIDE}{uuid.uuid4().hex[:ID_LENGTH]}")
     second.rename(aside)
     first.rename(second)
     aside.rename(first)

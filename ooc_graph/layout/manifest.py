@@ -22,8 +22,6 @@ class Manifest:
 
     Parameters
     ----------
-    kind
-        ``graph`` or ``result``.
     files
         Entries by path inside the store.
     sha256
@@ -117,17 +115,7 @@ class Manifest:
 
 
 def load_same(store: Path, identity: str) -> Manifest:
-    """Read and check the manifest of the store that was opened before.
-
-    Raises
-    ------
-    StoreReplacedError
-        If another store stands there by now.
-    NotAStoreError
-        If none does.
-    CorruptStoreError
-        If the manifest is damaged.
-    """
+    """Read and check the manifest of the store that was opened before, if it is still there."""
     manifest = _load_again(store)
     refuse_other(store, manifest.sha256, identity)
     return manifest
@@ -145,7 +133,7 @@ def _load_again(store: Path) -> Manifest:
 
 
 def kind_of(store: Path) -> str | None:
-    """Kind that a store's manifest states, None where it is damaged."""
+    """Kind that a store's manifest states, None if it is damaged."""
     try:
         return str(json.loads((store / MANIFEST).read_bytes())["body"]["kind"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -37,7 +37,7 @@ class ArraySpec:
     dtype
         One of Zarr's plain numeric types.
     width
-        Elements of a row, at least 1; None where the array is one-dimensional.
+        Elements of a row, at least 1; None if the array is one-dimensional.
     chunk_rows
         Rows a chunk, for arrays that are to be cut at the same rows as another; None: as many as
         fit `CHUNK_BYTES`.
@@ -102,8 +102,8 @@ class ArraySpec:
         else:
             dtype, chunk = "uint8", (self.chunk_bytes,)
             shape = (self.chunks * self.chunk_bytes,)
-            told = {"dtype": self.dtype.name, "length": self.length, **asdict(self.packing)}
-            attributes = {ATTRIBUTES_KEY: {"packed": told}}
+            packed = {"dtype": self.dtype.name, "length": self.length, **asdict(self.packing)}
+            attributes = {ATTRIBUTES_KEY: {"packed": packed}}
         return _encode(
             {
                 "zarr_format": 3,
@@ -132,9 +132,9 @@ class ArraySpec:
             If the array is stored in any other way than this package stores arrays.
         """
         length, *widths = map(int, document["shape"])
-        if told := document["attributes"].get(ATTRIBUTES_KEY, {}).get("packed"):
-            packing = Packing(int(told["bits"]), int(told["base"]))
-            spec = cls(path, int(told["length"]), np.dtype(told["dtype"]), packing=packing)
+        if packed := document["attributes"].get(ATTRIBUTES_KEY, {}).get("packed"):
+            packing = Packing(int(packed["bits"]), int(packed["base"]))
+            spec = cls(path, int(packed["length"]), np.dtype(packed["dtype"]), packing=packing)
             return spec._checked(document)
         width = widths[0] if widths else None
         spec = cls(path, length, np.dtype(document["data_type"]), width)

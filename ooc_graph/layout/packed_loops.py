@@ -42,7 +42,7 @@ def pack(values: Any, base: Any, mask: Any, words: Any) -> Any:
     Returns
     -------
     uint64
-        All the packed numbers, or-ed: wider than ``bits`` where one of them does not fit.
+        All the packed numbers, or-ed: wider than ``bits`` if one of them does not fit.
     """
     units, bits, lanes = words.shape
     every = np.uint64(0)

@@ -43,7 +43,7 @@ class Packing:
 
     @classmethod
     def of_range(cls, least: int, most: int, dtype: np.dtype[Any]) -> Packing | None:
-        """Fewest bits for integers between two, None where that saves nothing."""
+        """Fewest bits for integers between two, None if that saves nothing."""
         bits = max(1, (most - least).bit_length())
         return cls(bits, least) if bits < 8 * dtype.itemsize else None
 
@@ -60,12 +60,7 @@ class Packing:
         return self.bits * _WORD.itemsize * _lanes(length)
 
     def pack(self, values: AnyArray) -> AnyArray:
-        """Pack numbers of one unit: integers, one-dimensional and contiguous.
-
-        Returns
-        -------
-        uint8
-            `bytes_of` the length.
+        """Pack contiguous integers of at most one unit: uint8, `bytes_of` the length.
 
         Raises
         ------
@@ -87,24 +82,18 @@ class Packing:
         return words.astype(_WORD, copy=False).reshape(-1).view(np.uint8)
 
     def unpack(self, packed: AnyArray, length: int, out: AnyArray) -> None:
-        """Undo `pack` for units that follow one another, from the beginning of one on.
+        """Undo `pack` for consecutive units, from the beginning of one on.
 
-        Any bytes give numbers of so many bits: whether they are the right ones is for whoever read
-        them to check.
+        Any bytes give numbers; whoever read them checks whether they are the right ones.
 
         Parameters
         ----------
         packed
             uint8, contiguous, beginning at a multiple of 8 bytes.
         length
-            Numbers that were packed.
+            Numbers that were packed; `bytes_of` them must be the length of ``packed``.
         out
-            Contiguous integers, filled; the first ones of those.
-
-        Raises
-        ------
-        ValueError
-            ``packed`` is not `bytes_of` them.
+            Contiguous integers, filled with the first of them.
         """
         if len(packed) != self.bytes_of(length, out.dtype):
             raise ValueError(f"{len(packed)} bytes are not {length} numbers of {self.bits} bits")

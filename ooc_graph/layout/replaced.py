@@ -1,8 +1,8 @@
 """What stands at a store's path now: a store may be replaced or removed while it is read.
 
 `ooc_graph.layout.commit` puts a new store in the place of an old one, in one step or by two renames
-with no store in between. A reader that goes on by the same path then finds files of the new store,
-or none, and these look damaged to it.
+with no store in between. A reader that continues by the same path then finds files of the new
+store, or none, and these look damaged to it.
 """
 
 from __future__ import annotations
@@ -52,17 +52,7 @@ def _is_aside(store: Path) -> bool:
 
 
 def refuse_other(path: Path, found: str, wanted: str) -> None:
-    """Refuse a store, or a graph in memory, that is not the one that was opened.
-
-    Parameters
-    ----------
-    found, wanted
-        Identities.
-
-    Raises
-    ------
-    StoreReplacedError
-    """
+    """Refuse a graph, stored or in memory, whose identity is not the one that was opened."""
     if found != wanted:
         raise replaced(path)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -15,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, StoreReplacedError
-from ooc_graph.layout.chunks import FileEntry, read_chunk
+from ooc_graph.layout.chunks import FileEntry, ends_in_crc, read_chunk
 from ooc_graph.layout.manifest import Manifest, load_same
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import ATTRIBUTES_KEY, CRC_BYTES, MANIFEST, sidecar_path
+from ooc_graph.layout.names import ATTRIBUTES_KEY, MANIFEST, sidecar_path
 from ooc_graph.layout.replaced import replaced
 from ooc_graph.layout.whole_file import PARTIAL
 from ooc_graph.types import AnyArray
@@ -31,17 +30,7 @@ _REPAIR = "restore the file or build the store again"
 
 @dataclass(frozen=True)
 class Stored:
-    """A finished store whose names, sizes and chunk crcs have been found as the manifest says.
-
-    Parameters
-    ----------
-    path
-        Folder of the store.
-    manifest
-        Its manifest.
-    attributes
-        The canonical attributes.
-    """
+    """A finished store whose names, sizes and chunk crcs have been found as the manifest says."""
 
     path: Path
     manifest: Manifest
@@ -180,6 +169,35 @@ class Stored:
                     )
 
 
+class Cursor:
+    """Reads an array from front to back and keeps one chunk; ``chunk`` is as `Stored.chunk`."""
+
+    def __init__(self, chunk: Callable[[ArraySpec, int], AnyArray], spec: ArraySpec) -> None:
+        self.spec, self._read = spec, chunk
+        self._index, self._chunk = -1, np.empty(spec.shape(0), spec.dtype)
+
+    def stop(self, first: int) -> int:
+        """End of the chunk that element ``first`` is in."""
+        return self.spec.bounds(first // self.spec.chunk)[1]
+
+    def take(self, first: int, stop: int) -> AnyArray:
+        """Elements of one chunk; no copy."""
+        index = first // self.spec.chunk
+        if index != self._index:
+            self._index, self._chunk = index, self._read(self.spec, index)
+        begin, _ = self.spec.bounds(index)
+        return self._chunk[first - begin : stop - begin]
+
+    def read(self, start: int, stop: int) -> AnyArray:
+        """Elements of any range."""
+        parts = [self._chunk[:0]]
+        while start < stop:
+            end = min(stop, self.stop(start))
+            parts.append(self.take(start, end))
+            start = end
+        return np.concatenate(parts)
+
+
 def _attributes(store: Path, manifest: Manifest) -> dict[str, Any]:
     """Check all files as far as opening does; the canonical attributes."""
     for entry in manifest.files.values():
@@ -222,21 +240,13 @@ def _check_quickly(store: Path, entry: FileEntry) -> None:
         raise CorruptStoreError(
             f"{path}: {_what(entry.path)} has {size} bytes, expected {entry.size}; {_REPAIR}"
         )
-    if entry.crc32c is not None:
-        _check_stored_crc(path, entry)
-    elif entry.path.endswith("zarr.json") and _sha256_of(path) != entry.sha256:
-        raise CorruptStoreError(f"{path}: damaged metadata; {_REPAIR}")
-
-
-def _check_stored_crc(path: Path, entry: FileEntry) -> None:
-    """Swapped or stale chunk files are seen by their last four bytes alone."""
-    with path.open("rb", buffering=0) as file:
-        tail = os.pread(file.fileno(), CRC_BYTES, entry.size - CRC_BYTES)
-    if len(tail) != CRC_BYTES or struct.unpack("<I", tail)[0] != entry.crc32c:
+    if entry.crc32c is not None and not ends_in_crc(path, entry):
         raise CorruptStoreError(
             f"{path}: {_what(entry.path)} is not the one that was written (its crc32c differs "
             f"from the manifest's); {_REPAIR}"
         )
+    if entry.path.endswith("zarr.json") and _sha256_of(path) != entry.sha256:
+        raise CorruptStoreError(f"{path}: damaged metadata; {_REPAIR}")
 
 
 def _sha256_of(path: Path, advance: Callable[[int], None] = lambda _: None) -> str:

@@ -9,17 +9,15 @@ is dead finds no place to write to.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import struct
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.layout.chunks import FileEntry, make_folders
-from ooc_graph.layout.names import CRC_BYTES
+from ooc_graph.layout.chunks import FileEntry, ends_in_crc, make_folders
+from ooc_graph.layout.whole_file import sync_file
 
 _KEY, _DONE = "spill/key", "spill/done"
 _ATTEMPT, _REMOVED = "spill/attempt-", "spill/removed-"
@@ -27,32 +25,14 @@ _ATTEMPT, _REMOVED = "spill/attempt-", "spill/removed-"
 
 @dataclass(frozen=True)
 class Unit:
-    """A finished unit.
-
-    Parameters
-    ----------
-    entries
-        Its chunk files.
-    facts
-        What else is known of it, JSON-able.
-    """
+    """A finished unit: its chunk files, and what else is known of it, JSON-able."""
 
     entries: tuple[FileEntry, ...]
     facts: dict[str, Any]
 
 
 class Units:
-    """The units of one partial store.
-
-    Parameters
-    ----------
-    folder
-        The partial store.
-    attempt
-        Name of this run.
-    key
-        What the bytes of all units follow from.
-    """
+    """The units of one partial store, for one attempt; their bytes follow from ``key``."""
 
     def __init__(self, folder: Path, attempt: str, key: str) -> None:
         self.folder = folder
@@ -77,7 +57,7 @@ class Units:
 
 
 def key_of(folder: Path) -> str | None:
-    """Key of a partial store, None where it has no units."""
+    """Key of a partial store, None if it has no units."""
     try:
         return (folder / _KEY).read_text()
     except OSError:
@@ -95,29 +75,25 @@ def finish_unit(
 
     Parameters
     ----------
-    folder
-        The partial store.
-    attempt
-        Folder of the run that wants the unit.
-    number
-        The unit's.
+    folder, attempt
+        The partial store, and the folder of the run that wants the unit.
     write
         Writes the files below the folder that it is given.
     facts
-        What else the record has to hold.
+        What else the record is to hold.
 
     Raises
     ------
     FileNotFoundError
         The run is over, and another has taken its place.
     """
-    # Two workers may be at the same unit, where the scheduler takes one for lost.
+    # Two workers may be at the same unit, if the scheduler takes one for lost.
     scratch = attempt / f"{number}-{uuid.uuid4().hex[:12]}"
     scratch.mkdir()
     try:
         entries = tuple(write(scratch))
         for entry in entries:
-            _flush(scratch / entry.path)
+            sync_file(scratch / entry.path)
             make_folders(folder, (folder / entry.path).parent)
             (scratch / entry.path).replace(folder / entry.path)
         unit = Unit(entries, facts)
@@ -125,36 +101,29 @@ def finish_unit(
         _write(folder / _DONE / f"{number}.json", scratch / "record", content.encode())
         return unit
     finally:
-        # On a disk that is full, half a unit would take the room of others.
+        # On a disk that is full, half a unit would take the space of others.
         shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _write(path: Path, scratch: Path, content: bytes) -> None:
     scratch.write_bytes(content)
-    _flush(scratch)
+    sync_file(scratch)
     scratch.replace(path)
-
-
-def _flush(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def _read(path: Path) -> Unit | None:
     try:
-        told = json.loads(path.read_bytes())
-        entries = [FileEntry(**row | {"sidecar": tuple(row["sidecar"])}) for row in told["entries"]]
-        return Unit(tuple(entries), told["facts"])
+        record = json.loads(path.read_bytes())
+        entries = [
+            FileEntry(**row | {"sidecar": tuple(row["sidecar"])}) for row in record["entries"]
+        ]
+        return Unit(tuple(entries), record["facts"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def _is_there(folder: Path, entry: FileEntry) -> bool:
-    """Whether the file has its size and ends in its crc32c."""
     try:
-        with (folder / entry.path).open("rb", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
-            tail = os.pread(file.fileno(), CRC_BYTES, entry.size - CRC_BYTES)
+        return ends_in_crc(folder / entry.path, entry)
     except OSError:
         return False
-    return size == entry.size and tail == struct.pack("<I", entry.crc32c)

@@ -17,18 +17,18 @@ PARTIAL = ".partial-"
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """As `renamed_file`, for a file that is to last: it is on disk when it gets its name.
-
-    Raises
-    ------
-    DiskFullError
-        If the disk fills up.
-    """
+    """As `renamed_file`, for a file that is to last: it is on disk when it gets its name."""
     # With the same ending: some libraries go by it.
     with disk_full_reported(path), renamed_file(path, path.suffix) as partial:
         yield partial
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
+        sync_file(partial)
+
+
+def sync_file(path: Path) -> None:
+    """Bring a file's content to the disk."""
+    with path.open("rb") as file:
+        # Not every system has the cheaper call.
+        getattr(os, "fdatasync", os.fsync)(file.fileno())
 
 
 @contextmanager
@@ -57,12 +57,7 @@ def renamed_file(path: str | Path, ending: str = "") -> Iterator[Path]:
 def disk_full_reported(path: Path, kept: str | None = None) -> Iterator[None]:
     """Context in which an error for want of space becomes a `DiskFullError`.
 
-    Parameters
-    ----------
-    path
-        What is written.
-    kept
-        What is left of it, as a clause; None: nothing.
+    ``kept`` says as a clause what is left of what is written at ``path``; None: nothing.
     """
     try:
         yield

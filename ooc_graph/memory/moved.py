@@ -5,14 +5,29 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Self
 
 from ooc_graph.layout import names
 
 
+class _Sums:
+    """Numbers that only grow, as the fields of a dataclass."""
+
+    def since(self, before: Self) -> Self:
+        """What came since ``before``."""
+        pairs = zip(self.__dict__.values(), before.__dict__.values(), strict=True)
+        return type(self)(*(now - then for now, then in pairs))
+
+    def plus(self, other: Self) -> Self:
+        """The sums of two."""
+        pairs = zip(self.__dict__.values(), other.__dict__.values(), strict=True)
+        return type(self)(*map(sum, pairs))
+
+
 @dataclass
-class Moved:
+class Moved(_Sums):
     """What a tier gave.
 
     Parameters
@@ -45,15 +60,6 @@ class Moved:
     unit_s: float = 0.0
     waited_s: float = 0.0
 
-    def since(self, before: Moved) -> Moved:
-        """What was given since a copy was taken."""
-        pairs = zip(astuple(self), astuple(before), strict=True)
-        return Moved(*(now - then for now, then in pairs))
-
-    def plus(self, other: Moved) -> Moved:
-        """What two tiers gave, one after the other."""
-        return Moved(*map(sum, zip(astuple(self), astuple(other), strict=True)))
-
     def copy(self) -> Moved:
         """The numbers now."""
         return replace(self)
@@ -82,7 +88,7 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(_Sums):
     """How reading goes, what is under way included.
 
     Parameters
@@ -97,18 +103,9 @@ class Reading:
     reading_s: float = 0.0
     waited_s: float = 0.0
 
-    def since(self, before: Reading) -> Reading:
-        """What came after a time before."""
-        pairs = zip(astuple(self), astuple(before), strict=True)
-        return Reading(*(now - then for now, then in pairs))
-
-    def plus(self, other: Reading) -> Reading:
-        """Of two tiers together."""
-        return Reading(*map(sum, zip(astuple(self), astuple(other), strict=True)))
-
     @property
     def bytes_s(self) -> float:
-        """Bytes in a second of reading; 0 where nothing was."""
+        """Bytes in a second of reading; 0 if nothing was."""
         return self.bytes / self.reading_s if self.reading_s > 0 else 0.0
 
     @property
@@ -177,7 +174,7 @@ class Meter:
             return Reading(self._bytes, self._reading_s + reads_s, self._waited_s + waits_s)
 
     def added_to(self, moved: Moved) -> Moved:
-        """A copy with the seconds measured so far; of reads under way nothing is told yet."""
+        """A copy with the seconds measured so far; reads under way are not counted yet."""
         with self._lock:
             return replace(
                 moved,

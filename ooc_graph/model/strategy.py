@@ -88,9 +88,26 @@ class WholeGraph(Strategy, Protocol):
         """
 
 
-def too_little(what: str, needed: int, there: int, advice: str) -> MemoryBudgetError:
+class TooLittleError(MemoryBudgetError):
+    """A process has too little memory for a strategy.
+
+    Parameters
+    ----------
+    said
+        The message.
+    least_bytes
+        What would do.
+    """
+
+    def __init__(self, said: str, least_bytes: int = 0) -> None:
+        super().__init__(said)
+        self.least_bytes = least_bytes
+
+
+def too_little(what: str, needed: int, there: int, advice: str) -> TooLittleError:
     """The error of a process that has too little memory for something."""
-    return MemoryBudgetError(
+    return TooLittleError(
         f"{what} needs at least {needed:,} bytes in one worker, and a worker may use {there:,}; "
-        f"{advice}"
+        f"{advice}",
+        needed,
     )

@@ -1,4 +1,4 @@
-"""What a report page is made from, and its JSON form, so that a page can be made again.
+"""What a report page is made from, and its JSON form.
 
 All times named ``start_s``, ``stop_s`` and ``MemorySample.time_s`` are seconds since the start
 of the run, on one clock.
@@ -7,12 +7,11 @@ of the run, on one clock.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ooc_graph.errors import InputError
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.types import AnyArray
 
@@ -34,7 +33,7 @@ class LevelRecord:
         Arcs examined in this level or phase.
     direction
         ``"push"`` or ``"pull"`` of a level, or the name of the phase (``"push"``, ``"pull"``,
-        ``"finish"``, ``"parents"``); empty where neither is known.
+        ``"finish"``, ``"parents"``); empty if neither is known.
     """
 
     vertices: int | None
@@ -55,20 +54,20 @@ class SearchRecord:
     time_s
         Wall time of the search alone.
     edges
-        Numerator of TEPS, or None where it was not counted.
+        Numerator of TEPS, or None if it was not counted.
     reached
         Vertices reached, the root included.
     validate_s
-        Wall time of validation, or None where it was skipped.
+        Wall time of validation, or None if it was skipped.
     levels
-        Per level, empty where not recorded.
+        Per level, empty if not recorded.
     read_bytes, fetched_rows
-        Bytes read of the store, and rows they were read for; None where all arcs were in memory.
+        Bytes read of the store, and rows they were read for; None if all arcs were in memory.
     reading_s, waited_s
         Seconds in which something was read, and in which the search stood still for it; None as
-        before, and where not measured.
+        before, and if not measured.
     asked_bytes
-        Bytes of rows in pinned host memory that a CUDA device asked for over the bus; None where
+        Bytes of rows in pinned host memory that a CUDA device asked for over the bus; None if
         none are there, or that was not counted.
     """
 
@@ -87,7 +86,7 @@ class SearchRecord:
 
     @property
     def teps(self) -> float | None:
-        """Traversed edges per second, or None where edges or time are not known."""
+        """Traversed edges per second, or None if edges or time are not known."""
         return self.edges / self.time_s if self.edges and self.time_s > 0 else None
 
 
@@ -151,13 +150,13 @@ class EnergyRecord:
     seconds
         Wall time of all of them, pauses between them included.
     joules
-        By what was measured (its name and counter); empty where nothing was.
+        By what was measured (its name and counter); empty if nothing was.
     watts
         Average power of all that was measured, or None.
     mteps_per_watt
-        Harmonic mean TEPS / 10^6 / watts, or None where energy was not measured for long enough.
+        Harmonic mean TEPS / 10^6 / watts, or None if energy was not measured for long enough.
     reason
-        What is missing, and why; empty where nothing is.
+        What is missing, and why; empty if nothing is.
     """
 
     kernel: str
@@ -198,10 +197,10 @@ class ReportData:
     validation
         Outcome over all searches.
     energy
-        Of repeated searches, a kernel each; empty where nobody asked for it.
+        Of repeated searches, a kernel each; empty if nobody asked for it.
     tiers
-        By kernel, names and values: what was held in memory, and what was read of the store where
-        arcs stayed there, or asked for over the bus where rows were in pinned host memory.
+        By kernel, names and values: what was in memory, and what was read of the store if
+        arcs stayed there, or asked for over the bus if rows were in pinned host memory.
     """
 
     title: str
@@ -224,26 +223,8 @@ class ReportData:
     tiers: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a mapping that JSON can carry and :meth:`from_dict` takes back."""
+        """Return a mapping that JSON can carry."""
         return {"data_version": DATA_VERSION, **asdict(self)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ReportData:
-        """Rebuild from :meth:`to_dict`'s mapping, also after a trip through JSON.
-
-        Raises
-        ------
-        InputError
-            Another version, or fields that are missing or unknown.
-        """
-        fields = dict(data)
-        version = fields.pop("data_version", None)
-        if version != DATA_VERSION:
-            raise InputError(f"report data of version {version}, not {DATA_VERSION}")
-        try:
-            return cls(**{name: _decoded(name, value) for name, value in fields.items()})
-        except (TypeError, KeyError, ValueError) as error:
-            raise InputError(f"not the data of a report: {error}") from error
 
     @property
     def reads_store(self) -> bool:
@@ -264,47 +245,7 @@ class ReportData:
 
 
 def write_report_data(path: str | Path, data: ReportData) -> None:
-    """Write ``report.json``; NaN and infinity are refused with ValueError.
-
-    Raises
-    ------
-    DiskFullError
-    """
+    """Write ``report.json``; NaN and infinity are refused with ValueError."""
     text = json.dumps(data.to_dict(), allow_nan=False, ensure_ascii=False)
     with whole_file(Path(path)) as partial:
         partial.write_text(text + "\n", encoding="utf-8")
-
-
-def read_report_data(path: str | Path) -> ReportData:
-    """Read what :func:`write_report_data` wrote; InputError where the file is something else."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read as report data: {error}", path=path) from error
-    if not isinstance(content, dict):
-        raise InputError("not the data of a report", path=path)
-    return ReportData.from_dict(content)
-
-
-def _decoded(name: str, value: Any) -> Any:
-    decode = _DECODERS.get(name)
-    return value if decode is None or value is None else decode(value)
-
-
-def _search(fields: Mapping[str, Any]) -> SearchRecord:
-    levels = tuple(LevelRecord(**level) for level in fields["levels"])
-    return SearchRecord(**{**fields, "levels": levels})
-
-
-def _histogram(fields: Mapping[str, Any]) -> DegreeHistogram:
-    return DegreeHistogram(tuple(fields["degree"]), tuple(fields["count"]))
-
-
-_DECODERS: dict[str, Callable[[Any], Any]] = {
-    "searches": lambda value: tuple(_search(one) for one in value),
-    "stages": lambda value: tuple(Stage(**one) for one in value),
-    "memory": lambda value: tuple(MemorySample(**one) for one in value),
-    "degree_histogram": _histogram,
-    "validation": lambda value: Validation(**value),
-    "energy": lambda value: tuple(EnergyRecord(**one) for one in value),
-}

@@ -1,7 +1,7 @@
 """Energy that devices and CPU packages take while a piece of work runs, and MTEPS/W.
 
 Two counters are read: NVML's total energy of a CUDA device (millijoules since the driver was
-loaded; Volta and newer), and RAPL's of CPU packages where Linux lets this process read it. Power
+loaded; Volta and newer), and RAPL's of CPU packages if Linux lets this process read it. Power
 supplies, memory modules, disks and fans are in neither.
 
 The metric is Green Graph500's [1]_: harmonic mean TEPS of the searches, in millions, over the
@@ -15,11 +15,12 @@ References
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 from ooc_graph.report.data import EnergyRecord
 
@@ -39,13 +40,10 @@ class Energy:
 
     Parameters
     ----------
-    seconds
-        Wall time between the first and the last reading.
     joules
-        By domain, such as ``NVIDIA H200 (NVML)`` or ``CPU package-0 (RAPL)``; empty where nothing
-        could be read.
+        By domain, such as ``NVIDIA H200 (NVML)`` or ``CPU package-0 (RAPL)``.
     reason
-        What could not be read, and why; empty where everything asked for was.
+        What could not be read, and why; empty if everything asked for was.
     """
 
     seconds: float
@@ -54,12 +52,12 @@ class Energy:
 
     @property
     def total_joules(self) -> float | None:
-        """Of all domains, or None where there is none."""
+        """Of all domains, or None if there is none."""
         return sum(self.joules.values()) if self.joules else None
 
     @property
     def watts(self) -> float | None:
-        """Average power of all domains, or None where there is none."""
+        """Average power of all domains, or None if there is none."""
         total = self.total_joules
         return total / self.seconds if total is not None and self.seconds > 0 else None
 
@@ -99,7 +97,7 @@ class EnergyMeter:
     ) -> None:
         self._devices, self._packages, self._powercap = tuple(devices), packages, powercap
         self._interval_s = interval_s
-        self._domains: list[_Domain] = []
+        self._counters: list[_Counter] = []
         self._reasons: list[str] = []
         self._nvml: Any = None
         self._stop = threading.Event()
@@ -123,7 +121,7 @@ class EnergyMeter:
         self._stop.set()
         assert self._thread is not None
         self._thread.join()
-        joules = {domain.name: domain.used_uj / 1e6 for domain in self._domains}
+        joules = {counter.name: counter.used_uj / 1e6 for counter in self._counters}
         self._energy = Energy(seconds, joules, "; ".join(self._reasons))
         if self._nvml is not None:
             self._nvml.nvmlShutdown()
@@ -131,7 +129,7 @@ class EnergyMeter:
     @property
     def measures(self) -> bool:
         """Whether there is a counter to read, once the block has begun."""
-        return bool(self._domains)
+        return bool(self._counters)
 
     @property
     def energy(self) -> Energy:
@@ -141,17 +139,15 @@ class EnergyMeter:
         return self._energy
 
     def _open(self) -> None:
-        counters: list[_Counter] = []
         if self._devices:
-            counters += self._open_devices()
+            self._counters += self._open_devices()
         if self._packages:
             found = list(_packages(self._powercap))
             if not found:
                 self._reasons.append(
                     f"no CPU package has a RAPL counter that may be read: {self._powercap}"
                 )
-            counters += found
-        self._domains = [_Domain(counter) for counter in counters]
+            self._counters += found
 
     def _open_devices(self) -> Iterator[_Counter]:
         try:
@@ -172,14 +168,14 @@ class EnergyMeter:
                 self._reasons.append(f"NVML does not give device {device}: {error}")
 
     def _read(self) -> None:
-        """Bring all domains up to date; one that can be read no more is given up."""
+        """Read all counters; one that cannot be read any more is dropped."""
         with self._reading:
-            for domain in list(self._domains):
+            for counter in list(self._counters):
                 try:
-                    domain.read()
+                    counter.read()
                 except _errors(self._nvml) as error:
-                    self._domains.remove(domain)
-                    self._reasons.append(f"{domain.name} cannot be read: {error}")
+                    self._counters.remove(counter)
+                    self._reasons.append(f"{counter.name} cannot be read: {error}")
 
     def _watch(self) -> None:
         while not self._stop.wait(self._interval_s):
@@ -189,16 +185,14 @@ class EnergyMeter:
 def over_repeats(
     meter: EnergyMeter, turn: Callable[[], object], least_s: float = LEAST_S
 ) -> tuple[Energy, int]:
-    """Repeat a piece of work until its energy counts; not at all where nothing can be read.
+    """Repeat a piece of work until its energy counts; not at all if nothing can be read.
 
     Parameters
     ----------
     meter
         One that has not measured yet.
     turn
-        The work, once; it must have ended when the call returns.
-    least_s
-        Seconds that the repeats take together at least.
+        The work, once; it has ended when the call returns.
 
     Returns
     -------
@@ -214,34 +208,14 @@ def over_repeats(
 
 
 def mteps_per_watt(teps: float, energy: Energy) -> float | None:
-    """Green Graph500's figure, or None where the energy does not count.
-
-    Parameters
-    ----------
-    teps
-        Harmonic mean of the searches' traversed edges per second.
-    energy
-        Measured around such searches, `LEAST_S` at least.
-    """
+    """Green Graph500's figure from harmonic mean TEPS; None if the energy does not count."""
     if not energy.counts or not energy.watts:
         return None
     return teps / 1e6 / energy.watts
 
 
 def energy_record(kernel: str, teps: float, searches: int, energy: Energy) -> EnergyRecord:
-    """What a report keeps of a kernel's energy.
-
-    Parameters
-    ----------
-    kernel
-        ``"bfs"`` or ``"sssp"``.
-    teps
-        Harmonic mean TEPS of the timed searches.
-    searches
-        Searches that ran while energy was measured.
-    energy
-        What they took.
-    """
+    """What a report keeps of a kernel's energy; ``teps`` is the harmonic mean."""
     reason = energy.reason
     if energy.joules and not energy.counts:
         short = f"measured over {energy.seconds:.1f} s; a figure counts from {LEAST_S:g} s on"
@@ -257,18 +231,34 @@ def energy_record(kernel: str, teps: float, searches: int, energy: Energy) -> En
     )
 
 
-class _Counter(Protocol):
-    """A counter that only grows, but for running around at ``range_uj``."""
+class _Counter(ABC):
+    """A counter that only grows, except that it begins again after ``range_uj``.
+
+    Attributes
+    ----------
+    used_uj
+        What it has counted since its first reading.
+    """
 
     name: str
-    range_uj: int | None
+    range_uj: int | None = None
+    used_uj = 0
+    _last_uj: int | None = None
 
+    @abstractmethod
     def read_uj(self) -> int: ...
 
+    def read(self) -> None:
+        now_uj = self.read_uj()
+        if self._last_uj is not None:
+            grown_uj = now_uj - self._last_uj
+            if grown_uj < 0 and self.range_uj is not None:
+                grown_uj += self.range_uj + 1
+            self.used_uj += max(grown_uj, 0)
+        self._last_uj = now_uj
 
-class _DeviceCounter:
-    range_uj: int | None = None
 
+class _DeviceCounter(_Counter):
     def __init__(self, nvml: Any, device: str) -> None:
         by_uuid = device.upper().startswith(("GPU-", "MIG-"))
         find = nvml.nvmlDeviceGetHandleByUUID if by_uuid else nvml.nvmlDeviceGetHandleByPciBusId
@@ -282,31 +272,13 @@ class _DeviceCounter:
         return int(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) * 1000
 
 
-class _PackageCounter:
+class _PackageCounter(_Counter):
     def __init__(self, zone: Path, name: str) -> None:
         self._path, self.name = zone / "energy_uj", f"CPU {name} (RAPL)"
-        self.range_uj: int | None = int((zone / "max_energy_range_uj").read_text())
+        self.range_uj = int((zone / "max_energy_range_uj").read_text())
 
     def read_uj(self) -> int:
         return int(self._path.read_text())
-
-
-class _Domain:
-    """What one counter has counted since its first reading."""
-
-    def __init__(self, counter: _Counter) -> None:
-        self.name, self._counter = counter.name, counter
-        self._last_uj: int | None = None
-        self.used_uj = 0
-
-    def read(self) -> None:
-        now_uj = self._counter.read_uj()
-        if self._last_uj is not None:
-            grown_uj = now_uj - self._last_uj
-            if grown_uj < 0 and self._counter.range_uj is not None:
-                grown_uj += self._counter.range_uj + 1
-            self.used_uj += max(grown_uj, 0)
-        self._last_uj = now_uj
 
 
 def _packages(powercap: Path) -> Iterator[_PackageCounter]:

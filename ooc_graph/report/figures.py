@@ -1,4 +1,4 @@
-"""The drawings of the report page; each returns None where its data are absent.
+"""The drawings of the report page; each returns None if its data are absent.
 
 They are made inside :func:`ooc_graph.report.svg.drawing_style`.
 """
@@ -99,7 +99,7 @@ def vertices_per_level(kernel: str, searches: Sequence[SearchRecord]) -> Drawing
 def arcs_per_level(
     kernel: str, searches: Sequence[SearchRecord], graph_arcs: int | None
 ) -> Drawing | None:
-    """Arcs examined per level, as a share of the graph's where that is known."""
+    """Arcs examined per level, as a share of the graph's if that is known."""
     whole = graph_arcs or 1
     levels = _per_level([[level.arcs / whole for level in s.levels] for s in searches])
     if not levels:
@@ -296,14 +296,12 @@ def _per_level(rows: Sequence[Sequence[float]]) -> list[list[float]]:
 
 def _pulled_levels(searches: Sequence[SearchRecord]) -> frozenset[int]:
     """Levels that most of the searches having them went through by pulling."""
-    rows = [[level.direction == "pull" for level in search.levels] for search in searches]
-    depth = max(map(len, rows), default=0)
-    pulls = [[row[level] for row in rows if level < len(row)] for level in range(depth)]
+    pulls = _per_level([[level.direction == "pull" for level in s.levels] for s in searches])
     return frozenset(n for n, pulled in enumerate(pulls) if 2 * sum(pulled) > len(pulled))
 
 
 def _phase_names(searches: Sequence[SearchRecord]) -> list[str]:
-    """Names of the phases, where the searches went through phases of one order, not levels."""
+    """Names of the phases, if the searches went through phases of one order, not levels."""
     orders = {tuple(level.direction for level in s.levels) for s in searches if s.levels}
     phased = all(level.vertices is None for search in searches for level in search.levels)
     return list(orders.pop()) if phased and len(orders) == 1 else []

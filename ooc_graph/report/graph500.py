@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ooc_graph.report.data import SearchRecord
 from ooc_graph.report.statistics import (
+    Quartiles,
     RateStatistics,
     Statistics,
     statistics_of,
@@ -40,7 +41,7 @@ class KernelRuns:
         Graph500's nedge, the numerator of TEPS: input tuples whose endpoints the search reached,
         duplicates counted, self-loops not.
     validate_s
-        Wall time of each validation in seconds; empty where validation was skipped, and the
+        Wall time of each validation in seconds; empty if validation was skipped, and the
         block then has no validate lines.
     """
 
@@ -87,12 +88,8 @@ class Graph500Result:
 
     Parameters
     ----------
-    scale, edge_factor
-        The graph: 2**scale vertices, edge_factor * 2**scale tuples.
     searches
         Search keys per kernel (NBFS).
-    generation_s, construction_s
-        Wall times of edge generation and of building the store, in seconds.
     processes
         Worker processes, printed as num_mpi_processes.
     kernels
@@ -156,25 +153,25 @@ def _lines(result: Graph500Result, kernels: list[KernelRuns]) -> Iterator[str]:
 
 
 def _seven(prefix: str, quantity: str, form: str, figures: Statistics) -> Iterator[str]:
-    yield _line(f"{prefix}min_{quantity}:", form, figures.minimum)
-    yield _line(f"{prefix}firstquartile_{quantity}:", form, figures.first_quartile)
-    yield _line(f"{prefix}median_{quantity}:", form, figures.median)
-    yield _line(f"{prefix}thirdquartile_{quantity}:", form, figures.third_quartile)
-    yield _line(f"{prefix}max_{quantity}:", form, figures.maximum)
+    yield from _quartiles(prefix, quantity, form, figures)
     yield _line(f"{prefix}mean_{quantity}:", form, figures.mean)
     yield _line(f"{prefix}stddev_{quantity}:", form, figures.stddev)
 
 
 def _teps(prefix: str, figures: RateStatistics) -> Iterator[str]:
-    yield _line(f"{prefix}min_TEPS:", "%g", figures.minimum)
-    yield _line(f"{prefix}firstquartile_TEPS:", "%g", figures.first_quartile)
-    yield _line(f"{prefix}median_TEPS:", "%g", figures.median)
-    yield _line(f"{prefix}thirdquartile_TEPS:", "%g", figures.third_quartile)
-    yield _line(f"{prefix}max_TEPS:", "%g", figures.maximum)
+    yield from _quartiles(prefix, "TEPS", "%g", figures)
     # The "!" marks the figure that ranks a run; it stands two columns before the value.
     marked = f"{prefix}harmonic_mean_TEPS:".ljust(_VALUE_COLUMN - 3) + "!"
     yield _line(marked, "%g", figures.harmonic_mean)
     yield _line(f"{prefix}harmonic_stddev_TEPS:", "%g", figures.harmonic_stddev)
+
+
+def _quartiles(prefix: str, quantity: str, form: str, figures: Quartiles) -> Iterator[str]:
+    yield _line(f"{prefix}min_{quantity}:", form, figures.minimum)
+    yield _line(f"{prefix}firstquartile_{quantity}:", form, figures.first_quartile)
+    yield _line(f"{prefix}median_{quantity}:", form, figures.median)
+    yield _line(f"{prefix}thirdquartile_{quantity}:", form, figures.third_quartile)
+    yield _line(f"{prefix}max_{quantity}:", form, figures.maximum)
 
 
 def _prefix(kernel: KernelRuns) -> str:

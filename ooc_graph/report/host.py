@@ -29,7 +29,7 @@ def host_facts() -> dict[str, object]:
 
 @cache
 def package_versions() -> dict[str, str | None]:
-    """Versions of Python and of the packages that decide the figures; None where absent."""
+    """Versions of Python and of the packages that decide the figures; None if absent."""
     versions: dict[str, str | None] = {"python": platform.python_version()}
     for name in _PACKAGES:
         versions[name.replace("-", "_")] = _version(name)

@@ -128,7 +128,7 @@ def resident_bytes(pids: Sequence[int]) -> int:
 
 
 class _StatusFiles:
-    """Files of /proc held open: reading one again costs a third of opening it as well.
+    """Open files of /proc: reading one again costs a third of opening it as well.
 
     An open file stays that of its process, even if the process ends and its id is given away.
     """

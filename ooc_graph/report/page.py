@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -34,14 +35,7 @@ class KeyFigure:
 
 
 def write_page(path: str | Path, data: ReportData) -> None:
-    """Write the report page; the same data give the same bytes.
-
-    A page that is being looked at is never half a page.
-
-    Raises
-    ------
-    DiskFullError
-    """
+    """Write the report page, whole or not at all; the same data give the same bytes."""
     with whole_file(Path(path)) as partial:
         partial.write_text(page_html(data), encoding="utf-8")
 
@@ -91,7 +85,7 @@ def _key_figures(data: ReportData) -> Iterator[KeyFigure]:
 
 
 def _speed(kernel: str, searches: list[SearchRecord]) -> KeyFigure:
-    """Harmonic mean TEPS, or the median time where edges were not counted."""
+    """Harmonic mean TEPS, or the median time if edges were not counted."""
     name, count = figures.kernel_name(kernel), len(searches)
     plural = "search" if count == 1 else "searches"
     counted = [(s.time_s, s.edges) for s in searches if s.edges is not None and s.teps is not None]
@@ -99,41 +93,29 @@ def _speed(kernel: str, searches: list[SearchRecord]) -> KeyFigure:
         mean = teps_statistics(*zip(*counted, strict=True)).harmonic_mean
         value, prefix = _engineering(mean)
         return KeyFigure(value, f"{prefix}TEPS", f"{name}, harmonic mean of {count} {plural}")
-    times_s = sorted(search.time_s for search in searches)
-    middle_s = (times_s[(count - 1) // 2] + times_s[count // 2]) / 2
+    middle_s = median(search.time_s for search in searches)
     return KeyFigure(f"{middle_s * 1e3:,.3g}", "ms", f"{name}, median of {count} {plural}")
 
 
 def _sections(data: ReportData) -> list[tuple[str, str, list[figures.Drawing]]]:
     """Sections of drawings as (heading, text for an empty one, drawings)."""
     kernels = data.kernels().items()
-    speed = [
-        drawing
-        for kernel, searches in kernels
-        for draw in (figures.time_per_search, figures.teps_per_search)
-        if (drawing := draw(kernel, searches))
-    ]
-    levels = [
-        drawing
-        for kernel, searches in kernels
-        for drawing in (
-            figures.vertices_per_level(kernel, searches),
-            figures.arcs_per_level(kernel, searches, data.graph_arcs),
-        )
-        if drawing
-    ]
-    degrees = figures.degree_distribution(data.degree_histogram)
-    waits = [waiting_per_search(kernel, searches) for kernel, searches in kernels]
-    cost = [*waits, figures.time_per_stage(data.stages), figures.memory_over_time(data)]
-    return [
+    speed: list[figures.Drawing | None] = []
+    levels = [figures.degree_distribution(data.degree_histogram)]
+    cost: list[figures.Drawing | None] = []
+    for kernel, searches in kernels:
+        speed.append(figures.time_per_search(kernel, searches))
+        speed.append(figures.teps_per_search(kernel, searches))
+        levels.append(figures.vertices_per_level(kernel, searches))
+        levels.append(figures.arcs_per_level(kernel, searches, data.graph_arcs))
+        cost.append(waiting_per_search(kernel, searches))
+    cost += [figures.time_per_stage(data.stages), figures.memory_over_time(data)]
+    sections = [
         ("Speed", "Fewer than two searches were timed.", speed),
-        ("Graph and levels", "Neither degrees nor levels were recorded.", _there(degrees) + levels),
-        ("Time and memory", "Neither stages nor memory were recorded.", _there(*cost)),
+        ("Graph and levels", "Neither degrees nor levels were recorded.", levels),
+        ("Time and memory", "Neither stages nor memory were recorded.", cost),
     ]
-
-
-def _there(*drawings: figures.Drawing | None) -> list[figures.Drawing]:
-    return [drawing for drawing in drawings if drawing is not None]
+    return [(heading, empty, [d for d in drawn if d]) for heading, empty, drawn in sections]
 
 
 def _tables(data: ReportData) -> list[tuple[str, Mapping[str, Scalar]]]:

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import time
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from rich import progress as bars
 from rich.console import Console
@@ -40,10 +40,10 @@ class Progress:
 
     def __init__(self, quiet: bool = False, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._display: _Display
+        self._display = _Display()
         if quiet:
-            self._display = _Silent()
-        elif self._stream.isatty() and os.environ.get("TERM") != "dumb":
+            return
+        if self._stream.isatty() and os.environ.get("TERM") != "dumb":
             self._display = _Terminal(self._stream)
         else:
             self._display = _Lines(self._stream)
@@ -51,8 +51,7 @@ class Progress:
 
     def _show_lines(self) -> None:
         """In a forked child: bars are drawn by a thread of the parent."""
-        if not isinstance(self._display, _Silent):
-            self._display = _Lines(self._stream)
+        self._display = _Lines(self._stream)
 
     def __enter__(self) -> Progress:
         return self
@@ -75,7 +74,7 @@ class Progress:
         return StageProgress(self._display, name, total, unit)
 
     def note(self, text: str) -> None:
-        """Show one line of text, above the bars where there are any."""
+        """Show one line of text, above the bars if there are any."""
         self._display.note(text)
 
 
@@ -113,7 +112,9 @@ class StageProgress:
         self._display.note(f"{self.name}: {text}")
 
 
-class _Display(Protocol):
+class _Display:
+    """Shows nothing; displays that show something replace what they need."""
+
     def start(self, stage: StageProgress) -> None: ...
     def advance(self, stage: StageProgress) -> None: ...
     def stop(self, stage: StageProgress, *, failed: bool) -> None: ...
@@ -121,24 +122,7 @@ class _Display(Protocol):
     def close(self) -> None: ...
 
 
-class _Silent:
-    def start(self, stage: StageProgress) -> None:
-        """Show nothing."""
-
-    def advance(self, stage: StageProgress) -> None:
-        """Show nothing."""
-
-    def stop(self, stage: StageProgress, *, failed: bool) -> None:
-        """Show nothing."""
-
-    def note(self, text: str) -> None:
-        """Show nothing."""
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-class _Lines:
+class _Lines(_Display):
     """Plain lines: start, quarters (no two within ``LINE_EVERY_S``), end."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -172,9 +156,6 @@ class _Lines:
         with self._lock:
             self._write(text)
 
-    def close(self) -> None:
-        """Nothing is open."""
-
     def _write(self, line: str) -> None:
         # A reader of stderr that has gone away is no reason to lose the run.
         with contextlib.suppress(OSError):
@@ -182,7 +163,7 @@ class _Lines:
             self._stream.flush()
 
 
-class _Terminal:
+class _Terminal(_Display):
     """Bars of rich, shown once a stage has lasted ``BAR_AFTER_S``."""
 
     def __init__(self, stream: TextIO) -> None:

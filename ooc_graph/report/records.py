@@ -67,13 +67,7 @@ def append_record(path: str | Path, record: Mapping[str, Any]) -> dict[str, Any]
 
 
 def read_records(path: str | Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of a JSON-lines file in the order written.
-
-    Raises
-    ------
-    InputError
-        A line that is not a JSON object (such as one cut short by a full disk), with its number.
-    """
+    """Yield the records of a JSON-lines file in the order written; InputError if one is wrong."""
     with Path(path).open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
@@ -125,7 +119,7 @@ def _write_whole(handle: int, data: bytes) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(handle)
     except BaseException:
-        # Where even this fails, the next record begins on a line of its own.
+        # If even this fails, the next record begins on a line of its own.
         with contextlib.suppress(OSError):
             os.ftruncate(handle, before_bytes)
         raise

@@ -18,64 +18,53 @@ from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True)
-class Statistics:
-    """The seven figures that Graph500 gives of a quantity, in the quantity's own unit.
-
-    Parameters
-    ----------
-    minimum, first_quartile, median, third_quartile, maximum, mean
-        As their names say; quartiles by Graph500's own formula.
-    stddev
-        Sample standard deviation (n - 1); NaN for a single value, where none exists.
-    """
+class Quartiles:
+    """Five figures of a quantity or rate, in its own unit; quartiles by Graph500's formula."""
 
     minimum: float
     first_quartile: float
     median: float
     third_quartile: float
     maximum: float
-    mean: float
-    stddev: float
 
     def to_dict(self) -> dict[str, float | None]:
         """Return a mapping that JSON can carry: what is not finite becomes None."""
-        return _finite_or_none(asdict(self))
+        figures = asdict(self).items()
+        return {name: value if math.isfinite(value) else None for name, value in figures}
 
 
 @dataclass(frozen=True)
-class RateStatistics:
-    """Statistics of a rate (TEPS: edges per second) over the searches.
+class Statistics(Quartiles):
+    """The seven figures that Graph500 gives of a quantity.
 
     Parameters
     ----------
-    minimum, first_quartile, median, third_quartile, maximum
-        Reciprocals of the opposite figures of seconds per edge.
+    stddev
+        Sample standard deviation (n - 1); NaN for a single value.
+    """
+
+    mean: float
+    stddev: float
+
+
+@dataclass(frozen=True)
+class RateStatistics(Quartiles):
+    """Statistics of a rate (TEPS): reciprocals of the opposite figures of seconds per edge.
+
+    Parameters
+    ----------
     harmonic_mean
         1 / mean of seconds per edge.
     harmonic_stddev
         Standard error of the harmonic mean [2]_; NaN for a single search.
     """
 
-    minimum: float
-    first_quartile: float
-    median: float
-    third_quartile: float
-    maximum: float
     harmonic_mean: float
     harmonic_stddev: float
 
-    def to_dict(self) -> dict[str, float | None]:
-        """Return a mapping that JSON can carry: what is not finite becomes None."""
-        return _finite_or_none(asdict(self))
-
 
 def statistics_of(values: Sequence[float]) -> Statistics:
-    """Seven statistics of ``values`` as Graph500 computes them [1]_.
-
-    Parameters
-    ----------
-    values
-        At least one finite number, in any order and unit.
+    """Seven statistics of finite values as Graph500 computes them [1]_.
 
     Raises
     ------
@@ -105,13 +94,6 @@ def statistics_of(values: Sequence[float]) -> Statistics:
 def teps_statistics(times_s: Sequence[float], edges: Sequence[int]) -> RateStatistics:
     """Statistics of traversed edges per second over the searches [1]_.
 
-    Parameters
-    ----------
-    times_s
-        Wall time of each search in seconds, above zero.
-    edges
-        Edges of each search (Graph500's nedge), above zero, in the same order.
-
     Raises
     ------
     ValueError
@@ -133,7 +115,3 @@ def teps_statistics(times_s: Sequence[float], edges: Sequence[int]) -> RateStati
         harmonic_mean=1 / per_edge.mean,
         harmonic_stddev=error,
     )
-
-
-def _finite_or_none(figures: dict[str, float]) -> dict[str, float | None]:
-    return {name: value if math.isfinite(value) else None for name, value in figures.items()}

@@ -11,6 +11,7 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from typing import Any
 
 import matplotlib as mpl
@@ -84,8 +85,6 @@ def inline_svg(axes: Axes, *, name: str, label: str) -> str:
 
     Parameters
     ----------
-    axes
-        From :func:`axes_of_size`.
     name
         Unique in the page; ids inside the drawing are prefixed with it.
     label
@@ -110,8 +109,4 @@ def _embedded(svg: str, *, name: str, label: str) -> str:
     svg = re.sub(r'\s+(width|height)="[\d.]+pt"', "", svg, count=2)
     # Fonts are the page's; sizes stay.
     svg = re.sub(r"(font: [^;\"']*?px) [^;\"]*", r"\1 var(--font)", svg)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{_attribute(label)}"', 1)
-
-
-def _attribute(text: str) -> str:
-    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)

@@ -17,7 +17,7 @@ _SIZE = (5.5, 2.9)
 def waiting_per_search(kernel: str, searches: Sequence[SearchRecord]) -> Drawing | None:
     """Of each search in order the time, and how much of it was waiting for the store.
 
-    Beside it stands a line for the time in which something was read. None where that is not known
+    Beside it stands a line for the time in which something was read. None if that is not known
     of all searches, or nothing was read.
     """
     waited = [s.waited_s for s in searches if s.waited_s is not None]

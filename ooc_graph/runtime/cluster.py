@@ -21,7 +21,7 @@ from distributed.comm.registry import get_backend
 from distributed.security import Security
 
 from ooc_graph.errors import ClusterLostError, DeviceError, UsageError
-from ooc_graph.exchange.cluster import patience_s, within
+from ooc_graph.exchange.time_limits import patience_s, within
 from ooc_graph.layout.whole_file import raise_if_full
 from ooc_graph.runtime.devices import device_count, has_rmm
 from ooc_graph.runtime.machine import KEPT_BYTES, cores

@@ -34,7 +34,7 @@ from ooc_graph.types import Progress
 if TYPE_CHECKING:
     from distributed import Client
 
-    from ooc_graph.exchange.cluster import WorkerState
+    from ooc_graph.exchange.worker_states import WorkerState
     from ooc_graph.runtime.worker_memory import Brought
 
 Done = TypeVar("Done")
@@ -272,7 +272,7 @@ class OnCluster:
         ClusterLostError
             There is none within the patience.
         """
-        from ooc_graph.exchange.cluster import NO_WORKERS, describe  # noqa: PLC0415
+        from ooc_graph.exchange.worker_states import NO_WORKERS, describe  # noqa: PLC0415
 
         chosen = self.cluster.wait_for_workers(self._known, on_wait=self._wait)
         if not chosen:

@@ -3,8 +3,9 @@
 CUDA comes first. On each device, strategies that keep more in memory come first, since they are
 faster. Ranks on CUDA devices are tried if one device has no room, not even with rows in pinned
 memory. Ranks on the CPU are tried if no worker has room for all rows: ranks that keep theirs in
-memory, then ranks out of the store, then one worker out of the store. Many sources share each look
-at an arc in batches. On a CUDA device they are searched one by one if there is no room for that.
+memory, then one worker out of the store, which is faster than ranks out of it. Many sources share
+each look at an arc in batches. On a CUDA device they are searched one by one if there is no room
+for that.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ CANDIDATES: tuple[Strategy, ...] = (
     EdgeList(),
     cpu_memory.InMemory(),
     Ranks(cpu_memory.InMemory()),
-    Ranks(cpu_disk.OnDisk()),
     cpu_disk.OnDisk(),
+    Ranks(cpu_disk.OnDisk()),
 )
 MANY: tuple[Strategy, ...] = (
     Batches(CUDA),

@@ -10,7 +10,7 @@ from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.model.request import SCHEDULER, Request
 from ooc_graph.model.reservation import BUSY, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CPU, CUDA, Resources, Room
-from ooc_graph.model.strategy import Strategy
+from ooc_graph.model.strategy import Strategy, TooLittleError
 from ooc_graph.model.task import SearchTask
 from ooc_graph.search.candidates import candidates
 from ooc_graph.shards.load import Graph
@@ -87,18 +87,20 @@ class Plan:
             resources = measure(on_cpu=self.device == CPU)
             all_of_them = candidates(request, self.device)
             left = all_of_them[all_of_them.index(self.strategy) :]
+            too_little: MemoryBudgetError | None = None
             for strategy in left:
                 if strategy.lacks(self.graph, request, refusal.less(resources)):
                     continue
                 try:
                     reserved = strategy.after(self.graph, request, resources, refusal)
-                except MemoryBudgetError:
-                    if strategy is left[-1] and self.device == CPU:
-                        raise
+                except MemoryBudgetError as error:
+                    too_little = error
                     continue
                 if reserved is not None:
                     why = f"{refusal.what}: {strategy.summary(request.kernel, reserved)}"
                     return Plan(self.graph, request, resources, strategy, reserved, why)
+            if too_little is not None and self.device == CPU:
+                raise too_little
         if self.device == CPU or wanted != AUTO or request.on_device:
             return None
         why = f"{request.kernel} on the CPU: {refusal.said}"
@@ -147,7 +149,7 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
         if (reserved := strategy.cached(*given)) is not None:
             return Plan(*given, strategy, reserved)
     lacks: list[str] = []
-    refusals: list[tuple[int, int, MemoryBudgetError]] = []
+    refusals: list[MemoryBudgetError] = []
     for strategy in strategies:
         if why := strategy.lacks(*given):
             lacks.append(why)
@@ -155,17 +157,19 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
         try:
             reserved = strategy.reserve(*given)
         except MemoryBudgetError as error:
-            refusals.append((strategy.tier, len(refusals), error))
+            refusals.append(error)
         except MemoryError:
             said = f"{graph.path}: the system refuses the memory to read the rows' lengths"
-            refusals.append((strategy.tier, len(refusals), MemoryBudgetError(said)))
+            refusals.append(MemoryBudgetError(said))
         else:
             why = ""
             if request.many is not None and device == CUDA and (lacks or refusals):
-                first = str(refusals[0][-1]) if refusals else lacks[0]
+                first = str(refusals[0]) if refusals else lacks[0]
                 why = f"{strategy.summary(request.kernel, reserved)}: {first}"
             return Plan(*given, strategy, reserved, why, is_short=bool(refusals))
     if not refusals:
         raise UsageError(lacks[0])
-    # The one that keeps least in memory says the least that would do.
-    raise max(refusals)[-1]
+    known = [error for error in refusals if isinstance(error, TooLittleError)]
+    # The user is told the least that would do; or else what the last strategy lacks, which keeps
+    # least in memory.
+    raise min(known, key=lambda error: error.least_bytes) if known else refusals[-1]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ooc_graph.layout.chunks import FileEntry, write_chunk
+from ooc_graph.layout.chunks import FileEntry, write_array, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.shards.merge import LENGTHS, MergeTask, piece_name
 from ooc_graph.shards.pieces import Pieces
@@ -21,8 +21,6 @@ class Strip:
 
     Parameters
     ----------
-    spec, index
-        The array and the chunk.
     names
         Pieces in order, those that the chunk needs.
     first
@@ -57,7 +55,7 @@ def _read(pieces: Pieces, strip: Strip) -> Iterator[AnyArray]:
 def write_offsets(
     task: MergeTask, store: str, side: str, numbers: IntArray, paths: tuple[str, ...]
 ) -> tuple[tuple[ArraySpec, ...], list[FileEntry]]:
-    """Write the offsets of one side of one shard, once for each row order.
+    """Write the offsets of one side of one shard to each of ``paths``.
 
     Memory: 8 bytes a row of the shard.
 
@@ -65,17 +63,16 @@ def write_offsets(
     ----------
     numbers
         The shard's buckets.
-    paths
-        Arrays to write.
     """
     offsets = _offsets_of(task, side, numbers)
     packing = task.packings.get("offsets")
     specs = tuple(ArraySpec(path, len(offsets), offsets.dtype, packing=packing) for path in paths)
-    return specs, [
-        write_chunk(Path(store), spec, index, [offsets[slice(*spec.bounds(index))]])
+    entries = [
+        entry
         for spec in specs
-        for index in range(spec.chunks)
+        for entry in write_array(Path(store), spec, lambda start, stop: [offsets[start:stop]])
     ]
+    return specs, entries
 
 
 def _offsets_of(task: MergeTask, side: str, numbers: IntArray) -> AnyArray:

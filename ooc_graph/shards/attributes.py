@@ -28,22 +28,16 @@ def graph_attributes(
 
     Parameters
     ----------
-    total
-        Counts over all edges.
-    directed
-        Whether edges have a direction.
     weight_dtype
-        Type of the weights, or None where none are kept.
+        None if no weights are kept.
     vertices, rows
         All vertices, and those with at least one arc.
     first_id
-        First original id where ids are dense, else None.
+        First original id if ids are dense, else None.
     arcs
         Arcs of each side, in one row order.
-    shards, orders
-        Number of virtual shards, and the row orders that there are.
     compressed
-        Whether the columns of rows are packed; said only where they are.
+        Whether the columns of rows are packed; recorded only if they are.
     """
     return {
         **({"compressed": True} if compressed else {}),
@@ -64,7 +58,7 @@ def graph_attributes(
 
 
 def _negative_loop(total: Tally) -> dict[str, Any]:
-    """Said only where self-loops might be negative; None: none of them is."""
+    """Said only if self-loops might be negative; None: none of them is."""
     if not total.loops or total.lightest is None or total.lightest >= 0:
         return {}
     loop = total.negative_loop
@@ -72,17 +66,7 @@ def _negative_loop(total: Tally) -> dict[str, Any]:
 
 
 def store_attributes(total: Tally, description: dict[str, Any], **graph: Any) -> dict[str, Any]:
-    """Attributes of a store: `graph_attributes`, and where the edges came from.
-
-    Parameters
-    ----------
-    total
-        Counts over all edges.
-    description
-        What the source says of itself.
-    **graph
-        As `graph_attributes` takes them.
-    """
+    """Attributes of a store: `graph_attributes`, and where the edges came from."""
     return {
         "format_version": FORMAT_VERSION,
         **graph_attributes(total, **graph),

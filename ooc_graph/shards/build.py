@@ -2,7 +2,7 @@
 
 Stages: (stage the input) -> degrees -> renumber -> runs -> merge and write -> commit. Every task
 is a function of files and writes files of its own, so any worker can do any task, and a task that
-is done twice writes the same bytes. The exception are merged pieces, which wait in memory where one
+is done twice writes the same bytes. The exception are merged pieces, which wait in memory if one
 process does all: if it is lost, the merge begins again in files.
 """
 
@@ -27,13 +27,13 @@ from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.compress import Packings
 from ooc_graph.shards.degrees import Counted, count_ids, count_units
 from ooc_graph.shards.merge import MergeTask
+from ooc_graph.shards.merge_writer import Merged, MergeWriter
 from ooc_graph.shards.pieces import PieceLostError, Pieces
 from ooc_graph.shards.renumber import Renumbered, dense_space, named_space
 from ooc_graph.shards.runs import RunTask, write_run
 from ooc_graph.shards.staged import StagedSource, column_dtype, stage_unit
 from ooc_graph.shards.tables import forget_tables, table_bytes
 from ooc_graph.shards.tally import Tally, stored_weight_dtype
-from ooc_graph.shards.weave import Loom, Woven
 from ooc_graph.shards.workforce import Workforce, in_turn, run_all
 from ooc_graph.threads import Threads
 from ooc_graph.types import Progress
@@ -49,16 +49,7 @@ def build(
     workforce: Workforce,
     progress: Progress,
 ) -> BuildReport:
-    """Build and commit the store of a graph.
-
-    Parameters
-    ----------
-    source
-        Edges.
-    out
-        The store's folder, which appears when all of it is on disk.
-    options, workforce, progress
-        What to build, with what, and who hears of it.
+    """Build and commit the store of a graph; its folder appears when all of it is on disk.
 
     Raises
     ------
@@ -75,15 +66,7 @@ def build(
 
 @dataclass(frozen=True)
 class Build:
-    """The stages of one build; `ooc_graph.shards.cuda_build` has others after the first.
-
-    Parameters
-    ----------
-    partial
-        Where the store is written.
-    workforce, progress, report, options
-        As `build` has them.
-    """
+    """The stages of one build; `ooc_graph.shards.cuda_build` has others after the first."""
 
     partial: Partial
     workforce: Workforce
@@ -190,7 +173,7 @@ class Build:
         return [path for part in counted for path in part.paths], total
 
     def _groups(self, source: EdgeSource) -> list[Sequence[Unit]]:
-        """One group a slot (each holds a table of the vertices), fewer where they do not fit."""
+        """One group a slot (each holds a table of the vertices), fewer if they do not fit."""
         slots = self.workforce.budget.slots
         if source.id_range is not None:
             slots = min(slots, self._dense_slots(source.id_range[1]))
@@ -257,7 +240,7 @@ class Build:
 
     def _merge(
         self, planned: tuple[RunTask, int, int, Packings], vertices: Renumbered
-    ) -> tuple[MergeTask, Woven]:
+    ) -> tuple[MergeTask, Merged]:
         runs, shards, capacity, packings = planned
         self.forget()
         orders = self.options.orders(runs.source.weighted)
@@ -273,15 +256,15 @@ class Build:
         )
         with self.report.timed("merge and write"):
             try:
-                return task, self._weave(task)
+                return task, self._write_merged(task)
             except PieceLostError:
                 # The process that held them is gone; the runs are still there.
                 self.forget()
                 task = replace(task, pieces=Pieces(folder, 0))
-                return task, self._weave(task)
+                return task, self._write_merged(task)
 
-    def _weave(self, task: MergeTask) -> Woven:
-        return Loom(task, self.partial.folder, self.workforce, self.progress).run()
+    def _write_merged(self, task: MergeTask) -> Merged:
+        return MergeWriter(task, self.partial.folder, self.workforce, self.progress).run()
 
     def _buffer_bytes(self, runs: RunTask, orders: int, capacity: int, vertices: int) -> int:
         """Size of the buffers in which pieces wait; 0 if they wait in files."""
@@ -298,40 +281,31 @@ class Build:
 
     def _commit(
         self,
-        merged: tuple[MergeTask, Woven],
+        merged: tuple[MergeTask, Merged],
         vertices: Renumbered,
         total: Tally,
         description: dict[str, Any],
     ) -> None:
-        task, woven = merged
-        self.report.arcs = sum(woven.arcs.values())
+        task, written = merged
+        runs, space = task.runs, vertices.space
+        attributes = store_attributes(
+            total,
+            description,
+            directed=runs.source.directed,
+            weight_dtype=runs.weight_dtype,
+            vertices=space.count,
+            rows=vertices.kept,
+            first_id=None if space.originals else space.first,
+            arcs=written.arcs,
+            shards=task.shards,
+            orders=task.orders,
+            compressed=bool(task.packings),
+        )
+        self.report.arcs = sum(written.arcs.values())
         with self.report.timed("commit"):
             self.report.manifest = self.partial.commit(
                 "graph",
-                _attributes(task, vertices, total, woven.arcs, description),
-                [*vertices.specs, *woven.specs],
-                [*vertices.entries, *woven.entries],
+                attributes,
+                [*vertices.specs, *written.specs],
+                [*vertices.entries, *written.entries],
             )
-
-
-def _attributes(
-    task: MergeTask,
-    vertices: Renumbered,
-    total: Tally,
-    arcs: dict[str, int],
-    description: dict[str, Any],
-) -> dict[str, Any]:
-    runs, space = task.runs, vertices.space
-    return store_attributes(
-        total,
-        description,
-        directed=runs.source.directed,
-        weight_dtype=runs.weight_dtype,
-        vertices=space.count,
-        rows=vertices.kept,
-        first_id=None if space.originals else space.first,
-        arcs=arcs,
-        shards=task.shards,
-        orders=task.orders,
-        compressed=bool(task.packings),
-    )

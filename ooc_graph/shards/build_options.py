@@ -1,4 +1,4 @@
-"""What the caller of a build may choose, and what is told of it afterwards."""
+"""What the caller of a build may choose, and what is reported afterwards."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class BuildReport:
     manifest
         The store's manifest.
     run_bytes
-        Bytes that a device's build wrote to sorted runs and read back; 0 where it made none, and
+        Bytes that a device's build wrote to sorted runs and read back; 0 if it made none, and
         of builds on the CPU.
     notes
         What a worker's build had to say; builds of this process say it at once.
@@ -76,7 +76,7 @@ class BuildOptions:
     Parameters
     ----------
     rows
-        ``hub``, ``light``, ``both``, or None: both where there are weights, else hub.
+        ``hub``, ``light``, ``both``, or None: both if there are weights, else hub.
     shards
         Number of virtual shards (a power of two), or None: by the size of the graph.
     overwrite
@@ -112,14 +112,7 @@ class BuildOptions:
     def require_filled(self, rows: int | None) -> None:
         """Refuse more shards than rows can be dealt to, as each has files of its own.
 
-        Parameters
-        ----------
-        rows
-            How many there are, or may be at most; None: not known yet.
-
-        Raises
-        ------
-        UsageError
+        ``rows`` is how many there are, or may be at most; None: not known yet.
         """
         if self.shards is None or rows is None:
             return

@@ -19,7 +19,8 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import chunk_length
 from ooc_graph.layout.packing import Packing
 from ooc_graph.shards.plan import RESERVE_BYTES
-from ooc_graph.shards.workforce import CHECK_S, Workforce, stop_all
+from ooc_graph.shards.workforce import Workforce, stop_all
+from ooc_graph.threads import CHECK_S
 from ooc_graph.types import AnyArray
 
 OPEN_COLUMNS = 5
@@ -28,15 +29,13 @@ _ENDLESS = 1 << 62
 
 
 class ChunkSink:
-    """Writes chunks on the threads of a workforce.
+    """Writes chunks of a partial store on the threads of a workforce.
+
+    There is one buffer for each thread and for every open column, fewer if the memory limit does
+    not allow so many.
 
     Parameters
     ----------
-    store
-        Folder of the partial store.
-    workforce
-        Threads of this process. One buffer for each and for every open column, fewer where the
-        memory limit does not allow so many.
     new_buffer
         Gives host memory of so many bytes, uint8.
 
@@ -70,7 +69,7 @@ class ChunkSink:
             self._left -= 1
             return self._new_buffer(self._bytes)
         while not self._spare:
-            self._collect(FIRST_COMPLETED)
+            self._collect()
         return self._spare.pop()
 
     def write(self, spec: ArraySpec, index: int, buffer: AnyArray, elements: int) -> None:
@@ -79,22 +78,16 @@ class ChunkSink:
         submit = self._workforce.executor.submit
         self._writing[submit(write_chunk, self._store, spec, index, [data])] = buffer
 
-    def _collect(self, when: str) -> None:
-        done, _ = wait(self._writing, timeout=CHECK_S, return_when=when)
+    def _collect(self) -> None:
+        done, _ = wait(self._writing, timeout=CHECK_S, return_when=FIRST_COMPLETED)
         for future in done:
             self._spare.append(self._writing.pop(future))
             self.entries.append(future.result())
 
     def finish(self) -> None:
-        """Wait until everything is written.
-
-        Raises
-        ------
-        OSError
-            As the file system has it.
-        """
+        """Wait until everything is written."""
         while self._writing:
-            self._collect(FIRST_COMPLETED)
+            self._collect()
 
     def stop(self) -> None:
         """Write no more; what is being written is waited for, and buffers are dropped."""
@@ -113,21 +106,14 @@ class Column:
         self._written = self._filled = 0
 
     def append(self, data: Any) -> None:
-        """Copy elements to the end.
-
-        Parameters
-        ----------
-        data
-            One-dimensional and contiguous, of the column's dtype: a NumPy array, or one of a
-            device, whose copy is waited for.
-        """
+        """Copy contiguous elements of the column's dtype to the end, from the host or a device."""
         done = 0
         while done < len(data):
             count = min(self._full - self._filled, len(data) - done)
             if self._buffer is None:
                 self._buffer = self._sink.take()
-            room = self._buffer[: self._full * self._dtype.itemsize].view(self._dtype)
-            _copy(data[done : done + count], room[self._filled : self._filled + count])
+            elements = self._buffer[: self._full * self._dtype.itemsize].view(self._dtype)
+            _copy(data[done : done + count], elements[self._filled : self._filled + count])
             self._filled += count
             done += count
             if self._filled == self._full:
@@ -150,8 +136,8 @@ class Column:
         return replace(self._empty, length=length)
 
 
-def _copy(data: Any, room: AnyArray) -> None:
+def _copy(data: Any, elements: AnyArray) -> None:
     if isinstance(data, np.ndarray):
-        room[:] = data
+        elements[:] = data
     else:
-        data.get(out=room)
+        data.get(out=elements)

@@ -1,4 +1,4 @@
-"""In how many bits the columns of rows are stored where that was asked for."""
+"""In how many bits the columns of rows are stored if that was asked for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def packings_of(rows: int, arcs: int, weight_dtype: np.dtype[Any] | None, total:
     arcs
         At least the arcs of a side: the input's tuples in both directions, on any device.
     weight_dtype
-        Type of the stored weights; None where none are stored. Only integers are packed.
+        Type of the stored weights; None if none are stored. Only integers are packed.
     total
         Has the range of the weights.
     """

@@ -27,9 +27,7 @@ class Counted:
     ----------
     paths
         A .npy file with uint32 counts by position (dense ids); or .npz files with ascending ids
-        and their counts, several where they did not fit the budget at once.
-    total
-        Tuples read, self-loops among them, and the range of the weights.
+        and their counts, several if they did not fit the budget at once.
     read_s
         Seconds that the source took to give (generate, read) the tuples.
     """
@@ -130,12 +128,7 @@ class CountedIds:
 def count_ids(source: EdgeSource, units: Sequence[Unit], stem: str, most_bytes: int) -> Counted:
     """Count the tuples of some units at every id that they name.
 
-    Parameters
-    ----------
-    stem
-        Path of the files to write, without number and suffix.
-    most_bytes
-        Memory for the ids; when it is full they are written and counting begins anew.
+    When the ids take ``most_bytes`` of memory, they are written and counting begins again.
     """
     found, total, clock, paths = CountedIds(), Tally(), _Clock(), list[str]()
     for unit in units:

@@ -16,8 +16,8 @@ from ooc_graph.kernels.cpu.edge_list.grouping import (
     bands_for,
     grouped,
 )
-from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT, OUT, rows_path
+from ooc_graph.layout.stored import Cursor
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray, Dealing
 
@@ -33,13 +33,6 @@ def load_edges(graph: Graph, *, weighted: bool) -> GroupedEdges:
     """Read the out-arcs of all shards twice, to count and to place them, every chunk checked.
 
     The peak is the result, one shard's offsets and two chunks.
-
-    Raises
-    ------
-    UsageError, NegativeWeightError
-        ``weighted``, and the store holds no weights, or negative ones.
-    CorruptStoreError
-        Names file and chunk.
     """
     graph.require(LIGHT if weighted else HUB)
     return grouped(
@@ -95,8 +88,8 @@ def _stretches(graph: Graph, weighted: bool) -> Iterator[Stretch]:
     for shard in range(graph.shards):
         group = _group_path(graph, shard, weighted)
         offsets = stored.read(f"{group}/offsets").view(np.int64)
-        neighbors = _Cursor(graph, stored.spec(f"{group}/neighbors"))
-        weights = _Cursor(graph, stored.spec(f"{group}/weights")) if weighted else None
+        neighbors = Cursor(stored.chunk, stored.spec(f"{group}/neighbors"))
+        weights = Cursor(stored.chunk, stored.spec(f"{group}/weights")) if weighted else None
         first, arcs = 0, int(offsets[-1])
         while first < arcs:
             stop = (
@@ -112,23 +105,3 @@ def _stretches(graph: Graph, weighted: bool) -> Iterator[Stretch]:
                 no_weights if weights is None else weights.take(first, stop),
             )
             first = stop
-
-
-class _Cursor:
-    """Reads a column in order and holds one chunk of it."""
-
-    def __init__(self, graph: Graph, spec: ArraySpec) -> None:
-        self._stored, self._spec = graph.stored, spec
-        self._index, self._chunk = -1, np.empty(0, spec.dtype)
-
-    def stop(self, first: int) -> int:
-        """End of the chunk that element ``first`` lies in."""
-        return self._spec.bounds(first // self._spec.chunk)[1]
-
-    def take(self, first: int, stop: int) -> AnyArray:
-        """Elements of one chunk."""
-        index = first // self._spec.chunk
-        if index != self._index:
-            self._index, self._chunk = index, self._stored.chunk(self._spec, index)
-        begin = self._spec.bounds(index)[0]
-        return self._chunk[first - begin : stop - begin]

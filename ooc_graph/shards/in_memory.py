@@ -44,7 +44,7 @@ _graphs: weakref.WeakValueDictionary[str, MemoryGraph] = weakref.WeakValueDictio
 
 
 @dataclass(frozen=True, eq=False)
-class HeldArrays:
+class MemoryArrays:
     """The arrays of a graph, by the names that they have in a store."""
 
     path: Path
@@ -67,8 +67,8 @@ class HeldArrays:
 
     def spec(self, array: str) -> ArraySpec:
         """Length and type of an array."""
-        held = self.arrays[array]
-        return ArraySpec(array, len(held), held.dtype)
+        found = self.arrays[array]
+        return ArraySpec(array, len(found), found.dtype)
 
     def chunk(self, spec: ArraySpec, index: int) -> AnyArray:
         """Elements of what would be a chunk; no copy."""
@@ -140,15 +140,7 @@ def _graph(
                 arrays[f"{group}/weights"] = found.weights
     arcs = {side: int(next(iter(orders.values())).offsets[-1]) for side, orders in rows.items()}
     path = Path("in memory") / uuid.uuid4().hex
-    graph = MemoryGraph(HeldArrays(path, _attributes(source, vertices, plan, arcs), arrays))
-    _graphs[str(path)] = graph
-    return graph
-
-
-def _attributes(
-    source: EdgeSource, vertices: Vertices, plan: Plan, arcs: dict[str, int]
-) -> dict[str, Any]:
-    return graph_attributes(
+    attributes = graph_attributes(
         vertices.total,
         directed=source.directed,
         weight_dtype=plan.weight_dtype,
@@ -159,3 +151,6 @@ def _attributes(
         shards=1,
         orders=plan.orders,
     )
+    graph = MemoryGraph(MemoryArrays(path, attributes, arrays))
+    _graphs[str(path)] = graph
+    return graph

@@ -134,7 +134,7 @@ class Graph:
 
     @property
     def first_id(self) -> int | None:
-        """First original id where ids are dense, else None."""
+        """First original id if ids are dense, else None."""
         first = self.attributes["first_id"]
         return None if first is None else int(first)
 
@@ -160,12 +160,12 @@ class Graph:
         """Share of the input tuples at the first rows; reads no others. 0 if there are no rows."""
         if not self.rows:
             return 0.0
-        spec, held = self.stored.spec(TUPLES), 0
+        spec, covered = self.stored.spec(TUPLES), 0
         for index in range(-(-rows // spec.chunk)):
             start, _ = spec.bounds(index)
-            held += int(self.stored.chunk(spec, index)[: rows - start].sum(dtype=np.uint64))
+            covered += int(self.stored.chunk(spec, index)[: rows - start].sum(dtype=np.uint64))
         tuples = 2 * (self.edges - int(self.attributes["self_loops"]))
-        return held / max(tuples, 1)
+        return covered / max(tuples, 1)
 
     def position_of(self, original: int) -> int:
         """Place of an original id among all, ascending.
@@ -224,14 +224,7 @@ class Graph:
         order
             ``hub`` or ``light``.
         signed
-            Whether the search takes negative weights.
-
-        Raises
-        ------
-        UsageError
-            SSSP needs light-first rows with weights.
-        NegativeWeightError
-            SSSP needs weights >= 0.
+            Whether the search can use negative weights.
         """
         if order == LIGHT and not self.weighted:
             raise UsageError(
@@ -246,23 +239,16 @@ class Graph:
 
     def resident_bytes(self, order: str, shards: Sequence[int] | None = None) -> int:
         """Host memory of the rows that a search needs, of all or of some shards."""
-        kept = self._kept(order)
         chosen = range(self.shards) if shards is None else shards
         total = 0
-        for shard in chosen:
-            for side in self._sides():
-                group = rows_path(shard, side, kept)
-                columns = ["offsets", "neighbors", *(["weights"] if order == LIGHT else [])]
-                specs = [self.stored.spec(f"{group}/{column}") for column in columns]
+        for column in ("offsets", "neighbors", *(["weights"] if order == LIGHT else [])):
+            for arrays in self.arrays_of(order, column):
+                specs = [self.stored.spec(arrays[shard]) for shard in chosen]
                 total += sum(spec.length * spec.dtype.itemsize for spec in specs)
         return total
 
     def _sides(self) -> tuple[str, ...]:
         return (OUT, IN) if self.directed else (OUT,)
-
-    def offset_arrays(self, order: str) -> list[list[str]]:
-        """Names of the arrays that say where rows begin: of each side one of each shard."""
-        return self.arrays_of(order, "offsets")
 
     def arrays_of(self, order: str, column: str) -> list[list[str]]:
         """Names of the arrays of a column of the rows: of each side one of each shard."""
@@ -322,6 +308,6 @@ class Graph:
         return rows if kept == order else self._by_id(rows)
 
     def _by_id(self, rows: Rows) -> Rows:
-        """Order loaded rows by id, where only light ones are there and BFS wants them."""
+        """Order loaded rows by id, if only light ones are there and BFS wants them."""
         sort_rows(rows.offsets.astype(np.int64), rows.neighbors, np.empty(0, np.uint32))
         return rows

@@ -36,16 +36,10 @@ class Plan:
 
     Parameters
     ----------
-    source, tables
-        Edges, and who is which internal id.
     tuples, buckets
         Tuples at each row, and ranges of rows that are partitioned together.
-    id_dtype, weight_dtype
-        Types of neighbours and of weights (None: none are kept).
-    orders
-        Row orders.
-    executor, threads
-        Who works.
+    weight_dtype
+        None if no weights are kept.
     """
 
     source: EdgeSource
@@ -275,7 +269,7 @@ class _Scratch:
     """Columns of a thread, as large as the largest that it asked for."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str, int], AnyArray] = {}
+        self._buffers: dict[tuple[str, int], AnyArray] = {}
 
     def like(self, name: str, columns: Arcs, length: int) -> Arcs:
         """Uninitialised columns of the same types; those of no length stay so."""
@@ -287,8 +281,8 @@ class _Scratch:
         )
 
     def _one(self, key: tuple[str, int], length: int, dtype: np.dtype[Any]) -> AnyArray:
-        held = self._held.get(key)
-        if held is None or len(held) < length:
-            self._held.pop(key, None)
-            held = self._held[key] = np.empty(length, dtype)
-        return held[:length]
+        buffer = self._buffers.get(key)
+        if buffer is None or len(buffer) < length:
+            self._buffers.pop(key, None)
+            buffer = self._buffers[key] = np.empty(length, dtype)
+        return buffer[:length]

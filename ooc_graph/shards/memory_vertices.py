@@ -14,9 +14,8 @@ from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.cpu.build.degrees import falling_order
 from ooc_graph.kernels.cpu.build.partition import count_spanned, id_extent
-from ooc_graph.layout.names import internal_dtype
 from ooc_graph.shards.degrees import CountedIds
-from ooc_graph.shards.tables import Tables, VertexSpace
+from ooc_graph.shards.tables import Tables, VertexSpace, ranks_of
 from ooc_graph.shards.tally import Tally
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
@@ -60,14 +59,12 @@ class Vertices:
     ----------
     tables
         Original to internal ids, for the second pass.
-    columns
-        ``internal_of`` (by position), ``original_of`` and ``originals`` (None where dense).
+    internal_of, original_of, originals
+        Columns of a store; ``internal_of`` by position, ``originals`` None if dense.
     first_id
-        First original id where ids are dense, else None.
+        First original id if ids are dense, else None.
     tuples
         uint32 or uint64 (rows,): tuples at each internal id.
-    total
-        Counts over all edges.
     """
 
     tables: Tables
@@ -80,13 +77,7 @@ class Vertices:
 
 
 def number_vertices(source: EdgeSource, executor: Executor, threads: int) -> Vertices:
-    """Count tuples and rank the vertices by them.
-
-    Raises
-    ------
-    InputError
-        If an id lies outside the declared range, or there are no edges and no range.
-    """
+    """Count tuples and rank the vertices by them."""
     if source.id_range is not None:
         return _spanned(source, *source.id_range, True, executor, threads)
     first, last = _extent(source, executor, threads)
@@ -114,7 +105,7 @@ def _spanned(
     looped = np.zeros(0 if declared else count, np.uint8)
     total, degree = _count_spanned(source, first, looped, count, executor, threads)
     order = falling_order(degree)
-    internal_of = _ranks(order, count)
+    internal_of = ranks_of(order, count)
     original_of = order.astype(np.int64)
     original_of += first
     names: tuple[AnyArray, IntArray | None, int | None] = internal_of, None, first
@@ -151,13 +142,6 @@ def _count_spanned(
     return Tally.sum(part[0] for part in parts), degree
 
 
-def _ranks(order: AnyArray, count: int) -> AnyArray:
-    """Internal id of each of ``count`` positions, -1 where it has none."""
-    internal_of = np.full(count, -1, internal_dtype(len(order)))
-    internal_of[order] = np.arange(len(order), dtype=internal_of.dtype)
-    return internal_of
-
-
 def _refuse_outside(block: EdgeBlock, at: int, number: int, first: int, count: int) -> None:
     ends = int(block.source[at]), int(block.target[at])
     raise InputError(
@@ -182,7 +166,7 @@ def _named(source: EdgeSource, executor: Executor, threads: int) -> Vertices:
     for _, other in parts[1:]:
         found.merge(other.ids, other.counts)
     ids, order = found.ids, falling_order(found.counts)
-    internal_of, tuples = _ranks(order, len(ids)), found.counts[order]
+    internal_of, tuples = ranks_of(order, len(ids)), found.counts[order]
     if int(tuples.max(initial=0)) < 1 << 32:
         tuples = tuples.astype(np.uint32)
     first, dense = int(ids[0]), int(ids[-1]) - int(ids[0]) == len(ids) - 1

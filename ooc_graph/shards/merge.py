@@ -37,16 +37,10 @@ class MergeTask:
 
     Parameters
     ----------
-    runs
-        Where the runs are and how they are stored.
-    shards
-        Number of virtual shards, a power of two.
     vertices
-        Kept vertices.
+        Vertices with arcs.
     capacity
         Arcs of a bucket that are sorted in memory; above it a bucket is a single row.
-    orders
-        Row orders to write: ``hub``, ``light`` or both.
     pieces
         Where merged buckets wait for their chunks.
     packings
@@ -74,12 +68,7 @@ def piece_name(side: str, bucket: int, column: str) -> str:
 def merge_buckets(
     task: MergeTask, side: str, numbers: Sequence[int], used: Sequence[str]
 ) -> list[int]:
-    """Make the pieces of some buckets, after forgetting those that were ``used`` up.
-
-    Returns
-    -------
-    Arcs that each bucket keeps.
-    """
+    """Make the pieces of some buckets, and forget those that were ``used``; arcs of each bucket."""
     task.pieces.remove(used)
     return [_merge_bucket(task, side, bucket) for bucket in numbers]
 

@@ -1,6 +1,6 @@
-"""Merged buckets on their way to the chunks they fill: in files, or in memory where that is ample.
+"""Merged buckets on their way to the chunks they fill: in files, or in memory if that is ample.
 
-Memory is right where one process does all and has more than the sorting takes: the pieces are
+Memory is right if one process does all and has more than the sorting takes: the pieces are
 gone before the system would have brought files of them to the disk, and pages of files that are
 written and read once cost more time than the sorting.
 """
@@ -24,7 +24,7 @@ _READ_ELEMENTS = 1 << 18
 _SMALL_PART = 4
 
 _lock = free_in_child(threading.Lock())
-_held: dict[str, tuple[AnyArray, AnyArray]] = {}
+_in_memory: dict[str, tuple[AnyArray, AnyArray]] = {}
 _spare: list[AnyArray] = []
 
 
@@ -59,7 +59,7 @@ class Pieces:
         copy[:] = data
         self.remove([name])
         with _lock:
-            _held[self._key(name)] = buffer, copy
+            _in_memory[self._key(name)] = buffer, copy
 
     def read(self, name: str, dtype: np.dtype[Any], start: int, stop: int) -> Iterator[AnyArray]:
         """Yield elements ``start`` to ``stop - 1`` in order, some at a time.
@@ -73,10 +73,10 @@ class Pieces:
         """
         if self.buffer_bytes:
             with _lock:
-                held = _held.get(self._key(name))
-            if held is None:
+                piece = _in_memory.get(self._key(name))
+            if piece is None:
                 raise PieceLostError(name)
-            yield held[1][start:stop]
+            yield piece[1][start:stop]
             return
         path = Path(self.folder) / name
         with path.open("rb", buffering=0) as file:
@@ -93,9 +93,9 @@ class Pieces:
         for name in names:
             if self.buffer_bytes:
                 with _lock:
-                    held = _held.pop(self._key(name), None)
-                    if held is not None and len(held[0]) == self.buffer_bytes:
-                        _spare.append(held[0])
+                    piece = _in_memory.pop(self._key(name), None)
+                    if piece is not None and len(piece[0]) == self.buffer_bytes:
+                        _spare.append(piece[0])
             else:
                 (Path(self.folder) / name).unlink(missing_ok=True)
 
@@ -106,9 +106,9 @@ class Pieces:
 def forget_pieces(within: str | None = None) -> None:
     """Free the pieces of this process, or only those ``within`` a folder; and unused buffers."""
     with _lock:
-        for key in list(_held):
+        for key in list(_in_memory):
             if within is None or key.startswith(f"{within}/"):
-                del _held[key]
+                del _in_memory[key]
         _spare.clear()
 
 

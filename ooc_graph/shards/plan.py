@@ -58,12 +58,9 @@ class BuildBudget:
     slots: int
 
     def slot_bytes(self, table_bytes: int) -> int:
-        """Bytes that one running task may hold beside tables of ``table_bytes`` a process.
+        """Bytes that one running task may hold in addition to tables of ``table_bytes`` a process.
 
-        Raises
-        ------
-        MemoryBudgetError
-            If less than a useful minimum is left.
+        MemoryBudgetError if less than a useful minimum is left.
         """
         fixed = self.processes * (table_bytes + RESERVE_BYTES)
         left = (self.limit_bytes - fixed) // self.slots
@@ -98,7 +95,7 @@ class BuildBudget:
 
 
 def run_edges(slot_bytes: int, arc_bytes: int, weight_bytes: int) -> int:
-    """Tuples of one run: they are held translated, and as arcs in both directions.
+    """Tuples of one run: they are in memory translated, and as arcs in both directions.
 
     Parameters
     ----------
@@ -111,7 +108,7 @@ def run_edges(slot_bytes: int, arc_bytes: int, weight_bytes: int) -> int:
 
 
 def bucket_arcs(slot_bytes: int, arc_bytes: int, weight_bytes: int, arcs: int) -> int:
-    """Arcs of one bucket: they are held as read, and once more in row order.
+    """Arcs of one bucket: they are in memory as read, and once more in row order.
 
     Parameters
     ----------

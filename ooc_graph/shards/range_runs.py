@@ -1,7 +1,7 @@
 """Sorted runs of arcs in files of a build's spill folder, a file for each run and range of rows.
 
 A run is what one sort made: keys (row << 32 | neighbour) in ascending order, and words beside them
-where there are weights. It is cut where ranges begin, and each part is a file: its keys, then its
+if there are weights. It is cut where ranges begin, and each part is a file: its keys, then its
 words. What is in which file stands in memory only: a build that ends before its time
 begins anew, as on the CPU. A range's files are removed as soon as they are read, so that the space
 they took is there for the rows.
@@ -37,13 +37,7 @@ class Part:
     word: np.dtype[Any] | None
 
     def read(self, start: int, stop: int) -> tuple[AnyArray, AnyArray | None]:
-        """Keys uint64, and words or None, of arcs ``start`` to ``stop - 1``, in new host memory.
-
-        Raises
-        ------
-        OSError
-            The file is shorter than what was written, or as the file system has it.
-        """
+        """Keys uint64, and words or None, of arcs ``start`` to ``stop - 1``, in new host memory."""
         keys = np.empty(stop - start, np.uint64)
         words = None if self.word is None else np.empty(stop - start, self.word)
         with self.path.open("rb", buffering=0) as file:
@@ -92,14 +86,9 @@ class RangeRuns:
         return np.asarray(self.lows, np.uint64) << np.uint64(32)
 
     def new_run(self, side: str, cuts: Sequence[int]) -> list[tuple[Part, int]]:
-        """Parts of a further run, each with the number of its first arc in the run.
+        """Parts of a further run of a side, each with the number of its first arc in the run.
 
-        Parameters
-        ----------
-        side
-            Side of the rows.
-        cuts
-            Where each range begins in the run, and its length.
+        ``cuts`` are where each range begins in the run, and its length.
         """
         found = []
         for number, (start, stop) in enumerate(pairwise(cuts)):
@@ -137,7 +126,7 @@ class PartWriter:
         How an array comes to host memory.
     buffers
         Host memory to copy to, uint8, of a multiple of 8 bytes; as many parts are written at the
-        same time, and who comes when all are in use waits.
+        same time.
     """
 
     def __init__(self, copy: Copy, buffers: Sequence[AnyArray]) -> None:
@@ -158,21 +147,13 @@ class PartWriter:
             self._spare.put(buffer)
 
     def _append(self, file: BlockWriter, column: Any, buffer: AnyArray) -> None:
-        room = buffer.view(column.dtype)
-        for start in range(0, len(column), len(room)):
-            piece = column[start : start + len(room)]
-            self._copy(piece, room[: len(piece)])
-            file.write(byte_view(room[: len(piece)]))
+        elements = buffer.view(column.dtype)
+        for start in range(0, len(column), len(elements)):
+            piece = column[start : start + len(elements)]
+            self._copy(piece, elements[: len(piece)])
+            file.write(byte_view(elements[: len(piece)]))
 
 
 def spill_bytes(arcs: int, weight_bytes: int) -> int:
-    """Bytes of all runs.
-
-    Parameters
-    ----------
-    arcs
-        Arcs of all sides together, duplicates included.
-    weight_bytes
-        Bytes of a stored weight, 0 without.
-    """
+    """Bytes of all runs with so many arcs of all sides, duplicates included."""
     return arcs * (KEY_BYTES + weight_bytes)

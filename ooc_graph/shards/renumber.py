@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,12 @@ import numpy as np
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import InputError, MemoryBudgetError
 from ooc_graph.kernels.cpu.build.degrees import falling_order
-from ooc_graph.layout.chunks import FileEntry, write_chunk
+from ooc_graph.layout.chunks import FileEntry, write_array
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import INTERNAL_OF, ORIGINAL_OF, ORIGINALS, TUPLES, internal_dtype
+from ooc_graph.layout.names import INTERNAL_OF, ORIGINAL_OF, ORIGINALS, TUPLES
 from ooc_graph.shards.degrees import CountedIds
 from ooc_graph.shards.plan import COUNTED_ID_BYTES, RESERVE_BYTES
-from ooc_graph.shards.tables import VertexSpace, save
+from ooc_graph.shards.tables import VertexSpace, ranks_of, save
 from ooc_graph.types import AnyArray, IntArray
 
 
@@ -26,14 +27,10 @@ class Renumbered:
 
     Parameters
     ----------
-    space
-        The input's vertices.
     kept
         Vertices with at least one arc.
     internal_of, tuples
         .npy files with the internal id of each position and the tuples at each internal id.
-    specs, entries
-        Arrays of the store and their chunks.
     """
 
     space: VertexSpace
@@ -45,7 +42,7 @@ class Renumbered:
 
 
 def sum_dense(paths: Sequence[str], count: int) -> AnyArray:
-    """Sum the counts of several tasks: uint32 where that is surely wide enough, else uint64."""
+    """Sum the counts of several tasks: uint32 if that is surely wide enough, else uint64."""
     most = sum(int(np.load(path).max(initial=0)) for path in paths)
     total: AnyArray = np.zeros(count, np.uint32 if most < 1 << 32 else np.uint64)
     for path in paths:
@@ -56,13 +53,7 @@ def sum_dense(paths: Sequence[str], count: int) -> AnyArray:
 def merge_ids(
     paths: Sequence[str], source: EdgeSource, folder: Path, limit_bytes: int
 ) -> tuple[VertexSpace, AnyArray]:
-    """Merge the ids of several tasks with those the input lists.
-
-    Raises
-    ------
-    MemoryBudgetError
-        If the vertices themselves do not fit (`COUNTED_ID_BYTES` each).
-    """
+    """Merge the ids of several tasks with those the input lists."""
     found, listed = CountedIds(), CountedIds()
     for path in paths:
         with np.load(path) as part:
@@ -108,8 +99,7 @@ def renumber(space: VertexSpace, degree: AnyArray, store: Path, spill: Path) -> 
     """
     order = falling_order(degree)
     kept = len(order)
-    internal_of = np.full(space.count, -1, internal_dtype(kept))
-    internal_of[order] = np.arange(kept, dtype=internal_of.dtype)
+    internal_of = ranks_of(order, space.count)
     originals = None if space.originals is None else np.load(space.originals)
     top = int(degree.max(initial=0))
     tuples = degree[order].astype(np.uint32 if top < 1 << 32 else np.uint64, copy=False)
@@ -135,13 +125,16 @@ def renumber(space: VertexSpace, degree: AnyArray, store: Path, spill: Path) -> 
 def _store(
     columns: dict[str, AnyArray], store: Path
 ) -> tuple[tuple[ArraySpec, ...], tuple[FileEntry, ...]]:
-    specs = tuple(ArraySpec(name, len(data), data.dtype) for name, data in columns.items())
-    entries = [
-        write_chunk(store, spec, index, [columns[spec.path][slice(*spec.bounds(index))]])
-        for spec in specs
-        for index in range(spec.chunks)
-    ]
-    return specs, tuple(entries)
+    specs: list[ArraySpec] = []
+    entries: list[FileEntry] = []
+    for name, data in columns.items():
+        specs.append(ArraySpec(name, len(data), data.dtype))
+        entries += write_array(store, specs[-1], partial(_part, data))
+    return tuple(specs), tuple(entries)
+
+
+def _part(data: AnyArray, start: int, stop: int) -> list[AnyArray]:
+    return [data[start:stop]]
 
 
 def dense_space(

@@ -22,10 +22,6 @@ class RowLoader:
 
     Parameters
     ----------
-    stored
-        The graph's arrays.
-    rows, shards
-        Numbers of the graph.
     room
         Makes the arrays of neighbours and weights, which are filled chunk by chunk; None: ordinary
         memory.
@@ -37,12 +33,10 @@ class RowLoader:
     room: Room | None = None
 
     def load(self, side: str, stored_order: str, order: str, shard: int | None) -> Rows:
-        """Rows of one side, as a search of ``order`` wants them but for the order itself.
+        """Rows of one side, as a search of ``order`` wants them except for the order itself.
 
         Parameters
         ----------
-        side
-            ``out`` or ``in``.
         stored_order
             ``hub`` or ``light``, which the graph has.
         order
@@ -105,7 +99,7 @@ def _global_offsets(local: Sequence[IntArray], rows: int) -> IntArray:
 def _place(
     chunk: AnyArray, first: int, starts: IntArray, target: IntArray, whole: AnyArray
 ) -> None:
-    """Copy a chunk's stretches of dealing blocks to where the blocks stand in global order."""
+    """Copy a chunk's pieces of dealing blocks to where the blocks are in global order."""
     stop = first + len(chunk)
     block = max(0, int(np.searchsorted(starts, first, "right")) - 1)
     position = first

@@ -28,17 +28,7 @@ class _Begun:
 
 
 class RunReader:
-    """Reads all ranges once, in a given order.
-
-    Parameters
-    ----------
-    runs
-        All of them are written.
-    workforce
-        Threads of this process, and the limit of host memory.
-    order
-        Side and number of the ranges, as they will be asked for.
-    """
+    """Reads all ranges once, in the order given by side and number."""
 
     def __init__(
         self, runs: RangeRuns, workforce: Workforce, order: Sequence[tuple[str, int]]
@@ -59,13 +49,7 @@ class RunReader:
                     yield of, part, start
 
     def pieces(self, side: str, number: int) -> Generator[Piece, None, None]:
-        """Keys and words of one range, run by run, and then its files are gone.
-
-        Raises
-        ------
-        OSError
-            As of `Part.read`.
-        """
+        """Keys and words of one range, run by run, and then its files are gone."""
         while self._next_is((side, number)):
             yield self._begun.popleft().piece.result()
         self._runs.remove(side, number)

@@ -26,12 +26,8 @@ class RunTask:
 
     Parameters
     ----------
-    source, space, internal_of
-        Edges, and who is which internal id.
     buckets_path
         .npz file with the `Buckets`, too large to travel with every task.
-    folder
-        Where runs are written.
     id_dtype, weight_dtype
         dtypes of neighbours and of weights (None: none are stored).
     """
@@ -53,15 +49,6 @@ class RunTask:
     def sides(self) -> tuple[str, ...]:
         """Sides that are stored."""
         return (OUT, IN) if self.source.directed else (OUT,)
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Arcs of a bucket: row from its first, neighbour, weight (length 0 where there are none)."""
-
-    rows: AnyArray
-    neighbors: AnyArray
-    weights: AnyArray
 
 
 def write_run(task: RunTask, unit: Unit) -> int:
@@ -108,18 +95,21 @@ def _write(task: RunTask, name: str, u: AnyArray, v: AnyArray, w: AnyArray) -> N
             write_all(file.fileno(), byte_view(column))
 
 
-def read_bucket(task: RunTask, side: str, bucket: int) -> Columns:
-    """All arcs of one bucket, from all runs (their order decides nothing)."""
+def read_bucket(task: RunTask, side: str, bucket: int) -> Arcs:
+    """All arcs of one bucket, from all runs (their order decides nothing).
+
+    Rows count from the bucket's first.
+    """
     parts = [_Segment(path, task, bucket) for path in _runs(task, side)]
     found = _columns(task, sum(part.arcs for part in parts))
     done = 0
     for part in parts:
-        part.read_into(_slice(found, done, done + part.arcs))
+        part.read_into(Arcs(*(column[done : done + part.arcs] for column in found)))
         done += part.arcs
     return found
 
 
-def bucket_parts(task: RunTask, side: str, bucket: int, most: int) -> Iterator[Columns]:
+def bucket_parts(task: RunTask, side: str, bucket: int, most: int) -> Iterator[Arcs]:
     """The same arcs, at most ``most`` of them at a time."""
     for path in _runs(task, side):
         part = _Segment(path, task, bucket)
@@ -133,18 +123,13 @@ def _runs(task: RunTask, side: str) -> list[Path]:
     return sorted(Path(task.folder).glob(f"*-{side}.run"))
 
 
-def _columns(task: RunTask, arcs: int) -> Columns:
+def _columns(task: RunTask, arcs: int) -> Arcs:
     weighted = task.weight_dtype is not None
-    return Columns(
+    return Arcs(
         borrow("rows", arcs, task.buckets.row_dtype),
         borrow("neighbors", arcs, task.id_dtype),
         borrow("weights", arcs if weighted else 0, task.weight_dtype or np.float32),
     )
-
-
-def _slice(columns: Columns, start: int, stop: int) -> Columns:
-    weights = columns.weights[start:stop]
-    return Columns(columns.rows[start:stop], columns.neighbors[start:stop], weights)
 
 
 class _Segment:
@@ -159,12 +144,12 @@ class _Segment:
         self._start, stop, self._total = offsets.tolist()
         self.arcs, self._base = stop - self._start, 8 * (buckets + 1)
 
-    def read_into(self, columns: Columns, skip: int = 0) -> None:
+    def read_into(self, columns: Arcs, skip: int = 0) -> None:
         if not self.arcs:
             return
         base = self._base
         with self._path.open("rb", buffering=0) as file:
-            for column in (columns.rows, columns.neighbors, columns.weights):
+            for column in columns:
                 if len(column):
                     offset = base + (self._start + skip) * column.itemsize
                     read_at(file.fileno(), byte_view(column), offset)

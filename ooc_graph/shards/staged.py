@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.interface import EdgeSource, Unit
+from ooc_graph.edges.interface import EdgeSource, Unit, ranges
 from ooc_graph.layout.blocks import byte_view, read_at
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.plan import BLOCK_EDGES
@@ -30,7 +30,7 @@ class Part:
     edges
         Number of tuples.
     spans
-        (tuples, weight dtype name) of consecutive stretches; integer and float stretches may
+        (tuples, weight dtype name) of consecutive slices; integer and float slices may
         follow each other in a text column until the whole column is known.
     """
 
@@ -80,15 +80,11 @@ class StagedSource:
 
     Parameters
     ----------
-    directed, id_range
-        As the source that was staged has them.
     lister
-        The source that lists vertices, or None where it cannot (data in memory would travel with
+        The source that lists vertices, or None if it cannot (data in memory would travel with
         every task).
-    parts
-        What was staged.
     weight_dtype
-        dtype of the whole weight column, None where there are no weights.
+        dtype of the whole weight column, None if there are no weights.
     """
 
     directed: bool
@@ -110,12 +106,8 @@ class StagedSource:
 
     def units(self, edges_per_unit: int) -> list[Unit]:
         """Ranges of tuple numbers."""
-        total = self.edges
-        starts = range(0, total, edges_per_unit)
-        return [
-            Unit(index, start, min(start + edges_per_unit, total))
-            for index, start in enumerate(starts)
-        ]
+        spans = ranges(0, self.edges, edges_per_unit)
+        return [Unit(index, *span) for index, span in enumerate(spans)]
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Tuples of a range, in order."""

@@ -17,17 +17,7 @@ MOST_SURVEYED = 64
 def spread_share(graph: Graph) -> float:
     """Share of the hubs whose weights spread, as a search asks before it pulls.
 
-    Looks at `MOST_SURVEYED` of the rows that a search looks at, evenly apart.
-
-    Parameters
-    ----------
-    graph
-        With weights, hence with light-first rows.
-
-    Raises
-    ------
-    CorruptStoreError
-        Names the chunk.
+    Looks at `MOST_SURVEYED` of the rows that a search looks at, evenly apart. For weighted graphs.
     """
     count = sampled_rows(graph.rows)
     sampled = np.unique(

@@ -11,6 +11,7 @@ import numpy as np
 from ooc_graph.errors import InputError
 from ooc_graph.forked import free_in_child, in_child
 from ooc_graph.kernels.cpu.build.arcs import translate_dense, translate_sorted
+from ooc_graph.layout.names import internal_dtype
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.pieces import forget_pieces
 from ooc_graph.shards.plan import Buckets
@@ -27,7 +28,7 @@ class VertexSpace:
     first, count
         Dense ids: position = id - first. With gaps: only ``count`` has a meaning.
     originals
-        .npy file with the ascending original ids (int64) where they have gaps.
+        .npy file with the ascending original ids (int64) if they have gaps.
     """
 
     first: int
@@ -44,13 +45,7 @@ class Tables:
     originals: IntArray | None
 
     def translate(self, ids: IntArray, out: AnyArray) -> None:
-        """Internal ids of original ids.
-
-        Raises
-        ------
-        InputError
-            If an id is not a vertex of the input.
-        """
+        """Internal ids of original ids; InputError if one is not a vertex of the input."""
         if self.originals is None:
             translate_dense(ids, self.space.first, self.internal_of, out)
             return
@@ -99,6 +94,13 @@ def forget_tables(spill: str | None = None) -> None:
     with _lock:
         _loaded.clear()
         _buckets.clear()
+
+
+def ranks_of(order: AnyArray, count: int) -> AnyArray:
+    """Internal id of each of ``count`` positions by their order, -1 for those not in it."""
+    internal_of = np.full(count, -1, internal_dtype(len(order)))
+    internal_of[order] = np.arange(len(order), dtype=internal_of.dtype)
+    return internal_of
 
 
 def table_bytes(space: VertexSpace) -> int:

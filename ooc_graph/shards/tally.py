@@ -21,10 +21,10 @@ class Tally:
     edges, loops
         Tuples, and self-loops among them.
     lightest, heaviest
-        Range of the weights, or None where there are none.
+        Range of the weights, or None if there are none.
     negative_loop
         Weight and vertex of the lightest self-loop of negative weight, of the smallest vertex
-        among several; None where there is none. Rows hold no self-loops, and shortest paths need
+        among several; None if there is none. Rows hold no self-loops, and shortest paths need
         to know.
     """
 
@@ -68,7 +68,7 @@ class Tally:
 
 
 def stored_weight_dtype(source: EdgeSource, total: Tally) -> np.dtype[Any] | None:
-    """Type of a graph's weights: integers take 32 bits where all of them fit."""
+    """Type of a graph's weights: integers take 32 bits if all of them fit."""
     if not source.weighted or source.weight_dtype is None:
         return None
     if source.weight_dtype.kind == "f":

@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 
 from ooc_graph.kernels.common.cancellation import heard_by
 from ooc_graph.shards.plan import BuildBudget
+from ooc_graph.threads import CHECK_S
 from ooc_graph.types import Progress
 
-CHECK_S = 1.0
-"""How often whoever waits for tasks looks at the workforce."""
 # A task is a few seconds of work; on a lost worker it never ends.
 STOP_S = 60.0
 POLL_S = 0.05
@@ -28,10 +27,6 @@ class Workforce:
 
     Parameters
     ----------
-    executor
-        Threads of this process, or a Dask client's executor.
-    budget
-        Memory, processes and slots.
     everywhere
         Calls a function once in every process of the executor.
     remote
@@ -40,8 +35,8 @@ class Workforce:
         Called at least every `CHECK_S` seconds while tasks are waited for; raises if they can no
         longer be done.
     quiet
-        Tells whether no task of functions of these names is being executed; for executors
-        whose futures do not know.
+        Whether no task of functions of these names is being executed; for executors whose futures
+        do not know.
     """
 
     executor: Executor
@@ -66,11 +61,11 @@ def run_all(
     """Call ``function(*item)`` for every item on the executor; results in the items' order.
 
     The first error stops the stage: what has not begun is cancelled and what runs is waited for,
-    so that nothing writes any more when the error is raised. Threads of this process hear of it
+    so that nothing writes any more when the error is raised. Threads of this process notice it
     (`ooc_graph.kernels.common.cancellation`).
     """
     is_over = Event()
-    # What travels to other processes cannot be told.
+    # What travels to other processes cannot be notified.
     called = function if workforce.remote else heard_by(is_over, function)
     futures: list[Future[Done]] = []
     with progress.stage(stage, len(items) if total is None else total, unit) as bar:
@@ -98,10 +93,7 @@ def in_turn(workforce: Workforce, futures: Collection[Future[Done]]) -> Iterator
 def stop_all(workforce: Workforce, futures: Iterable[Future[Any]], names: Collection[str]) -> None:
     """Cancel what has not begun and wait for what runs, so that nothing writes any more.
 
-    Parameters
-    ----------
-    names
-        Names of the functions that were submitted.
+    ``names`` are those of the functions that were submitted.
     """
     running = [future for future in futures if not future.cancel()]
     wait(running, timeout=STOP_S)

@@ -17,7 +17,7 @@ from ooc_graph.kernels.common.device import BfsPartsRank, BfsRank, BfsShared
 from ooc_graph.types import AnyArray
 
 FEW_FOUND = 4
-"""Words of a bitmap are told one by one if there are this many for each vertex in it."""
+"""Words of a bitmap are sent one by one if there are this many for each vertex in it."""
 
 
 def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
@@ -54,7 +54,7 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
     while True:
         found, found_arcs, bits = rank.frontier()
         counts = (found, found_arcs, rank.arcs, examined)
-        world: World = yield Share(counts, _told(bits, found))
+        world: World = yield Share(counts, _words(bits, found))
         frontier, frontier_arcs, all_arcs, level_arcs = world.counts
         if vertices:
             arcs.append(level_arcs)
@@ -91,7 +91,7 @@ def _push(rank: BfsRank, shared: BfsShared) -> Superstep[int]:
     return examined
 
 
-def _told(bits: AnyArray, found: int) -> tuple[AnyArray, AnyArray]:
+def _words(bits: AnyArray, found: int) -> tuple[AnyArray, AnyArray]:
     """Positions and words of a bitmap that are not zero; all words, and no position, if many are.
 
     The first levels and the last have few vertices, and most of their time would go into messages.

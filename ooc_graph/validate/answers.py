@@ -55,18 +55,12 @@ class BfsAnswer:
 
 @dataclass(frozen=True)
 class SsspAnswer:
-    """A tree of shortest paths.
+    """A tree of shortest paths; as `BfsAnswer`, with distances.
 
     Parameters
     ----------
-    root
-        Original id of the root.
-    parent
-        int64 (V,): original ids by position, the root its own parent, -1 unreached.
     distance
         float32 or float64 (V,), +inf unreached; or int64 (V,), ``INT64_UNREACHED`` unreached.
-    vertices
-        The V vertices.
     """
 
     root: int

@@ -56,7 +56,7 @@ def tree_arcs(
     offsets
         int64 (V + 1,): receives where each vertex's arcs start.
     parents, answers
-        (total,): receive the parent of each arc and a bit for each answer that uses it. Where
+        (total,): receive the parent of each arc and a bit for each answer that uses it. If
         they have length 0 only ``offsets`` is written: the first of two passes.
     """
     count, vertices = columns.shape

@@ -8,7 +8,7 @@ For arcs of a directed graph: none leaves the reached vertices, none goes down b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,7 @@ from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 from ooc_graph.validate import edge_loops, loops, wording
 from ooc_graph.validate.answers import BfsAnswer
 from ooc_graph.validate.batch import Batch, Tally, side_by_side
-from ooc_graph.validate.validator import EdgeBlocks, Placed, Validator, run
-from ooc_graph.validate.verdict import Verdict
+from ooc_graph.validate.validator import Placed, Validator
 
 
 class BfsValidator(Validator[BfsAnswer]):
@@ -74,25 +73,3 @@ class BfsValidator(Validator[BfsAnswer]):
 
 def _in_every_lane(value: int, lane: np.dtype[Any]) -> np.uint64:
     return np.uint64(np.full(8 // lane.itemsize, value, dtype=lane).view(np.uint64)[0])
-
-
-def validate_bfs(
-    answers: Iterable[BfsAnswer], blocks: EdgeBlocks, *, directed: bool
-) -> list[Verdict]:
-    """Check breadth-first trees against the input.
-
-    Parameters
-    ----------
-    answers
-        Trees of one graph, all over the same vertices.
-    blocks
-        All tuples of the input, each once, or a function that returns them. Read once.
-    directed
-        Whether a tuple is an arc from source to target only.
-
-    Returns
-    -------
-    list of Verdict
-        One for each answer, in order.
-    """
-    return run(BfsValidator(answers, directed=directed), blocks)

@@ -8,7 +8,6 @@ answer that is right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 
@@ -31,15 +30,7 @@ NONE = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True)
 class ComponentsAnswer:
-    """Components by vertex.
-
-    Parameters
-    ----------
-    component
-        int64 (V,): smallest original id of each vertex's component, by position.
-    vertices
-        The V vertices.
-    """
+    """Components by vertex: int64 (V,), the smallest original id of each vertex's component."""
 
     component: IntArray
     vertices: VertexIndex
@@ -62,7 +53,7 @@ class ComponentsVerdict(Verdict):
     Parameters
     ----------
     components
-        Components that the edges make of the vertices; 0 where a rule that needs no edges is
+        Components that the edges make of the vertices; 0 if a rule that needs no edges is
         broken.
     """
 
@@ -169,22 +160,3 @@ def _first(broken: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> int | Non
     """Place of the first True."""
     place = int(np.argmax(broken)) if len(broken) else 0
     return place if len(broken) and broken[place] else None
-
-
-def validate_components(
-    answer: ComponentsAnswer, blocks: Iterable[EdgeBlock] | Callable[[], Iterable[EdgeBlock]]
-) -> ComponentsVerdict:
-    """Check components against the input.
-
-    Parameters
-    ----------
-    answer
-        The components.
-    blocks
-        All tuples of the input, each once, or a function that returns them. Read once.
-    """
-    validator = ComponentsValidator(answer)
-    for block in blocks() if callable(blocks) else blocks:
-        validator.block(block)
-    (verdict,) = validator.finish()
-    return verdict

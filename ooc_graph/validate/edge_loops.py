@@ -3,7 +3,7 @@
 Ends of tuples are positions in the answers, none unknown. State is laid out [vertex][answer], so
 that one edge touches two short rows whatever the number of answers. A bit of a uint64 stands for
 an answer. Almost every edge of a right answer breaks nothing; so a row is first asked as a whole,
-and looked at one by one only where it says yes. Each rule is a pass of its own over a block:
+and looked at one by one only if it says yes. Each rule is a pass of its own over a block:
 one loop for all of them is slower, since its helpers are then too large to be inlined.
 """
 
@@ -92,7 +92,7 @@ def _too_deep(words: Bits, slack: Any, sign: Any, u: int, v: int) -> bool:
 
     One subtraction compares all levels of a word: with every level in 0 … slack, and slack two
     less than a lane's top bit, ``v + slack - u`` stays inside its lane and has the top bit
-    exactly where v - u >= 2.
+    exactly if v - u >= 2.
     """
     bits = _NONE
     for j in range(words.shape[1]):

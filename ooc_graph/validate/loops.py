@@ -83,7 +83,7 @@ def find_cycle(
 ) -> int:
     """Return the smallest position whose chain of parents ends in a cycle, -1 if there is none.
 
-    Where no parent is farther than its child, a cycle consists of equal distances; so only
+    If no parent is farther than its child, a cycle consists of equal distances; so only
     those links are walked, each once. ``stamp`` (V,) is zero at entry and holds afterwards which
     walk came by.
     """

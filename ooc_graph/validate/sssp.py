@@ -18,8 +18,7 @@ from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 from ooc_graph.validate import edge_loops, loops, wording
 from ooc_graph.validate.answers import SsspAnswer, unreached_distance
 from ooc_graph.validate.batch import Batch, Tally, side_by_side
-from ooc_graph.validate.validator import EdgeBlocks, Placed, Validator, run
-from ooc_graph.validate.verdict import Verdict
+from ooc_graph.validate.validator import Placed, Validator
 from ooc_graph.validate.wording import Problem
 
 
@@ -101,13 +100,7 @@ class SsspValidator(Validator[SsspAnswer]):
 
 
 def require_weights(weight: Any, dtype: np.dtype[Any]) -> None:
-    """Refuse weights, in host memory or on a device, that distances cannot be sums of.
-
-    Raises
-    ------
-    InputError
-        There are none, or they are of a kind that ``dtype`` does not hold exactly.
-    """
+    """Refuse weights, in host memory or on a device, that distances cannot be sums of."""
     if weight is None:
         raise InputError("SSSP cannot be validated against edges without weights")
     if not np.can_cast(weight.dtype, dtype, casting="safe"):
@@ -115,44 +108,8 @@ def require_weights(weight: Any, dtype: np.dtype[Any]) -> None:
 
 
 def require_lengths(weight: AnyArray) -> None:
-    """Refuse weights that are no lengths.
-
-    Raises
-    ------
-    InputError
-        One is not finite.
-    NegativeWeightError
-        One is negative.
-    """
+    """Refuse weights that are negative or not finite."""
     if len(weight) and not (weight.min() >= 0 and weight.max() < np.inf):
         if np.any(weight < 0):
             raise NegativeWeightError(f"the edges have a negative weight, {weight.min()}")
         raise InputError("the edges have a weight that is not a finite number")
-
-
-def validate_sssp(
-    answers: Iterable[SsspAnswer], blocks: EdgeBlocks, *, directed: bool
-) -> list[Verdict]:
-    """Check shortest-path trees against the input.
-
-    Parameters
-    ----------
-    answers
-        Trees of one graph, all over the same vertices and with distances of one dtype.
-    blocks
-        All tuples of the input with their weights, each once, or a function that returns them.
-        Read once.
-    directed
-        Whether a tuple is an arc from source to target only.
-
-    Returns
-    -------
-    list of Verdict
-        One for each answer, in order.
-
-    Raises
-    ------
-    InputError
-        Edges without weights or with weights that SSSP cannot have.
-    """
-    return run(SsspValidator(answers, directed=directed), blocks)

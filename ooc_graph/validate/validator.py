@@ -1,9 +1,9 @@
-"""The course of a validation, whatever the kernel: rules of the tree, then of every edge."""
+"""The steps of a validation, whatever the kernel: rules of the tree, then of every edge."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -21,7 +21,6 @@ from ooc_graph.validate.vertices import VertexIndex
 from ooc_graph.validate.wording import Problem, Wording
 
 Answer = TypeVar("Answer", BfsAnswer, SsspAnswer)
-EdgeBlocks = Iterable[EdgeBlock] | Callable[[], Iterable[EdgeBlock]]
 
 
 @dataclass(frozen=True)
@@ -237,10 +236,3 @@ def _first_unknown(ids: IntArray, positions: AnyArray) -> int:
     if len(ids) == 0 or positions.min() >= 0:
         return NONE
     return int(ids[positions < 0].min())
-
-
-def run(validator: Validator[Answer], blocks: EdgeBlocks) -> list[Verdict]:
-    """Give all blocks to a validator and return its verdicts."""
-    for block in blocks() if callable(blocks) else blocks:
-        validator.block(block)
-    return validator.finish()

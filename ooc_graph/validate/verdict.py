@@ -30,15 +30,15 @@ class Verdict:
     ok
         Whether every rule holds.
     rule
-        Name of the first broken rule in the order of this module, empty where all hold.
+        Name of the first broken rule in the order of this module, empty if all hold.
     message
-        Which vertex or edge breaks it, the smallest that does; empty where all hold.
+        Which vertex or edge breaks it, the smallest that does; empty if all hold.
     reached
-        Vertices that the answer reaches, the root included; 0 where a rule that needs no edges
+        Vertices that the answer reaches, the root included; 0 if a rule that needs no edges
         is broken.
     edges
         Input tuples between reached vertices: duplicates counted, self-loops not. Graph500's
-        ``nedge``, the numerator of TEPS. 0 where a rule that needs no edges is broken.
+        ``nedge``, the numerator of TEPS. 0 if a rule that needs no edges is broken.
     """
 
     root: int

@@ -23,7 +23,7 @@ class VertexIndex:
     first, count
         Smallest id and number of vertices.
     ids
-        int64 (count,) original ids, strictly ascending, in host memory; None where the ids are
+        int64 (count,) original ids, strictly ascending, in host memory; None if the ids are
         exactly ``first … first + count - 1``.
     """
 
@@ -40,7 +40,7 @@ class VertexIndex:
 
     @classmethod
     def ascending(cls, ids: IntArray) -> VertexIndex:
-        """Any strictly ascending non-negative ids (dense where they have no gap)."""
+        """Any strictly ascending non-negative ids (dense if they have no gap)."""
         if len(ids) == 0:
             return cls(0, 0)
         if ids[0] < 0 or not bool(np.all(ids[:-1] < ids[1:])):
@@ -52,7 +52,7 @@ class VertexIndex:
 
     @property
     def position_dtype(self) -> np.dtype[Any]:
-        """int32 where it holds every position, else int64."""
+        """int32 if it holds every position, else int64."""
         return np.dtype(np.int32 if self.count <= np.iinfo(np.int32).max else np.int64)
 
     def positions(self, ids: IntArray) -> AnyArray:

@@ -26,7 +26,6 @@ from ooc_graph.layout import names
 from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import CUDA_FIXED_BYTES
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.shards import cuda_plan
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
@@ -256,7 +255,7 @@ def test_too_little_device_memory(
     monkeypatch.setattr(names, "WIDE_VERTICES", 0)
     needed = rank_memory.ranks_bytes(graph, kernel, range(4))
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (needed - 1, needed - 1))
-    monkeypatch.setattr(MakeRanks, "_rank", None)
+    monkeypatch.setattr(CudaDevice, f"{kernel}_rank", None)
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of device memory"):
         getattr(og, kernel)(graph, roots[0], device="cuda")
     assert columns(getattr(og, kernel)(graph, roots[0])) == expected

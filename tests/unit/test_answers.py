@@ -289,7 +289,7 @@ def test_an_export_that_fails_keeps_the_old_file(
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fdatasync", full)
     with pytest.raises(DiskFullError, match="disk is full") as caught:
         export(in_memory(tree, ids), path, overwrite=True)
     assert caught.value.exit_code == 75

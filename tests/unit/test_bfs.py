@@ -27,7 +27,7 @@ from ooc_graph.kernels.common.decisions import (
 from ooc_graph.kernels.common.tuning import LIST_ARCS, SHORT_ROW
 from ooc_graph.kernels.cpu.bfs.thin_levels import LONG
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.traverse.bfs import _told, bfs
+from ooc_graph.traverse.bfs import _words, bfs
 from ooc_graph.types import Dealing, Rows, Shard
 from tests import oracles
 from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
@@ -426,7 +426,7 @@ def test_frontiers_are_told_whole_or_by_words():
         flags = np.zeros(vertices, bool)
         flags[chosen] = True
         own = [flags[Dealing(vertices, shards, shard).owned()] for shard in range(shards)]
-        payloads = [_told(pack_bits(mine), int(mine.sum())) for mine in own]
+        payloads = [_words(pack_bits(mine), int(mine.sum())) for mine in own]
         shared.merge(payloads)
         words = pack_bits(flags)
         assert shared.frontier[: len(words)].tolist() == words.tolist()

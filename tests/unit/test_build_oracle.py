@@ -22,7 +22,7 @@ from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.layout import names
 from ooc_graph.layout.stored import Stored
-from ooc_graph.shards import degrees, plan, runs, staged, weave
+from ooc_graph.shards import degrees, merge_writer, plan, runs, staged
 from ooc_graph.shards.build import build
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.workforce import Workforce
@@ -107,16 +107,16 @@ def small_steps(**sizes: int) -> Iterator[pytest.MonkeyPatch]:
         if unit := sizes.get("unit"):
             patch.setattr(build_module, "_STAGE_EDGES", unit)
         if chunk := sizes.get("chunk"):
-            for module in (names, weave):
+            for module in (names, merge_writer):
                 patch.setattr(module, "CHUNK_BYTES", chunk)
         if narrow := sizes.get("narrow"):
             patch.setattr(plan, "NARROW_ROWS", narrow)
         if group := sizes.get("group"):
-            patch.setattr(weave, "GROUP_ARCS", group)
-            patch.setattr(weave, "GROUPS_PER_SLOT", 1)
+            patch.setattr(merge_writer, "GROUP_ARCS", group)
+            patch.setattr(merge_writer, "GROUPS_PER_SLOT", 1)
         if (waiting := sizes.get("waiting")) is not None:
             patch.setattr(plan.BuildBudget, "pieces_fit", lambda *_: waiting > 0)
-            patch.setattr(weave, "WAITING_ARCS", waiting or plan.WAITING_ARCS)
+            patch.setattr(merge_writer, "WAITING_ARCS", waiting or plan.WAITING_ARCS)
         if buffer := sizes.get("buffer"):
             patch.setattr(degrees, "_LEAST_BUFFER", buffer)
         yield patch

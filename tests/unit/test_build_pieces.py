@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.shards import assemble, plan, weave
+from ooc_graph.shards import assemble, merge_writer, plan
 from ooc_graph.shards import pieces as pieces_module
 from ooc_graph.shards.merge import MergeTask, merge_buckets
 from ooc_graph.shards.pieces import PieceLostError, Pieces, forget_pieces
@@ -79,7 +79,7 @@ def test_only_pieces_of_a_buffer_s_size_take_one(tmp_path: Path) -> None:
 def held_bytes() -> int:
     """Bytes of all pieces and of the buffers that wait for others."""
     waiting = sum(len(buffer) for buffer in pieces_module._spare)
-    return sum(len(buffer) for buffer, _ in pieces_module._held.values()) + waiting
+    return sum(len(buffer) for buffer, _ in pieces_module._in_memory.values()) + waiting
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -94,12 +94,12 @@ def test_no_piece_stays_when_all_is_written(
     def noting(*arguments: Any) -> Any:
         nonlocal most
         with pieces_module._lock:
-            now.update(dict.fromkeys(pieces_module._held))
-            most = max(most, sum("lengths" in name for name in pieces_module._held))
+            now.update(dict.fromkeys(pieces_module._in_memory))
+            most = max(most, sum("lengths" in name for name in pieces_module._in_memory))
         return real(*arguments)
 
     noting.__name__ = real.__name__
-    monkeypatch.setattr(weave, "write_offsets", noting)
+    monkeypatch.setattr(merge_writer, "write_offsets", noting)
     with small_steps(bucket=1100, chunk=64, group=1, waiting=10_000):
         build_here(source, tmp_path / "g.zarr", shards=4)
     every = sum("lengths" in name for name in now)
@@ -138,7 +138,7 @@ def test_a_lost_piece_is_made_again_in_files(
 
     restarting.__name__ = merge_buckets.__name__
     with small_steps(bucket=300, chunk=64, group=1, waiting=1000):
-        monkeypatch.setattr(weave, "merge_buckets", restarting)
+        monkeypatch.setattr(merge_writer, "merge_buckets", restarting)
         found = build_here(source, tmp_path / "lost.zarr").manifest
     assert in_memory[0]
     assert not in_memory[-1]
@@ -171,7 +171,7 @@ def test_builds_at_once_keep_their_pieces(tmp_path: Path, monkeypatch: pytest.Mo
 
     interrupted.__name__ = merge_buckets.__name__
     with small_steps(bucket=300, chunk=64, group=1, waiting=1000):
-        monkeypatch.setattr(weave, "merge_buckets", interrupted)
+        monkeypatch.setattr(merge_writer, "merge_buckets", interrupted)
         found.insert(0, build_here(source, tmp_path / "outer.zarr", slots=1).manifest)
     assert begun
     assert all(in_memory)

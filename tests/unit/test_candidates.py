@@ -12,8 +12,8 @@ ORDER = (
     "cpu/edges",
     "cpu/memory",
     "cpu/memory, ranks",
-    "cpu/disk, ranks",
     "cpu/disk",
+    "cpu/disk, ranks",
 )
 
 

@@ -13,16 +13,10 @@ from distributed import Client
 
 from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.exchange import cluster as cluster_module
-from ooc_graph.exchange.cluster import (
-    NO_WORKERS,
-    Cluster,
-    WorkerState,
-    answer_timeout_s,
-    describe,
-    patience_s,
-    within,
-)
+from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.scheduler import _workers
+from ooc_graph.exchange.time_limits import answer_timeout_s, patience_s, within
+from ooc_graph.exchange.worker_states import NO_WORKERS, WorkerState, describe
 from tests.toy_ranks import start
 
 

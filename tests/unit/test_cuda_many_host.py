@@ -136,7 +136,7 @@ def test_columns_of_the_device_are_those_of_rows(aimed: bool, cutoff: int | None
     whole = SourceColumns(room, sources, ids, asked, is_whole=True)
     for threads in (1, 3):
         room[[1, 3]] = 77
-        whole.fill_lonely(threads)
+        whole.fill_isolated(threads)
         assert whole.whole is room
         assert room.tolist() == [row.tolist() for row in found]
     assert whole.reduced("histogram") == expected.reduced("histogram")

@@ -12,9 +12,11 @@ from pathlib import Path
 import click
 import pytest
 
-from ooc_graph import cli, errors
+from ooc_graph import errors
+from ooc_graph.cli.group import command as group
 from ooc_graph.edges import FORMATS
 from ooc_graph.layout import names
+from ooc_graph.runtime.signals import EXIT_TERMINATED
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -86,7 +88,7 @@ def test_blocks_can_be_parsed(page: Path) -> None:
     for line in console_lines(page):
         name, *arguments = shlex.split(line)
         if name == "ooc-graph":
-            cli.command.commands[arguments[0]].make_context(arguments[0], arguments[1:])
+            group.commands[arguments[0]].make_context(arguments[0], arguments[1:])
         elif name == "make":
             assert re.search(rf"^{arguments[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
         elif name == "python":
@@ -113,7 +115,7 @@ def test_no_page_names_a_place_on_a_machine(page: Path) -> None:
 def test_options_that_are_named_exist() -> None:
     known = {
         option
-        for command in cli.command.commands.values()
+        for command in group.commands.values()
         for parameter in command.params
         if isinstance(parameter, click.Option)
         for option in (*parameter.opts, *parameter.secondary_opts)
@@ -142,7 +144,7 @@ def test_exit_codes_are_those_of_the_errors() -> None:
     documented = {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     used = {kind.exit_code for kind in kinds if issubclass(kind, errors.OocGraphError)}
-    assert used | {0, cli.EXIT_TERMINATED} <= documented
+    assert used | {0, EXIT_TERMINATED} <= documented
 
 
 def test_storage_page_names_every_array() -> None:

@@ -222,28 +222,28 @@ def test_stale_parcels_are_refused(four: Client) -> None:
 
 
 def lose_a_parcel(dask_worker: Any) -> None:
-    """Have the next small parcels of superstep 2 from the first place go nowhere."""
+    """Have the next small parcels of superstep 2 from the first member go nowhere."""
     party_module.SILENCE_S = 0.2
     plain = party_module.Party._send
 
-    async def send(self: Any, place: int, kind: Any, parts: Any) -> None:
-        if self.supersteps == 2 and self.place == 0 and self.plan.attempt == 0:
-            self._unanswered.discard(place)
+    async def send(self: Any, member: int, kind: Any, parts: Any) -> None:
+        if self.supersteps == 2 and self.member == 0 and self.plan.attempt == 0:
+            self._unanswered.discard(member)
             return
-        await plain(self, place, kind, parts)
+        await plain(self, member, kind, parts)
 
     party_module.Party._send = send  # type: ignore[method-assign]
 
 
 def delay_parcels(dask_worker: Any) -> None:
-    """Have the parcels of superstep 2 from the first place take longer than some probes."""
+    """Have the parcels of superstep 2 from the first member take longer than some probes."""
     party_module.SILENCE_S = 0.2
     plain = party_module.Party._send
 
-    async def send(self: Any, place: int, kind: Any, parts: Any) -> None:
-        if self.supersteps == 2 and self.place == 0:
+    async def send(self: Any, member: int, kind: Any, parts: Any) -> None:
+        if self.supersteps == 2 and self.member == 0:
             await asyncio.sleep(4)
-        await plain(self, place, kind, parts)
+        await plain(self, member, kind, parts)
 
     party_module.Party._send = send  # type: ignore[method-assign]
 

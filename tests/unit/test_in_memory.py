@@ -67,7 +67,7 @@ def check_arrays(graph: og.Graph, source: ListSource, orders: list[str]) -> None
     """All arrays by the oracle of NumPy sorts."""
     want = expected_store(source, orders, 1)
     held = graph.stored
-    assert isinstance(held, in_memory.HeldArrays)
+    assert isinstance(held, in_memory.MemoryArrays)
     assert set(held.arrays) == set(want.arrays)
     for name, array in want.arrays.items():
         np.testing.assert_array_equal(held.read(name), array, err_msg=name)

@@ -9,7 +9,7 @@ import pytest
 
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.edges.opening import open_source
-from ooc_graph.edges.options import read_options
+from ooc_graph.edges.options import ReadOptions
 from ooc_graph.errors import UsageError
 from ooc_graph.shards.build_options import BuildOptions
 
@@ -21,7 +21,7 @@ def test_how_edges_are_read_is_said_in_pythons_own_values() -> None:
     assert source.directed is True
     assert source.weight_dtype is None
     nothing: Any = dict.fromkeys(["weight", "columns", "delimiter", "weight_type"])
-    assert read_options(directed=None, header=np.bool_(False), **nothing).header is False
+    assert ReadOptions(directed=None, header=np.bool_(False), **nothing).header is False
 
 
 def test_what_is_asked_of_sources_is_pythons_own() -> None:

@@ -46,16 +46,16 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def specs(*given: Any) -> Any:
         return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
 
-    def way_of(*given: Any, **named: Any) -> Any:
+    def size_of(*given: Any, **named: Any) -> Any:
         method, lanes, _, beside = plain(*given, **named)
         return method, lanes, CHUNKS, beside
 
-    plain = stored.way_of
+    plain = stored.size_of
     engine_cache.release()
     monkeypatch.setattr(many, "pairs_specs", specs)
     monkeypatch.setattr(stored, "LANES_STORED", (BATCH,))
     for module in (stored, one_by_one):
-        monkeypatch.setattr(module, "way_of", way_of)
+        monkeypatch.setattr(module, "size_of", size_of)
     monkeypatch.setattr(dividing, "CUDA_SOURCES", (CHUNK * CHUNKS,))
     monkeypatch.setattr(dividing, "CUDA_BATCH_BYTES", BATCH * 8)
     for module in (on_device, many_task):

@@ -148,7 +148,7 @@ def test_a_counter_that_runs_around_again_and_again(tmp_path: Path) -> None:
     """Readings in between see each time round."""
     counter = zone(tmp_path, "intel-rapl:0", "package-0", 0, most=999_999)
     with EnergyMeter(powercap=tmp_path, interval_s=0.002) as meter:
-        seen = meter._domains[0]
+        seen = meter._counters[0]
         for microjoules in (600_000, 200_000, 800_000, 400_000):
             before = seen.used_uj
             # Whole at once: a reader never finds an empty file.

@@ -380,6 +380,7 @@ def test_workers_hold_the_budget(kernel, tmp_path, monkeypatch):
     monkeypatch.setitem(dealing.STATE_BYTES, kernel, 1 << 20)
     budget = tier_ranks.least_rank_bytes(Graph.open(graph.path), kernel, 1) + 3_000_000
     how = {"memory_limit": 2 * budget, "out": tmp_path / "r.zarr", "overwrite": True}
+    how["exchange"] = "scheduler"
     with og.local_cluster(2) as client:
         for attempt in ("compiles", "loads"):
             client.run(forget_and_trace)

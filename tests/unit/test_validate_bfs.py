@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.types import EdgeBlock
-from ooc_graph.validate import BfsAnswer, BfsValidator, VertexIndex, validate_bfs
+from ooc_graph.validate import BfsAnswer, BfsValidator, VertexIndex
 from tests.unit.test_validate_oracle import plain_bfs, right_bfs
+from tests.validating import validate_bfs
 
 # 10 - 20 - 30 - 40, 10 - 25 - 30, a loop and a duplicate; 60 - 70 apart; 80 alone.
 IDS = [10, 20, 25, 30, 40, 60, 70, 80]

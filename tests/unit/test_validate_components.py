@@ -13,9 +13,9 @@ from ooc_graph.validate import (
     ComponentsAnswer,
     ComponentsValidator,
     VertexIndex,
-    validate_components,
 )
 from tests import oracles
+from tests.validating import validate_components
 
 # 10 - 20 - 30 - 40 with a duplicate and a loop; 60 - 70 apart; 80 alone.
 IDS = [10, 20, 30, 40, 60, 70, 80]

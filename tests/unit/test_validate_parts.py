@@ -15,11 +15,10 @@ from ooc_graph.validate import (
     BfsValidator,
     SsspValidator,
     VertexIndex,
-    validate_bfs,
-    validate_sssp,
 )
 from tests.shared_data import need_shared
 from tests.unit.test_validate_oracle import plain_bfs, plain_sssp
+from tests.validating import validate_bfs, validate_sssp
 
 N, M = 60, 90
 
@@ -71,7 +70,7 @@ def test_parts_in_any_order_say_what_the_whole_says(edges, directed):
         for number in order:
             merged.merge(forks[number])
         assert merged.finish() == whole
-    assert validate_bfs(answers, lambda: iter(cut(edges, 7)), directed=directed) == whole
+    assert validate_bfs(answers, cut(edges, 7), directed=directed) == whole
 
 
 def test_a_part_left_out_is_missed(edges):

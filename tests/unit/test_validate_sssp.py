@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError, NegativeWeightError, UsageError
 from ooc_graph.types import INT64_UNREACHED, EdgeBlock
-from ooc_graph.validate import SsspValidator, validate_sssp
+from ooc_graph.validate import SsspValidator
 from tests.unit.test_validate_oracle import plain_sssp, right_sssp
+from tests.validating import validate_sssp
 
 IDS = [0, 1, 2, 3, 4, 5, 6]
 # 0 -3- 1 -2- 2 (and 0 -9- 2), a plateau of zeros 2, 3, 4; 5 - 6 apart.

@@ -35,7 +35,7 @@ class Probe:
 
     @property
     def bytes_s(self) -> float | None:
-        """Bytes in a second; None where nothing was there to be read."""
+        """Bytes in a second; None if nothing was there to be read."""
         return self.bytes / self.seconds if self.bytes and self.seconds > 0 else None
 
     @property
@@ -47,24 +47,10 @@ class Probe:
 def probe_disk(
     store: Path, most_bytes: int = PROBE_BYTES, clock: Callable[[], float] = perf_counter
 ) -> Probe:
-    """Read neighbours of a stored graph in their order, past the page cache where it lets go.
+    """Read at most so many bytes of a stored graph's neighbours, past the page cache if it lets go.
 
     The page cache loses what it had of these files: not to be called between searches that are
     timed. Memory: 4 MiB.
-
-    Parameters
-    ----------
-    store
-        A graph's folder.
-    most_bytes
-        To read.
-    clock
-        Seconds, from any beginning.
-
-    Raises
-    ------
-    OSError
-        A file cannot be read.
     """
     parts = list(_parts(sorted(store.glob("shards/*/*/*/neighbors/c/*")), most_bytes))
     cached = [_drop(path, size) for path, size in parts]

@@ -15,7 +15,7 @@ class RamUnits:
     Parameters
     ----------
     columns
-        Neighbours, and weights where there are any; positions count their elements.
+        Neighbours, and weights if there are any; positions count their elements.
     unit_bytes, batch_units
         See `ooc_graph.kernels.common.store.rows.Units`.
     """

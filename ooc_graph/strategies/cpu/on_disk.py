@@ -31,8 +31,8 @@ from ooc_graph.shards.tier_ranks import (
     plan_rank,
 )
 from ooc_graph.shards.tiers import TierSearch, facts_of, load_tiers, require_stored
-from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes
-from ooc_graph.strategies.dealing import ADVICE, busiest, ranks_bytes
+from ooc_graph.strategies.cpu.in_memory import cached_on_cpu
+from ooc_graph.strategies.dealing import ADVICE, busiest
 from ooc_graph.types import Shard
 
 KERNELS = ("bfs", "sssp")
@@ -64,8 +64,6 @@ class OnDisk:
         least = least_within(graph, request.kernel) + request.answer_bytes
         available = resources.process_limit_bytes
         if least > available:
-            # All rows may take less.
-            least = min(least, _least_in_memory(graph, request.kernel, resources))
             raise too_little(f"{request.kernel} on {graph.path}", least, available, ADVICE)
         return Reservation(self.name, available - request.answer_bytes)
 
@@ -107,8 +105,6 @@ class OnDisk:
         kernel, available = request.kernel, resources.least_limit_bytes
         least = least_bytes(_busiest_facts(graph, kernel, resources))
         if least > available:
-            # All rows may take less.
-            least = min(least, ranks_bytes(graph, kernel, resources))
             raise too_little(f"{kernel} on {graph.path}", least, available, ADVICE)
         return Reservation(self.name, available)
 
@@ -158,12 +154,6 @@ def _busiest_facts(graph: Graph, kernel: str, resources: Resources) -> Facts:
     """Of the worker whose ranks need most."""
     lengths, ranks = _known_lengths(graph, kernel), busiest(graph, resources)
     return max(facts_of_any_ranks(graph, kernel, ranks, lengths), key=least_bytes)
-
-
-def _least_in_memory(graph: Graph, kernel: str, resources: Resources) -> int:
-    """Least host memory of a worker if all rows are brought into memory."""
-    whole = resident_bytes(graph, kernel, copies=False)
-    return min(whole, ranks_bytes(graph, kernel, resources)) if resources.has_ranks else whole
 
 
 def has_tiers(graph: Graph, kernel: str) -> bool:

@@ -312,7 +312,7 @@ def facts_of(graph: Graph, kernel: str) -> DeviceFacts:
     beyond = 3, *(1 + 4 * column for column in range(COLUMNS))
     found = [
         count_lengths(graph.stored, arrays, graph.rows, beyond)
-        for arrays in graph.offset_arrays(ORDER_OF[kernel])
+        for arrays in graph.arrays_of(ORDER_OF[kernel], "offsets")
     ]
     # Those of the last side, the in-rows.
     longer3, *longer = found[-1][1]

@@ -12,6 +12,7 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import Resources
+from ooc_graph.model.strategy import TooLittleError
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.memory import answer_bytes, beside_bytes
 
@@ -74,7 +75,7 @@ def require_answer(specs: Sequence[ArraySpec], asked: Asked, resources: Resource
         )
 
 
-def too_many(graph: Graph, many: Many, resources: Resources, needed: int) -> MemoryBudgetError:
+def too_many(graph: Graph, many: Many, resources: Resources, needed: int) -> TooLittleError:
     """The error of processes that have too little memory for many sources."""
     asked = many.asked
     advice = "raise --memory-limit or add memory to the workers"
@@ -83,7 +84,8 @@ def too_many(graph: Graph, many: Many, resources: Resources, needed: int) -> Mem
     beside = beside_bytes(many.specs, asked, resources, in_memory=many.in_memory)
     if many.in_memory and beside:
         advice += f", or give out=, as {beside:,} of them are the answer"
-    return MemoryBudgetError(
+    return TooLittleError(
         f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker may use "
-        f"{resources.least_limit_bytes:,}; {advice}"
+        f"{resources.least_limit_bytes:,}; {advice}",
+        needed,
     )

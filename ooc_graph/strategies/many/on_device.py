@@ -102,7 +102,7 @@ def columns(
             at = np.flatnonzero(ids.internal_of[places] >= 0)
     rows = SourceColumns(answer, places, ids, task.asked, is_whole=room is not None)
     search.run_columns(sources, aimed, own, most, answer=answer, at=at, told=heard(rows), **how)
-    rows.fill_lonely(threads_here())
+    rows.fill_isolated(threads_here())
     return rows
 
 

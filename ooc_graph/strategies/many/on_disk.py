@@ -51,8 +51,6 @@ class OnDisk:
             require_answer(many.specs, many.asked, resources)
         division, least = _divide(graph, many, resources, resources.least_limit_bytes)
         if division is None:
-            # All arcs in memory may need less, if there are few of them.
-            least = min(least, least_on_cpu(graph, many, resources))
             raise too_many(graph, many, resources, least)
         return division
 
@@ -114,10 +112,10 @@ def _divide(
     """The division that holds most within so many bytes, or None; and the least that would do."""
     specs, asked, in_memory = many.specs, many.asked, many.in_memory
     beside = beside_bytes(specs, asked, resources, in_memory=in_memory)
-    ways = list(sizes(graph, specs, asked, resources, in_memory=in_memory))
+    found = list(sizes(graph, specs, asked, resources, in_memory=in_memory))
     least = 0
     for method, lanes, chunks, held in in_turn(
-        graph, asked.kernel, specs[0], ways, limit_bytes - beside
+        graph, asked.kernel, specs[0], found, limit_bytes - beside
     ):
         spare = limit_bytes - beside - held
         needed = beside + held + least_within(graph, asked.kernel, method)

@@ -30,7 +30,7 @@ from ooc_graph.strategies.many.described import (
 )
 from ooc_graph.strategies.many.division import Division, many_of
 from ooc_graph.strategies.many.memory import ID_BYTES, beside_bytes, shifted_bytes
-from ooc_graph.strategies.many.stored import stretch_of, way_of
+from ooc_graph.strategies.many.stored import Size, size_of, stretch_of
 from ooc_graph.strategies.many.tiers import (
     ONE_BY_ONE,
     is_shifted,
@@ -176,7 +176,7 @@ class OneByOne:
     ) -> Division:
         """How sources are divided, with what is held beside rows and id tables."""
         specs, asked = many.specs, many.asked
-        _, lanes, chunks, task_bytes = _way_of(graph, many, resources)
+        _, lanes, chunks, task_bytes = _size_of(graph, many, resources)
         return Division(
             self.name,
             device_bytes=device_bytes,
@@ -224,14 +224,14 @@ def stored_budgets(
     )
 
 
-def _way_of(graph: Graph, many: Many, resources: Resources) -> tuple[str, int, int, int]:
+def _size_of(graph: Graph, many: Many, resources: Resources) -> Size:
     given = graph, many.specs, many.asked, resources
-    return way_of(ONE_BY_ONE, 1, *given, in_memory=many.in_memory)
+    return size_of(ONE_BY_ONE, 1, *given, in_memory=many.in_memory)
 
 
 def _beside_in_any(graph: Graph, many: Many, resources: Resources) -> int:
     """As `_beside`, so that what is left suffices every process, also the one that has least."""
-    beside = _beside(graph, many, resources, _way_of(graph, many, resources)[-1])
+    beside = _beside(graph, many, resources, _size_of(graph, many, resources)[-1])
     return beside + resources.process_limit_bytes - resources.least_limit_bytes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ooc_graph.answers.pairs import Asked, is_narrow
 from ooc_graph.answers.reductions import HISTOGRAM
@@ -16,7 +17,27 @@ from ooc_graph.strategies.many.tiers import BATCHES, ONE_BY_ONE, methods_of, tak
 
 LANES_STORED = (LANES, LANES // 2, LANES // 4)
 """Most sources of a batch: the first that memory allows."""
-Way = tuple[str, int, int, int]
+
+
+class Size(NamedTuple):
+    """How the sources are divided for a method.
+
+    Parameters
+    ----------
+    method
+        One by one or in batches, see `ooc_graph.strategies.many.tiers.methods_of`.
+    lanes, chunks
+        Sources searched from at once, and chunks of a task.
+    beside_bytes
+        Memory of a process beside the rows and what searches of one source hold.
+    """
+
+    method: str
+    lanes: int
+    chunks: int
+    beside_bytes: int
+
+
 # Bytes a column while rows of the answer are made: its place, whether it is none, a distance, and
 # what is made of a row: parents and who has them, or a copy of what is reached, or its bins.
 _COLUMN_BYTES, _PARENTS_BYTES, _REDUCING_BYTES = 17, 33, 42
@@ -28,14 +49,14 @@ _REDUCED_BYTES, _BIN_BYTES = 200, 48
 
 def sizes(
     graph: Graph, specs: Sequence[ArraySpec], asked: Asked, resources: Resources, *, in_memory: bool
-) -> Iterator[Way]:
-    """Ways to divide the sources, those that hold more first; each as of `way_of`."""
+) -> Iterator[Size]:
+    """Divisions of the sources, those that hold more first."""
     for method in methods_of(graph, asked.kernel):
         for lanes in LANES_STORED if method == BATCHES else (1,):
-            yield way_of(method, lanes, graph, specs, asked, resources, in_memory=in_memory)
+            yield size_of(method, lanes, graph, specs, asked, resources, in_memory=in_memory)
 
 
-def way_of(
+def size_of(
     method: str,
     lanes: int,
     graph: Graph,
@@ -44,20 +65,10 @@ def way_of(
     resources: Resources,
     *,
     in_memory: bool,
-) -> Way:
-    """How the sources are divided for a method.
-
-    Returns
-    -------
-    method
-        One by one or in batches, see `ooc_graph.strategies.many.tiers.methods_of`.
-    lanes, chunks
-        Sources searched from at once, and chunks of a task.
-    beside_bytes
-        Memory of a process beside the rows and what searches of one source hold.
-    """
+) -> Size:
+    """How the sources are divided for a method, and so many sources at once."""
     parts = beside_parts(method, lanes, graph, specs, asked, resources, in_memory=in_memory)
-    return method, lanes, -(-lanes // specs[0].chunk), sum(parts.values())
+    return Size(method, lanes, -(-lanes // specs[0].chunk), sum(parts.values()))
 
 
 def beside_parts(
@@ -102,26 +113,27 @@ def stretch_of(spec: ArraySpec, asked: Asked, wanted: int, chunks: int) -> int:
 
 
 def in_turn(
-    graph: Graph, kernel: str, spec: ArraySpec, ways: Sequence[Way], room_bytes: int
-) -> list[Way]:
-    """Ways as they are to be tried: those first that hold more, unless one by one is faster.
+    graph: Graph, kernel: str, spec: ArraySpec, found: Sequence[Size], room_bytes: int
+) -> list[Size]:
+    """Divisions as they are to be tried: those first that hold more, unless one by one is faster.
 
     Parameters
     ----------
     spec
         Of the distances.
-    ways
+    found
         As `sizes` yields them.
     room_bytes
         Memory of a process for what they hold and for rows.
     """
     lane_bytes = LANES * spec.dtype.itemsize
     singly = [
-        way
-        for way in ways
-        if way[0] == ONE_BY_ONE and takes_one_by_one(graph, kernel, lane_bytes, room_bytes - way[3])
+        one
+        for one in found
+        if one.method == ONE_BY_ONE
+        and takes_one_by_one(graph, kernel, lane_bytes, room_bytes - one.beside_bytes)
     ]
-    return singly + [way for way in ways if way not in singly]
+    return singly + [one for one in found if one not in singly]
 
 
 def _task_bytes(

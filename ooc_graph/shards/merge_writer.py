@@ -1,4 +1,4 @@
-"""Merge buckets and write the chunks they fill, woven together so that the disk never waits.
+"""Merge buckets and write the chunks they fill at the same time, so that the disk never waits.
 
 Buckets are merged in store order. As soon as all buckets before some element of an array are
 merged, the chunks up to it are written, and the pieces they were made from are removed: while
@@ -26,7 +26,8 @@ from ooc_graph.layout.packing import Packing
 from ooc_graph.shards.assemble import Strip, write_offsets, write_strips
 from ooc_graph.shards.merge import LENGTHS, MergeTask, merge_buckets, piece_name
 from ooc_graph.shards.plan import GROUP_ARCS, GROUPS_PER_SLOT, WAITING_ARCS
-from ooc_graph.shards.workforce import CHECK_S, Workforce, stop_all
+from ooc_graph.shards.workforce import Workforce, stop_all
+from ooc_graph.threads import CHECK_S
 from ooc_graph.types import IntArray, Progress
 
 _FUNCTIONS = (merge_buckets.__name__, write_strips.__name__, write_offsets.__name__)
@@ -75,7 +76,7 @@ class _Side:
 
 
 @dataclass
-class Woven:
+class Merged:
     """What was written: arrays, their chunks, and the arcs of each side."""
 
     specs: list[ArraySpec] = field(default_factory=list)
@@ -83,25 +84,15 @@ class Woven:
     arcs: dict[str, int] = field(default_factory=dict)
 
 
-class Loom:
-    """Carries out merges and writes on a workforce.
-
-    Parameters
-    ----------
-    task
-        The merges.
-    store
-        Folder of the partial store.
-    workforce, progress
-        Who works, and who hears of it.
-    """
+class MergeWriter:
+    """Carries out merges and writes on a workforce."""
 
     def __init__(
         self, task: MergeTask, store: Path, workforce: Workforce, progress: Progress
     ) -> None:
         self._task, self._store = task, str(store)
         self._workforce, self._progress = workforce, progress
-        self._woven = Woven(arcs=dict.fromkeys(task.runs.sides, 0))
+        self._result = Merged(arcs=dict.fromkeys(task.runs.sides, 0))
         self._chunks: deque[tuple[Strip, Callable[[FileEntry], None]]] = deque()
         self._offsets: deque[Job] = deque()
         self._running: dict[Future[Any], Callable[[Any], None]] = {}
@@ -109,7 +100,7 @@ class Loom:
         self._used: list[str] = []
         self._unwritten: dict[tuple[str, int], int] = {}
 
-    def run(self) -> Woven:
+    def run(self) -> Merged:
         """Merge and write everything."""
         merges = self._merges()
         total = len(self._task.runs.buckets) * len(self._task.runs.sides)
@@ -124,7 +115,7 @@ class Loom:
             except BaseException:
                 stop_all(self._workforce, self._running, _FUNCTIONS)
                 raise
-        return self._woven
+        return self._result
 
     def _fill(self, merges: Iterator[Job]) -> bool:
         """Keep every slot busy; False when nothing can begin.
@@ -232,7 +223,7 @@ class Loom:
         strip = self._strip(side, column, column.spec(length), index)
 
         def then(entry: FileEntry) -> None:
-            self._woven.entries.append(entry)
+            self._result.entries.append(entry)
             column.done.add(index)
             self._remove_used(side, column)
 
@@ -272,17 +263,17 @@ class Loom:
     def _finish(self, side: _Side) -> None:
         """All buckets of a side are merged: write what is left of it."""
         length = side.first[-1]
-        self._woven.arcs[side.side] += length
+        self._result.arcs[side.side] += length
         for column in side.columns:
             spec = column.spec(length)
-            self._woven.specs.append(spec)
+            self._result.specs.append(spec)
             while column.asked < spec.chunks:
                 self._ask(side, column, length)
         arguments = (self._task, self._store, side.side, side.numbers, side.offsets)
 
         def then(written: tuple[tuple[ArraySpec, ...], list[FileEntry]]) -> None:
-            self._woven.specs.extend(written[0])
-            self._woven.entries.extend(written[1])
+            self._result.specs.extend(written[0])
+            self._result.entries.extend(written[1])
             self._used.extend(piece_name(side.side, n, LENGTHS) for n in side.numbers.tolist())
 
         self._offsets.append((write_offsets, arguments, then))

@@ -1,0 +1,53 @@
+"""What may be written where: outputs that would replace or damage something are refused."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from ooc_graph.errors import OutputExistsError, UsageError
+from ooc_graph.layout.manifest import kind_of
+from ooc_graph.layout.names import ASIDE, MANIFEST
+
+ID_LENGTH = 12
+"""Letters of a run's id, which is part of the names of what it writes."""
+
+
+def refuse_existing(final: Path, kind: str, overwrite: bool) -> None:
+    """Refuse an output that is there, unless it is a store of that kind and may be replaced."""
+    if not final.exists() and not final.is_symlink():
+        return
+    if not overwrite:
+        raise OutputExistsError(f"{final}: exists already; give --overwrite to replace it")
+    if not (final / MANIFEST).is_file():
+        raise OutputExistsError(
+            f"{final}: is not a store of this package, so it is not replaced; remove it yourself"
+        )
+    if (there := kind_of(final)) not in (kind, None):
+        raise OutputExistsError(
+            f"{final}: holds a {there}, which a {kind} does not replace; give another name"
+        )
+
+
+def refuse_long_name(path: Path) -> None:
+    """Refuse an output whose name is too long for what is added while it is written."""
+    try:
+        longest = os.pathconf(path.absolute().parent, "PC_NAME_MAX")
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise UsageError(f"{path}: cannot be written here ({error.strerror})") from error
+        return  # What is the matter with the folder is said elsewhere.
+    most = longest - len(ASIDE) - ID_LENGTH
+    # Some file systems say that they know no limit.
+    if longest > 0 and len(os.fsencode(path.name)) > most:
+        raise UsageError(
+            f"{path}: the name is too long to write it here; give one of {most} bytes at most"
+        )
+
+
+def refuse_inside_store(path: Path) -> None:
+    """Refuse an output inside a finished store, which would be damaged by it."""
+    for folder in path.absolute().parents:
+        if kind_of(folder) is not None:
+            raise OutputExistsError(f"{path}: lies inside the store {folder}; give another folder")
