@@ -29,7 +29,7 @@ _COMPILED_FROM = (
     "__init__.py",
     "types.py",
     "layout/packed_loops.py",
-    "kernels/common/*.py",
+    "kernels/common/**/*.py",
     "kernels/cpu/**/*.py",
     "validate/**/*.py",
 )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.exchange import local
+from ooc_graph.kernels.common.devices import search_of
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
@@ -48,7 +49,7 @@ def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> 
         _done.add(part)
 
 
-def warm_part(part: Part, device: CpuDevice) -> None:
+def warm_part(part: Part, device: Any) -> None:
     """Run the search on two vertices that are neighbours of each other."""
     if part.variant == TIERS:
         ring = ring_search(part.job, part.directed, np.dtype(part.ids), part.weights, device)
@@ -66,7 +67,7 @@ def warm_part(part: Part, device: CpuDevice) -> None:
             # So many that they are searched from by batches.
             MULTI_SOURCE_BFS: (sources,),
         }
-        getattr(device, part.job)(tiny).run(*roots.get(part.job, (0,)))
+        search_of(device, part.job)(tiny).run(*roots.get(part.job, (0,)))
     else:
         coroutine, shared = _ranks(part, device, tiny)
         local.run([coroutine], shared, 1)

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from ooc_graph.kernels.common.dealt import dealt_of
 from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges, segments_for
 from ooc_graph.kernels.cpu.edge_list.grouping import (
     PIECE_EDGES,
@@ -18,7 +19,7 @@ from ooc_graph.kernels.cpu.edge_list.grouping import (
 from ooc_graph.layout.names import HUB, LIGHT, OUT, rows_path
 from ooc_graph.layout.stored import Cursor
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import AnyArray
+from ooc_graph.types import AnyArray, Dealing
 
 CELL_BYTES = 24
 """Three counts of each band of each group of edges while they are placed."""
@@ -97,8 +98,7 @@ def _stretches(graph: Graph, weighted: bool) -> Iterator[Stretch]:
                 else min(neighbors.stop(first), weights.stop(first))
             )
             yield Stretch(
-                graph.shards,
-                shard,
+                dealt_of(Dealing(graph.rows, graph.shards, shard)),
                 offsets,
                 first,
                 neighbors.take(first, stop),

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ooc_graph.kernels.common.decisions import ENOUGH_PUSHED
 from ooc_graph.kernels.common.sssp.survey import Known, first_rows
+from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.cpu.plan import Facts, Lengths, Plan, least_bytes, plan_disk
 from ooc_graph.shards.lengths import count_lengths

@@ -18,9 +18,8 @@ from ooc_graph.kernels.common.store.rows import (
     WINDOW_ROWS,
     HeadRows,
     TierRows,
-    copy_firsts,
-    copy_heads,
 )
+from ooc_graph.kernels.common.store.scans import copy_firsts, copy_heads
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import (
     HUB,

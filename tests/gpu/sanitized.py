@@ -24,8 +24,8 @@ from ooc_graph.edges import open_source
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.common import decisions as interface
-from ooc_graph.kernels.common.decisions import ENOUGH_PUSHED
 from ooc_graph.kernels.common.store.rows import TAIL_ROWS
+from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.device import CudaDevice

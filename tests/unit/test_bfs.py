@@ -15,10 +15,8 @@ from ooc_graph.kernels.common.bitmap import pack_bits
 from ooc_graph.kernels.common.decisions import (
     FIXED_ARCS,
     FIXED_ID_BITS,
-    LIST_ARCS,
     PULL,
     PUSH,
-    SHORT_ROW,
     BfsTree,
     choose_direction,
     fixed_rows_pay,
@@ -26,6 +24,7 @@ from ooc_graph.kernels.common.decisions import (
     stays_listed,
     team_pays,
 )
+from ooc_graph.kernels.common.tuning import LIST_ARCS, SHORT_ROW
 from ooc_graph.kernels.cpu.bfs.thin_levels import LONG
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.traverse.bfs import _words, bfs

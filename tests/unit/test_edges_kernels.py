@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError
+from ooc_graph.kernels.common.dealt import dealt_of
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.edge_list import search as edges_search
@@ -44,8 +45,7 @@ def stretches(arcs: Arcs, shards: int, step: int, weighted: bool) -> Iterator[St
         for first in range(0, len(rows.neighbors), step):
             stop = first + step
             yield Stretch(
-                shards,
-                part.dealing.shard,
+                dealt_of(part.dealing),
                 offsets,
                 first,
                 rows.neighbors[first:stop],

@@ -167,24 +167,24 @@ def test_what_batches_relax_decides(
 
 def test_lengths_are_counted_along_all_arcs(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many threads there are: so many that their batches would pay for dropping arcs."""
-    arcs, shares = metric(600, density=0.1), []
+    arcs, dropped = metric(600, density=0.1), []
     heavy = np.random.default_rng(1).integers(1, 10**6, len(arcs.weight))
     arcs = replace(arcs, weight=heavy)
     search = CpuJohnson(*sides(arcs), Team(5), 64, np.ones(arcs.vertices, np.uint32))
     search.expect(arcs.vertices, arcs.vertices)
 
     def pays(_: int, lengths: float) -> bool:
-        shares.append(search.search.kept_share)
+        dropped.append(search.search._pruned is not None)
         assert lengths > 0
         return False
 
     monkeypatch.setattr(floyd_warshall, "pays", pays)
     search.run(np.arange(arcs.vertices))
-    assert shares == [1]
-    assert search.search.kept_share < 1
+    assert dropped == [False]
+    assert len(search.search._pruned[0].neighbors) < len(search.search.rows[0].neighbors)
     dropping = CpuJohnson(*sides(arcs), TEAM).search
     dropping.expect(arcs.vertices)
-    assert dropping.kept_share < 1
+    assert len(dropping._pruned[0].neighbors) < len(dropping.rows[0].neighbors)
     assert not dropping.counts.any()
 
 

@@ -20,7 +20,8 @@ from numba.core.caching import IndexDataCacheFile
 import ooc_graph
 from ooc_graph import kernel_cache
 from ooc_graph.kernels.common.compiled import allocating_kernel, kernel, subroutine
-from ooc_graph.kernels.common.store.rows import new_window, scanner
+from ooc_graph.kernels.common.store.rows import new_window
+from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.layout import packed_loops
 from ooc_graph.runtime.first_use import Part, is_compiled, turn
 from ooc_graph.validate import compiled
@@ -48,6 +49,8 @@ def hash_of(package: Path, function: str = "source_hash") -> str:
         ("types.py", "DEAL_BLOCK_BITS = 10", "DEAL_BLOCK_BITS = 9"),
         ("__init__.py", '__version__ = "', '__version__ = "9.'),
         ("kernels/common/team.py", "SPINS = 4000", "SPINS = 4001"),
+        ("kernels/common/sssp/plateaus.py", "parent < 0", "parent < 1"),
+        ("kernels/cpu/sssp/pull.py", "REACHED", "REACHED_TOO"),
         ("validate/loops.py", "import", "import  "),
     ],
 )
@@ -87,6 +90,14 @@ def test_kernels_in_folders_change_the_folder(tmp_path):
         found.append(hash_of(tmp_path / "p"))
         path.unlink()
     assert len(set(found)) == 4
+
+
+def test_all_that_is_compiled_is_among_the_sources():
+    sources = set(kernel_cache._sources())
+    paths = [*PACKAGE.glob("kernels/common/**/*.py"), *PACKAGE.glob("kernels/cpu/**/*.py")]
+    having = [path for path in paths if "kernels.common.compiled import" in path.read_text()]
+    assert len(having) > 40
+    assert sources.issuperset(having)
 
 
 DECORATORS = [kernel, allocating_kernel, packed_loops._compiled, compiled.compiled]

@@ -15,7 +15,8 @@ from ooc_graph.kernels.common.store.requests import (
     pack_requests,
     request_words,
 )
-from ooc_graph.kernels.common.store.rows import AtHand, TierRows, Window, list_tails, new_window
+from ooc_graph.kernels.common.store.rows import TierRows, Window, new_window
+from ooc_graph.kernels.common.store.windows import AtHand, list_tails
 from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows
 from ooc_graph.types import Rows

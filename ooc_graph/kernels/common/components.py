@@ -44,6 +44,14 @@ class ComponentLabels:
         return replace(self, label=self.label.copy())
 
 
+class ComponentsSearch(Protocol):
+    """Components of a graph that one rank holds whole; labels allocated once."""
+
+    def run(self) -> ComponentLabels:
+        """Find them."""
+        ...
+
+
 class ComponentsShared(Protocol):
     """Everyone's labels, one of it in a process; `merge` alone changes it.
 

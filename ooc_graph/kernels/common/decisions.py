@@ -2,7 +2,8 @@
 
 No implementation here, and no numba, for `traverse` imports this module. The decision functions are
 plain Python on plain numbers; the CPU's fused loops compile the very same functions. What a device
-offers to the algorithms stands in `ooc_graph.kernels.common.device`.
+offers to the algorithms stands in `ooc_graph.kernels.common.device`, and what was tuned in
+`ooc_graph.kernels.common.tuning`.
 """
 
 from __future__ import annotations
@@ -12,14 +13,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ooc_graph.kernels.common.tuning import (
+    ENOUGH_PUSHED,
+    FEW_LONGER,
+    FIRST_STEP,
+    HEAD_SHARE,
+    LIST_ARCS,
+    PULL_ABOVE,
+    PUSH_BELOW,
+    SHORT_ROW,
+    TEAM_ARCS,
+    WEIGHT_SPREAD,
+)
 from ooc_graph.types import AnyArray
 
 PUSH, PULL = 0, 1
-
-PULL_ABOVE = 16
-"""Pull once the frontier holds more than one in this many of the arcs not yet visited."""
-PUSH_BELOW = 24
-"""Push again once the frontier holds fewer than one in this many of the vertices."""
 
 
 def choose_direction(
@@ -50,14 +58,6 @@ def choose_direction(
     return PULL if frontier * PUSH_BELOW > vertices else PUSH
 
 
-SHORT_ROW = 32
-"""Most arcs of a row in a graph that is searched from a list while its frontier is small."""
-LIST_ARCS = 1 << 16
-"""A frontier with more arcs than this is for all threads together."""
-TEAM_ARCS = 1 << 18
-"""A graph with fewer rows and arcs than this is searched before a second thread is awake."""
-
-
 def rows_are_short(widest_out: int, widest_in: int) -> bool:
     """Tell whether a BFS should start from a list on one thread.
 
@@ -78,8 +78,6 @@ FIXED_ROW_BYTES = 16
 """Memory of a fixed place."""
 FIXED_ID_BITS = 29
 """Ids of at most so many bits leave room in a fixed place for the number of arcs."""
-FEW_LONGER = 8
-"""Fixed places pay where at most one in this many of the rows is too long for one."""
 
 
 def may_fix_rows(rows: int, arcs: int) -> bool:
@@ -121,21 +119,9 @@ def team_pays(vertices: int, arcs: int) -> bool:
     return vertices + arcs >= TEAM_ARCS
 
 
-ENOUGH_PUSHED = 1000
-"""Pull once one in this many of the arcs has been examined by pushing."""
-
-
 def push_is_enough(examined: int, arcs: int) -> bool:
     """Tell whether pushing has settled the hub core, so that pulling is cheaper from here."""
     return examined * ENOUGH_PUSHED >= arcs
-
-
-HEAD_SHARE = 0.1
-"""Pull only where the first 1 % of the rows hold this share of the tuples."""
-WEIGHT_SPREAD = 16
-"""Pull only where a hub's middle arc weighs this many times its lightest."""
-FIRST_STEP = 2
-"""First step of the bound, in lightest arcs of a hub."""
 
 
 def pull_pays(head_share: float, spread_share: float) -> bool:

@@ -1,14 +1,16 @@
-"""What a device offers to the algorithms. No implementation here, and no numba."""
+"""What the searches and ranks of a device do. No implementation here, and no numba.
+
+What makes them is in `ooc_graph.kernels.common.devices`, and those of components in
+`ooc_graph.kernels.common.components`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
-
-import numpy as np
+from typing import Protocol, runtime_checkable
 
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
-from ooc_graph.types import AnyArray, Shard
+from ooc_graph.types import AnyArray
 
 
 class BfsSearch(Protocol):
@@ -215,32 +217,4 @@ class SsspInnerRank(SsspRank, Protocol):
 
         ``floor`` is a lower bound of the distances of all that have not been offered.
         """
-        ...
-
-
-class Device(Protocol):
-    """Makes searches and ranks; each is bound to a shard and reuses its buffers."""
-
-    def bfs(self, shard: Shard) -> BfsSearch:
-        """BFS on a whole graph."""
-        ...
-
-    def bfs_rank(self, shard: Shard) -> BfsRank:
-        """BFS steps on one shard."""
-        ...
-
-    def bfs_shared(self, vertices: int, shards: int) -> BfsShared:
-        """State that the BFS ranks of one process share."""
-        ...
-
-    def sssp(self, shard: Shard) -> SsspSearch:
-        """SSSP on a whole graph."""
-        ...
-
-    def sssp_rank(self, shard: Shard) -> SsspRank:
-        """SSSP steps on one shard."""
-        ...
-
-    def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> SsspShared:
-        """State that the SSSP ranks of one process share; ``dtype`` is the distances'."""
         ...

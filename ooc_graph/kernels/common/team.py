@@ -12,7 +12,7 @@ on one word does not slow a thread that writes another.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -127,16 +127,16 @@ def barrier(control: Any, threads: int) -> bool:
 
 
 @subroutine
-def chunks(control: Any, size: int, end: int) -> Iterator[tuple[int, int]]:
-    """Share out the numbers below ``end``, so many at a time: begin and end of each chunk.
+def take_chunk(
+    control: Any, size: int, end: int, begin: int = 0, word: int = CHUNK
+) -> tuple[int, int]:
+    """Take the next ``size`` of the numbers ``begin … end - 1``; begin and end of the chunk.
 
-    All threads go through it; word `CHUNK` must be 0 at the start.
+    It is empty if none is left. Threads share ``word``, which must be 0 at the start. Not a
+    generator: numba keeps the state of one in memory, which made a caller's loop slower.
     """
-    while True:
-        first = atomic_add(control, CHUNK, size)
-        if first >= end:
-            break
-        yield first, min(first + size, end)
+    first = begin + atomic_add(control, word, size)
+    return first, min(first + size, end)
 
 
 class Team:

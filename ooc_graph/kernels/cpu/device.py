@@ -58,9 +58,8 @@ class CpuDevice:
     def bfs_rank(self, shard: Shard) -> CpuBfsRank:
         """BFS steps on one shard (hub-first rows)."""
         out, into = sides.hub_rows(shard)
-        return CpuBfsRank(
-            shard.dealing, out_rows(out), into_rows(into), never_claimed(into), self._team
-        )
+        never = never_claimed(into.offsets[1:] == into.offsets[:-1])
+        return CpuBfsRank(shard.dealing, out_rows(out), into_rows(into), never, self._team)
 
     def bfs_shared(self, vertices: int, shards: int) -> CpuBfsShared:
         """Frontier and visited vertices of all ranks, one of it in a process."""

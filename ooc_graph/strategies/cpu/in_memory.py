@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
+from ooc_graph.kernels.common.devices import search_of
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.sssp.near_far_search import (
     CpuNearFarSearch,
@@ -69,7 +70,7 @@ class InMemory:
         """Read all rows."""
         shard = graph.load(ORDER_OF[kernel])
         with_copies = {"copies": reserved.copies} if kernel != "components" else {}
-        search = getattr(process.device(), kernel)(shard, **with_copies)
+        search = search_of(process.device(), kernel)(shard, **with_copies)
         warm(kernel, graph, process.device(), variant=variant_of(search))
         return Engine(kernel, search, graph, load_ids(graph), shard.tuples)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.common.devices import search_of
 from ooc_graph.kernels.cuda.bfs.short_rows import may_place
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.host import PART_BYTES
@@ -83,7 +84,7 @@ class InMemory:
         # Ids of 64 bits are put in place of internal ones when an answer leaves the device.
         is_narrow = has_narrow_ids(ids)
         with_names = {"original_of": ids.original_of} if is_narrow else {}
-        search = getattr(device, kernel)(shard, **with_names)
+        search = search_of(device, kernel)(shard, **with_names)
         return Engine(kernel, search, graph, ids, shard.tuples, is_narrow)
 
     def reserve_rank(

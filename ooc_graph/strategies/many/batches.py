@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.common.many.tuning import PRUNED_FROM
+from ooc_graph.kernels.common.devices import search_of
+from ooc_graph.kernels.common.tuning import PRUNED_FROM
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
 from ooc_graph.kernels.cpu.many.choice import is_long_and_thin
@@ -112,7 +113,7 @@ class Batches:
         device = process.device(self.device)
         if self.device == CPU:
             shard = graph.load(ORDER_OF[kernel], signed=kernel == APSP)
-            search = getattr(device, kernel)(shard)
+            search = search_of(device, kernel)(shard)
             warm(kernel, graph, device)
             return Engine(kernel, search, graph, load_ids(graph), shard.tuples)
         needed = cuda_memory.cuda_bytes(graph, kernel)
@@ -120,7 +121,7 @@ class Batches:
         pool = pool_within(reserved.device_bytes) if reserved.device_bytes else None
         with allocating(pool):
             shard = graph.load(ORDER_OF[kernel], signed=kernel == APSP)
-            search = getattr(device, kernel)(shard, threads=process.threads_here())
+            search = search_of(device, kernel)(shard, threads=process.threads_here())
         return Engine(kernel, search, graph, load_ids(graph), shard.tuples, pool=pool)
 
     def summary(self, kernel: str, reserved: Reservation) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ooc_graph.answers.pairs import Asked, is_narrow
 from ooc_graph.answers.reductions import HISTOGRAM
-from ooc_graph.kernels.common.many.tuning import LANES
+from ooc_graph.kernels.common.tuning import LANES
 from ooc_graph.kernels.cpu.store.johnson import lane_bytes
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import id_dtype

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -92,3 +92,96 @@ class ManySources:
         answer, parents = self.empty(len(sources)) if answers is None else answers
         self._find(sources, answer, parents, lanes, told)
         return answer, parents
+
+
+class ManyDistances(Protocol):
+    """Distances from any number of sources; answers as those of `ManySources`."""
+
+    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
+        """Arrays for distances from so many sources, and for their parents."""
+        ...
+
+    def run(
+        self, sources: IntArray, answer: AnyArray | None = None, *, lanes: int | None = None
+    ) -> AnyArray:
+        """Distances from each of the internal ids ``sources``."""
+        ...
+
+    def run_with_parents(
+        self,
+        sources: IntArray,
+        answers: tuple[AnyArray, AnyArray] | None = None,
+        *,
+        lanes: int | None = None,
+        told: Told | None = None,
+    ) -> tuple[AnyArray, AnyArray]:
+        """Distances, and parents."""
+        ...
+
+
+class Apsp(ManyDistances, Protocol):
+    """Distances on a graph that one rank holds whole, weights of any sign."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether all pairs were found at once."""
+        ...
+
+    def expect(self, sources: int, closing: int = 0) -> None:
+        """Prepare for so many sources in all runs to come."""
+        ...
+
+    def run_columns(
+        self,
+        sources: IntArray,
+        targets: IntArray,
+        own: IntArray,
+        most: Any = None,
+        *,
+        answer: AnyArray | None = None,
+        at: IntArray | None = None,
+        told: Told | None = None,
+    ) -> AnyArray:
+        """Distances to some targets alone."""
+        ...
+
+
+class MultiSourceBfs(Protocol):
+    """Levels from any number of sources, on a graph that one rank holds whole."""
+
+    @property
+    def vertices(self) -> int:
+        """Rows of the graph."""
+        ...
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether batches were given up."""
+        ...
+
+    def run(
+        self,
+        sources: IntArray,
+        answer: AnyArray | None = None,
+        *,
+        lanes: int = ...,
+        most: int | None = None,
+        told: Told | None = None,
+    ) -> AnyArray:
+        """Levels of all vertices from each of the internal ids ``sources``."""
+        ...
+
+    def tally(
+        self,
+        sources: IntArray,
+        *,
+        lanes: int = ...,
+        most: int | None = None,
+        wanted: AnyArray | None = None,
+        bins: int = 0,
+        width: int = 1,
+        tallies: IntArray | None = None,
+        told: Told | None = None,
+    ) -> IntArray:
+        """Count the vertices that each source reaches, without a matrix of levels."""
+        ...

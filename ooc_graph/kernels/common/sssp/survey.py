@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.decisions import WEIGHT_SPREAD, first_step, pull_pays
+from ooc_graph.kernels.common.decisions import first_step, pull_pays
 from ooc_graph.kernels.common.sssp.rows import LightRows
+from ooc_graph.kernels.common.tuning import WEIGHT_SPREAD
 from ooc_graph.types import AnyArray, Rows
 
 SAMPLED_ROWS = 4096

@@ -11,7 +11,8 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import members_of
 from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.common.store.rows import arcs_at_hand, keep_rest
+from ooc_graph.kernels.common.store.scans import keep_rest
+from ooc_graph.kernels.common.store.windows import arcs_at_hand
 
 REQUEST_WORDS = 3
 """Words of a request beside the places of its arcs, one in each column: row, cursor, asked."""

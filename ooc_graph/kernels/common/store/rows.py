@@ -14,8 +14,15 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, Words, lowest_bit
-from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
+from ooc_graph.kernels.common.bitmap import WORD_BITS, Words
+from ooc_graph.kernels.common.store.windows import (
+    AtHand,
+    ask,
+    list_queue,
+    list_tails,
+    locate,
+    point_at_heads,
+)
 from ooc_graph.types import AnyArray, IntArray
 
 FIRST_LOOK = 1024
@@ -25,8 +32,6 @@ WINDOW_ROWS = 1 << 14
 """Most rows in a window: what a window takes does not grow with the graph."""
 ALIGNED_ARCS = 1 << 16
 """Positions on the tier begin at multiples of this for each shard: whole units in any column."""
-
-
 Scan = Callable[..., int]
 """Looks at arcs at hand; see `TierRows.scan`."""
 
@@ -96,113 +101,6 @@ def new_window(columns: int, rows: int = WINDOW_ROWS) -> Window:
     """Room for a window."""
     row, cursor, position, asked = (np.empty(rows, np.int64) for _ in range(4))
     return Window(row, cursor, position, asked, np.empty((columns, rows), np.int64))
-
-
-class AtHand(NamedTuple):
-    """How many of the first arcs of each row are at hand, and all of its arcs: ``lengths`` (rows,).
-
-    By table: ``starts[r + 1] - starts[r]``. Or by rule, if ``starts`` is empty: ``least``, at most
-    2**32, and one in ``2**shift`` of its arcs; a shift of 63 adds none.
-    """
-
-    lengths: AnyArray
-    starts: AnyArray
-    least: int
-    shift: int
-
-
-@inlined
-def arcs_at_hand(at_hand: Any, row: int) -> Any:
-    """How many of a row's arcs are at hand."""
-    if len(at_hand.starts) > 0:
-        return np.int64(at_hand.starts[row + 1]) - np.int64(at_hand.starts[row])
-    length = np.int64(at_hand.lengths[row])
-    return min(length, (length >> at_hand.shift) + at_hand.least)
-
-
-@subroutine
-def _list_row(at_hand: Any, window: Any, count: int, row: int) -> int:
-    """List a row if it has more arcs than are at hand; how many are listed."""
-    head = arcs_at_hand(at_hand, row)
-    if head < at_hand.lengths[row]:
-        window.row[count], window.cursor[count] = row, head
-        count += 1
-    return count
-
-
-@kernel
-def list_tails(bits: Any, at_hand: Any, window: Any, first: int) -> tuple[int, int]:
-    """List the rows of a bitmap that go beyond what is at hand, from word ``first`` on.
-
-    Returns how many there are, and the word to go on with; words are listed whole.
-    """
-    count, index, room = 0, first, len(window.row) - WORD_BITS
-    while index < len(bits) and count <= room:
-        word = bits[index]
-        while word != 0:
-            count = _list_row(at_hand, window, count, index * WORD_BITS + lowest_bit(word))
-            word &= word - ONE
-        index += 1
-    return count, index
-
-
-@kernel
-def list_queue(queue: Any, first: int, at_hand: Any, window: Any) -> tuple[int, int]:
-    """As `list_tails`, of the rows ``queue[first:]``; also the entry to go on with."""
-    count = 0
-    while first < len(queue) and count < len(window.row):
-        count = _list_row(at_hand, window, count, np.int64(queue[first]))
-        first += 1
-    return count, first
-
-
-@kernel
-def point_at_heads(heads: Any, window: Any, waiting: int) -> None:
-    """Ask for the heads of the window's rows, which are at hand."""
-    for index in range(waiting):
-        row = window.row[index]
-        for column in range(len(window.place)):
-            window.place[column, index] = heads.starts[row]
-        window.asked[index] = heads.starts[row + 1] - heads.starts[row]
-
-
-@kernel
-def ask(heads: Any, limits: Any, window: Any, waiting: int, look: int) -> bool:
-    """Ask for up to ``look`` more arcs of each row; tell whether positions ascend."""
-    ascending, before = True, np.int64(-1)
-    for index in range(waiting):
-        row, cursor = window.row[index], window.cursor[index]
-        position = heads.places[row >> 6] + cursor
-        for other in range(row & ~63, row):
-            position += heads.lengths[other]
-        window.position[index] = position
-        window.asked[index] = min(limits[row] - cursor, look)
-        ascending &= before <= position
-        before = position
-    return ascending
-
-
-@kernel
-def _locate(
-    window: Any, begin: int, end: int, column: int, shift: int, units: Any
-) -> tuple[int, int]:
-    """Note the units that hold requests from ``begin`` on, as far as there is room.
-
-    ``shift`` is log2 of a unit's elements. Returns the first request left out, and the units.
-    """
-    count, last, mask = 0, np.int64(-1), (1 << shift) - 1
-    for index in range(begin, end):
-        position = window.position[index]
-        first, final = position >> shift, (position + window.asked[index] - 1) >> shift
-        slot = count - 1 if first == last else count
-        if slot + final - first >= len(units):
-            return index, count
-        for unit in range(max(first, last + 1), final + 1):
-            units[count] = unit
-            count += 1
-        last = final
-        window.place[column, index] = (slot << shift) + (position & mask)
-    return end, count
 
 
 class TierRows:
@@ -329,13 +227,13 @@ class TierRows:
         begin, turn = 0, 0
         while begin < waiting:
             room, units = self._room[turn], []
-            end, count = _locate(self.window, begin, waiting, 0, self._shifts[0], room[0])
+            end, count = locate(self.window, begin, waiting, 0, self._shifts[0], room[0])
             if end == begin:
                 raise AssertionError(f"{self.window.asked[begin]} arcs do not fit a batch")
             units.append(room[0][:count])
             for column in range(1, len(self._shifts)):
                 shift = self._shifts[column]
-                last, count = _locate(self.window, begin, end, column, shift, room[column])
+                last, count = locate(self.window, begin, end, column, shift, room[column])
                 if last < end:
                     raise AssertionError(f"column {column} has no room for a batch of the first")
                 units.append(room[column][:count])
@@ -348,89 +246,6 @@ class TierRows:
         order = np.argsort(self.window.position[:waiting], kind="stable")
         for column in self.window[:4]:
             column[:waiting] = column[:waiting][order]
-
-
-@subroutine
-def keep(window: Any, kept: int, row: Any, cursor: Any) -> int:
-    """Have a row go on at ``cursor``; the place after it. The places before ``begin`` are free."""
-    window.row[kept], window.cursor[kept] = row, cursor
-    return kept + 1
-
-
-@subroutine
-def keep_rest(window: Any, kept: int, index: int, limits: Any) -> int:
-    """As `keep`, for the row at a place: behind the arcs that it was given, if it has more."""
-    row, cursor = window.row[index], window.cursor[index] + window.asked[index]
-    return keep(window, kept, row, cursor) if cursor < limits[row] else kept
-
-
-def scanner(step: Callable[..., bool]) -> Any:
-    """Kernel that looks at the arcs at hand of a window's rows, one row after another.
-
-    It takes a state, and then what `TierRows.scan` gives.
-
-    Parameters
-    ----------
-    step
-        ``step(state, row, neighbors, weights)``, compiled, looks at some arcs of a row and tells
-        whether it wants more. Rows without weights have their neighbours again instead.
-    """
-
-    def scan(
-        state: Any, limits: Any, window: Any, begin: int, end: int, kept: int, *columns: Any
-    ) -> int:
-        neighbors, weights, last = columns[0], columns[-1], len(window.place) - 1
-        for index in range(begin, end):
-            row, count = window.row[index], window.asked[index]
-            first, weighs = window.place[0, index], window.place[last, index]
-            if step(state, row, neighbors[first : first + count], weights[weighs : weighs + count]):
-                kept = keep_rest(window, kept, index, limits)
-        return kept
-
-    # Each has a name of its own, by which it is cached.
-    scan.__name__ = scan.__qualname__ = f"scan_{step.__name__}"
-    return kernel(scan)
-
-
-@kernel
-def copy_heads(
-    heads: Any,
-    heaviest: Any,
-    limits: Any,
-    window: Any,
-    begin: int,
-    end: int,
-    kept: int,
-    neighbors: Any,
-    weights: Any,
-) -> int:
-    """Copy arcs that are at hand to the heads of their rows; the rows kept.
-
-    ``heaviest`` (1,) becomes the largest of it and of the last weights of rows seen to their end.
-    """
-    weighted = len(heads.weights) > 0
-    for index in range(begin, end):
-        row, cursor, count = window.row[index], window.cursor[index], window.asked[index]
-        target, place = heads.starts[row] + cursor, window.place[0, index]
-        copied = min(count, heads.starts[row + 1] - target)
-        for arc in range(copied):
-            heads.neighbors[target + arc] = neighbors[place + arc]
-        if weighted:
-            place = window.place[1, index]
-            for arc in range(copied):
-                heads.weights[target + arc] = weights[place + arc]
-            if cursor + count == heads.lengths[row]:
-                heaviest[0] = max(heaviest[0], weights[place + count - 1])
-        kept = keep_rest(window, kept, index, limits)
-    return kept
-
-
-@kernel
-def copy_firsts(starts: Any, column: Any, firsts: Any) -> None:
-    """Copy the first element of each row's head; rows without keep what they have."""
-    for row in range(len(firsts)):
-        if starts[row] < starts[row + 1]:
-            firsts[row] = column[starts[row]]
 
 
 TAIL_ROWS = 4096

@@ -21,7 +21,7 @@ from ooc_graph.kernels.common.bitmap import (
 )
 from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.kernels.common.prefetch import prefetch
-from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add
+from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
 from ooc_graph.types import AnyArray
 
 FOUND, FOUND_ARCS, EXAMINED = FIRST_FREE, FIRST_FREE + LINE, FIRST_FREE + 2 * LINE
@@ -211,10 +211,9 @@ def pull_part(
     words = len(tree.visited)
     count, arcs, examined = 0, 0, 0
     while True:
-        begin = atomic_add(control, CHUNK, CHUNK_WORDS)
-        if begin >= words:
+        begin, end = take_chunk(control, CHUNK_WORDS, words)
+        if begin >= end:
             break
-        end = min(begin + CHUNK_WORDS, words)
         for block in range(begin, end, BLOCK_WORDS):
             c, a, e = _pull_block(
                 into, tree, out_offsets, frontier, block, min(block + BLOCK_WORDS, end), depth

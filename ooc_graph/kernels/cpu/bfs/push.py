@@ -8,7 +8,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, has
 from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
-from ooc_graph.kernels.common.team import CHUNK, atomic_add, atomic_or, atomic_umin
+from ooc_graph.kernels.common.team import atomic_add, atomic_or, atomic_umin, take_chunk
 from ooc_graph.kernels.cpu.bfs.pull import DEPTH, EXAMINED, FOUND, FOUND_ARCS, SETTLED
 from ooc_graph.types import AnyArray
 
@@ -86,10 +86,10 @@ def settle_part(control: Any, out: Any, tree: Any, queue: Any, begin: int, end: 
     """
     arcs, depth = 0, control[DEPTH]
     while True:
-        first = begin + atomic_add(control, SETTLED, CHUNK_SETTLED)
-        if first >= end:
+        first, last = take_chunk(control, CHUNK_SETTLED, end, begin, SETTLED)
+        if first >= last:
             break
-        for index in range(first, min(first + CHUNK_SETTLED, end)):
+        for index in range(first, last):
             v = np.uint64(queue[index])
             atomic_or(tree.visited, v >> SIX, ONE << (v & LOW))
             tree.level[v] = depth
@@ -115,10 +115,10 @@ def push_part(
     """
     count, examined, none = 0, np.int64(0), np.uint64(len(tree.parent))
     while True:
-        first = begin + atomic_add(control, CHUNK, CHUNK_ROWS)
-        if first >= end:
+        first, last = take_chunk(control, CHUNK_ROWS, end, begin)
+        if first >= last:
             break
-        for index in range(first, min(first + CHUNK_ROWS, end)):
+        for index in range(first, last):
             u = np.uint64(queue[index])
             position, stop = np.uint64(out.offsets[u]), np.uint64(out.offsets[u + ONE])
             examined += np.int64(stop - position)

@@ -44,13 +44,31 @@ def into_rows(rows: Rows) -> IntoRows:
     return IntoRows(offsets, rows.neighbors, rows.neighbors[first])
 
 
-def never_claimed(rows: Rows) -> Words:
-    """Bitmap of what a pull must leave out: rows without in-arcs, and the last word's padding."""
-    words = pack_bits(rows.offsets[1:] == rows.offsets[:-1])
-    used = (len(rows.offsets) - 1) % 64
+def never_claimed(is_empty: AnyArray) -> Words:
+    """Bitmap of what a pull must leave out: rows without in-arcs, and the last word's padding.
+
+    Parameters
+    ----------
+    is_empty
+        bool (rows,): whether a row has no in-arcs.
+    """
+    words = pack_bits(is_empty)
+    used = len(is_empty) % 64
     if used:
         words[-1] |= ~np.uint64(0) << np.uint64(used)
     return words
+
+
+def new_tree(never: Words, rows: int, ids: np.dtype[Any]) -> Tree:
+    """Room for the state of a search; ``never`` is the bitmap of `never_claimed`."""
+    visited, found = np.empty_like(never), np.zeros_like(never)
+    return Tree(np.empty(rows, ids), np.empty(rows, np.int32), visited, found)
+
+
+def new_course(levels: int) -> Course:
+    """Room for so many levels. Memory is only taken up to the last one that is written."""
+    vertices, arcs = (np.empty(levels, np.int64) for _ in range(2))
+    return Course(vertices, arcs, np.empty(levels, np.int8))
 
 
 def list_rows(rows: Rows, longer: int, copies: bool) -> ListRows:
@@ -100,13 +118,8 @@ class CpuBfsSearch:
         self._out, self._into, self._team = out_rows(out), into_rows(into), team
         self._alone = not team_pays(rows, len(out.neighbors))
         self._list = self._rows_to_list(out, into, copies)
-        never = never_claimed(into)
-        self._tree = Tree(
-            np.empty(rows, ids),
-            np.empty(rows, np.int32),
-            np.empty_like(never),
-            np.empty_like(never),
-        )
+        never = never_claimed(into.offsets[1:] == into.offsets[:-1])
+        self._tree = new_tree(never, rows, ids)
         self._scratch = Scratch(
             np.zeros(rows + (LIST_ROOM if self._list else 1), ids),
             np.empty((team.threads, BUFFER), ids),
@@ -114,10 +127,7 @@ class CpuBfsSearch:
             never,
             np.empty(rows if self._list else 0, np.uint8),
         )
-        # Memory is only taken up to the last level that is written.
-        self._course = Course(
-            np.empty(rows + 1, np.int64), np.empty(rows + 1, np.int64), np.empty(rows + 1, np.int8)
-        )
+        self._course = new_course(rows + 1)
 
     @property
     def layout_bytes(self) -> int:

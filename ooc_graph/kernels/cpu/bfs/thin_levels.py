@@ -24,10 +24,11 @@ import numpy as np
 from ooc_graph.kernels.common import decisions as interface
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.decisions import LIST_ARCS, PUSH
+from ooc_graph.kernels.common.decisions import PUSH
 from ooc_graph.kernels.common.intrinsics import rarely, stays_apart, store_two
 from ooc_graph.kernels.common.prefetch import prefetch, prefetch_to_write
-from ooc_graph.kernels.common.team import chunks
+from ooc_graph.kernels.common.team import take_chunk
+from ooc_graph.kernels.common.tuning import LIST_ARCS
 from ooc_graph.kernels.cpu.bfs.pull import BEGIN, DEPTH, END, FOUND, FOUND_ARCS, REACHED
 from ooc_graph.types import AnyArray
 
@@ -368,7 +369,10 @@ def leave_list(control: Any, tree: Any, state: Any, never: Any) -> None:
     All threads call it. Word `CHUNK` must be 0 at the start.
     """
     none, rows, words = tree.parent.dtype.type(-1), len(tree.level), len(never)
-    for begin, end in chunks(control, CHUNK_WORDS, words):
+    while True:
+        begin, end = take_chunk(control, CHUNK_WORDS, words)
+        if begin >= end:
+            break
         for index in range(begin, end):
             seen, first = np.uint64(0), index * WORD_BITS
             count = min(WORD_BITS, rows - first)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.components import SAMPLED
-from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add, barrier, chunks
+from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add, barrier, take_chunk
 from ooc_graph.kernels.cpu.components.forest import SAMPLE, compress, link, most_common
 
 SAMPLE_ARCS, REST_ARCS = FIRST_FREE, FIRST_FREE + LINE
@@ -91,7 +91,10 @@ def _phase(
 ) -> int:
     """Take chunk after chunk of the rows until none is left; return the arcs examined."""
     rows, common, examined = len(parent), control[COMMON], 0
-    for begin, end in chunks(control, CHUNK_ROWS, rows):
+    while True:
+        begin, end = take_chunk(control, CHUNK_ROWS, rows)
+        if begin >= end:
+            break
         if phase == SAMPLE_ARCS:
             examined += _link_sampled(out, parent, begin, end)
         else:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.team import chunks
+from ooc_graph.kernels.common.team import take_chunk
 from ooc_graph.types import AnyArray, IntArray
 
 SEGMENT_BITS = 16
@@ -144,6 +144,9 @@ segment_of_id = kernel(segment_of)
 @subroutine
 def pieces_of(control: Any, edges: Any) -> Iterator[int]:
     """Share out the pieces; all threads go through it. Word `CHUNK` must be 0 at the start."""
-    for first, last in chunks(control, PIECES_AT_ONCE, len(edges.tail)):
+    while True:
+        first, last = take_chunk(control, PIECES_AT_ONCE, len(edges.tail))
+        if first >= last:
+            break
         for piece in range(first, last):  # noqa: UP028 (numba has no `yield from`)
             yield piece

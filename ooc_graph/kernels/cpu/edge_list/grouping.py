@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.dealt import Dealt, internal_of
 from ooc_graph.kernels.cpu.edge_list.grouped import (
     SEGMENT_BITS,
     GroupedEdges,
     segment_bases,
     segment_of_id,
 )
-from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, IntArray
+from ooc_graph.types import AnyArray, IntArray
 
 PIECE_EDGES = 1 << 14
 """Edges of a piece, at most."""
@@ -22,7 +23,6 @@ MOST_BANDS = 16
 BAND_EDGES = 1 << 12
 """A band holds at least this many edges, on average over groups."""
 _HALF = np.uint32(SEGMENT_BITS)
-_BLOCK_MASK = DEAL_BLOCK - 1
 
 
 class Stretch(NamedTuple):
@@ -30,8 +30,8 @@ class Stretch(NamedTuple):
 
     Parameters
     ----------
-    shards, shard
-        Number of shards, and which one this is of.
+    dealt
+        Which rows the shard has.
     offsets
         int64 (rows + 1,): the shard's.
     first
@@ -40,8 +40,7 @@ class Stretch(NamedTuple):
         The arcs: internal ids, and weights or (0,) without.
     """
 
-    shards: int
-    shard: int
+    dealt: Dealt
     offsets: IntArray
     first: int
     neighbors: AnyArray
@@ -139,13 +138,6 @@ def _band_of(marks: Any, weight: Any) -> int:
     return low
 
 
-@subroutine
-def _id_of(local: int, shards: int, shard: int) -> int:
-    """Internal id of a row of a shard, as `Dealing.internal_of`."""
-    block = (local >> DEAL_BLOCK_BITS) * shards + shard
-    return (block << DEAL_BLOCK_BITS) | (local & _BLOCK_MASK)
-
-
 @kernel
 def _group_arcs(stretch: Any, row: int, undirected: bool, cells: Any) -> None:
     """Count a stretch of a shard's arcs by cell, or bring them to their places.
@@ -163,7 +155,7 @@ def _group_arcs(stretch: Any, row: int, undirected: bool, cells: Any) -> None:
     for index in range(len(stretch.neighbors)):
         while stretch.offsets[row + 1] <= stretch.first + index:
             row += 1
-        u, v = _id_of(row, stretch.shards, stretch.shard), np.int64(stretch.neighbors[index])
+        u, v = internal_of(row, stretch.dealt), np.int64(stretch.neighbors[index])
         if undirected and v < u:
             continue
         head, tail = segment_of_id(v), segment_of_id(u)

@@ -16,7 +16,7 @@ from ooc_graph.kernels.common.sssp.distances import (
     unreached,
 )
 from ooc_graph.kernels.common.team import OPERATION, Team, new_control
-from ooc_graph.kernels.cpu.bfs.fused import Course
+from ooc_graph.kernels.cpu.bfs.search import new_course
 from ooc_graph.kernels.cpu.edge_list import bfs as edges_bfs
 from ooc_graph.kernels.cpu.edge_list import parents as edges_parents
 from ooc_graph.kernels.cpu.edge_list import sssp as edges_sssp
@@ -47,10 +47,7 @@ class CpuEdgesBfs:
         self._narrow = np.empty(rows, np.uint8)
         self._front = np.empty((2, edges.segments), np.int64)
         self._left = np.empty(edges.segments, np.int64)
-        # Memory is only taken up to the last level that is written.
-        self._course = Course(
-            np.empty(rows + 1, np.int64), np.empty(rows + 1, np.int64), np.empty(rows + 1, np.int8)
-        )
+        self._course = new_course(rows + 1)
 
     def run(self, root: int) -> BfsTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run.

@@ -28,7 +28,7 @@ from ooc_graph.kernels.common.team import (
     OPERATION,
     atomic_add,
     barrier,
-    chunks,
+    take_chunk,
 )
 from ooc_graph.kernels.cpu.edge_list.atomics import atomic_lower
 from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, SEGMENT_BITS, pieces_of, segment_of_id
@@ -154,7 +154,10 @@ def _relax_part(control: Any, edges: Any, field: Any, turn: int, undirected: boo
 def _survey_part(control: Any, edges: Any, field: Any, turn: int) -> None:
     """Bring ``near``, ``far`` and ``open`` of what a pass changed up to date; all threads."""
     low, top = field.low[1 - turn], field.top[0]
-    for segment, _ in chunks(control, 1, len(low)):
+    while True:
+        segment, stop = take_chunk(control, 1, len(low))
+        if segment >= stop:
+            break
         if low[segment] == top:
             continue
         far, reached = field.far.dtype.type(0), 0

@@ -14,8 +14,8 @@ from ooc_graph.kernels.common.bitmap import WORD_BITS, pack_bits, words_for
 from ooc_graph.kernels.common.completion import Told, shifted, starts
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.many.tallies import BINS, empty_tallies, tally_levels, write_levels
-from ooc_graph.kernels.common.many.tuning import WORTH
 from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.common.tuning import WORTH
 from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, out_rows
 from ooc_graph.kernels.cpu.many.bfs import (
     FEW_LANES,

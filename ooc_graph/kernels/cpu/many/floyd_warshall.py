@@ -28,10 +28,9 @@ from ooc_graph.kernels.common.team import (
     CHUNK,
     FIRST_FREE,
     Team,
-    atomic_add,
     barrier,
-    chunks,
     new_control,
+    take_chunk,
 )
 from ooc_graph.kernels.cpu.many.minima import SQUARE, TILE, close_square, lower_square
 from ooc_graph.kernels.cpu.many.sssp import Wanted
@@ -86,7 +85,10 @@ def close_squares(
     count
         Squares in a row.
     """
-    for i, _ in chunks(control, 1, count):
+    while True:
+        i, stop = take_chunk(control, 1, count)
+        if i >= stop:
+            break
         squares[i * count * SQUARE : (i + 1) * count * SQUARE] = TOP
         for row in range(i * TILE, min((i + 1) * TILE, len(out.offsets) - 1)):
             inside = (row - i * TILE) * TILE
@@ -104,7 +106,10 @@ def close_squares(
             control[CHUNK] = control[FIRST_FREE] = 0
         if not barrier(control, threads):
             return
-        for taken, _ in chunks(control, 1, 2 * count):
+        while True:
+            taken, stop = take_chunk(control, 1, 2 * count)
+            if taken >= stop:
+                break
             other = taken >> 1
             if other == k:
                 continue
@@ -116,8 +121,8 @@ def close_squares(
         if not barrier(control, threads):
             return
         while True:
-            taken = atomic_add(control, FIRST_FREE, 1)
-            if taken >= count * count:
+            taken, stop = take_chunk(control, 1, count * count, word=FIRST_FREE)
+            if taken >= stop:
                 break
             i, j = taken // count, taken % count
             if i != k and j != k:
@@ -140,7 +145,10 @@ def take_rows(
     """Write distances of sources, as `ooc_graph.kernels.cpu.many.sssp.Wanted` has it."""
     sources, columns, potential = wanted.sources, wanted.columns, wanted.potential
     shifted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
-    for place, _ in chunks(control, 1, len(sources)):
+    while True:
+        place, stop = take_chunk(control, 1, len(sources))
+        if place >= stop:
+            break
         source = sources[place]
         mine = potential[source] if shifted else 0
         first = (source // TILE * count) * SQUARE + source % TILE * TILE

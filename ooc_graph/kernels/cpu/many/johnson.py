@@ -13,10 +13,10 @@ from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, potent
 from ooc_graph.kernels.common.many.lengths import longest_reweighted
 from ooc_graph.kernels.common.many.parents import find_parents
 from ooc_graph.kernels.common.many.sources import ManySources
-from ooc_graph.kernels.common.many.tuning import LANES
 from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.common.tuning import LANES
 from ooc_graph.kernels.cpu.many.choice import Chooser
 from ooc_graph.kernels.cpu.many.search import CpuManySearch, all_wanted
 from ooc_graph.kernels.cpu.many.sssp import Wanted

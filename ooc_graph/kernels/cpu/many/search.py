@@ -10,13 +10,13 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import WORD_BITS, words_for
 from ooc_graph.kernels.common.completion import Told, starts
 from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, require_room
-from ooc_graph.kernels.common.many.tuning import FIRST_SPAN, LANES, PRUNED_FROM
 from ooc_graph.kernels.common.sssp.distances import (
     distance_dtype,
     unreached,
 )
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.common.tuning import FIRST_SPAN, LANES, PRUNED_FROM
 from ooc_graph.kernels.cpu.many import prune as many_prune
 from ooc_graph.kernels.cpu.many.floors import floors_of, tells_apart
 from ooc_graph.kernels.cpu.many.lanes import lanes_for
@@ -81,12 +81,6 @@ class CpuManySearch:
         """All out- and in-arcs, with the weights that are searched."""
         return self._out, self._into
 
-    @property
-    def kept_share(self) -> float:
-        """Share of the arcs that searches use; 1 until many sources were asked for."""
-        out = self._out if self._pruned is None else self._pruned[0]
-        return len(out.neighbors) / max(len(self._out.neighbors), 1)
-
     def expect(self, sources: int) -> None:
         """Drop arcs that nobody needs if so many sources, in all runs to come, pay for it."""
         if sources >= PRUNED_FROM and self._pruned is None and self.vertices:
@@ -94,36 +88,6 @@ class CpuManySearch:
             self._pruned = self._prune()
             # Of searches that were asked for alone.
             self.counts = counted
-
-    def run(
-        self,
-        sources: IntArray,
-        answer: AnyArray | None = None,
-        *,
-        lanes: int | None = None,
-        told: Told | None = None,
-    ) -> AnyArray:
-        """Search from each of the internal ids ``sources``.
-
-        Parameters
-        ----------
-        sources
-            int64 (sources,), repetitions allowed.
-        answer
-            Array (sources, vertices) of the distances' dtype to write to.
-        lanes, told
-            As of `search`.
-
-        Returns
-        -------
-        ndarray
-            ``answer``, or (sources, vertices): each row has the bits of a single search; +inf, or
-            the largest int64, where a source does not reach.
-        """
-        if answer is None:
-            answer = np.empty((len(sources), self.vertices), self.dtype)
-        self.search(all_wanted(sources, answer), lanes, told)
-        return answer
 
     def search(
         self,
@@ -133,7 +97,7 @@ class CpuManySearch:
         *,
         pruning: bool = True,
     ) -> None:
-        """Search from some sources.
+        """Search from some sources: each row of the answer has the bits of a single search.
 
         Parameters
         ----------

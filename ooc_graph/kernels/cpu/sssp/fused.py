@@ -66,7 +66,9 @@ def _forget_parents(thread: int, threads: int, parent: Any) -> None:
 
 @subroutine
 def _push(control: Any, out: Any, wave: Any, answer: Any, root: int, may_pull: bool) -> None:
-    bound, floor, inner, examined, settled = push_rising(out, wave, root, may_pull)
+    bound, floor, inner, examined, settled = push_rising(
+        out, out.offsets[:0], len(out.neighbors), wave, root, may_pull
+    )
     if not settled:
         _, pushed = push_inner(out, wave, inner, wave.queue[:0], wave.distance[:0])
         examined += pushed

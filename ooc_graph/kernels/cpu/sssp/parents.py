@@ -16,7 +16,7 @@ from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
-from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add
+from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
 from ooc_graph.kernels.cpu.sssp.push import HEADS
 from ooc_graph.types import DEAL_BLOCK, AnyArray
 
@@ -181,12 +181,11 @@ def parents_part(
     rows, examined = len(parent), 0
     none = parent.dtype.type(-1)
     lightest = into.head_weights[0]
-    # Not `chunks`: with a generator a whole search takes a sixth longer.
     while True:
-        base = atomic_add(control, CHUNK, CHUNK_ROWS)
-        if base >= rows:
+        base, end = take_chunk(control, CHUNK_ROWS, rows)
+        if base >= end:
             break
-        end, first = min(base + CHUNK_ROWS, rows), internal_of(base, dealt)
+        first = internal_of(base, dealt)
         if first <= root < first + end - base:
             parent[base + root - first] = root
         count = 0

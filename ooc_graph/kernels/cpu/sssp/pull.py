@@ -19,7 +19,7 @@ import numpy as np
 from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
-from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add
+from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED
 from ooc_graph.kernels.cpu.sssp.push import HEADS
 
@@ -138,10 +138,10 @@ def pull_part(
     examined, reached = 0, 0
     lightest = into.head_weights[0]
     while True:
-        base = atomic_add(control, CHUNK, CHUNK_ROWS)
-        if base >= rows:
+        base, end = take_chunk(control, CHUNK_ROWS, rows)
+        if base >= end:
             break
-        end, first, count = min(base + CHUNK_ROWS, rows), internal_of(base, dealt), 0
+        first, count = internal_of(base, dealt), 0
         for row in range(base, end):
             at = distance[first + row - base]
             lane.best[row - base] = at

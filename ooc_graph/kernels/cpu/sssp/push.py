@@ -241,14 +241,16 @@ def start_wave(wave: Any, root: int) -> None:
 
 
 @subroutine
-def _few_arcs(out: Any, wave: Any, inner: int, reached: int, arcs: int) -> tuple[bool, int]:
-    """Tell whether the rows of all that is reached hold few arcs; ``arcs`` is for ``inner``."""
-    if reached > len(wave.first):
-        return False, arcs
-    for index in range(inner, reached):
+def _arcs_of(out: Any, lengths: Any, wave: Any, begin: int, end: int) -> Any:
+    """Arcs of the vertices ``first[begin:end]``, by ``lengths`` unless it is empty."""
+    arcs: Any = 0
+    for index in range(begin, end):
         u = np.int64(wave.first[index])
-        arcs += out.offsets[u + 1] - out.offsets[u]
-    return not push_is_enough(arcs, len(out.neighbors)), arcs
+        if len(lengths) > 0:
+            arcs += np.int64(lengths[u])
+        else:
+            arcs += np.int64(out.offsets[u + 1]) - np.int64(out.offsets[u])
+    return arcs
 
 
 @kernel
@@ -277,11 +279,19 @@ def push_inner(out: Any, wave: Any, inner: int, target: Any, found: Any) -> tupl
     return listed, examined
 
 
-@subroutine
+@kernel
 def push_rising(
-    out: Any, wave: Any, root: int, stop_for_pull: bool
+    out: Any, lengths: Any, arcs: int, wave: Any, root: int, stop_for_pull: bool
 ) -> tuple[Any, Any, int, int, bool]:
     """Push from the root under a rising bound; one thread.
+
+    Parameters
+    ----------
+    out
+        Rows, or their heads alone. What lies beyond them comes later: until then no distance from
+        the smallest of it on is final.
+    lengths, arcs
+        Arcs of each whole row, empty if ``out`` has them all, and of all rows.
 
     Returns
     -------
@@ -305,13 +315,15 @@ def push_rising(
         total += examined
         wave.step[0] = adapt_step(wave.step[0], examined, again)
         smallest = smallest_pending(out, wave, pending)
+        growing = growing and reached <= len(wave.first)
         if growing:
-            growing, inner_arcs = _few_arcs(out, wave, inner, reached, inner_arcs)
+            inner_arcs += _arcs_of(out, lengths, wave, inner, reached)
+            growing = not push_is_enough(inner_arcs, arcs)
             if growing:
                 inner, floor = reached, smallest
         if smallest == wave.top[0]:
             return bound, floor, inner, total, True
-        if stop_for_pull and push_is_enough(total, len(out.neighbors)):
+        if stop_for_pull and push_is_enough(total, arcs):
             return bound, floor, inner, total, False
         bound = raised(wave.bound, smallest, wave.step[0], wave.top[0])
         count, pending = take_pending(out, wave, pending, bound)

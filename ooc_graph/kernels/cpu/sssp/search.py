@@ -11,7 +11,6 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import (
-    ENOUGH_PUSHED,
     SsspTree,
 )
 from ooc_graph.kernels.common.sssp.distances import (
@@ -24,6 +23,7 @@ from ooc_graph.kernels.common.sssp.plateaus import Plateau, list_lacking, resolv
 from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
 from ooc_graph.kernels.common.sssp.survey import MOST_FIRST, may_pull, survey
 from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cpu.sssp.fused import (
     FINISHED,
     PULLED,

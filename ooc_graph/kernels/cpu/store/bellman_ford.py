@@ -16,7 +16,8 @@ from ooc_graph.kernels.common.bitmap import Words, drop, has, pack_bits
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.many.bellman_ford import Fall, fall_along
 from ooc_graph.kernels.common.sssp.distances import distance_dtype
-from ooc_graph.kernels.common.store.rows import TierRows, keep
+from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.common.store.scans import keep
 from ooc_graph.types import AnyArray, IntArray
 
 MOST_ROOM = 1 << 18

@@ -22,8 +22,8 @@ from ooc_graph.kernels.common.bitmap import (
 )
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.decisions import PUSH
-from ooc_graph.kernels.common.store.rows import scanner
-from ooc_graph.kernels.common.team import atomic_add, chunks
+from ooc_graph.kernels.common.store.scans import scanner
+from ooc_graph.kernels.common.team import atomic_add, take_chunk
 from ooc_graph.kernels.cpu.bfs.pull import CHUNK_WORDS, FOUND, FOUND_ARCS, Tree, pull_part
 from ooc_graph.kernels.cpu.bfs.push import claim
 from ooc_graph.kernels.cpu.bfs.thin_levels import choose_direction
@@ -181,7 +181,10 @@ def count_found(_thread: int, _threads: int, control: Any, tree: Any, lengths: A
     Words `FOUND` and `FOUND_ARCS` count up, word `CHUNK` must be 0 at the start.
     """
     words, count, arcs = len(tree.found), 0, 0
-    for begin, end in chunks(control, CHUNK_WORDS, words):
+    while True:
+        begin, end = take_chunk(control, CHUNK_WORDS, words)
+        if begin >= end:
+            break
         for index in range(begin, end):
             found = tree.found[index]
             tree.visited[index] |= found

@@ -24,7 +24,8 @@ from ooc_graph.kernels.common.bitmap import (
 )
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import Dealt, internal_of, local_of
-from ooc_graph.kernels.common.store.rows import TierRows, scanner
+from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows
 from ooc_graph.kernels.cpu.bfs.push import OutRows

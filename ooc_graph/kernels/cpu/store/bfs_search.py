@@ -7,12 +7,13 @@ from time import perf_counter
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import members, pack_bits
+from ooc_graph.kernels.common.bitmap import members
 from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs.fused import Course
-from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, Tree
+from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows
+from ooc_graph.kernels.cpu.bfs.search import never_claimed, new_course, new_tree
 from ooc_graph.kernels.cpu.store.bfs import (
     LOOKED,
     TAIL,
@@ -50,20 +51,11 @@ class TierBfsSearch:
         rows = len(heads.lengths)
         self._out, self._into, self._team = out, into, team
         self._pulled = IntoRows(heads.starts, heads.neighbors, heads.first)
-        never = pack_bits(heads.lengths == 0)
-        if rows % 64:
-            never[-1] |= ~np.uint64(0) << np.uint64(rows % 64)
-        self._never = never
-        self._tree = Tree(
-            np.empty(rows, ids),
-            np.empty(rows, np.int32),
-            np.empty_like(never),
-            np.zeros_like(never),
-        )
-        self._queue, self._frontier = np.empty(rows, ids), np.empty_like(never)
+        self._never = never_claimed(heads.lengths == 0)
+        self._tree = new_tree(self._never, rows, ids)
+        self._queue, self._frontier = np.empty(rows, ids), np.empty_like(self._never)
         self._arcs = int(out.heads.lengths.sum(dtype=np.int64))
-        vertices, arcs = np.empty((2, COURSE_LEVELS), np.int64)
-        self._course = Course(vertices, arcs, np.empty(COURSE_LEVELS, np.int8))
+        self._course = new_course(COURSE_LEVELS)
         self._courses: list[Course] = []
 
     def run(self, root: int) -> BfsTree:

@@ -17,8 +17,8 @@ from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, find_potentials
 from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, longest_shifted, require_room
 from ooc_graph.kernels.common.many.sources import ManySources
-from ooc_graph.kernels.common.many.tuning import LANES
 from ooc_graph.kernels.common.store.rows import Scan, TierRows
+from ooc_graph.kernels.common.tuning import LANES
 from ooc_graph.kernels.cpu.many.lanes import lanes_for
 from ooc_graph.kernels.cpu.many.search import all_wanted
 from ooc_graph.kernels.cpu.store.bellman_ford import TierFalling

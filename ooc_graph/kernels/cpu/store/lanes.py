@@ -15,7 +15,7 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import ONE, lowest_bit, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.sssp.plateaus import offer_parent
-from ooc_graph.kernels.common.store.rows import scanner
+from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.cpu.many import sssp as many_sssp
 from ooc_graph.kernels.cpu.many.lanes import fetch_lanes, push_arc
 from ooc_graph.kernels.cpu.many.sssp import AHEAD

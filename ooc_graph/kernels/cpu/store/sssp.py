@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, members_of, put
+from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, Words, lowest_bit, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import Dealt, internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
-from ooc_graph.kernels.common.store.rows import scanner
-from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, chunks
+from ooc_graph.kernels.common.store.scans import scanner
+from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
 from ooc_graph.types import AnyArray, IntArray
 
@@ -148,7 +148,10 @@ def pull_heads(
     distance, floor, top = field.distance, field.bound, field.top
     rows, low, examined, reached = len(field.best), top, 0, 0
     lane = Lane(lanes.left[thread], lanes.best[thread])
-    for base, end in chunks(control, CHUNK_ROWS, rows):
+    while True:
+        base, end = take_chunk(control, CHUNK_ROWS, rows)
+        if base >= end:
+            break
         count, shift = 0, internal_of(base, field.dealt) - base
         for index in range(base >> 6, (end + WORD_BITS - 1) >> 6):
             field.marks[index] = wanting[index] = 0
@@ -198,10 +201,14 @@ def pull_tails(field: Any, row: int, neighbors: Any, weights: Any) -> bool:
 def count_arcs(bits: Any, heads: Any) -> tuple[int, int, int]:
     """Rows of a bitmap, their arcs, and how many of them go beyond their heads."""
     count, arcs, longer = 0, 0, 0
-    for row in members_of(bits):
-        count += 1
-        arcs += heads.lengths[row]
-        longer += heads.starts[row + 1] - heads.starts[row] < heads.lengths[row]
+    for index in range(len(bits)):
+        word = bits[index]
+        while word != 0:
+            row = index * WORD_BITS + lowest_bit(word)
+            word &= word - ONE
+            count += 1
+            arcs += heads.lengths[row]
+            longer += heads.starts[row + 1] - heads.starts[row] < heads.lengths[row]
     return count, arcs, longer
 
 

@@ -19,8 +19,8 @@ from ooc_graph.kernels.common.sssp.plateaus import (
     offer_parent,
     spread_row,
 )
-from ooc_graph.kernels.common.store.rows import scanner
-from ooc_graph.kernels.common.team import atomic_add, chunks
+from ooc_graph.kernels.common.store.scans import scanner
+from ooc_graph.kernels.common.team import atomic_add, take_chunk
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS
 from ooc_graph.kernels.cpu.store.sssp import EXAMINED, LOOKED, beyond_head
 
@@ -54,7 +54,10 @@ def parent_heads(_thread: int, _threads: int, control: Any, heads: Any, field: A
     """
     distance, parent, floor, top = field.distance, field.parent, field.bound, field.top
     rows, examined, none = len(parent), 0, parent.dtype.type(-1)
-    for base, end in chunks(control, CHUNK_ROWS, rows):
+    while True:
+        base, end = take_chunk(control, CHUNK_ROWS, rows)
+        if base >= end:
+            break
         for index in range(base >> 6, (end + WORD_BITS - 1) >> 6):
             field.marks[index] = 0
         shift = internal_of(base, field.dealt) - base

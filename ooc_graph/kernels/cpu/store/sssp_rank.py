@@ -28,7 +28,8 @@ from ooc_graph.kernels.common.dealt import Dealt, internal_of, is_own, local_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.sssp.survey import Known
-from ooc_graph.kernels.common.store.rows import HeadRows, TierRows, scanner
+from ooc_graph.kernels.common.store.rows import HeadRows, TierRows
+from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank, Payload, push_queued, ready, take_own

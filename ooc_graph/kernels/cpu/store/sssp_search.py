@@ -33,6 +33,7 @@ from ooc_graph.kernels.common.sssp.survey import Known, may_pull
 from ooc_graph.kernels.common.store.rows import TAIL_ROWS, TierRows
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
+from ooc_graph.kernels.cpu.sssp.push import push_rising
 from ooc_graph.kernels.cpu.sssp.search import new_wave
 from ooc_graph.kernels.cpu.store.sssp import (
     EXAMINED,
@@ -57,7 +58,6 @@ from ooc_graph.kernels.cpu.store.sssp_parents import (
     parent_tails,
     spread_tails,
 )
-from ooc_graph.kernels.cpu.store.sssp_push import push_heads
 from ooc_graph.types import AnyArray
 
 
@@ -143,8 +143,8 @@ class TierSsspSearch:
             Lower bound of the distances of all but the inner vertices.
         """
         wave, top, out = self._wave, self._top, self._out
-        bound, floor, count, examined, settled = push_heads(
-            self._pushed, wave, out.heads.lengths, self._arcs, root, self._may_pull
+        bound, floor, count, examined, settled = push_rising(
+            self._pushed, out.heads.lengths, self._arcs, wave, root, self._may_pull
         )
         self._phase_arcs["push"] = int(examined)
         least, least_inner = least_beyond(out.heads, wave.distance, wave.first[:count], top)

@@ -15,7 +15,7 @@ from ooc_graph.kernels.common.bitmap import pack_bits
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.common.many.tallies import empty_tallies, tally_levels, write_levels
-from ooc_graph.kernels.common.many.tuning import WORTH
+from ooc_graph.kernels.common.tuning import WORTH
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.many.bfs_batch import BfsBatches, Counting
 from ooc_graph.kernels.cuda.many.host import HostAnswers

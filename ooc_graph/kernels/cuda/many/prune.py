@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.many.tuning import FIRST_SPAN
+from ooc_graph.kernels.common.tuning import FIRST_SPAN
 from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
 from ooc_graph.types import AnyArray

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.many.tuning import PRUNED_FROM
 from ooc_graph.kernels.common.sssp.distances import unreached
+from ooc_graph.kernels.common.tuning import PRUNED_FROM
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
 from ooc_graph.kernels.cuda.many.core import NONE, Core, core_of
 from ooc_graph.kernels.cuda.many.prune import LANDMARKS, Pruning

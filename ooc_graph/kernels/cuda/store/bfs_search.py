@@ -15,7 +15,8 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import Words
 from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
 from ooc_graph.kernels.common.store.requests import keep_flagged
-from ooc_graph.kernels.common.store.rows import TierRows, Window, list_tails
+from ooc_graph.kernels.common.store.rows import TierRows, Window
+from ooc_graph.kernels.common.store.windows import list_tails
 from ooc_graph.types import AnyArray
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, whole_set, words_for
 from ooc_graph.kernels.common.store.requests import heaviest_ends
-from ooc_graph.kernels.common.store.rows import AtHand, TierRows
+from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.common.store.windows import AtHand
 from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray

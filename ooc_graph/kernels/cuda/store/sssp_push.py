@@ -1,7 +1,7 @@
 """Push from the root along heads alone, under a rising bound, on a CUDA device.
 
-As `ooc_graph.kernels.cpu.store.sssp_push`, a frontier at a time: what lies beyond the heads of the
-rows reached comes later, and until then no distance from the smallest of it on is final.
+As `ooc_graph.kernels.cpu.sssp.push.push_rising`, a frontier at a time: what lies beyond the heads
+of the rows reached comes later, and until then no distance from the smallest of it on is final.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.decisions import ENOUGH_PUSHED, adapt_step, push_is_enough
+from ooc_graph.kernels.common.decisions import adapt_step, push_is_enough
 from ooc_graph.kernels.common.sssp.distances import bound_above
 from ooc_graph.kernels.common.sssp.survey import MOST_FIRST
+from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cuda.runtime.rows import NULL
 from ooc_graph.kernels.cuda.runtime.steps import AGAIN, EMITTED, EXAMINED, least
 from ooc_graph.kernels.cuda.store.sssp_state import TOP, DiskState, bits_of

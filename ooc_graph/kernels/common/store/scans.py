@@ -1,0 +1,94 @@
+"""What looks at the arcs at hand of a window's rows.
+
+See `Scan` and `TierRows.scan` of `ooc_graph.kernels.common.store.rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+
+
+@subroutine
+def keep(window: Any, kept: int, row: Any, cursor: Any) -> int:
+    """Have a row go on at ``cursor``; the place after it. The places before ``begin`` are free."""
+    window.row[kept], window.cursor[kept] = row, cursor
+    return kept + 1
+
+
+@subroutine
+def keep_rest(window: Any, kept: int, index: int, limits: Any) -> int:
+    """As `keep`, for the row at a place: behind the arcs that it was given, if it has more."""
+    row, cursor = window.row[index], window.cursor[index] + window.asked[index]
+    return keep(window, kept, row, cursor) if cursor < limits[row] else kept
+
+
+def scanner(step: Callable[..., bool]) -> Any:
+    """Kernel that looks at the arcs at hand of a window's rows, one row after another.
+
+    It takes a state, and then what `TierRows.scan` gives.
+
+    Parameters
+    ----------
+    step
+        ``step(state, row, neighbors, weights)``, compiled, looks at some arcs of a row and tells
+        whether it wants more. Rows without weights have their neighbours again instead.
+    """
+
+    def scan(
+        state: Any, limits: Any, window: Any, begin: int, end: int, kept: int, *columns: Any
+    ) -> int:
+        neighbors, weights, last = columns[0], columns[-1], len(window.place) - 1
+        for index in range(begin, end):
+            row, count = window.row[index], window.asked[index]
+            first, weighs = window.place[0, index], window.place[last, index]
+            if step(state, row, neighbors[first : first + count], weights[weighs : weighs + count]):
+                kept = keep_rest(window, kept, index, limits)
+        return kept
+
+    # Each has a name of its own, by which it is cached.
+    scan.__name__ = scan.__qualname__ = f"scan_{step.__name__}"
+    return kernel(scan)
+
+
+@kernel
+def copy_heads(
+    heads: Any,
+    heaviest: Any,
+    limits: Any,
+    window: Any,
+    begin: int,
+    end: int,
+    kept: int,
+    neighbors: Any,
+    weights: Any,
+) -> int:
+    """Copy arcs that are at hand to the heads of their rows; the rows kept.
+
+    ``heaviest`` (1,) becomes the largest of it and of the last weights of rows seen to their end.
+    """
+    weighted = len(heads.weights) > 0
+    for index in range(begin, end):
+        row, cursor, count = window.row[index], window.cursor[index], window.asked[index]
+        target, place = heads.starts[row] + cursor, window.place[0, index]
+        copied = min(count, heads.starts[row + 1] - target)
+        for arc in range(copied):
+            heads.neighbors[target + arc] = neighbors[place + arc]
+        if weighted:
+            place = window.place[1, index]
+            for arc in range(copied):
+                heads.weights[target + arc] = weights[place + arc]
+            if cursor + count == heads.lengths[row]:
+                heaviest[0] = max(heaviest[0], weights[place + count - 1])
+        kept = keep_rest(window, kept, index, limits)
+    return kept
+
+
+@kernel
+def copy_firsts(starts: Any, column: Any, firsts: Any) -> None:
+    """Copy the first element of each row's head; rows without keep what they have."""
+    for row in range(len(firsts)):
+        if starts[row] < starts[row + 1]:
+            firsts[row] = column[starts[row]]

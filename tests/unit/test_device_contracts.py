@@ -1,0 +1,118 @@
+"""Devices make what their protocols list, no less and no more, and it does what these say."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, get_type_hints
+
+import pytest
+
+from ooc_graph.kernels.common import devices
+from ooc_graph.kernels.common.device import SsspInnerRank
+from ooc_graph.kernels.common.devices import (
+    Device,
+    HostDevice,
+    PinnedDevice,
+    search_of,
+)
+from ooc_graph.kernels.common.sssp.survey import Known
+from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
+from ooc_graph.kernels.cuda.device import CudaDevice
+
+BOTH = pytest.mark.parametrize(
+    ("device", "protocol"), [(CpuDevice, HostDevice), (CudaDevice, PinnedDevice)]
+)
+# Imported for types alone.
+TYPES = {"Known": Known, "TierRows": TierRows}
+
+
+def members(cls: type) -> set[str]:
+    """Public names of a class, those of its instances included where they are annotated."""
+    annotated = {name for base in cls.__mro__ for name in vars(base).get("__annotations__", {})}
+    return {name for name in {*dir(cls), *annotated} if not name.startswith("_")}
+
+
+def returned(function: Any) -> Any:
+    """What a function is annotated to return."""
+    return get_type_hints(function, localns=TYPES).get("return")
+
+
+def accepts(made: Any, contract: Any) -> list[str]:
+    """Why ``made`` cannot be called as ``contract`` says; nothing if it can."""
+    wanted, found = (inspect.signature(f).parameters for f in (contract, made))
+    optional, known = (
+        {n for n, p in ps.items() if p.default is not p.empty} for ps in (wanted, found)
+    )
+    reasons = [f"lacks {name}" for name in wanted if name not in found]
+    reasons += [f"wants {name}" for name in found if name not in known | (set(wanted) - optional)]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    placed, order = ([n for n, p in ps.items() if p.kind is kind] for ps in (wanted, found))
+    if not reasons and order[: len(placed)] != placed:
+        reasons.append(f"takes {order} by place, not {placed}")
+    return reasons
+
+
+def lacking(made: type, protocol: type) -> list[str]:
+    """What a class lacks of a protocol's methods and properties."""
+    reasons = []
+    for name in sorted(members(protocol)):
+        contract, found = (inspect.getattr_static(cls, name, None) for cls in (protocol, made))
+        if not callable(contract):
+            # Attributes may be set when it is made: then the source of a class sets them.
+            sources = (inspect.getsource(base) for base in made.__mro__[:-1])
+            is_set = found is not None or any(f"self.{name}" in source for source in sources)
+            reasons += [] if is_set else [f"{made.__name__} has no {name}"]
+        elif found is None:
+            reasons.append(f"{made.__name__} has no {name}")
+        else:
+            reasons += [f"{made.__name__}.{name} {why}" for why in accepts(found, contract)]
+    return reasons
+
+
+@BOTH
+def test_devices_make_what_their_protocol_lists(device: type, protocol: type) -> None:
+    assert members(device) == members(protocol)
+    assert members(Device) <= members(protocol)
+    assert not lacking(device, protocol)
+
+
+@BOTH
+def test_what_devices_make_does_what_its_protocol_says(device: type, protocol: type) -> None:
+    checked = 0
+    for name in members(protocol):
+        contract = inspect.getattr_static(protocol, name)
+        wanted = returned(contract) if callable(contract) else None
+        if inspect.isclass(wanted) and getattr(wanted, "_is_protocol", False):
+            made = returned(getattr(device, name))
+            assert made is wanted or not lacking(made, wanted), name
+            checked += made is not wanted
+    assert checked >= 9
+
+
+def test_ranks_of_the_cpu_push_the_inner_vertices() -> None:
+    assert not lacking(CpuSsspRank, SsspInnerRank)
+
+
+def test_a_device_that_lacks_something_is_found_out() -> None:
+    class Lacks:
+        def merge(self) -> None: ...
+
+    class Wants:
+        def merge(self, payloads: Any, more: Any) -> None: ...
+
+    assert lacking(Lacks, devices.BfsShared) == ["Lacks.merge lacks payloads"]
+    assert lacking(Wants, devices.BfsShared) == ["Wants.merge wants more"]
+    assert "CpuDevice has no tier_near" in lacking(CpuDevice, PinnedDevice)
+
+
+def test_searches_are_found_by_name() -> None:
+    device = CpuDevice(1)
+    for kernel in ("bfs", "sssp", "apsp", "multi_source_bfs", "components"):
+        assert search_of(device, kernel) == getattr(device, kernel)
+    with pytest.raises(AssertionError, match="near"):
+        search_of(device, "near")
+    # A CUDA device has none, which the plan says before.
+    with pytest.raises(AssertionError, match="components"):
+        search_of(object.__new__(CudaDevice), "components")
