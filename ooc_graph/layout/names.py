@@ -62,7 +62,7 @@ def internal_dtype(vertices: int) -> np.dtype[Any]:
 
 
 def shards_for(arcs: int) -> int:
-    """Number of virtual shards: a power of two, at most about 2**27 arcs each (decision 2)."""
+    """Number of virtual shards: a power of two, at most about 2**27 arcs each."""
     shards = 1
     while arcs > shards << 27:
         shards *= 2

@@ -1,4 +1,7 @@
-"""What a process keeps between searches: graphs that are loaded, the least recently used first."""
+"""What a process keeps between searches: graphs that are loaded.
+
+If memory is short, what was used longest ago is released first.
+"""
 
 from __future__ import annotations
 

@@ -79,7 +79,8 @@ def execute(
 ) -> Done:
     """Carry a search out; if memory is refused, by one plan after another.
 
-    This is the only place that catches refused memory.
+    No other loop goes from one plan to another. Planning and loading try once more by themselves,
+    with nothing else held (`with_room`, `ooc_graph.runtime.engine_cache`).
 
     Parameters
     ----------

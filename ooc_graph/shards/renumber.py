@@ -1,4 +1,4 @@
-"""Degrees -> internal ids: ranks by falling degree, ties by original id (decision 1)."""
+"""Degrees -> internal ids: ranks by falling degree, ties by original id."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _stage_weights(block: EdgeBlock, file: Any, spans: list[tuple[int, str]]) ->
 
 
 def column_dtype(parts: Sequence[Part]) -> np.dtype[Any] | None:
-    """Type of the whole weight column: one float64 anywhere makes it float64 (decision 11)."""
+    """Type of the whole weight column: one float64 anywhere makes it float64."""
     names = {name for part in parts for count, name in part.spans if count}
     if not names or names == {"none"}:
         return None

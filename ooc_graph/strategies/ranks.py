@@ -117,7 +117,7 @@ class Ranks:
     def after(
         self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
     ) -> Reservation | None:
-        """Each worker holds less than one that holds all; out of the store, than all its rows."""
+        """Each rank needs less than what was refused: its shards, or only heads of their rows."""
         refused = refusal.reserved
         if request.on_device or refusal.kind in (BUSY, UNSUPPORTED):
             return None

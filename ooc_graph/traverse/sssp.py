@@ -2,8 +2,8 @@
 
 Every process keeps a replica of all distances. Pushing is label-correcting below a bound that
 rises; once it has settled the hub core, every other row pulls along its lightest arcs until
-nothing changes. Distances are the greatest fixed point, parents follow from them (decision 7), so
-that neither depends on the order of relaxations.
+nothing changes. Distances are the greatest fixed point, and parents follow from them
+(docs/storage.md), so that neither depends on the order of relaxations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The decisions that all devices take alike, and the answers that they give.
+"""Decisions of searches on the CPU, of ranks on any device, and of CUDA out of the store.
+
+BFS on a CUDA device that has its rows, and batches of many sources, have rules of their own
+(docs/performance.md, "Push and pull").
 
 No implementation here, and no numba, for `traverse` imports this module. The decision functions are
 plain Python on plain numbers; the CPU's fused loops compile the very same functions. What a device
@@ -51,11 +54,12 @@ def choose_direction(
     .. [1] S. Beamer, K. Asanovic, D. Patterson, "Direction-optimizing breadth-first search",
        SC 2012. The thresholds there are 14 and 24.
     """
-    if frontier_arcs * PULL_ABOVE > unvisited_arcs and frontier * PUSH_BELOW > vertices:
-        return PULL
-    if direction == PUSH:
-        return PULL if frontier_arcs * PULL_ABOVE > unvisited_arcs + vertices else PUSH
-    return PULL if frontier * PUSH_BELOW > vertices else PUSH
+    is_wide = frontier * PUSH_BELOW > vertices
+    if direction == PULL:
+        return PULL if is_wide else PUSH
+    # A pull looks at vertices, too; they are many beside few arcs.
+    looked_at = unvisited_arcs if is_wide else unvisited_arcs + vertices
+    return PULL if frontier_arcs * PULL_ABOVE > looked_at else PUSH
 
 
 def rows_are_short(widest_out: int, widest_in: int) -> bool:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 # Direction of a BFS. benchmarks/peers.py: Graph500's graphs and the social ones.
 PULL_ABOVE = 16
-"""Pull once the frontier holds more than one in this many of the arcs not yet visited."""
+"""Pull if the frontier holds more than one in this many of the arcs not yet visited; of these and
+the vertices together if the frontier is narrow. A larger number pulls earlier."""
 PUSH_BELOW = 24
-"""Push again once the frontier holds fewer than one in this many of the vertices."""
+"""A frontier is narrow if it holds fewer than one in this many of the vertices: then push again."""
 
 # BFS from a list, on one thread. benchmarks/peers.py: the road networks.
 SHORT_ROW = 32

@@ -36,7 +36,7 @@ class InMemory:
     tier = MEMORY
 
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
-        """It is one rank."""
+        """Refuses other methods, and ranks."""
         return "" if request.is_plain else "another method or ranks are asked for"
 
     def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:

@@ -50,7 +50,7 @@ class OnDisk:
     tier = DISK
 
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
-        """It is one rank, of a graph in a store."""
+        """Refuses other methods, ranks, and graphs that are not in a store."""
         if not request.is_plain:
             return "another method or ranks are asked for"
         return "" if has_tiers(graph, request.kernel) else "arcs cannot stay in the store"

@@ -1,10 +1,10 @@
-"""A whole BFS in one call per thread: the loop over levels runs inside (decision 8)."""
+"""A whole BFS in one call per thread: the loop over levels runs inside."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ooc_graph.kernels.common import decisions as interface
+from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.bitmap import Words, members, put_all
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.decisions import PULL, PUSH
@@ -30,7 +30,7 @@ ALONE_ARCS = 8192
 FROM_FOUND, FROM_VISITED, FROM_QUEUE = 0, 1, 2
 """Where the frontier stands: what a pull found; all visited since the push; in the queue alone."""
 
-choose_direction = kernel(interface.choose_direction)
+choose_direction = kernel(decisions.choose_direction)
 
 
 class Course(NamedTuple):

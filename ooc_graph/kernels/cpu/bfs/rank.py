@@ -44,7 +44,7 @@ class CpuBfsShared:
         self.visited = np.zeros_like(self.frontier)
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
-        """Deal the ranks' bitmaps into the global one, block by block (decision 2)."""
+        """Deal the ranks' bitmaps into the global one, block by block."""
         deal_frontiers(self.frontier, self.shards, payloads)
         self.visited |= self.frontier
 

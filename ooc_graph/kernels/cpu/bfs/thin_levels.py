@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common import decisions as interface
+from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.decisions import PUSH
@@ -48,12 +48,12 @@ UNSEEN, SEEN, TURN = 0, 32, 64
 """A vertex's byte: `UNSEEN`, or `SEEN` + `TURN` * (level modulo 3). So its low 6 bits are how far
 to shift a word of two ids to drop the first one: 0 if that is new, 32 if not."""
 _SHIFT, _HALF, _LOW = np.uint64(63), np.uint64(32), np.uint64((1 << 32) - 1)
-_COUNT = np.uint64(32 + interface.FIXED_ID_BITS)
+_COUNT = np.uint64(32 + decisions.FIXED_ID_BITS)
 _IDS = (ONE << _COUNT) - ONE
-_MOST, LONG = np.uint64(interface.FIXED_ARCS), np.uint64(7)
+_MOST, LONG = np.uint64(decisions.FIXED_ARCS), np.uint64(7)
 
-choose_direction = subroutine(interface.choose_direction)
-stays_listed = subroutine(interface.stays_listed)
+choose_direction = subroutine(decisions.choose_direction)
+stays_listed = subroutine(decisions.stays_listed)
 
 
 class ListRows(NamedTuple):
@@ -81,7 +81,7 @@ def survey_rows(offsets: Any) -> tuple[Any, int]:
     for row in range(len(offsets) - 1):
         arcs = offsets[row + 1] - offsets[row]
         widest = max(widest, arcs)
-        longer += arcs > interface.FIXED_ARCS
+        longer += arcs > decisions.FIXED_ARCS
     return widest, longer
 
 
@@ -96,7 +96,7 @@ def fix_rows(offsets: Any, neighbors: Any, fixed: Any) -> None:
                 v = np.uint64(neighbors[first + place]) if place < arcs else np.uint64(row)
                 word |= v << np.uint64(32 * (place & 1))
             fixed[2 * row + half] = word
-        fixed[2 * row] |= (np.uint64(arcs) if arcs <= interface.FIXED_ARCS else LONG) << _COUNT
+        fixed[2 * row] |= (np.uint64(arcs) if arcs <= decisions.FIXED_ARCS else LONG) << _COUNT
 
 
 @subroutine

@@ -1,4 +1,4 @@
-"""Parents from final distances over grouped edges, by the rule of decision 7.
+"""Parents from final distances over grouped edges, by the rule of docs/storage.md.
 
 v's parent is the neighbour u with ``d(u) + w == d(v)`` and ``d(u) < d(v)`` that has the smallest
 ``(d(u), id)``. What has none lies on a plateau of arcs that are absorbed, and takes the smallest id

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common import decisions as interface
+from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.decisions import PULL
@@ -27,7 +27,7 @@ PUSHED, PULLED, FINISHED, INNER = (FIRST_FREE + k * LINE for k in range(6, 10))
 """Words of the control array: arcs examined by phase, and the number of inner vertices
 (`push_rising`)."""
 
-finish_by_push = kernel(interface.finish_by_push)
+finish_by_push = kernel(decisions.finish_by_push)
 
 
 class Answer(NamedTuple):

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common import decisions as interface
+from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.intrinsics import further, high_value, high_word, is_absorbed, rarely
 from ooc_graph.kernels.common.prefetch import prefetch
@@ -51,7 +51,7 @@ _NOTHING = _U(0)
 AHEAD = 16
 """Rows are asked for so many places before their turn in the queue, their arcs half as many."""
 
-adapt_step = kernel(interface.adapt_near_step)
+adapt_step = kernel(decisions.adapt_near_step)
 
 
 class PairedRows(NamedTuple):

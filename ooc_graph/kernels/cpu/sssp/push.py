@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common import decisions as interface
+from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of, is_own, local_of
 from ooc_graph.kernels.common.sssp.distances import path_sum, raised
 from ooc_graph.types import AnyArray
 
-adapt_step = kernel(interface.adapt_step)
-push_is_enough = kernel(interface.push_is_enough)
+adapt_step = kernel(decisions.adapt_step)
+push_is_enough = kernel(decisions.push_is_enough)
 
 
 class HeadedRows(NamedTuple):

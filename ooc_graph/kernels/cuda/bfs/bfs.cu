@@ -1,4 +1,4 @@
-// Direction-optimizing BFS of one whole graph in one cooperative launch (decision 8).
+// Direction-optimizing BFS of one whole graph in one cooperative launch.
 //
 // Rows are hub-first: each ascends by internal id, which is the degree rank. The first HEADS
 // neighbours of all rows stand in columns of their own, so that bottom-up reads them in order.

@@ -69,7 +69,7 @@ class CudaBfsShared:
 
     @within_memory(_STEP)
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
-        """Deal the ranks' bitmaps into the global one, block by block (decision 2)."""
+        """Deal the ranks' bitmaps into the global one, block by block."""
         deal_frontiers(self._dealt, self._shards, payloads)
         self.frontier.set(self._dealt.view(np.uint32))
         words = len(self.frontier)

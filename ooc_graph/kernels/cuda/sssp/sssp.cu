@@ -4,7 +4,7 @@
 // hubs is settled (label-correcting rounds; a row remembers how far it has gone). All other rows
 // then pull along their lightest arcs and stop at the first that can not help. What the second pull
 // changed is pushed to the end. Distances are the greatest fixed point, so no order matters; parents
-// follow from them by decision 7.
+// follow from them by the rule of docs/storage.md.
 //
 // Distances are float32 or, with INTEGERS, sums that stay at the top (`sssp_sums.cuh`).
 #include "sssp_push.cuh"

@@ -4,7 +4,7 @@
 // bound rises when no row within it is left [1]. A round of few rows is done by one block, which keeps
 // them in shared memory and meets no barrier but its own, while the grid waits: on road networks
 // nearly all of some thousand rounds. A round of many is shared out to the grid. Lists may be too
-// short: then all rows are looked through. Parents follow from the final lengths by decision 7.
+// short: then all rows are looked through. Parents follow from the final lengths.
 //
 // [1] A. Davidson et al., "Work-efficient parallel GPU methods for single-source shortest paths",
 // IPDPS 2014.

@@ -1,4 +1,4 @@
-"""Parents from final distances, by decision 7, on a CUDA device, with most arcs in a store."""
+"""Parents from final distances on a CUDA device, with most arcs in a store."""
 
 from __future__ import annotations
 
