@@ -33,11 +33,11 @@ from ooc_graph.runtime.process import threads_here
 from ooc_graph.runtime.validation import check_edges, validator_of
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
-from ooc_graph.search.single import search
+from ooc_graph.search.single import search_by, tree_of
 from ooc_graph.search.whole import run_search
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda.pinned import over_bus
-from ooc_graph.types import IntArray, NoProgress
+from ooc_graph.types import IntArray
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
 from ooc_graph.validate.cuda_validator import MOST_VERTICES
 
@@ -91,7 +91,7 @@ def search_all(
 
 
 class _Searches:
-    """The searches of a kernel: what is found and validated survives a change of plan."""
+    """The searches of a kernel: what is found survives a change of plan on its device."""
 
     def __init__(
         self, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
@@ -100,13 +100,17 @@ class _Searches:
         self._kernel, self._keys = kernel, keys
         self._found: list[Searched] = []
         self._task: BatchTask | None = None
-        self._on_host = False
+        self._on_host, self._device = False, ""
 
     def run(self, plan: Plan) -> tuple[list[Searched], list[EnergyRecord]]:
         """Search from the keys that are left by a plan; all searches, and their energy."""
         # Of a plan that was given up.
         self._run.tiers.pop(self._kernel, None)
         self._task = None
+        if plan.device != self._device:
+            # Figures are of one device.
+            self._found.clear()
+            self._device = plan.device
         if why := _searched_one_by_one(plan, validated=self._run.options.validate):
             return self._one_by_one(plan, why), []
         return self._in_batches(plan)
@@ -123,10 +127,10 @@ class _Searches:
         return f"{self._kernel} {what}: {why}"
 
     def _one_by_one(self, plan: Plan, why: str) -> list[Searched]:
-        run, exchange = self._run, plan.reserved.exchange
+        run = self._run
         if plan.device == CUDA and run.options.validate:
             run.progress.note(f"{self._kernel} validated on the CPU: {why}")
-        search = partial(_search_one, run, self._graph, self._source, self._kernel, exchange)
+        search = partial(_search_one, run, plan, self._source)
         run.timed(f"{self._kernel} warm-up", lambda: search(self._keys[:1]))
         return self._all_batches(search, 1)
 
@@ -141,10 +145,10 @@ class _Searches:
         size = len(keys) if task.stays_there else task.at_once
         found = self._all_batches(partial(call, search_batch, task), size)
         self._task = None
-        if task.tier != MEMORY:
-            held, link_bytes_s = call(describe_held, task)
-            run.tiers[kernel] = tier_facts(held, link_bytes_s, found)
         try:
+            if task.tier != MEMORY:
+                held, link_bytes_s = call(describe_held, task)
+                run.tiers[kernel] = tier_facts(held, link_bytes_s, found)
             if task.device == CUDA and not task.stays_there:
                 # Last: whoever searches from a root again finds much of the graph in the device's
                 # caches.
@@ -184,13 +188,11 @@ def _searched_one_by_one(plan: Plan, *, validated: bool) -> str:
     return ""
 
 
-def _search_one(
-    run: Run, graph: Graph, source: Kronecker, kernel: str, exchange: str, keys: IntArray
-) -> list[Searched]:
+def _search_one(run: Run, plan: Plan, source: Kronecker, keys: IntArray) -> list[Searched]:
     """One search, by ranks or by one that does not validate; the answer is validated here."""
     (key,) = keys.tolist()
-    exchange = "auto" if exchange == "one" else exchange
-    result = search(graph, kernel, key, place=run.place, progress=NoProgress(), exchange=exchange)
+    graph, kernel = plan.graph, plan.request.kernel
+    result = tree_of(kernel, key, search_by(plan, key, run.place))
     reached = result.reached
     internal = graph.internal_of()[reached]
     edges = int(graph.tuples()[internal[internal >= 0]].sum(dtype=np.int64)) // 2

@@ -34,8 +34,9 @@ class Engine:
     pool
         What device memory comes from if it has a limit, else None.
     note
-        Says how a search went: called with what it read of the store, or None, and its seconds,
-        or None after many searches. None if there is nothing to say.
+        Says how a search went. It is called after each search with what that search alone read of
+        the store (`Moved`; None if arcs are in memory) and its seconds (None after many searches).
+        None if there is nothing to say.
     """
 
     kernel: str

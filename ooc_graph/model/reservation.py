@@ -25,6 +25,8 @@ class Reservation:
         Its name, such as ``cuda/pinned``.
     host_bytes, device_bytes
         Memory that it keeps within: what it takes at most, or the budget that it fills.
+    pinned_bytes
+        Part of the host memory that is pinned, or may be.
     method
         Of many sources whether they are searched in batches or one by one; else empty.
     copies
@@ -40,16 +42,12 @@ class Reservation:
     strategy: str
     host_bytes: int = 0
     device_bytes: int = 0
+    pinned_bytes: int = 0
     method: str = ""
     copies: bool = False
     named: bool = False
     exchange: str = ONE
     fills_device: bool = False
-
-    @property
-    def pins(self) -> bool:
-        """Whether its host memory is pinned, or may be."""
-        return self.strategy.startswith(("cuda/pinned", "cuda/disk"))
 
     @property
     def engine(self) -> Reservation:
@@ -119,7 +117,7 @@ class Refusal:
 
     def less(self, resources: Resources) -> Resources:
         """What there is, without the device memory that was not to be had."""
-        if self.kind not in (DEVICE, BUSY):
+        if self.kind not in (DEVICE, BUSY) or not self.reserved.device_bytes:
             return resources
         device = resources.device
         most = min(device.memory_bytes, self.reserved.device_bytes - 1)

@@ -12,8 +12,9 @@ from ooc_graph.model.resources import Resources
 from ooc_graph.shards.load import Graph
 
 MEMORY, PINNED, DISK = 0, 1, 2
-"""Tiers, from the one that takes most memory where rows are searched to the one that takes least:
-all rows there; rows in pinned host memory; arcs in the store."""
+"""Tiers, in the order in which they are tried: all rows where they are searched; rows in pinned
+host memory; arcs in the store. Later ones take less, except on small graphs, since their buffers
+have a fixed size."""
 
 
 class Strategy(Protocol):

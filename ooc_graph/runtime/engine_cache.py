@@ -112,34 +112,42 @@ def _load(key: Key, load: Load) -> Engine:
 
 
 def _make_room(wanted: _Kept, room: Room) -> None:
-    """Release other engines until one fits beside those that are left."""
+    """Release other engines until one fits beside those that are left.
+
+    Those go first that hold some of what is short, and among them the one used longest ago.
+    """
     while others := [kept for kept in _engines if kept != wanted]:
-        if len(others) < _MOST_ENGINES and _fits(wanted, others, room):
+        short = _short_of(wanted, others, room)
+        if not short and len(others) < _MOST_ENGINES:
             return
-        _release(others[0])
+        holding = [one for one in others if short and getattr(one.key.reserved, short)]
+        _release((holding or others)[0])
 
 
-def _fits(wanted: _Kept, kept: list[_Kept], room: Room) -> bool:
+def _short_of(wanted: _Kept, kept: list[_Kept], room: Room) -> str:
+    """What of a reservation there is no room for beside others; empty if there is for all."""
     reserved, others = wanted.key.reserved, [one.key.reserved for one in kept]
-    is_loaded = wanted in _engines
-    on_device = [one for one in (*others, reserved) if one.device_bytes or one.fills_device]
-    if len(on_device) > 1 and any(one.fills_device for one in on_device):
-        return False
-    host_bytes = reserved.host_bytes + sum(other.host_bytes for other in others)
-    device_bytes = reserved.device_bytes + sum(other.device_bytes for other in others)
+    is_loaded, everyone = wanted in _engines, (*others, reserved)
+    host_bytes = sum(one.host_bytes for one in everyone)
     if room.host_bytes is None:
-        host_fits = is_loaded or reserved.host_bytes <= default_limit_bytes()
+        is_short = not is_loaded and reserved.host_bytes > default_limit_bytes()
     else:
-        host_fits = host_bytes <= room.host_bytes
-    if not reserved.device_bytes:
-        return host_fits
-    pinned_bytes = sum(one.host_bytes for one in on_device if one.pins)
+        is_short = host_bytes > room.host_bytes
+    if is_short:
+        return "host_bytes"
+    if not (reserved.device_bytes or reserved.fills_device):
+        return ""
+    pinned_bytes = sum(one.pinned_bytes for one in everyone)
     if room.pinned_bytes is not None and pinned_bytes > room.pinned_bytes:
-        return False
-    if room.device_bytes is not None and device_bytes > room.device_bytes:
-        return False
-    is_free = is_loaded or reserved.device_bytes <= cuda_modules.device_bytes()[0]
-    return host_fits and is_free
+        return "pinned_bytes"
+    if any(one.fills_device for one in others):
+        return "fills_device"
+    on_device = sum(one.device_bytes for one in everyone)
+    is_short = room.device_bytes is not None and on_device > room.device_bytes
+    is_short |= reserved.fills_device and on_device > reserved.device_bytes
+    if not is_loaded and not is_short:
+        is_short = reserved.device_bytes > cuda_modules.device_bytes()[0]
+    return "device_bytes" if is_short else ""
 
 
 def use_instead(asked: Key, held: Key, room: Room) -> None:

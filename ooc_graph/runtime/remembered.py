@@ -12,7 +12,7 @@ from ooc_graph.shards.load import Graph
 
 Known = TypeVar("Known")
 
-_MOST = 4
+_MOST = 16
 
 
 class Remembered(Generic[Known]):

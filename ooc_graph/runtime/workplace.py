@@ -23,7 +23,7 @@ from ooc_graph.model.resources import (
     Resources,
     require_name,
 )
-from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.devices import choose_here, choose_on_workers
 from ooc_graph.runtime.machine import cores, default_limit_bytes, return_freed_memory
 from ooc_graph.shards.plan import BuildBudget
@@ -115,9 +115,13 @@ class Here:
     ) -> None:
         require_name(wanted)
         self.wanted, self.cuda_limits = wanted, cuda_limits
+        self._limit_bytes = limit_bytes
         self.is_limited = limit_bytes is not None
-        # 0 where a control group has nothing left.
-        self.limit_bytes = default_limit_bytes() if limit_bytes is None else limit_bytes
+
+    @property
+    def limit_bytes(self) -> int:
+        """The limit, or what is free now; 0 if a control group has nothing left."""
+        return default_limit_bytes() if self._limit_bytes is None else self._limit_bytes
 
     @cached_property
     def device(self) -> Device:
@@ -136,13 +140,14 @@ class Here:
 
     def resources(self, *, on_cpu: bool = False) -> Resources:
         """What this process brings."""
+        limit_bytes = self.limit_bytes
         return Resources(
             self.wanted,
             Device(CPU) if on_cpu else self.device,
             self.cuda_limits,
-            limit_bytes=self.limit_bytes,
-            process_limit_bytes=self.limit_bytes,
-            least_limit_bytes=self.limit_bytes,
+            limit_bytes=limit_bytes,
+            process_limit_bytes=limit_bytes,
+            least_limit_bytes=limit_bytes,
             is_limited=self.is_limited,
             processes=1,
             threads=self.threads,
@@ -360,7 +365,9 @@ class OnCluster:
         def choose(workers: Collection[WorkerState]) -> str:
             return max((worker.address for worker in workers), key=self._rank)
 
-        return self._tasks.result(self._tasks.submit_to(choose, function, *arguments))
+        given = process.without_traceback, function, *arguments
+        done: Done = self._tasks.result(self._tasks.submit_to(choose, *given))
+        return done
 
 
 def place_for(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
+from ooc_graph.errors import ClusterLostError, DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.kernels.cuda.runtime.modules import forget_frames
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import BUSY, HOST, UNSUPPORTED, Key, Refusal, kind_of, said_by
@@ -38,13 +39,15 @@ def plan_at(place: Place, graph: Graph, request: Request) -> Plan:
     if place.client is None and engine_cache.keeps_any():
         try:
             found = planned()
-            if not found.is_short or found.resources.is_limited:
-                return found
-            if engine_cache.loaded(key_of(found), found.room) is not None:
-                # It was short before, too: what is held serves on.
-                return found
-        except MemoryBudgetError:
+        except MemoryError:
             pass
+        except MemoryBudgetError:
+            if place.resources(on_cpu=True).is_limited:
+                raise
+        else:
+            is_loaded = engine_cache.loaded(key_of(found), found.room) is not None
+            if is_loaded or not found.is_short or found.resources.is_limited:
+                return found
         place.release()
     return with_room(f"{request.kernel} on {graph.path}", planned, place)
 
@@ -128,8 +131,9 @@ def execute(
     is_other = tried.reserved != first.reserved and tried.device == first.device
     # Of many sources another engine searches in another way.
     if is_other and first.request.many is None and not tried.reserved.is_of_ranks:
-        # The next search need not be refused first.
-        place.call(engine_cache.use_instead, key_of(first), key_of(tried), first.room)
+        # The next search need not be refused first; if the worker is gone, it will be.
+        with suppress(ClusterLostError):
+            place.call(engine_cache.use_instead, key_of(first), key_of(tried), first.room)
     return done
 
 

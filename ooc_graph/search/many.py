@@ -68,8 +68,7 @@ def pairs(
     if into is not None:
         require_room(into, specs[0], out)
     if out is None:
-        # Before a way is looked for, as there is none.
-        require_answer(specs, asked, place.resources(on_cpu=True))
+        _require_answer(specs, asked, place)
 
     request = Request(asked.kernel, many=Many(specs, asked, out is None))
     search = _Search(graph, sources, asked, specs, place, progress, into)
@@ -81,6 +80,22 @@ def pairs(
             return search.stored(found, out, overwrite=overwrite)
 
     return execute(plan_at(place, graph, request), place, progress, run)
+
+
+def _require_answer(specs: tuple[ArraySpec, ...], asked: Asked, place: Place) -> None:
+    """Refuse an answer that memory has no room for, whatever is kept of other searches.
+
+    Raises
+    ------
+    MemoryBudgetError
+    """
+    try:
+        require_answer(specs, asked, place.resources(on_cpu=True))
+    except MemoryBudgetError:
+        if place.client is not None or not engine_cache.keeps_any():
+            raise
+        place.release()
+        require_answer(specs, asked, place.resources(on_cpu=True))
 
 
 def specs_of(graph: Graph, sources: int, asked: Asked) -> tuple[ArraySpec, ...]:
@@ -155,7 +170,7 @@ class _Search:
 
     def held(self, plan: Plan) -> PairsResult:
         """Find all answers, which stay in memory."""
-        self._begun_s, task = None, self._task(plan)
+        task = self._task(plan)
         answers = self._room(task.sums_on_device)
         self._prepare(task)
         moved = answers.find(task, task.reserved.chunks, self._place, self._progress)
@@ -180,7 +195,7 @@ class _Search:
 
     def stored(self, plan: Plan, out: Path, *, overwrite: bool) -> PairsResult:
         """Write all answers; what another run, or another plan, left of them is gone on with."""
-        self._begun_s, task = None, self._task(plan)
+        task = self._task(plan)
         key = _key(self._graph, task, self._sources)
         with partial_store(out, "result", overwrite=overwrite, key=key) as store:
             writing = Writing(self._graph, self._sources, self._asked, self._specs, store)

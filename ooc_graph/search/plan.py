@@ -54,8 +54,13 @@ class Plan:
 
     @property
     def room(self) -> Room:
-        """Memory for all that a process keeps loaded."""
-        return self.resources.room(self.request.answer_bytes)
+        """Memory for all that a process keeps loaded, beside answers and batches."""
+        if self.request.many is None:
+            return self.resources.room(self.request.answer_bytes)
+        # Every worker searches, also the one that has least.
+        limit_bytes = self.resources.least_limit_bytes
+        beside = self.reserved.whole_bytes - self.reserved.host_bytes
+        return replace(self.resources, process_limit_bytes=limit_bytes).room(beside)
 
     def describe(self) -> dict[str, Any]:
         """What it holds in memory, JSON-able."""

@@ -70,7 +70,7 @@ def search(
     with writing as store, progress.stage(f"{kernel} from {root}"), told:
 
         def run(found: Plan) -> Written:
-            return _carry_out(graph, found.task(root, _folder(store)), place)
+            return search_by(found, root, place, _folder(store))
 
         written = execute(first, place, progress, run)
         _say(progress, written.notes)
@@ -80,8 +80,7 @@ def search(
             store.commit("result", attributes, written.specs, written.entries)
     if out is not None:
         return replace(TreeResult.open(out), elapsed_s=written.course.elapsed_s)
-    kind = BfsResult if kernel == "bfs" else SsspResult
-    return kind(root, written.course.elapsed_s, dict(written.columns or {}))
+    return tree_of(kernel, root, written)
 
 
 def _as_id(source: Any) -> int:
@@ -112,6 +111,17 @@ def _require_arrays(arrays: str, found: Plan, place: Place, out: Path | None) ->
     raise UsageError(
         f"arrays='cupy' needs a search by one rank on a CUDA device, and this one is {where}"
     )
+
+
+def search_by(found: Plan, root: int, place: Place, folder: str | None = None) -> Written:
+    """Search from one vertex by a plan; into a partial store's folder, if there is one."""
+    return _carry_out(found.graph, found.task(root, folder), place)
+
+
+def tree_of(kernel: str, root: int, written: Written) -> TreeResult:
+    """The answer whose columns came back."""
+    kind = BfsResult if kernel == "bfs" else SsspResult
+    return kind(root, written.course.elapsed_s, dict(written.columns or {}))
 
 
 def _carry_out(graph: Graph, task: SearchTask, place: Place) -> Written:

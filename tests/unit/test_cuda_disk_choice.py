@@ -234,7 +234,7 @@ def test_a_refused_search_goes_to_ranks_that_fit_and_then_to_the_store(
 def test_the_search_before_is_taken_again(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     small = cuda_memory.cuda_bytes(graph, "bfs") - 1
     monkeypatch.setattr(process, "number_of", lambda _: "0")
-    held = Reservation("cuda/disk", 5000, small)
+    held = Reservation("cuda/disk", 5000, small, 5000)
     key = Key(str(graph.path), graph.identity, "bfs", CUDA, held)
     monkeypatch.setattr(engine_cache, "_engines", {engine_cache._Kept(key, "0"): None})
     assert engine_cache.reservations(graph, "bfs", CUDA) == [held]

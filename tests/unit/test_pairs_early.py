@@ -47,8 +47,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
 
     def size_of(*given: Any, **named: Any) -> Any:
-        method, lanes, _, beside = plain(*given, **named)
-        return method, lanes, CHUNKS, beside
+        return plain(*given, **named)._replace(chunks=CHUNKS)
 
     plain = stored.size_of
     engine_cache.release()

@@ -127,7 +127,10 @@ def variant_of(search: Any) -> str:
 def cached_on_cpu(
     strategy: Strategy, graph: Graph, request: Request, resources: Resources
 ) -> Reservation | None:
-    """What this process holds by a strategy; with a limit it is planned anew, to the same end."""
+    """What this process holds by a strategy; None if there is a memory limit.
+
+    Then the plan is made by the order of the table, and finds the engine by its key.
+    """
     if resources.is_limited or strategy.lacks(graph, request, resources):
         return None
     held = engine_cache.reservations(graph, request.kernel, CPU)

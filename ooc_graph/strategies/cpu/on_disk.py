@@ -31,7 +31,7 @@ from ooc_graph.shards.tier_ranks import (
     plan_rank,
 )
 from ooc_graph.shards.tiers import TierSearch, facts_of, load_tiers, require_stored
-from ooc_graph.strategies.cpu.in_memory import cached_on_cpu
+from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes
 from ooc_graph.strategies.dealing import ADVICE, busiest
 from ooc_graph.types import Shard
 
@@ -56,7 +56,10 @@ class OnDisk:
         return "" if has_tiers(graph, request.kernel) else "arcs cannot stay in the store"
 
     def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:
-        """What a search before left here."""
+        """What a search before left here, unless all rows would fit by now."""
+        whole = resident_bytes(graph, request.kernel, copies=False)
+        if whole <= resources.process_limit_bytes:
+            return None
         return cached_on_cpu(self, graph, request, resources)
 
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
@@ -71,10 +74,12 @@ class OnDisk:
         self,
         graph: Graph,
         request: Request,
-        resources: Resources,  # noqa: ARG002
+        resources: Resources,
         refusal: Refusal,
     ) -> Reservation | None:
-        """Half of what was refused, or the least there is."""
+        """Half of what was refused, or the least there is; after ranks, what there is."""
+        if refusal.reserved.is_of_ranks:
+            return self.reserve(graph, request, resources)
         kernel, refused = request.kernel, refusal.reserved.host_bytes
         least = least_within(graph, kernel)
         if refused <= least:

@@ -70,7 +70,7 @@ class OnDisk:
             on_device=request.on_device,
         )
         device_bytes, host_bytes = budgets
-        return Reservation(self.name, host_bytes, device_bytes, named=request.on_device)
+        return self._reserved(request, device_bytes, host_bytes)
 
     def after(
         self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
@@ -91,12 +91,17 @@ class OnDisk:
         host_bytes = 0 if is_hosts else resources.cuda_limits.pinned_bytes or 0
         within = min(refused.device_bytes, refusal.freed.device_bytes // 8 * 7)
         device_bytes = max(within, least_device_bytes(graph, kernel))
-        return Reservation(self.name, host_bytes, device_bytes, named=request.on_device)
+        return self._reserved(request, device_bytes, host_bytes)
+
+    def _reserved(self, request: Request, device_bytes: int, host_bytes: int) -> Reservation:
+        held = host_bytes, device_bytes, host_bytes
+        return Reservation(self.name, *held, named=request.on_device)
 
     def _shrunk(self, graph: Graph, kernel: str, refusal: Refusal) -> Reservation | None:
         refused = refusal.reserved
         if refusal.kind == HOST:
-            return replace(refused, host_bytes=0) if refused.host_bytes else None
+            less = replace(refused, host_bytes=0, pinned_bytes=0)
+            return less if refused.host_bytes else None
         if not refusal.freed.was_loaded:
             # Loading goes down to the least itself.
             return None
@@ -169,7 +174,8 @@ def budgets_for(
         Says the least that would do.
     """
     name, strategy = held_as or (kernel, OnDisk.name)
-    held = [] if resources.is_limited else engine_cache.reservations(graph, name, CUDA)
+    room = resources.room(answer_bytes)
+    held = [] if resources.is_limited else engine_cache.reservations(graph, name, CUDA, room)
     budget_bytes = budget_for(graph, resources, on_device=on_device)
     for one in held:
         if (one.strategy, one.device_bytes) != (strategy, budget_bytes):

@@ -156,8 +156,9 @@ class Pinned:
         return self._reserved(graph, request, max(within, least))
 
     def _reserved(self, graph: Graph, request: Request, budget_bytes: int) -> Reservation:
-        host_bytes = pinned_bytes(graph, request.kernel) + _host_bytes(graph)
-        return Reservation(self.name, host_bytes, budget_bytes, named=request.on_device)
+        pinned = pinned_bytes(graph, request.kernel)
+        held = pinned + _host_bytes(graph), budget_bytes, pinned
+        return Reservation(self.name, *held, named=request.on_device)
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
         """Bring rows to pinned memory, and to the device what the budget has room for."""

@@ -44,7 +44,7 @@ class Division(Reservation):
     @property
     def engine(self) -> Reservation:
         """What the engine holds, however the sources are divided."""
-        held = self.host_bytes, self.device_bytes
+        held = self.host_bytes, self.device_bytes, self.pinned_bytes
         return Reservation(self.strategy, *held, method=self.method, fills_device=self.fills_device)
 
     @property

@@ -21,6 +21,7 @@ from ooc_graph.runtime import engine_cache, process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda.cached import pinned_bytes
 from ooc_graph.strategies.many.batches import fits_on_cpu
 from ooc_graph.strategies.many.described import (
     Description,
@@ -28,7 +29,7 @@ from ooc_graph.strategies.many.described import (
     shown,
     single_device_bytes,
 )
-from ooc_graph.strategies.many.division import Division, many_of
+from ooc_graph.strategies.many.division import Division, many_of, require_answer
 from ooc_graph.strategies.many.memory import ID_BYTES, beside_bytes, shifted_bytes
 from ooc_graph.strategies.many.stored import Size, size_of, stretch_of
 from ooc_graph.strategies.many.tiers import (
@@ -74,7 +75,7 @@ class OneByOne:
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
         """If rows are not on the device, their weights are taken as the store has them."""
         if only_ranks(graph):
-            return "it needs ids of 32 bits"
+            return f"{request.kernel} on a CUDA device needs ids of 32 bits: use --device cpu"
         if resources.wanted == AUTO and fits_on_cpu(graph, request, resources):
             return "batches on the CPU may well be quicker"
         if self.tier == MEMORY:
@@ -90,11 +91,16 @@ class OneByOne:
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """As a search from one source, with answers of many in host memory beside it."""
         many = many_of(request)
+        if many.in_memory:
+            require_answer(many.specs, many.asked, resources)
         if self.tier == MEMORY:
             return self._in_memory(graph, many, resources)
         if self.tier == PINNED:
             device_bytes = pinned_budget(graph, many, resources, self.name)
-            return self._divided(graph, many, resources, device_bytes)
+            division = self._divided(graph, many, resources, device_bytes)
+            rows = pinned_bytes(graph, single_of(request.kernel))
+            needed = division.needed_bytes + rows
+            return replace(division, host_bytes=rows, pinned_bytes=rows, needed_bytes=needed)
         device_bytes, host_bytes = stored_budgets(graph, many, resources, self.name)
         return self._in_store(graph, many, resources, device_bytes, host_bytes)
 
@@ -169,7 +175,9 @@ class OneByOne:
         facts = cuda_disk.known_facts(graph, single_of(many.asked.kernel))
         plan = cuda_disk.plan_within(facts, device_bytes, host_bytes)
         needed = division.needed_bytes + plan.host_bytes + cuda_disk.beside_bytes(graph)
-        return replace(division, needed_bytes=needed, host_bytes=host_bytes)
+        return replace(
+            division, needed_bytes=needed, host_bytes=host_bytes, pinned_bytes=host_bytes
+        )
 
     def _divided(
         self, graph: Graph, many: Many, resources: Resources, device_bytes: int
@@ -270,7 +278,7 @@ def _pinned(found: Description) -> dict[str, Any]:
     return {
         **held,
         **least_on_device(found),
-        "bytes beside rows and id tables": plan.needed_bytes,
+        "bytes beside rows and id tables": plan.needed_bytes - plan.host_bytes,
     }
 
 
