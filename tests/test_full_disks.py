@@ -111,7 +111,9 @@ def test_many_sources_go_on_later(store: Path, small_disk: Path) -> None:
         patch.setattr("ooc_graph.sinks.in_store._require_space", lambda *_: None)
         with pytest.raises(DiskFullError) as caught:
             search()
-    assert str(caught.value).startswith(f"{small_disk}: the disk is full; the same command goes on")
+    assert str(caught.value).startswith(
+        f"{small_disk}: the disk is full; the same command continues"
+    )
 
 
 def test_run_facts_of_a_full_disk_are_left_out(small_disk: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ooc_graph.edges import open_source
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.layout.manifest import Manifest
-from ooc_graph.shards import cuda_build, cuda_sides, cuda_tables, renumber
+from ooc_graph.shards import cuda_build, cuda_sides, cuda_tables, tables
 from ooc_graph.shards.build_options import BuildReport
 from tests.gpu.building import MIB, assert_same, build_there, manifest
 from tests.shared_data import need_shared
@@ -150,7 +150,7 @@ def test_columns_of_fewer_bits(weight: str | None, tmp_path: Path) -> None:
 
 def test_wide_internal_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As from 2**31 rows on."""
-    for module in (renumber, cuda_tables):
+    for module in (tables, cuda_tables):
         monkeypatch.setattr(module, "internal_dtype", lambda _: np.dtype(np.int64))
     source = random_source(3, vertices=5000, edges=9000, weight=None, id_range=(0, 6000))
     here = build_here(source, tmp_path / "here.zarr")

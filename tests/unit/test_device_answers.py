@@ -110,7 +110,7 @@ def test_nothing_is_searched_twice_before_it_is_timed(kernel: str) -> None:
         tuples=np.array([4, 2, 2, 9], np.uint32),
         graph=SimpleNamespace(first_id=0),
     )
-    task: Any = SimpleNamespace(kernel=kernel, validate=False, searcher=lambda: nullcontext(held))
+    task: Any = SimpleNamespace(kernel=kernel, validate=False, engine=lambda: nullcontext(held))
     found = on_device.search_batch(task, np.array([2, 4, 0]))
     timed = [(0, False), (1, False), (2, False)]
     counted = [(0, True), (1, True), (2, True)]
