@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 from distributed import Client
-from harness.cluster import local_workers
 from harness.program import Program
 from harness.timing import timed
 
+import ooc_graph as og
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.interface import Request, Route, Share
 from ooc_graph.exchange.scheduler import run
@@ -109,11 +109,11 @@ def main() -> None:
     program.add("--empty-only", action="store_true")
     options = program.parse()
     for count in options.workers:
-        with local_workers(count) as client:
-            found = figures(
-                client, sorted(Cluster.of(client).look()), empty_only=options.empty_only
-            )
-        parameters = {"workers": count, "threads_per_worker": 1, "warm_up": WARM_UP}
+        with og.local_cluster(count) as client:
+            workers = Cluster.of(client).look()
+            found = figures(client, sorted(workers), empty_only=options.empty_only)
+        threads = min(worker.threads for worker in workers.values())
+        parameters = {"workers": count, "threads_per_worker": threads, "warm_up": WARM_UP}
         program.record(parameters, found, load_average_1_min=os.getloadavg()[0])
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import cupy
-import gpu_ceilings
+import numpy as np
 from gpu_checks import Checks
 from gpu_model import Level, Work, bfs_work, shares, sssp_work
 from harness import device
@@ -23,6 +24,10 @@ from ooc_graph.report.statistics import teps_statistics
 
 # Smaller tables lie in so few parts of the cache that look-ups become slower again.
 LEAST_TABLE_BYTES = 4 << 20
+SOURCE = Path(__file__).with_name("gpu_lookups.cu")
+COPIED_BYTES = 1 << 31
+TRIES = 7
+THREADS, ROUNDS, AT_ONCE = 1024, 64, 8
 
 
 def timed(graph: DeviceGraph, kernel: str, roots: Sequence[int], search: Any) -> dict[str, Any]:
@@ -108,10 +113,10 @@ def examined_by(levels: Sequence[Level]) -> int:
 
 def against_ceilings(works: Sequence[Work], times_s: Sequence[float]) -> dict[str, Any]:
     """Median work of the searches, and its shares of what the device does at most now."""
-    copy = gpu_ceilings.copy_rate()
+    copy = copy_rate()
     device.free_memory()
     table = works[0].table_bytes
-    lookup = gpu_ceilings.lookup_rate(max(table, LEAST_TABLE_BYTES))
+    lookup = lookup_rate(max(table, LEAST_TABLE_BYTES))
     each = [shares(work, s, copy, lookup) for work, s in zip(works, times_s, strict=True)]
     return {
         "modelled_bytes": statistics.median(work.bytes for work in works),
@@ -172,3 +177,24 @@ def measured(
     device.free_memory()
     found["arcs_share"] = statistics.median(examined) / arcs
     return {**found, **against_ceilings(works, found["times_s"])}
+
+
+def _median_s(launch: Callable[[], Any]) -> float:
+    return statistics.median([event_seconds(launch) for _ in range(TRIES + 1)][1:])
+
+
+def copy_rate() -> float:
+    """Bytes read and written per second by a copy within device memory."""
+    source, target = (cupy.zeros(COPIED_BYTES, np.uint8) for _ in range(2))
+    return 2 * COPIED_BYTES / _median_s(lambda: cupy.copyto(target, source))
+
+
+def lookup_rate(table_bytes: int) -> float:
+    """Words of 4 bytes per second that come from random places of a table."""
+    words = max(1, table_bytes // 4)
+    table, out = cupy.zeros(words, np.uint32), cupy.zeros(1, np.uint32)
+    blocks = 2 * cupy.cuda.Device().attributes["MultiProcessorCount"]
+    arguments = (table, np.uint32(words), np.uint32(ROUNDS), out)
+    look_up = cupy.RawKernel(SOURCE.read_text(), "look_up", options=("-std=c++17",))
+    found_s = _median_s(lambda: look_up((blocks,), (THREADS,), arguments))
+    return blocks * THREADS * ROUNDS * AT_ONCE / found_s

@@ -1,9 +1,9 @@
-"""Searches by ranks on worker processes against one process of as many threads, by part.
+"""Searches by ranks on worker processes against one process of all cores, by part.
 
-    python benchmarks/ranks.py --store G.zarr --scale 22 [--workers 2] [--searches 8]
+    python benchmarks/ranks.py --store G.zarr --scale 22 [--workers CORES] [--searches 8]
 
 The store is that of Graph500's generator of the scale with a shard for each worker; it is built
-if it is not there. Each source is searched by one process of as many threads as there are workers,
+if it is not there. Each source is searched by one process of all cores,
 and by the ranks of the workers, of one thread each, in turn; the answers are compared byte for
 byte. Times are of the search alone: of ranks, from when all have begun to when the last is done.
 
@@ -20,6 +20,7 @@ Appends to records/ranks.jsonl, or to --records.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +31,6 @@ from typing import Any
 
 import numpy as np
 from distributed import Client
-from harness.cluster import local_workers
 from harness.graphs import internal_keys
 from harness.program import Program, load_average
 from harness.timing import answer_of, measure_of
@@ -38,13 +38,12 @@ from harness.timing import answer_of, measure_of
 import ooc_graph as og
 from ooc_graph.exchange.resident import find_resident
 from ooc_graph.exchange.scheduler import run, worker_state
-from ooc_graph.kernels.common.sssp.survey import first_rows
-from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.memory.cpu.plan import plan_disk
-from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.reservation import Reservation
+from ooc_graph.runtime import process
+from ooc_graph.search.trees import TREES
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tier_ranks import load_rank, plan_rank
-from ooc_graph.shards.tiers import facts_of, load_tiers
+from ooc_graph.strategies.cpu.in_memory import InMemory
+from ooc_graph.strategies.cpu.on_disk import OnDisk
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Dealing
@@ -104,23 +103,24 @@ def clocked(
         return stop.value, course
 
 
-def load_ranks(
-    graph: Graph, device: CpuDevice, kernel: str, budget_bytes: int, mine: Sequence[int]
-) -> dict[int, Any]:
-    """Ranks with their rows in memory, or with heads of them within a budget."""
-    if budget_bytes:
-        plan = plan_rank(graph, kernel, mine, budget_bytes)
-        return {s: load_rank(graph, kernel, s, plan, device) for s in mine}
-    load = getattr(device, f"{kernel}_rank")
-    return {s: load(graph.load(ORDER_OF[kernel], s)) for s in mine}
+def strategy_for(budget_bytes: int) -> Any:
+    """Rows in memory, or heads of them within a budget."""
+    return OnDisk() if budget_bytes else InMemory()
 
 
-def load_alone(graph: Graph, device: CpuDevice, kernel: str, budget_bytes: int) -> Any:
-    """As `load_ranks`, a search of the whole graph."""
-    if not budget_bytes:
-        return getattr(device, kernel)(graph.load(ORDER_OF[kernel]))
-    share = graph.head_share(first_rows(graph.rows))
-    return load_tiers(graph, plan_disk(facts_of(graph, kernel), budget_bytes), device, share)
+def load_ranks(graph: Graph, kernel: str, budget_bytes: int, mine: Sequence[int]) -> dict[int, Any]:
+    """A worker's ranks."""
+    strategy, bind = strategy_for(budget_bytes), TREES[kernel].rank
+    reserved = Reservation(strategy.name, budget_bytes)
+    return strategy.load_ranks(graph, kernel, mine, mine, reserved, bind)
+
+
+def load_alone(graph: Graph, kernel: str, budget_bytes: int) -> Any:
+    """A search of the whole graph by this process."""
+    strategy = strategy_for(budget_bytes)
+    return strategy.load(
+        graph, kernel, Reservation(strategy.name, budget_bytes, copies=True)
+    ).search
 
 
 def bytes_read(kernel: str, dask_worker: Any) -> int:
@@ -135,8 +135,8 @@ def make(
     """Coroutines of a worker's ranks, which stay on the worker for the next search."""
     state = worker_state()
     if (kernel, "ranks") not in state:
-        graph, device = Graph.open(path), CpuDevice(1)
-        state[kernel, "ranks"] = load_ranks(graph, device, kernel, budget_bytes, mine)
+        graph, device = Graph.open(path), process.device()
+        state[kernel, "ranks"] = load_ranks(graph, kernel, budget_bytes, mine)
         state["graph"] = graph, device
     (graph, device), ranks = state["graph"], state[kernel, "ranks"]
     merges: dict[str, float] = defaultdict(float)
@@ -191,12 +191,10 @@ def compared(
     graph: og.Graph,
     client: Client,
     roots: Sequence[int],
-    workers: int,
     budget_bytes: int,
 ) -> dict[str, Any]:
     """Search from each root both ways; times and parts."""
-    device = CpuDevice(workers)
-    search = load_alone(graph, device, kernel, budget_bytes)
+    search = load_alone(graph, kernel, budget_bytes)
     read: dict[str, list[int]] = {"alone": [], "ranks": []}
     alone, together, parts, supersteps, sent = [], [], [], [], []
     processor: dict[str, list[float]] = {"alone": [], "ranks": []}
@@ -221,7 +219,6 @@ def compared(
         parts.append(found)
         supersteps.append(stats.supersteps)
         sent.append(stats.bytes_sent)
-    device.close()
     each = {who: np.diff(read[who])[1:] for who in read if read[who]}
     names = {name for found in parts for name in found}
     middle = {n: float(np.median([found.get(n, 0.0) for found in parts])) for n in names}
@@ -240,7 +237,7 @@ def compared(
 def main() -> None:
     program = Program("ranks", __doc__, scale=22, searches=8, kernels=["bfs", "sssp"])
     program.add("--store", type=Path, required=True)
-    program.add("--workers", type=int, default=2)
+    program.add("--workers", type=int, default=len(os.sched_getaffinity(0)))
     program.add("--budget", type=int, default=0)
     options = program.parse()
     source = og.Kronecker(options.scale)
@@ -249,9 +246,9 @@ def main() -> None:
     graph = og.open(options.store)
     assert graph.shards == options.workers
     roots = internal_keys(graph, source, options.searches)
-    with local_workers(options.workers) as client:
+    with og.local_cluster(options.workers) as client:
         for kernel in options.kernels:
-            given = client, roots, options.workers, options.budget
+            given = client, roots, options.budget
             figures = compared(kernel, graph, *given)
             parameters = {
                 "scale": options.scale,

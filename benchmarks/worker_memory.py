@@ -13,7 +13,7 @@ import os
 import time
 from typing import Any
 
-from harness.cluster import local_workers
+from distributed import Client, LocalCluster
 from harness.program import Program
 
 import ooc_graph as og
@@ -27,7 +27,11 @@ LIMITS = ["350MB", "430MB", "460MB", "500MB", "600MB", "800MB", "1GB", "2GB"]
 def searched(graph: og.Graph, root: int, limit: str) -> dict[str, Any]:
     """Figures of one worker."""
     done = []
-    with local_workers(1, limit) as client:
+    where = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, memory_limit=limit, **where) as cluster,
+        Client(cluster) as client,
+    ):
         (pid,) = client.run(os.getpid).values()
         client.run(bare)
         with MemoryWatch([pid], interval_s=0.003) as watch:
