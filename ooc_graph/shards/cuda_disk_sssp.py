@@ -44,11 +44,6 @@ def load_device_sssp(
     The store is read once, in order. Host memory of a side meanwhile is 9 bytes a row, and what is
     staged; 4 bytes a row stay. What the device writes is allocated before its heads: loading takes
     nothing besides.
-
-    Raises
-    ------
-    UsageError
-        Ids have 64 bits, or weights are no float32.
     """
     stored, order = require_stored(graph, "sssp")
     room, share = HostRoom(plan.pins, threads), graph.head_share(first_rows(graph.rows))

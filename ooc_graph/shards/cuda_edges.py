@@ -38,18 +38,10 @@ MEMORY_PART = 4
 
 @dataclass
 class Passed:
-    """What the first pass over the blocks found.
+    """What the first pass over the blocks found."""
 
-    Parameters
-    ----------
-    total
-        Tuples, and the range of the weights; self-loops are not counted.
-    read_s
-        Seconds that the source took to give them; of what threads did at the same time, the
-        longest.
-    """
-
-    total: Tally = field(default_factory=Tally)
+    total: Tally = field(default_factory=Tally)  # without self-loops
+    # Seconds that the source took to give them; of what threads did at the same time, the longest.
     read_s: float = 0.0
 
 
@@ -73,16 +65,9 @@ class DeviceEdges(Protocol):
 
 
 class Generated:
-    """Tuples that the device makes each time anew.
+    """Tuples that the device makes each time anew, with weights if wanted.
 
-    Parameters
-    ----------
-    source
-        Has `ooc_graph.edges.kronecker.Kronecker.generate_into`, and at most 2**32 vertices.
-    weighted
-        Whether blocks carry weights.
-    block_edges
-        Edges of a block.
+    ``source`` has `ooc_graph.edges.kronecker.Kronecker.generate_into`, and at most 2**32 vertices.
     """
 
     cheap = True
@@ -120,16 +105,10 @@ class HostRead:
 
     Parameters
     ----------
-    source
-        Edges.
-    workforce
-        Threads of this process.
     first
-        Subtracted from ids, so that they are positions; 0 where ids have gaps.
+        Subtracted from ids, so that they are positions; 0 if ids have gaps.
     weighted
         Whether blocks carry weights.
-    block_edges
-        Edges of a block.
     keep
         Keep on the device what the first pass copied.
     """

@@ -19,27 +19,15 @@ from ooc_graph.types import IntArray
 
 @dataclass(frozen=True)
 class StoreLayout:
-    """Vertices, shards and columns of a store.
-
-    Parameters
-    ----------
-    source, space, total
-        Edges, their vertices, and what was counted.
-    orders, weight_dtype
-        Row orders, and the type of stored weights, or None.
-    starts
-        int64 (shards + 1,): first row of each shard in store order, and the number of all rows.
-    packings
-        How columns are packed.
-    """
+    """Vertices, shards and columns of a store."""
 
     source: EdgeSource
     space: VertexSpace
-    total: Tally
+    total: Tally  # what was counted
     orders: tuple[str, ...]
-    weight_dtype: np.dtype[Any] | None
-    starts: IntArray
-    packings: Packings
+    weight_dtype: np.dtype[Any] | None  # of stored weights
+    starts: IntArray  # int64 (shards + 1,): first row of each shard in store order; and all rows
+    packings: Packings  # how columns are packed
 
     @property
     def shards(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,25 +20,8 @@ Range = tuple[int, int, int]
 """First row of a range in store order, the one after the last, and its arcs at most."""
 
 
-class RowSource(Protocol):
-    """Gives the rows of each side's ranges, in the order of the store, once."""
-
-    def rows(self, side: str, number: int) -> StoreRows:
-        """Rows of a range."""
-
-
 class PassRows:
-    """Rows of each range by a pass over all tuples.
-
-    Parameters
-    ----------
-    edges, maker
-        Tuples, and who makes rows of them.
-    sides
-        Which ends of an edge are arcs of a side.
-    ranges
-        Of rows.
-    """
+    """Rows of each range by a pass over all tuples; ``sides`` say which ends are arcs."""
 
     def __init__(
         self, edges: DeviceEdges, maker: RowMaker, sides: Mapping[str, int], ranges: list[Range]
@@ -52,15 +35,7 @@ class PassRows:
 
 
 class RunRows:
-    """Rows of each range from what all runs have of it.
-
-    Parameters
-    ----------
-    runs, reader
-        All runs, and who reads them.
-    maker, ranges
-        As of `PassRows`.
-    """
+    """Rows of each range from what all runs have of it, in the order of the store, once."""
 
     def __init__(
         self, runs: RangeRuns, reader: RunReader, maker: RowMaker, ranges: list[Range]
@@ -68,15 +43,7 @@ class RunRows:
         self._runs, self._reader, self._maker, self._ranges = runs, reader, maker, ranges
 
     def rows(self, side: str, number: int) -> StoreRows:
-        """Rows of a range.
-
-        Raises
-        ------
-        InputError
-            There are more arcs than were counted.
-        OSError
-            As of `ooc_graph.shards.range_runs.Part.read`.
-        """
+        """Rows of a range; if there are more arcs than were counted, that is an `InputError`."""
         low, high, most = self._ranges[number]
         return self._maker.made(high - low, self._read(side, number, low, most))
 

@@ -14,7 +14,7 @@ from ooc_graph.shards.chunk_sink import ChunkSink
 from ooc_graph.shards.cuda_edges import DeviceEdges
 from ooc_graph.shards.cuda_layout import StoreLayout
 from ooc_graph.shards.cuda_plan import DevicePlan, runs_pay, wanted_arcs
-from ooc_graph.shards.cuda_row_source import PassRows, Range, RowSource, RunRows
+from ooc_graph.shards.cuda_row_source import PassRows, Range, RunRows
 from ooc_graph.shards.cuda_runs import RunWriter, sorted_runs, write_runs
 from ooc_graph.shards.cuda_tables import SideWriter
 from ooc_graph.shards.range_runs import KEY_BYTES, RangeRuns, spill_bytes
@@ -25,19 +25,7 @@ from ooc_graph.types import Progress
 
 @dataclass(frozen=True)
 class Sides:
-    """Makes and writes the rows of a build.
-
-    Parameters
-    ----------
-    partial, sink
-        The store, and who writes its chunks.
-    workforce, progress, report
-        As of `ooc_graph.shards.build.Build`.
-    layout, plan
-        What the store holds, and what the device may.
-    edges, maker
-        Tuples, and who makes rows of them.
-    """
+    """Makes and writes the rows of a build."""
 
     partial: Partial
     sink: ChunkSink
@@ -50,12 +38,7 @@ class Sides:
     maker: RowMaker
 
     def write(self, numbering: Numbering) -> dict[str, int]:
-        """Write all rows; its ``tuples`` are given up.
-
-        Returns
-        -------
-        Arcs of each side.
-        """
+        """Write all rows; arcs of each side. The ``tuples`` of the numbering are dropped."""
         most, run_edges = self._range_arcs(numbering)
         ranges = ranges_of(numbering, self.maker.starts, most)
         with self._row_source(ranges, run_edges) as source:
@@ -95,7 +78,7 @@ class Sides:
         return run_edges
 
     @contextmanager
-    def _row_source(self, ranges: list[Range], run_edges: int) -> Iterator[RowSource]:
+    def _row_source(self, ranges: list[Range], run_edges: int) -> Iterator[PassRows | RunRows]:
         """Context in which rows are made: of runs if these have tuples, else by passes."""
         layout, maker = self.layout, self.maker
         if not run_edges:
@@ -127,7 +110,7 @@ class Sides:
         self.report.run_bytes = runs.written_bytes
         return runs
 
-    def _write(self, ranges: list[Range], source: RowSource) -> dict[str, int]:
+    def _write(self, ranges: list[Range], source: PassRows | RunRows) -> dict[str, int]:
         """Make and write the rows of all sides; arcs of each."""
         layout, arcs = self.layout, dict[str, int]()
         rows = layout.rows * len(layout.sides)

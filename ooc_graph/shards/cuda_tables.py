@@ -29,14 +29,8 @@ _NONE = 0xFFFFFFFF
 def write_tables(sink: ChunkSink, numbering: Numbering, first: int, originals: Any) -> None:
     """Write who is which internal id, and the tuples of each.
 
-    Parameters
-    ----------
-    numbering
-        Its ``order`` is given up as soon as it is written.
-    first
-        Original id of position 0, where there are no gaps.
-    originals
-        uint64 (vertices,), on the device; None where there are no gaps.
+    The numbering drops its ``order`` as soon as it is written. ``first`` is the original id of
+    position 0 if there are no gaps; else ``originals``, uint64 (vertices,), are on the device.
     """
     original_of = sink.column(ORIGINAL_OF, np.int64)
     for start in range(0, len(numbering.order), _PIECE):
@@ -73,21 +67,7 @@ def _write_internal(column: Column, internal_of: Any, dtype: np.dtype[Any]) -> N
 class SideWriter:
     """Writes the rows of one side, shard after shard, from ranges in store order.
 
-    Parameters
-    ----------
-    sink, side, orders
-        Where to, and what.
-    starts
-        int64 (shards + 1,): first row of each shard in store order, and all rows.
-    weight_dtype
-        Type of the stored weights, or None.
-    packings
-        How columns are packed.
-
-    Attributes
-    ----------
-    arcs
-        Written so far, in one row order.
+    ``starts``, int64 (shards + 1,), are the first row of each shard in store order, and all rows.
     """
 
     def __init__(
@@ -102,7 +82,8 @@ class SideWriter:
         self._packings = packings or {}
         self._sink, self._side, self._orders = sink, side, orders
         self._starts, self._weight_dtype = starts, weight_dtype
-        self._shard, self.arcs = 0, 0
+        self._shard = 0
+        self.arcs = 0  # written so far, in one row order
         self._open()
 
     @property

@@ -38,8 +38,8 @@ def begin_plan(
     Raises
     ------
     MemoryBudgetError
-        The device's budget is too small, and says the least that would do; or the graph has rows
-        that are longer than the kernels count.
+        The device's budget is too small (names the least that would do), or the graph has rows that
+        are longer than the kernels count.
     """
     facts = least.facts
     _require_countable(facts)

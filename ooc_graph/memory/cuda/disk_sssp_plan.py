@@ -33,18 +33,10 @@ _LONG_ROW_BYTES = 28
 
 @dataclass(frozen=True)
 class DiskSsspPlan(DiskPlan):
-    """As `DiskPlan`, for SSSP: heads and staging are pinned.
+    """As `DiskPlan`, for SSSP: heads and staging are pinned."""
 
-    Parameters
-    ----------
-    share
-        Arcs of each row that are within reach.
-    near_arcs
-        Most of them that stand on the device, of each side.
-    """
-
-    share: HeadRule
-    near_arcs: int
+    share: HeadRule  # arcs of each row that are within reach
+    near_arcs: int  # most of them that stand on the device, of each side
 
     columns = 2
     request_bytes = REQUEST_BYTES

@@ -153,14 +153,12 @@ def budgets_for(
     on_device: bool = False,
     held_as: tuple[str, str] | None = None,
 ) -> tuple[int, int]:
-    """Bytes of device and of host memory; those of the search before where it is still held.
+    """Bytes of device and of host memory; those of the search before if it is still held.
 
     What it holds is no longer free, so that the next would have less.
 
     Parameters
     ----------
-    kernel
-        ``bfs`` or ``sssp``.
     answer_bytes
         Host memory of an answer that is not written.
     on_device
@@ -171,7 +169,7 @@ def budgets_for(
     Raises
     ------
     MemoryBudgetError
-        Says the least that would do.
+        Names the least that would do.
     """
     name, strategy = held_as or (kernel, OnDisk.name)
     room = resources.room(answer_bytes)
@@ -303,20 +301,7 @@ def plan_for(
     answer_bytes: int = 0,
     on_device: bool = False,
 ) -> DiskPlan:
-    """Plan for a process that searches; reads the graph's offsets.
-
-    Parameters
-    ----------
-    answer_bytes
-        Host memory of an answer that is not written.
-    on_device
-        Whether the answer stays on the device.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Says the least that would do.
-    """
+    """Plan for a process that searches; reads the graph's offsets."""
     facts = known_facts(graph, kernel)
     beside = beside_bytes(graph) + answer_bytes
     needed = least_plan(facts).host_bytes + beside
@@ -335,20 +320,8 @@ def load_within(
 ) -> DeviceTierSearch:
     """A search within budgets of device and host memory; with less of what is refused.
 
-    Without pinned memory it goes on in ordinary memory; where that is refused, with half of it,
-    down to what it must have; and where the device's is, within three quarters, down to the least.
-
-    Parameters
-    ----------
-    threads
-        That touch pages which are pinned.
-
-    Raises
-    ------
-    MemoryBudgetError, MemoryError
-        The least was refused, or is more than the budget.
-    CorruptStoreError
-        Names the chunk.
+    Without pinned memory it goes on in ordinary memory. If that is refused, it does with half of
+    it, and of the device's with three quarters. ``threads`` touch pages which are pinned.
     """
     facts, unpinned = known_facts(graph, kernel), ""
     least = least_plan(facts)
@@ -390,12 +363,7 @@ def note_of(search: DeviceTierSearch, moved: Moved) -> str:
 def note_in_store(search: Any, moved: Moved, budget_bytes: int, host_bytes: int) -> str:
     """What is said of a search on a CUDA device with arcs in the store, and of memory it lacked.
 
-    Parameters
-    ----------
-    search
-        `ooc_graph.shards.device_tiers.DeviceTierSearch`.
-    budget_bytes, host_bytes
-        Of the device's and of the host's memory what was planned.
+    ``budget_bytes`` of the device's and ``host_bytes`` of the host's memory were planned.
     """
     plan, said = search.plan, note_of(search, moved)
     said = cuda_pinned.with_shortfall(

@@ -196,19 +196,12 @@ class Pinned:
 
 
 def free_within(budget_bytes: int, least: int, beside: int, what: str) -> int:
-    """Device memory of a budget that others have left, if the least fits in it.
-
-    Parameters
-    ----------
-    beside
-        Bytes of an answer on the device.
-    what
-        The search and its graph, for errors.
+    """Device memory of a budget that others have left; ``beside`` bytes are for an answer there.
 
     Raises
     ------
     MemoryBudgetError, DeviceBusyError
-        It does not.
+        The least does not fit in it.
     """
     cuda_modules.require_memory(least + beside, what)
     free = cuda_modules.device_bytes()[0]
@@ -276,12 +269,7 @@ def plan_for(
     named
         Whether the answer stays on the device.
     is_held
-        Whether the process has the rows in memory now, which it gives up for those of the plan.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Says the least that would do.
+        Whether the process has the rows in memory now, which it drops for those of the plan.
     """
     host_bytes = resources.process_limit_bytes - _host_bytes(graph) - answer_bytes
     if is_held:
@@ -328,21 +316,9 @@ _facts = Remembered(facts_of)
 def search_within(
     graph: Graph, kernel: str, budget_bytes: int, device: Any, shard: Shard, room: Any, names: Any
 ) -> tuple[Any, DevicePlan]:
-    """A search within a budget of device memory; with less and less where that is refused.
+    """A search within a budget of device memory; with less and less if that is refused.
 
-    Parameters
-    ----------
-    device
-        `ooc_graph.kernels.cuda.device.CudaDevice`.
-    shard, room
-        The rows, loaded into the room.
-    names
-        Original ids, or None.
-
-    Raises
-    ------
-    MemoryBudgetError
-        The least was refused.
+    ``room`` has the rows of the shard, and ``names`` are original ids or None.
     """
     facts = known_facts(graph, kernel, names is not None)
     plan = plan_device(kernel, facts, budget_bytes, 1 << 62)

@@ -27,15 +27,9 @@ _CLOSERS = 256
 
 @dataclass(frozen=True)
 class Closed:
-    """Distances of all pairs of the core, on the device.
+    """Distances of all pairs of the core, on the device."""
 
-    Parameters
-    ----------
-    matrix
-        int32 (side, side): how far the row is from the column; `TOP` where there is no path.
-    """
-
-    matrix: Any
+    matrix: Any  # int32 (side, side), from row to column; `TOP` if there is no path
 
     @property
     def side(self) -> int:
@@ -64,12 +58,7 @@ def closed_bytes(rows: int) -> int:
 
 
 def close(core: Core) -> Closed | None:
-    """Close the matrix of a core with integer weights >= 0.
-
-    Returns
-    -------
-    Closed, or None where paths may be too long for 32 bits.
-    """
+    """Close the matrix of a core with integer weights >= 0; None if paths may exceed 32 bits."""
     cupy = cuda()
     side = side_of(core.rows)
     heaviest = int(core.weight.max()) if len(core.weight) else 0

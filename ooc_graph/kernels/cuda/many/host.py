@@ -43,14 +43,7 @@ class HostAnswers:
     """Copies answers of one search to host memory, part by part.
 
     Page-locked memory is written by the device; other memory by threads, from a page-locked buffer
-    that is allocated once (an ordinary one where the system refuses to lock pages).
-
-    Parameters
-    ----------
-    search
-        Whose answers.
-    threads
-        Threads that copy.
+    that is allocated once (an ordinary one if the system refuses to lock pages).
     """
 
     def __init__(self, search: ManySearch, threads: int) -> None:

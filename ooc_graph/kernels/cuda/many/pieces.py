@@ -24,13 +24,7 @@ _TO_HOST = 2  # cudaMemcpyDeviceToHost
 
 
 def piece_shape(width: int, size: int) -> tuple[int, int]:
-    """Rows and columns of a piece: whole rows, or where one is longer than a piece some of it.
-
-    Parameters
-    ----------
-    width, size
-        Columns of the answer, and bytes of one.
-    """
+    """Rows and columns of a piece: whole rows, or some of a row that is longer than a piece."""
     row_bytes = width * size
     if row_bytes <= PIECE_BYTES:
         return PIECE_BYTES // row_bytes, width
@@ -38,13 +32,7 @@ def piece_shape(width: int, size: int) -> tuple[int, int]:
 
 
 def staged_bytes(sources: int, width: int, size: int) -> int:
-    """Page-locked bytes for so many rows of an answer, `STAGED_BYTES` at most.
-
-    Parameters
-    ----------
-    sources, width, size
-        Rows of the answer, its columns, and bytes of one.
-    """
+    """Page-locked bytes for so many rows of an answer, `STAGED_BYTES` at most."""
     rows, columns = piece_shape(width, size)
     rows = min(rows, sources)
     count = -(-sources // rows) * -(-width // columns)

@@ -63,10 +63,10 @@ class DeviceSsspTree:
 class CudaSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
 
-    Takes weights of every type. Lengths of 32 bits are searched by push and pull where that pays,
-    as on the CPU, and all others by near-far, or by one block where that holds the graph. Integers
-    are summed in 32 bits as long as that is enough: the first search that finds a longer distance
-    is repeated with 64 bits, and so are all from then on. Everything happens on the device and the
+    Takes weights of every type. Lengths of 32 bits are searched by push and pull if that pays, as
+    on the CPU, and all others by near-far, or by one block if that holds the graph. Integers are
+    summed in 32 bits as long as that is enough: the first search that finds a longer distance is
+    repeated with 64 bits, and so are all from then on. Everything happens on the device and the
     stream that are CuPy's current ones.
 
     Parameters
@@ -81,12 +81,8 @@ class CudaSsspSearch:
 
     Raises
     ------
-    DeviceError
-        There is no usable device.
     UsageError
         There are no weights, 64-bit ids, or too many vertices for 32 bits.
-    MemoryBudgetError
-        The device's memory is too small.
     """
 
     def __init__(
@@ -153,14 +149,10 @@ class CudaSsspSearch:
 
         Raises
         ------
-        UsageError
-            ``root`` is no internal id.
         InputError
             A shortest distance exceeds the distances' type.
         MemoryBudgetError
             The distances need 64 bits, and the device's memory is too small for that.
-        AssertionError
-            The graph's out- and in-arcs contradict each other.
         """
         tree = self._run(root, None)
         return SsspTree(tree.parent.get(), tree.distance.get(), tree.elapsed_s, tree.phase_arcs)

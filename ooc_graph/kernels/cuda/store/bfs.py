@@ -38,29 +38,18 @@ _WHOLE_ARCS = 32  # a thread's
 
 @dataclass(frozen=True)
 class DiskHold:
-    """What of the rows is at hand.
+    """What of the rows is at hand."""
 
-    Parameters
-    ----------
-    near
-        Rows of each column that is on the device.
-    far
-        Columns in pinned host memory, as of `HeldColumns`.
-    near_hubs, far_hubs
-        Out-rows that are held whole: so many on the device, and behind them in pinned memory.
-    hub_arcs
-        Room for the arcs of the latter; None where there are none.
-    """
-
-    near: Sequence[int] = ()
-    far: Sequence[Any] = ()
+    near: Sequence[int] = ()  # rows of each column that is on the device
+    far: Sequence[Any] = ()  # columns in pinned host memory, as of `HeldColumns`
+    # Out-rows that are held whole: so many on the device, and behind them in pinned memory.
     near_hubs: int = 0
     far_hubs: int = 0
-    hub_arcs: PinnedArray | None = None
+    hub_arcs: PinnedArray | None = None  # room for the arcs of the latter, if there are any
 
 
 class CudaDiskBfsSteps:
-    """Steps as `cuda.store.bfs_search.DiskBfsSteps` has them, on the current stream.
+    """The state of a search, and what is at hand of its rows, on the current stream.
 
     All device memory that searches take is allocated here.
 
@@ -73,12 +62,12 @@ class CudaDiskBfsSteps:
     window, units
         Most rows in a window, and most arcs in a batch of units.
 
-    Raises
-    ------
-    MemoryBudgetError
-        The device's memory is too small.
-    UsageError
-        More rows than the device tells apart.
+    Attributes
+    ----------
+    rows
+        Of the graph.
+    at_hand, pushed_at_hand
+        First arcs of each in-row that are at hand; of each out-row that is not held whole.
     """
 
     def __init__(
@@ -128,13 +117,7 @@ class CudaDiskBfsSteps:
             rows.take(window, begin, end, units)
 
     def begin(self, root: int) -> None:
-        """Forget the search before; the root is found.
-
-        Raises
-        ------
-        UsageError
-            It is no internal id.
-        """
+        """Forget the search before; the root is found."""
         require_root(root, self.rows)
         tree = self._parent, self._level, self._visited, self._found
         sizes = np.uint32(self.rows), self._words
