@@ -168,7 +168,6 @@ class PinnedDevice(Device, Protocol):
         deep: Any,
         *,
         original_of: AnyArray | None = None,
-        count_bus: bool = False,
     ) -> BfsSearch:
         """BFS on rows in pinned memory, of which ``held`` and ``deep`` are on the device too."""
         ...
@@ -181,7 +180,6 @@ class PinnedDevice(Device, Protocol):
         shift: int,
         *,
         original_of: AnyArray | None = None,
-        count_bus: bool = False,
     ) -> SsspSearch:
         """SSSP on rows in pinned memory, of which some arcs are on the device too."""
         ...

@@ -58,13 +58,13 @@ class CudaDevice:
         deep: BfsHold,
         *,
         original_of: AnyArray | None = None,
-        count_bus: bool = False,
     ) -> CudaTierBfsSearch:
         """BFS on hub-first rows of a whole graph, loaded into pinned host memory (``room``)."""
         require_whole(shard.dealing)
         out, into = _seen(hub_rows(shard), room)
-        names: dict[str, Any] = {"original_of": original_of, "count_bus": count_bus}
-        return CudaTierBfsSearch(out, into, held, deep=deep, count_arcs=False, **names)
+        return CudaTierBfsSearch(
+            out, into, held, deep=deep, original_of=original_of, count_arcs=False
+        )
 
     def tier_sssp(
         self,
@@ -74,14 +74,12 @@ class CudaDevice:
         shift: int,
         *,
         original_of: AnyArray | None = None,
-        count_bus: bool = False,
     ) -> CudaTierSsspSearch:
         """As `tier_bfs` for SSSP, of light-first rows; ``least`` and ``shift`` as of `SsspHold`."""
         require_whole(shard.dealing)
         out, into = _seen(light_rows(shard), room)
         held = SsspHold(least, shift)
-        options: dict[str, Any] = {"original_of": original_of, "count_bus": count_bus}
-        return CudaTierSsspSearch(out, into, shard.tuples, held, **options)
+        return CudaTierSsspSearch(out, into, shard.tuples, held, original_of=original_of)
 
     def tier_near(
         self, shard: Shard, room: PinnedRoom, *, original_of: AnyArray | None = None

@@ -25,9 +25,6 @@ class CudaTierNearSearch(CudaSsspSearch):
     has on the device is `ooc_graph.memory.cuda.pinned_plan.NearPlan`.
     """
 
-    asked_bytes: int | None = None
-    """Near-far does not count what it asks of host memory."""
-
     def _sums_of(self, weights: Any) -> Sums:
         return sums_in_place(weights.dtype)
 
