@@ -52,10 +52,9 @@ from ooc_graph.shards.cuda_edges import (
     HostRead,
     Passed,
 )
-from ooc_graph.shards.cuda_layout import StoreLayout
 from ooc_graph.shards.cuda_plan import DevicePlan, usable_bytes, within_pages
 from ooc_graph.shards.cuda_sides import Sides
-from ooc_graph.shards.cuda_tables import write_tables
+from ooc_graph.shards.cuda_tables import StoreLayout, write_tables
 from ooc_graph.shards.renumber import merge_ids
 from ooc_graph.shards.tables import VertexSpace
 from ooc_graph.shards.tally import Tally, stored_weight_dtype

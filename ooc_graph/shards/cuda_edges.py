@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +30,8 @@ UNIT_BYTES = 2 * 2 * 24
 ID_BYTES = {True: 4, False: 8}
 """Bytes of an id, by whether the tuples are generated on the device."""
 GENERATED_PASS_BYTES = 0.25
-"""Cost of a pass over a generated tuple as `DeviceEdges.pass_bytes` has it, rounded up: see
-``generation_s`` and ``disk_bytes_per_s`` in ``benchmarks/records/gpu_build.jsonl``."""
+"""Bytes that the disk gives or takes while a tuple is generated, rounded up: see ``generation_s``
+and ``disk_bytes_per_s`` in ``benchmarks/records/gpu_build.jsonl``."""
 MEMORY_PART = 4
 """Arrays in memory are read so many times as fast as files, or faster."""
 
@@ -45,32 +45,13 @@ class Passed:
     read_s: float = 0.0
 
 
-class DeviceEdges(Protocol):
-    """Tuples on the device."""
-
-    block_edges: int
-    """Most edges of a block."""
-    cheap: bool
-    """Whether another pass costs little."""
-
-    @property
-    def pass_bytes(self) -> float:
-        """What another pass costs for a tuple: bytes the disk gives or takes in the same time."""
-
-    def blocks(self, passed: Passed | None = None) -> Generator[DeviceBlock, None, None]:
-        """All tuples; a block is good until the next one is asked for."""
-
-    def forget(self) -> None:
-        """Keep no tuples on the device between passes."""
-
-
 class Generated:
     """Tuples that the device makes each time anew, with weights if wanted.
 
     ``source`` has `ooc_graph.edges.kronecker.Kronecker.generate_into`, and at most 2**32 vertices.
     """
 
-    cheap = True
+    cheap = True  # another pass costs little
     pass_bytes = GENERATED_PASS_BYTES
 
     def __init__(self, source: Any, weighted: bool, block_edges: int) -> None:
@@ -150,7 +131,10 @@ class HostRead:
 
     @property
     def pass_bytes(self) -> float:
-        """What another pass costs for a tuple, nothing where all of them stay on the device."""
+        """What another pass costs for a tuple, nothing if all of them stay on the device.
+
+        In bytes that the disk gives or takes in the same time.
+        """
         if self.cheap:
             return 0.0
         dtype = self._source.weight_dtype if self._weighted else None
@@ -185,6 +169,10 @@ class HostRead:
                 yield begun.popleft().result()
         finally:
             stop_all(self._workforce, begun, [_read_unit.__name__])
+
+
+DeviceEdges = Generated | HostRead
+"""Tuples on the device."""
 
 
 @dataclass(frozen=True)
