@@ -114,7 +114,7 @@ def plan_disk_sssp(
     plan, within = begin_plan(least_disk_sssp(facts), device_bytes, host_bytes, may_pin=may_pin)
     plan = _with_heads(plan, within)
     # What is within reach is not read again.
-    return plan if plan.share.least >= _longest(facts) else with_kept(plan, within)
+    return plan if plan.share.least >= facts.longest else with_kept(plan, within)
 
 
 def _with_heads(plan: DiskSsspPlan, host_bytes: int) -> DiskSsspPlan:
@@ -148,7 +148,3 @@ def _near_arcs(facts: DiskFacts, share: HeadRule, arcs: int) -> int:
 def _most_kept(facts: DiskFacts, share: HeadRule) -> int:
     """Arcs in heads of the side that has most."""
     return max(side.kept(share) for side in facts.device.sides)
-
-
-def _longest(facts: DiskFacts) -> int:
-    return max(int(side.length.max(initial=0)) for side in facts.device.sides)
