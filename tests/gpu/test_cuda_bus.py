@@ -1,4 +1,4 @@
-"""What searches ask of pinned host memory is counted, and what the link carries is measured."""
+"""What searches ask of pinned host memory is counted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ooc_graph.kernels.common.decisions import PULL
 from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
 from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
-from ooc_graph.kernels.cuda.runtime.bus import COPIES, COPY_BYTES, SECTOR_BYTES, link_rate
+from ooc_graph.kernels.cuda.runtime.bus import SECTOR_BYTES
 from ooc_graph.types import Shard
 from tests.gpu.asked import bounds, pulled, root_pushed
 from tests.gpu.comparison import CPU, graph, hub_sides, same_sssp
@@ -135,12 +135,3 @@ def test_sssp_counts_on_graphs_of_all_kinds() -> None:
             asked.append(search.asked_bytes)
         assert asked[0] > 0
         assert asked[2] == 0
-
-
-def test_the_link_is_measured_once() -> None:
-    rate = link_rate()
-    assert rate is not None
-    # The slowest link that anybody puts a device behind, and more than any has.
-    assert 1e9 < rate < 2e12
-    assert COPIES * COPY_BYTES == 256 << 20
-    assert link_rate() == rate
