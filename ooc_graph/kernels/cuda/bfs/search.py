@@ -75,23 +75,15 @@ def constants(
 
 @dataclass(frozen=True)
 class DeviceBfsTree:
-    """Answer of a BFS in device memory; the arrays change with the search's next run.
+    """Answer of a BFS in device memory; the arrays change with the search's next run."""
 
-    Parameters
-    ----------
-    parent
-        uint32 (rows,), by internal id: original ids where the search was given some, else
-        internal ids; all ones where unreached, the root its own.
-    level
-        uint8 (rows,), 255 where unreached, or int32 with -1, as where all rows are short: hops
-        from the root.
-    elapsed_s
-        Seconds on the device, by events, all initialisation included.
-    """
-
+    # uint32 (rows,), by internal id: original ids if the search was given some, else internal ids;
+    # all ones if unreached, the root its own.
     parent: Any
+    # Hops from the root: uint8 (rows,), 255 if unreached; or int32 with -1, always if all rows are
+    # short.
     level: Any
-    elapsed_s: float
+    elapsed_s: float  # on the device, by events, all initialisation included
 
 
 class CudaBfsSearch:

@@ -105,12 +105,8 @@ class Gathered:
     def finish(self) -> list[Any]:
         """Keys, uint64, rows counted from ``low``, and words, or None; nothing is held any more.
 
-        In a list, so that who takes them out is the only one who has them.
-
-        Raises
-        ------
-        InputError
-            There are more arcs, or other vertices, than were counted.
+        In a list, so that who takes them out is the only one who has them. If there are more arcs,
+        or other vertices, than were counted, that is an `InputError`.
         """
         taken, strange = (int(number) for number in self._totals.get())
         if strange or taken > self._arcs:

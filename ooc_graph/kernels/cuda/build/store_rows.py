@@ -43,12 +43,8 @@ class TupleCount:
     def finish(self) -> tuple[Any, int]:
         """Degrees, uint32 (vertices,), and the number of self-loops.
 
-        Raises
-        ------
-        InputError
-            An end that is no vertex.
-        UsageError
-            2**32 tuples or more at a vertex.
+        Refuses an end that is no vertex (`InputError`), and 2**32 tuples or more at one
+        (`UsageError`).
         """
         loops, strange = (int(number) for number in self._totals.get())
         if strange:

@@ -7,7 +7,6 @@ lowered in a register, on newer devices by one instruction for sum and minimum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,18 +22,6 @@ SURE_ROWS = 1024
 NEEDED_SHARE = 1 / 16
 """In larger graphs if so many of all pairs have an arc that is needed."""
 _CLOSERS = 256
-
-
-@dataclass(frozen=True)
-class Closed:
-    """Distances of all pairs of the core, on the device."""
-
-    matrix: Any  # int32 (side, side), from row to column; `TOP` if there is no path
-
-    @property
-    def side(self) -> int:
-        """Rows, rounded up to whole squares."""
-        return len(self.matrix)
 
 
 def is_sure(rows: int) -> bool:
@@ -57,8 +44,12 @@ def closed_bytes(rows: int) -> int:
     return (side_of(rows) + PIVOTS) * side_of(rows) * 4
 
 
-def close(core: Core) -> Closed | None:
-    """Close the matrix of a core with integer weights >= 0; None if paths may exceed 32 bits."""
+def close(core: Core) -> Any:
+    """Close the matrix of a core with integer weights >= 0; None if paths may exceed 32 bits.
+
+    On the device, int32 (side, side), rows rounded up to whole squares: how far the row is from the
+    column; `TOP` if there is no path.
+    """
     cupy = cuda()
     side = side_of(core.rows)
     heaviest = int(core.weight.max()) if len(core.weight) else 0
@@ -81,4 +72,4 @@ def close(core: Core) -> Closed | None:
         pairs((side // SIDE, side // SIDE), (_CLOSERS,), given, shared_mem=shared)
     if not holds_all(heaviest, core.rows) and may_be_longer(matrix.ravel(), heaviest, SIDE * side):
         return None
-    return Closed(matrix)
+    return matrix

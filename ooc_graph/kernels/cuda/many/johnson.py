@@ -159,30 +159,21 @@ class CudaJohnson:
         at: IntArray | None = None,
         told: Told | None = None,
     ) -> AnyArray:
-        """Distances from internal ids to some vertices, in their order.
+        """Distances from internal ids to some vertices, in their order: (sources, columns).
 
         Parameters
         ----------
-        sources
-            int64 (sources,).
         targets
             int64 (columns,): internal ids, -1 for vertices without a row, which nobody reaches.
         own
-            int64 (sources,): column of each source, whose distance is 0; -1 where it has none.
+            int64 (sources,): column of each source, whose distance is 0; -1 if it has none.
         most
             Largest distance that counts as reached; None: any.
-        answer
-            Array (sources, columns) to write to.
         at
-            int64 (sources,): row of ``answer`` of each source, where it has more rows; these stay
-            as they are. None: one after another.
+            int64 (sources,): row of ``answer`` of each source, if it has more rows; these stay as
+            they are. None: one after another.
         told
             Hears of sources when their rows are in ``answer``, before others are searched.
-
-        Returns
-        -------
-        ndarray
-            (sources, columns), ``answer`` where it is given.
         """
         if answer is None:
             answer = np.empty((len(sources), len(targets)), self.dtype)

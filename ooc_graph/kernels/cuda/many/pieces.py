@@ -42,18 +42,10 @@ def staged_bytes(sources: int, width: int, size: int) -> int:
 class Pieces:
     """Rows of one answer that come from a device: one thread calls this, others copy.
 
-    Parameters
-    ----------
-    answer
-        (rows, columns), C-contiguous.
-    at
-        int64 (sources,): row of each source; None: they are in order.
-    staged
-        uint8 (`staged_bytes`,), page-locked; None: the device writes to ``answer``, which is.
-    copying
-        Stream of the copies.
-    executor
-        Threads that bring staged pieces where they belong.
+    The answer is C-contiguous. Row ``at``, int64 (sources,), is that of each source; None: they are
+    in order. Pieces pass ``staged``, uint8 (`staged_bytes`,), page-locked; None: the device writes
+    to the answer, which is. They are copied by the stream ``copying``, and brought to their places
+    by threads.
     """
 
     def __init__(

@@ -108,7 +108,7 @@ class CudaManySearch:
         self._core: Core | None = None
         self._is_pruned = False
         self._ways: tuple[Any, Any] | None = None
-        self._closed: cuda_floyd.Closed | None = None
+        self._closed: Any = None  # distances of all pairs, as of `floyd_warshall.close`
         self._is_too_long = False
         self.dtype: np.dtype[Any] = into.weights.dtype
         self._buffers: dict[str, Any] = {}
@@ -253,7 +253,7 @@ class CudaManySearch:
         grid = crews.blocks * crews.crews
         if closed is not None:
             launch = kernel("floyd_answer.cu", "floyd_answers", named, cooperative=True)
-            found = np.uint32(core.rows), closed.matrix, np.uint64(closed.side)
+            found = np.uint32(core.rows), closed, np.uint64(len(closed))
             waits = np.uint32(crews.blocks), buffers["state"], buffers["distances"]
             launch((grid,), (BLOCK,), (*found, *asked, *waits, *parts, np.uint64(pitch), out))
             return

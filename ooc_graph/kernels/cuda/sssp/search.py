@@ -38,26 +38,15 @@ _PHASES = ("push", "pull", "finish", "parents")
 
 @dataclass(frozen=True)
 class DeviceSsspTree:
-    """Answer of an SSSP in device memory; the arrays change with the search's next run.
+    """Answer of an SSSP in device memory; the arrays change with the search's next run."""
 
-    Parameters
-    ----------
-    parent
-        uint32 (rows,), by internal id: original ids where the search was given some, else
-        internal ids; all ones where unreached, the root its own.
-    distance
-        float32, float64 or int64 (rows,), as in `SsspTree`: +inf or `INT64_UNREACHED` where
-        unreached.
-    elapsed_s
-        Seconds on the device, by events, all initialisation included.
-    phase_arcs
-        Arcs examined, as in `SsspTree`.
-    """
-
+    # uint32 (rows,), by internal id: original ids if the search was given some, else internal ids;
+    # all ones if unreached, the root its own.
     parent: Any
+    # float32, float64 or int64 (rows,), as in `SsspTree`: +inf or `INT64_UNREACHED` if unreached.
     distance: Any
-    elapsed_s: float
-    phase_arcs: dict[str, int]
+    elapsed_s: float  # on the device, by events, all initialisation included
+    phase_arcs: dict[str, int]  # examined, as in `SsspTree`
 
 
 class CudaSsspSearch:

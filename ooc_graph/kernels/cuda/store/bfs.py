@@ -12,7 +12,7 @@ from ooc_graph.kernels.common.bitmap import Words
 from ooc_graph.kernels.common.store.rows import Window
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
-from ooc_graph.kernels.cuda.runtime.rows import require_root, require_rows
+from ooc_graph.kernels.cuda.runtime.rows import on_device, require_root, require_rows
 from ooc_graph.kernels.cuda.runtime.steps import (
     ARCS,
     EXAMINED,
@@ -27,7 +27,6 @@ from ooc_graph.kernels.cuda.store.rows import (
     HeldColumns,
     Requests,
     WholeRows,
-    hold_units,
     padded,
 )
 from ooc_graph.types import AnyArray
@@ -98,9 +97,9 @@ class CudaDiskBfsSteps:
         self, out_lengths: AnyArray, into_lengths: AnyArray, window: int, units: int
     ) -> None:
         cupy = cuda()
-        self._into = self._out = _sent(into_lengths)
+        self._into = self._out = on_device(into_lengths.view(np.uint32))
         if out_lengths is not into_lengths:
-            self._out = _sent(out_lengths)
+            self._out = on_device(out_lengths.view(np.uint32))
         self._parent = cupy.empty(self._room, np.uint32)
         self._level = cupy.empty(self._room, np.int32)
         bitmaps = [cupy.zeros(self._room // 32, np.uint32) for _ in range(4)]
@@ -108,8 +107,14 @@ class CudaDiskBfsSteps:
         self._requests, self._steps = Requests(window, units), Steps(SOURCE)
 
     def hold(self, window: Window, begin: int, end: int, units: AnyArray) -> None:
-        """Take first arcs of in-rows that were asked for: called before the first search."""
-        hold_units(self._steps, self._requests, self._held, window, begin, end, units)
+        """Take first arcs of in-rows that were asked for: called before the first search. Waits."""
+        held, asked = self._held, self._requests
+        count = asked.send(window, begin, end, units)
+        given = asked.row, asked.place, asked.asked, asked.units
+        where = np.uint32(held.columns), held.head, held.column
+        threads = int(count) * (held.columns + 1)
+        self._steps.launch("hold_units", threads, count, *given, *where)
+        wait()
 
     def hold_whole(self, window: Window, begin: int, end: int, units: AnyArray) -> None:
         """As `hold`, of out-rows that are held whole, all of their arcs."""
@@ -214,10 +219,3 @@ def _whole_rows(lengths: AnyArray, held: DiskHold) -> list[WholeRows]:
             found.append(WholeRows(first, lengths[first : first + count], arcs))
         first += count
     return found
-
-
-def _sent(lengths: AnyArray) -> Any:
-    """Lengths on the device; `asarray` would pin as much host memory for it, and keep that."""
-    there = cuda().empty(len(lengths), np.uint32)
-    there.set(lengths.view(np.uint32))
-    return there

@@ -15,8 +15,8 @@ import numpy as np
 from ooc_graph.kernels.common.store.rows import Window
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
-from ooc_graph.kernels.cuda.runtime.rows import QUAD_ROWS
-from ooc_graph.kernels.cuda.runtime.steps import Steps, wait
+from ooc_graph.kernels.cuda.runtime.rows import QUAD_ROWS, on_device
+from ooc_graph.kernels.cuda.runtime.steps import wait
 from ooc_graph.types import AnyArray
 
 SOURCE = "bfs_disk.cu"
@@ -67,8 +67,7 @@ class WholeRows:
         self.first, self.rows = first, len(lengths)
         self._starts = np.zeros(self.rows + 1, np.uint64)
         np.cumsum(lengths, dtype=np.uint64, out=self._starts[1:])
-        self.starts = cupy.empty(self.rows + 1, np.uint64)
-        self.starts.set(self._starts)  # `asarray` would pin as much host memory, and keep that
+        self.starts = on_device(self._starts)
         self._pinned = pinned
         count = int(self._starts[-1])
         self.arcs = cupy.empty(count, np.uint32) if pinned is None else pinned.device
@@ -130,21 +129,3 @@ def _send(target: Any, source: AnyArray) -> None:
     runtime, stream = cuda().cuda.runtime, cuda().cuda.get_current_stream().ptr
     ends = target.data.ptr, source.ctypes.data
     runtime.memcpyAsync(*ends, source.nbytes, runtime.memcpyHostToDevice, stream)
-
-
-def hold_units(
-    steps: Steps,
-    requests: Requests,
-    held: HeldColumns,
-    window: Window,
-    begin: int,
-    end: int,
-    units: AnyArray,
-) -> None:
-    """Bring what was asked for, rows from their first arcs on, to its places; waits."""
-    count = requests.send(window, begin, end, units)
-    asked = requests.row, requests.place, requests.asked, requests.units
-    threads = int(count) * (held.columns + 1)
-    where = np.uint32(held.columns), held.head, held.column
-    steps.launch("hold_units", threads, count, *asked, *where)
-    wait()
