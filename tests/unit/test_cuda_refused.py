@@ -187,9 +187,7 @@ CPU = CpuDevice(1)
 
 
 class Searching:
-    """A search of the CPU's in the place of a device's, with what notes ask of it."""
-
-    asked_bytes = None
+    """A search of the CPU's in the place of a device's."""
 
     def __init__(self, held: Any) -> None:
         self.run = held.run
@@ -242,7 +240,6 @@ def scarce(monkeypatch: pytest.MonkeyPatch) -> Scarce:
     """Where the host's part of searches on a device allocates."""
     monkeypatch.setitem(process._devices, "cuda", OnCpu())
     monkeypatch.setattr(cuda_modules, "free_unused", lambda: None)
-    monkeypatch.setattr(cuda_pinned, "link_rate", lambda: None)
     monkeypatch.setattr(device_tiers, "CudaDiskBfsSteps", Steps)
     monkeypatch.setattr(device_tiers, "PinnedArray", Pinned)
     monkeypatch.setitem(cuda_disk.LOADERS, "sssp", load_sssp)

@@ -232,18 +232,3 @@ def test_facts_of_a_graph(directed: og.Graph) -> None:
     )
     assert re.search(rf"and {held.bytes:,} bytes on the device with [\d.]+ % of the arcs", note)
     assert note.endswith("(of each row 9, and hubs)")
-
-
-def test_what_went_over_the_bus_is_said(directed: og.Graph) -> None:
-    plan = BfsPlan(cuda_pinned.facts_of(directed, "bfs"), 0, 2, 10)
-    plain = cuda_pinned.note_of(plan)
-    assert cuda_pinned.over_bus(SimpleNamespace(asked_bytes=None), 1.0) is None
-    unknown = cuda_pinned.OverBus(320_000, 0.5, None)
-    assert unknown.share is None
-    asked = f"{plain}; it asked for 320,000 bytes over the bus"
-    assert cuda_pinned.note_of(plan, unknown) == asked
-    known = cuda_pinned.OverBus(320_000, 0.5, 1_000_000.0)
-    assert known.share == 0.64
-    assert cuda_pinned.note_of(plan, known) == f"{asked}, 64 % of the link's peak"
-    # Of a root without arcs nothing was searched.
-    assert cuda_pinned.OverBus(0, 0.0, 1_000_000.0).share is None
