@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.common.devices import search_of
+from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.tuning import PRUNED_FROM
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
