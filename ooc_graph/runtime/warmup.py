@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.exchange import local
-from ooc_graph.kernels.common.devices import search_of
+from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
