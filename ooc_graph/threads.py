@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -22,6 +23,13 @@ _REFUSED = "can't start new thread"
 _NO_MORE = "the system starts no further thread"
 _Call: TypeAlias = Callable[[], object]
 _Given: TypeAlias = "SimpleQueue[_Call | None]"
+
+
+def cores() -> int:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class Threads(ThreadPoolExecutor):

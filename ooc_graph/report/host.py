@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from ooc_graph.threads import cores
+
 _PACKAGES = ("ooc-graph", "numpy", "numba", "dask", "zarr")
 _GIT_TIMEOUT_S = 10
 
@@ -21,7 +23,7 @@ def host_facts() -> dict[str, object]:
     return {
         "cpu_model": _cpu_model(),
         "cpu_count": os.cpu_count(),
-        "cpu_usable": _usable_cpus(),
+        "cpu_usable": cores(),
         "ram_bytes": int(psutil.virtual_memory().total),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
     }
@@ -40,11 +42,8 @@ def package_versions() -> dict[str, str | None]:
 def git_state() -> tuple[str | None, bool | None]:
     """Commit of the checkout that the package runs from, and whether its files are changed.
 
-    Returns
-    -------
-    commit, changed
-        (None, None) for an installed package, even one whose environment lies inside somebody's
-        checkout.
+    (None, None) for an installed package, even one whose environment lies inside somebody's
+    checkout.
     """
     package = Path(__file__).resolve().parents[1]
     if _git(package, "ls-files", "--error-unmatch", "__init__.py") is None:
@@ -73,12 +72,6 @@ def _version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _usable_cpus() -> int | None:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 def _cpu_model() -> str:

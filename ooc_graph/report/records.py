@@ -27,32 +27,17 @@ def append_record(path: str | Path, record: Mapping[str, Any]) -> dict[str, Any]
     """Append ``record`` with its circumstances to a JSON-lines file, whole or not at all.
 
     The file is locked meanwhile, so that several processes may write one file; the line is on the
-    disk when the call returns. What a full disk cut short is taken back.
+    disk when the call returns. What a full disk cut short is taken back. OutputBusyError says that
+    another process keeps the file locked.
 
     Parameters
     ----------
     path
         File to append to; it and its folder are made if absent.
     record
-        What to keep: anything JSON has, paths, NumPy scalars and arrays. The keys
-        ``schema_version``, ``date``, ``host``, ``packages``, ``git_commit`` and ``git_changed``
-        are added here and may not be given.
-
-    Returns
-    -------
-    dict
-        The record as written.
-
-    Raises
-    ------
-    ValueError
-        NaN or infinity in the record, or a key that is added here.
-    TypeError
-        A value that JSON cannot carry.
-    DiskFullError
-        No space for the line.
-    OutputBusyError
-        Another process keeps the file locked.
+        What to keep: anything JSON has, paths, NumPy scalars and arrays; no NaN or infinity. The
+        keys ``schema_version``, ``date``, ``host``, ``packages``, ``git_commit`` and
+        ``git_changed`` are added here and may not be given.
     """
     path = Path(path)
     added = _circumstances()

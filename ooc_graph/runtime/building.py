@@ -37,12 +37,7 @@ def build_store(
 ) -> BuildReport:
     """Build and commit the store of a graph; its bytes do not depend on the place.
 
-    Raises
-    ------
-    DeviceError, DeviceBusyError
-        CUDA was asked for, and is not there or others use it.
-    OocGraphError
-        As `ooc_graph.shards.build.build` and `ooc_graph.shards.cuda_build.build_into`.
+    If CUDA was asked for, DeviceError or DeviceBusyError says that it is not there or in use.
     """
     why = place.device.why
     if place.device.name == CUDA:

@@ -46,16 +46,7 @@ def free_bytes(process: Path = _PROCESS) -> Iterator[int]:
     A group has left what its limit, hard or soft, exceeds what its processes use. This process's
     own memory is in use; pages of files are not, since the kernel gives them up before it kills.
     Groups of both versions are read, wherever they are mounted; what cannot be read is no limit.
-
-    Parameters
-    ----------
-    process
-        Folder of the process with the files ``cgroup`` and ``mountinfo``.
-
-    Yields
-    ------
-    int
-        0 or more, one number for each limit; nothing for a group that has none.
+    ``process`` is the folder that has the files ``cgroup`` and ``mountinfo``.
     """
     groups = _groups(_lines(process / "cgroup"))
     for line in _lines(process / "mountinfo"):

@@ -91,9 +91,7 @@ def can_be_kept() -> bool:
 def turn(part: Part, *, wait: bool = True) -> Iterator[bool]:
     """Compile a part in the body of the ``with``: alone, or after another process has.
 
-    Yields
-    ------
-    False if another process has its turn and ``wait`` is false, else True.
+    Yields False if another process has its turn and ``wait`` is false.
     """
     if numba.config.DISABLE_JIT or is_compiled(part):
         yield True

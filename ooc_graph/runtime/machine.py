@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 
 import psutil
 
@@ -14,11 +13,6 @@ _SHARE = 0.8
 KEPT_BYTES = 16 << 20
 """Freed memory of at least this size goes back to the system at once (glibc)."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-
-
-def cores() -> int:
-    """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0))
 
 
 def default_limit_bytes() -> int:

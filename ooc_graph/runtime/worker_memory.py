@@ -59,12 +59,8 @@ class Brought(NamedTuple):
 def memory_brought(workers_on: Mapping[str, int], dask_worker: Any) -> Brought:
     """Memory of a worker for searches; asked of it, on its event loop.
 
-    From then on the worker gives back what searches keep, if its memory nears a threshold.
-
-    Parameters
-    ----------
-    workers_on
-        Number of workers on each host, which share what is free there if they have no limits.
+    From then on the worker gives back what searches keep, if its memory nears a threshold. Workers
+    on one host share what is free there if they have no limits.
     """
     limit_bytes = dask_worker.memory_manager.memory_limit
     if not limit_bytes:

@@ -13,7 +13,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.columns import SourceColumns
 from ooc_graph.answers.pairs import Asked, SourceRows, own_columns, pairs_specs
-from ooc_graph.answers.parts import SourceParts
+from ooc_graph.answers.reduced import SourceParts
 from ooc_graph.answers.reductions import Bins
 from ooc_graph.errors import InputError, MemoryBudgetError
 from ooc_graph.kernels.cuda.many import search as cuda_many
