@@ -50,19 +50,9 @@ def choose_columns(
     has just two, or a weight as its third, or names that differ in their digits only
     (``Person.id`` twice, ``node1`` and ``node2``).
 
-    Parameters
-    ----------
-    names
-        Column names, None if the table has none.
-    third_is_weight
-        Whether the third of three unnamed columns is a weight.
-
-    Raises
-    ------
-    UsageError
-        A chosen column is not there, or one column is to serve twice.
-    InputError
-        The names do not say which columns are source and target.
+    A chosen column that is not there, or is to serve twice, is a UsageError; InputError says that
+    the names do not tell which columns are source and target. ``third_is_weight`` is
+    of three unnamed columns.
     """
     if options.columns is not None:
         source, target = (position_of(name, names, fields, where) for name in options.columns)

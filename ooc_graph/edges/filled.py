@@ -29,13 +29,7 @@ def weight_mode(weighted: bool, weight_type: str | None) -> int:
 
 
 class FilledColumns:
-    """Columns of ``rows`` edges in host memory, filled again and again.
-
-    Parameters
-    ----------
-    weighted, weight_type
-        Which columns of weights are needed; the others have one row.
-    """
+    """Columns of ``rows`` edges in host memory, filled again and again."""
 
     def __init__(self, rows: int, *, weighted: bool, weight_type: str | None) -> None:
         self._mode, self._weight_type = weight_mode(weighted, weight_type), weight_type

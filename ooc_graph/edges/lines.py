@@ -102,17 +102,7 @@ def whole_lines(
 ) -> Iterator[Chunk]:
     """Yield the lines that begin at text offsets ``start`` <= offset < ``stop``.
 
-    Parameters
-    ----------
-    stop
-        -1: to the end of the file.
-    at_line
-        Whether a line begins at ``start``; if not known, False.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or a line is longer than the buffer.
+    A ``stop`` of -1 is the end of the file. ``at_line``: a line is known to begin at ``start``.
     """
     offset = start if at_line else start - 1
     skip, kept = not at_line, 0

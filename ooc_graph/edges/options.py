@@ -23,23 +23,7 @@ _DELIMITERS = {"tab": "\t", "\\t": "\t", "space": "", "whitespace": "", " ": "",
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """Options of ``open_source``; None always means: what the input says.
-
-    Parameters
-    ----------
-    directed
-        Whether (u, v) is an arc from u to v only.
-    weight
-        Column of the weights, by name or position from 0; False or ``"none"``: no weights.
-    columns
-        Columns of source and target, by name or position from 0.
-    delimiter
-        One character, ``"tab"`` or ``"space"``; kept as the character, empty for runs of blanks.
-    header
-        Whether the first line names the columns.
-    weight_type
-        ``int``, ``float32`` or ``float64``.
-    """
+    """Options of ``open_source``; None always means: what the input says."""
 
     directed: bool | None = None
     weight: Column | bool | None = None

@@ -57,15 +57,7 @@ class RowGrammar:
 
 
 class RowParser:
-    """Reads one file of rows from beginning to end.
-
-    Attributes
-    ----------
-    line
-        Line that was being read when reading stopped.
-    loops
-        Self-loops found.
-    """
+    """Reads one file of rows from beginning to end."""
 
     def __init__(
         self,

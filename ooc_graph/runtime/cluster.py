@@ -153,7 +153,7 @@ def _started(stack: ExitStack, workers: int, kind: Callable[..., LocalCluster]) 
             cluster = stack.enter_context(within(patience_s() + _GRACE_S, make))
             client: Client = stack.enter_context(within(_CONNECT_S, partial(Client, cluster)))
     except (TimeoutError, CommClosedError, RuntimeError) as error:
-        raise_if_full(error.__cause__, folder, "no workers were started")
+        raise_if_full(error.__cause__, folder / "workers", "no workers were started")
         raise ClusterLostError(
             f"the local cluster of {workers} worker(s) did not start ({_words(error)}); run the "
             "command again, with fewer --workers if the machine is busy"

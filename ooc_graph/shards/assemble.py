@@ -57,12 +57,7 @@ def write_offsets(
 ) -> tuple[tuple[ArraySpec, ...], list[FileEntry]]:
     """Write the offsets of one side of one shard to each of ``paths``.
 
-    Memory: 8 bytes a row of the shard.
-
-    Parameters
-    ----------
-    numbers
-        The shard's buckets.
+    Memory: 8 bytes a row of the shard, whose buckets ``numbers`` are.
     """
     offsets = _offsets_of(task, side, numbers)
     packing = task.packings.get("offsets")

@@ -26,18 +26,9 @@ def graph_attributes(
 ) -> dict[str, Any]:
     """Attributes that `ooc_graph.shards.load.Graph` reads.
 
-    Parameters
-    ----------
-    weight_dtype
-        None if no weights are kept.
-    vertices, rows
-        All vertices, and those with at least one arc.
-    first_id
-        First original id if ids are dense, else None.
-    arcs
-        Arcs of each side, in one row order.
-    compressed
-        Whether the columns of rows are packed; recorded only if they are.
+    ``rows`` are the vertices with at least one arc; ``first_id`` is None if ids have gaps,
+    ``weight_dtype`` if no weights are kept. ``arcs`` are those of each side, in one row order.
+    Whether columns are packed is recorded only if they are.
     """
     return {
         **({"compressed": True} if compressed else {}),

@@ -51,12 +51,7 @@ def build(
 ) -> BuildReport:
     """Build and commit the store of a graph; its folder appears when all of it is on disk.
 
-    Raises
-    ------
-    InputError, UsageError, OutputExistsError, MemoryBudgetError
-        Nothing is written.
-    DiskFullError
-        Nothing of this store is kept.
+    Of a build that fails nothing is kept.
     """
     report = BuildReport()
     with partial_store(out, "graph", overwrite=options.overwrite) as partial:

@@ -16,18 +16,10 @@ Packings = Mapping[str, Packing]
 
 
 def packings_of(rows: int, arcs: int, weight_dtype: np.dtype[Any] | None, total: Tally) -> Packings:
-    """Fewest bits for what is known before rows are made.
+    """Fewest bits for what is known before rows are made: ``rows`` and the range of the weights.
 
-    Parameters
-    ----------
-    rows
-        Vertices with at least one arc.
-    arcs
-        At least the arcs of a side: the input's tuples in both directions, on any device.
-    weight_dtype
-        Type of the stored weights; None if none are stored. Only integers are packed.
-    total
-        Has the range of the weights.
+    ``arcs`` are at least those of a side: the input's tuples in both directions, on any device.
+    Weights are packed if they are integers and stored.
     """
     found = {
         "offsets": Packing.of_range(0, arcs, np.dtype(np.uint64)),

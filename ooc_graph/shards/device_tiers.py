@@ -39,15 +39,7 @@ class PinningRefusedError(MemoryBudgetError):
 
 
 class HostRoom:
-    """Host memory that the device copies from and to: pinned, or ordinary.
-
-    Parameters
-    ----------
-    pins
-        Whether it is pinned.
-    threads
-        As of `PinnedArray`.
-    """
+    """Host memory that the device copies from and to: pinned if ``pins``, or ordinary."""
 
     def __init__(self, pins: bool, threads: int) -> None:
         self._pins, self._threads = pins, threads
@@ -55,12 +47,7 @@ class HostRoom:
         self._given: list[PinnedArray] = []
 
     def array(self, count: int, dtype: Any) -> AnyArray:
-        """An array of so many elements, one-dimensional.
-
-        Raises
-        ------
-        PinningRefusedError
-        """
+        """An array of so many elements, one-dimensional; or PinningRefusedError."""
         if not self._pins:
             return np.empty(count, dtype)
         return self.pinned(count, dtype).host
@@ -87,15 +74,7 @@ class HostRoom:
 
 @dataclass(frozen=True)
 class DeviceTierSearch(TierSearch):
-    """As `TierSearch`, on a CUDA device.
-
-    Parameters
-    ----------
-    room
-        The host memory that it copies from and to.
-    unpinned
-        Why none of that is pinned, where it was refused.
-    """
+    """As `TierSearch`, on a CUDA device; ``unpinned`` says why no host memory is pinned."""
 
     room: HostRoom
     unpinned: str = ""
@@ -118,25 +97,8 @@ def load_side(
 ) -> Tiered:
     """Rows of one side of the whole graph in the store; only their lengths are in memory.
 
-    Host memory is that of ``length`` and an eighth of a byte a row, and what units are staged in.
-
-    Parameters
-    ----------
-    side, order
-        Which rows; weights are fetched with those in the order ``light``.
-    length
-        Type of a length.
-    window, look
-        See `ooc_graph.kernels.common.store.rows.TierRows`.
-
-    Raises
-    ------
-    CorruptStoreError
-        Names the chunk.
-    PinningRefusedError
-        The system gives no pinned memory.
-    MemoryError, MemoryBudgetError
-        Memory is refused.
+    Host memory is that of ``length``, the type of a length, and an eighth of a byte a row, and what
+    units are staged in. Weights are fetched with rows in the order ``light``.
     """
     stored = graph.stored
     assert isinstance(stored, Stored)
@@ -170,21 +132,8 @@ def load_device_bfs(
 ) -> DeviceTierSearch:
     """Bring to the device and into host memory what a plan has there, with buffers for BFS.
 
-    Parameters
-    ----------
-    threads
-        That touch pages which are pinned.
-    window, look
-        See `ooc_graph.kernels.common.store.rows.TierRows`.
-
-    Raises
-    ------
-    CorruptStoreError
-        Names the chunk.
-    PinningRefusedError
-        The system gives no pinned memory.
-    MemoryBudgetError
-        The device's memory is too small.
+    So many ``threads`` touch pages which are pinned. If the system refuses that, it raises
+    PinningRefusedError; MemoryBudgetError if the device's memory is too small.
     """
     _, order = require_stored(graph, "bfs")
     room, sides, sizes = HostRoom(plan.pins, threads), [], {"window": window, "look": look}

@@ -17,26 +17,10 @@ _STRETCH = 64 * DEAL_BLOCK
 def count_lengths(
     stored: Arrays, arrays: Sequence[str], rows: int, beyond: Sequence[int] = ()
 ) -> tuple[Lengths, tuple[int, ...]]:
-    """How many rows of a side have how many arcs.
+    """How many rows of a side, whose offsets by shard are ``arrays``, have how many arcs.
 
-    Parameters
-    ----------
-    arrays
-        The offsets of the rows of each shard.
-    rows
-        Of the graph.
-    beyond
-        Numbers of arcs.
-
-    Returns
-    -------
-    lengths, longer
-        And for each of ``beyond`` the row from which on none has more arcs, in global order.
-
-    Raises
-    ------
-    CorruptStoreError
-        Names the chunk.
+    And for each number of arcs in ``beyond`` the row from which on none has more, in global order.
+    ``rows`` are those of the graph.
     """
     length, counts = np.empty(0, np.int64), np.empty(0, np.int64)
     longer = [0] * len(beyond)

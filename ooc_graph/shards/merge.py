@@ -35,16 +35,7 @@ _folding = free_in_child(threading.Lock())
 class MergeTask:
     """All that the merges have in common.
 
-    Parameters
-    ----------
-    vertices
-        Vertices with arcs.
-    capacity
-        Arcs of a bucket that are sorted in memory; above it a bucket is a single row.
-    pieces
-        Where merged buckets wait for their chunks.
-    packings
-        How columns of the store are packed.
+    A bucket has at most ``capacity`` arcs, or is a single row. ``vertices`` are those with arcs.
     """
 
     runs: RunTask

@@ -34,15 +34,11 @@ class PieceLostError(Exception):
 
 @dataclass(frozen=True)
 class Pieces:
-    """Where the pieces of a build are.
+    """Where the pieces of a build are: in files, or in memory if ``buffer_bytes`` is not 0.
 
-    Parameters
-    ----------
-    folder
-        For their files; names them in memory, too.
-    buffer_bytes
-        0: files. Else memory, in buffers of this size that are used again; pieces that would fill
-        less than a quarter of one, are larger, or stay long have memory of their own size.
+    Then they are in buffers of this size that are used again; pieces that would fill less than a
+    quarter of one, are larger, or stay long have memory of their own size. ``folder`` names them,
+    too.
     """
 
     folder: str
@@ -64,12 +60,7 @@ class Pieces:
     def read(self, name: str, dtype: np.dtype[Any], start: int, stop: int) -> Iterator[AnyArray]:
         """Yield elements ``start`` to ``stop - 1`` in order, some at a time.
 
-        Raises
-        ------
-        PieceLostError
-            If it was in the memory of a process that ended.
-        OSError
-            If the file ends early.
+        PieceLostError if it was in the memory of a process that ended.
         """
         if self.buffer_bytes:
             with _lock:

@@ -50,19 +50,14 @@ class Part:
 
 @dataclass
 class RangeRuns:
-    """All runs of one build.
+    """All runs of one build, in a folder that exists.
 
     Parameters
     ----------
-    folder
-        Where the files are; it exists.
     lows
         First row of each range, ascending.
     word
         Type of the words beside the keys, or None.
-
-    Attributes
-    ----------
     written_bytes, read_bytes
         Of the parts that were handed out to be written, and to be read.
     """
@@ -118,15 +113,9 @@ class RangeRuns:
 
 
 class PartWriter:
-    """Writes parts of sorted arrays, in any thread; several at a time.
+    """Writes parts of sorted arrays, in any thread; several at a time, as many as ``buffers``.
 
-    Parameters
-    ----------
-    copy
-        How an array comes to host memory.
-    buffers
-        Host memory to copy to, uint8, of a multiple of 8 bytes; as many parts are written at the
-        same time.
+    ``copy`` brings an array to one of them, host memory uint8, of a multiple of 8 bytes.
     """
 
     def __init__(self, copy: Copy, buffers: Sequence[AnyArray]) -> None:

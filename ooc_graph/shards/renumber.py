@@ -25,12 +25,8 @@ from ooc_graph.types import AnyArray, IntArray
 class Renumbered:
     """Result of the renumbering; the tables are written to the store already.
 
-    Parameters
-    ----------
-    kept
-        Vertices with at least one arc.
-    internal_of, tuples
-        .npy files with the internal id of each position and the tuples at each internal id.
+    ``kept`` vertices have at least one arc. ``internal_of`` and ``tuples`` are .npy files with the
+    internal id of each position and the tuples at each internal id.
     """
 
     space: VertexSpace

@@ -20,11 +20,8 @@ Room = Callable[[int, np.dtype[Any]], AnyArray]
 class RowLoader:
     """Brings rows of a graph into host memory, every chunk checked.
 
-    Parameters
-    ----------
-    room
-        Makes the arrays of neighbours and weights, which are filled chunk by chunk; None: ordinary
-        memory.
+    ``room`` makes the arrays of neighbours and weights, which are filled chunk by chunk; None:
+    ordinary memory.
     """
 
     stored: Arrays
@@ -35,14 +32,8 @@ class RowLoader:
     def load(self, side: str, stored_order: str, order: str, shard: int | None) -> Rows:
         """Rows of one side, as a search of ``order`` wants them except for the order itself.
 
-        Parameters
-        ----------
-        stored_order
-            ``hub`` or ``light``, which the graph has.
-        order
-            With weights if it is ``light``.
-        shard
-            One shard, or None for all in global order.
+        With weights if that is ``light``; ``stored_order`` is one that the graph has. Rows of one
+        shard, or None for all in global order.
         """
         names = ["neighbors", *(["weights"] if order == LIGHT else [])]
         if shard is not None or self.shards == 1:

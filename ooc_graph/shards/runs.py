@@ -24,12 +24,8 @@ from ooc_graph.types import AnyArray
 class RunTask:
     """All that the tasks of the second pass have in common.
 
-    Parameters
-    ----------
-    buckets_path
-        .npz file with the `Buckets`, too large to travel with every task.
-    id_dtype, weight_dtype
-        dtypes of neighbours and of weights (None: none are stored).
+    The `Buckets` are in a .npz file, too large to travel with every task. ``weight_dtype`` is None
+    if no weights are stored.
     """
 
     source: EdgeSource

@@ -83,11 +83,8 @@ def load_buckets(path: str) -> Buckets:
 def forget_tables(spill: str | None = None) -> None:
     """Give the memory of tables, buffers and pieces back; no task of the build may be at work.
 
-    Parameters
-    ----------
-    spill
-        Folder of the one build whose pieces are given back; None: those of every build. Tables
-        and buffers of all builds are: one that is at work loads them again.
+    Pieces of the one build with this folder, or of every build. Tables and buffers of all builds
+    are given back: one that is at work loads them again.
     """
     give_back()
     forget_pieces(spill)
