@@ -138,15 +138,9 @@ def partial_store(
 ) -> Iterator[Partial]:
     """Context in which a store is written; whatever happens, no half of it stays behind.
 
-    Unless it has a ``key``: then the partial store has units, stays if some are done when
-    the run ends before its time, and is taken up by the next run with the same key.
-
-    Parameters
-    ----------
-    kind, overwrite
-        ``graph`` or ``result``, and whether a store of that kind may be replaced.
-    key
-        What the bytes of all units follow from; None for work without units.
+    Unless it has a ``key``, which the bytes of all units follow from: then the partial store has
+    units, stays if some are done when the run ends before its time, and is taken up by the next run
+    with the same key. ``overwrite`` allows to replace a store of the same ``kind``.
 
     Raises
     ------

@@ -50,12 +50,7 @@ class Manifest:
     def load(cls, store: Path) -> Manifest:
         """Read and check the manifest of a finished store.
 
-        Raises
-        ------
-        NotAStoreError
-            If the folder is not there or holds no manifest.
-        CorruptStoreError
-            If the manifest does not have the hash that it states.
+        NotAStoreError if there is none, CorruptStoreError if it lacks the hash that it states.
         """
         found = manifest_at(store)
         if found is not None:
@@ -95,14 +90,7 @@ class Manifest:
         """Context of reads of the store's files, which says why they fail.
 
         A store that was replaced since the manifest was read is not damaged, whatever is found
-        in its place.
-
-        Raises
-        ------
-        StoreReplacedError
-            If another manifest stands at the path by now.
-        NotAStoreError
-            If none does.
+        in its place: StoreReplacedError, or NotAStoreError if there is none by now.
         """
         try:
             yield

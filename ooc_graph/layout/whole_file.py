@@ -37,12 +37,7 @@ def renamed_file(path: str | Path, ending: str = "") -> Iterator[Path]:
 
     It gets its own name at the end; if the context fails, what was there before is kept. Several
     writers may share a path: a worker that was taken for lost may wake up and write the same bytes
-    again, while another stage reads what replaced it.
-
-    Parameters
-    ----------
-    ending
-        Of the partial name.
+    again, while another stage reads what replaced it. The partial name has the ``ending``.
     """
     path = Path(path)
     partial = path.with_name(f"{path.name}{PARTIAL}{uuid.uuid4().hex[:12]}{ending}")

@@ -89,15 +89,7 @@ class Moved(_Sums):
 
 @dataclass(frozen=True)
 class Reading(_Sums):
-    """How reading goes, what is under way included.
-
-    Parameters
-    ----------
-    bytes
-        Read.
-    reading_s, waited_s
-        As of `Moved`.
-    """
+    """How reading goes, what is under way included; fields as of `Moved`."""
 
     bytes: int = 0
     reading_s: float = 0.0
@@ -115,13 +107,7 @@ class Reading(_Sums):
 
 
 class Meter:
-    """Measures threads that read, and the one that waits for them.
-
-    Parameters
-    ----------
-    clock
-        Seconds, from any beginning.
-    """
+    """Measures threads that read, and the one that waits for them; ``clock`` gives seconds."""
 
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self._clock = clock

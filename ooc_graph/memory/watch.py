@@ -27,12 +27,8 @@ class Watch:
     That a disk is slower than expected is said with it, and the first time at once. What is read
     while the search does other work does not make a disk slow.
 
-    Parameters
-    ----------
-    say
-        Takes one line. Called by the thread that searches.
-    growth
-        By which the interval to the next line grows; 1: a line every 5 seconds of reading.
+    The lines go to ``say``, by the thread that searches. The interval to the next line grows
+    ``growth`` times; 1: a line every 5 seconds of reading.
     """
 
     def __init__(self, say: Callable[[str], None], growth: int = 2) -> None:

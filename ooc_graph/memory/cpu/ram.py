@@ -10,15 +10,7 @@ from ooc_graph.types import AnyArray, IntArray
 
 
 class RamUnits:
-    """Columns in host memory as a tier: what a disk would give, from arrays.
-
-    Parameters
-    ----------
-    columns
-        Neighbours, and weights if there are any; positions count their elements.
-    unit_bytes, batch_units
-        See `ooc_graph.kernels.common.store.rows.Units`.
-    """
+    """Columns in host memory as a tier: what a disk would give, from arrays."""
 
     def __init__(self, columns: Sequence[AnyArray], unit_bytes: int, batch_units: int) -> None:
         self.unit_bytes, self.batch_units = unit_bytes, batch_units
