@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.interface import EdgeSource, SourceDefaults, Unit, ranges, units_of
+from ooc_graph.edges.interface import EdgeSource, Unit, ranges, units_of
 from ooc_graph.layout.blocks import byte_view, read_at
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.plan import BLOCK_EDGES
@@ -68,7 +68,7 @@ def column_dtype(parts: Sequence[Part]) -> np.dtype[Any] | None:
 
 
 @dataclass(frozen=True)
-class StagedSource(SourceDefaults):
+class StagedSource:
     """`EdgeSource` over staged parts; units may begin and end inside parts.
 
     ``lister`` is the source that lists vertices, or None if it cannot (data in memory would travel
@@ -81,6 +81,11 @@ class StagedSource(SourceDefaults):
     parts: tuple[Part, ...]
     weight_dtype: np.dtype[Any] | None
     rereadable: bool = field(default=True, init=False)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether there are weights."""
+        return self.weight_dtype is not None
 
     @property
     def edges(self) -> int:
