@@ -281,7 +281,7 @@ def while_importing(_: Path) -> None:
     before, is_held, is_over = builtins.__import__, threading.Event(), threading.Event()
 
     def slow(name: str, *given: Any) -> Any:
-        if name == "ooc_graph.validate.verdict":
+        if name == "ooc_graph.validate.wording":
             is_held.set()
             is_over.wait()
         return before(name, *given)

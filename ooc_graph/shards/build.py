@@ -22,9 +22,7 @@ from ooc_graph.errors import InputError
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import LIGHT, id_dtype, shards_for
 from ooc_graph.shards import plan
-from ooc_graph.shards.attributes import store_attributes
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
-from ooc_graph.shards.compress import Packings
 from ooc_graph.shards.degrees import Counted, count_ids, count_units
 from ooc_graph.shards.merge import MergeTask
 from ooc_graph.shards.merge_writer import Merged, MergeWriter
@@ -33,7 +31,7 @@ from ooc_graph.shards.renumber import Renumbered, dense_space, named_space
 from ooc_graph.shards.runs import RunTask, write_run
 from ooc_graph.shards.staged import StagedSource, column_dtype, stage_unit
 from ooc_graph.shards.tables import forget_tables, table_bytes
-from ooc_graph.shards.tally import Tally, stored_weight_dtype
+from ooc_graph.shards.tally import Packings, Tally, store_attributes, stored_weight_dtype
 from ooc_graph.shards.workforce import Workforce, in_turn, run_all
 from ooc_graph.threads import Threads
 from ooc_graph.types import Progress

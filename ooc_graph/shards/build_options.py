@@ -14,8 +14,7 @@ import numpy as np
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import HUB, LIGHT
-from ooc_graph.shards.compress import Packings, packings_of
-from ooc_graph.shards.tally import Tally
+from ooc_graph.shards.tally import Packings, Tally, packings_of
 from ooc_graph.types import DEAL_BLOCK
 
 

@@ -10,10 +10,8 @@ import numpy as np
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.kernels.cuda.build.store_rows import IN_END, OUT_END
 from ooc_graph.layout.names import IN, OUT
-from ooc_graph.shards.attributes import store_attributes
-from ooc_graph.shards.compress import Packings
 from ooc_graph.shards.tables import VertexSpace
-from ooc_graph.shards.tally import Tally
+from ooc_graph.shards.tally import Packings, Tally, store_attributes
 from ooc_graph.types import IntArray
 
 

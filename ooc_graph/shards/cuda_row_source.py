@@ -13,8 +13,7 @@ from ooc_graph.kernels.cuda.build.gather import CHANGED
 from ooc_graph.kernels.cuda.build.store_rows import RowMaker, StoreRows
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.shards.cuda_edges import DeviceEdges
-from ooc_graph.shards.range_runs import RangeRuns
-from ooc_graph.shards.run_reader import RunReader
+from ooc_graph.shards.range_runs import RangeRuns, RunReader
 
 Range = tuple[int, int, int]
 """First row of a range in store order, the one after the last, and its arcs at most."""

@@ -19,7 +19,7 @@ from ooc_graph.layout.names import (
     rows_path,
 )
 from ooc_graph.shards.chunk_sink import ChunkSink, Column
-from ooc_graph.shards.compress import Packings
+from ooc_graph.shards.tally import Packings
 from ooc_graph.types import IntArray
 
 _PIECE = 1 << 21

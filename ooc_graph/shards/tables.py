@@ -13,9 +13,8 @@ from ooc_graph.forked import free_in_child, in_child
 from ooc_graph.kernels.cpu.build.arcs import translate_dense, translate_sorted
 from ooc_graph.layout.names import internal_dtype
 from ooc_graph.layout.whole_file import renamed_file
-from ooc_graph.shards.pieces import forget_pieces
+from ooc_graph.shards.pieces import forget_pieces, give_back
 from ooc_graph.shards.plan import Buckets
-from ooc_graph.shards.scratch import give_back
 from ooc_graph.types import AnyArray, IntArray
 
 

@@ -8,8 +8,8 @@ from ooc_graph.validate.components import (
     ComponentsVerdict,
 )
 from ooc_graph.validate.sssp import SsspValidator
-from ooc_graph.validate.verdict import Verdict
 from ooc_graph.validate.vertices import VertexIndex
+from ooc_graph.validate.wording import Verdict
 
 __all__ = [
     "BfsAnswer",

@@ -16,9 +16,8 @@ from ooc_graph.validate import edge_loops
 from ooc_graph.validate.answers import BfsAnswer, SsspAnswer
 from ooc_graph.validate.batch import BATCH_ANSWERS, NONE, Batch, Tally, assemble
 from ooc_graph.validate.edge_loops import CLOSED, SPAN
-from ooc_graph.validate.verdict import Verdict
 from ooc_graph.validate.vertices import VertexIndex
-from ooc_graph.validate.wording import Problem, Wording
+from ooc_graph.validate.wording import Problem, Verdict, Wording
 
 Answer = TypeVar("Answer", BfsAnswer, SsspAnswer)
 
