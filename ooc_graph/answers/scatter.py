@@ -1,4 +1,4 @@
-"""Search trees by internal id -> columns by original id, chunk by chunk."""
+"""Answers by internal id -> columns by original id, piece by piece."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -47,6 +47,31 @@ class Tree:
             return -1
         return INT64_UNREACHED if self.measure.dtype.kind == "i" else np.inf
 
+    @property
+    def dtypes(self) -> dict[str, np.dtype[Any]]:
+        """Types of parents, and of levels or distances."""
+        name = LEVEL if self.kernel == "bfs" else DISTANCE
+        return {PARENT: np.dtype(np.int64), name: self.measure.dtype}
+
+    def piece(self, ids: Ids, start: int, stop: int) -> tuple[IntArray, AnyArray]:
+        """Parents and measures of a range of positions."""
+        internal = ids.internal_of[start:stop]
+        has_row = internal >= 0
+        parent = np.full(stop - start, -1, np.int64)
+        measure = np.full(stop - start, self.unreached, self.measure.dtype)
+        rows = internal[has_row]
+        measure[has_row] = self.measure[rows]
+        by_internal = self.parent[rows]
+        reached = by_internal != np.iinfo(by_internal.dtype).max
+        mine = np.full(len(rows), -1, np.int64)
+        mine[reached] = ids.original_of[by_internal[reached]]
+        parent[has_row] = mine
+        if start <= self.root_position < stop:
+            # A root without any arc has no row, and yet it is reached.
+            parent[self.root_position - start] = self.root
+            measure[self.root_position - start] = 0
+        return parent, measure
+
 
 @dataclass(frozen=True)
 class Ids:
@@ -80,66 +105,50 @@ class Ids:
         return int(self.original_ids(position, position + 1)[0])
 
 
-def columns_of(tree: Tree, ids: Ids) -> dict[str, AnyArray]:
+class Answer(Protocol):
+    """What a search found, as columns by original id beside that of the vertices."""
+
+    @property
+    def dtypes(self) -> dict[str, np.dtype[Any]]:
+        """Their types by name, in order."""
+
+    def piece(self, ids: Ids, start: int, stop: int) -> tuple[AnyArray, ...]:
+        """All of them for a range of positions."""
+
+
+def columns_of(answer: Answer, ids: Ids) -> dict[str, AnyArray]:
     """All columns of the answer in host memory."""
     size = len(ids.internal_of)
-    parent, measure = np.empty(size, np.int64), np.empty(size, tree.measure.dtype)
+    columns = {name: np.empty(size, dtype) for name, dtype in answer.dtypes.items()}
+    for start, stop in _pieces(0, size, size):
+        for column, part in zip(columns.values(), answer.piece(ids, start, stop), strict=True):
+            column[start:stop] = part
+    return {VERTEX: ids.original_ids(0, size), **columns}
+
+
+def write_columns(answer: Answer, ids: Ids, store: Path) -> tuple[list[ArraySpec], list[FileEntry]]:
+    """Write all columns of the answer as chunks of a partial store."""
+    specs, entries = [], []
+    for name, dtype in {VERTEX: np.dtype(np.int64), **answer.dtypes}.items():
+        specs.append(ArraySpec(name, len(ids.internal_of), dtype))
+        entries += write_array(store, specs[-1], partial(_parts, name, answer, ids))
+    return specs, entries
+
+
+def _parts(name: str, answer: Answer, ids: Ids, start: int, stop: int) -> Iterator[AnyArray]:
+    for begin, end in _pieces(start, stop, len(ids.internal_of)):
+        if name == VERTEX:
+            yield ids.original_ids(begin, end)
+        else:
+            yield answer.piece(ids, begin, end)[list(answer.dtypes).index(name)]
+
+
+def _pieces(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:
     piece = _piece_size(size)
-    for start in range(0, size, piece):
-        stop = min(start + piece, size)
-        parent[start:stop], measure[start:stop] = _piece(tree, ids, start, stop)
-    return {VERTEX: ids.original_ids(0, size), PARENT: parent, _name(tree): measure}
-
-
-def _piece(tree: Tree, ids: Ids, start: int, stop: int) -> tuple[IntArray, AnyArray]:
-    """Parents and measures of a range of positions."""
-    internal = ids.internal_of[start:stop]
-    has_row = internal >= 0
-    parent = np.full(stop - start, -1, np.int64)
-    measure = np.full(stop - start, tree.unreached, tree.measure.dtype)
-    rows = internal[has_row]
-    measure[has_row] = tree.measure[rows]
-    by_internal = tree.parent[rows]
-    reached = by_internal != np.iinfo(by_internal.dtype).max
-    mine = np.full(len(rows), -1, np.int64)
-    mine[reached] = ids.original_of[by_internal[reached]]
-    parent[has_row] = mine
-    if start <= tree.root_position < stop:
-        # A root without any arc has no row, and yet it is reached.
-        parent[tree.root_position - start] = tree.root
-        measure[tree.root_position - start] = 0
-    return parent, measure
+    for begin in range(start, stop, piece):
+        yield begin, min(begin + piece, stop)
 
 
 def _piece_size(size: int) -> int:
     """Vertices whose columns are made at a time: a small part of them, of small graphs, too."""
     return min(max(size >> 3, _LEAST_PIECE), _MOST_PIECE)
-
-
-def _name(tree: Tree) -> str:
-    return LEVEL if tree.kernel == "bfs" else DISTANCE
-
-
-def write_columns(tree: Tree, ids: Ids, store: Path) -> tuple[list[ArraySpec], list[FileEntry]]:
-    """Write all columns of the answer as chunks of a partial store."""
-    size = len(ids.internal_of)
-    dtypes = {
-        VERTEX: np.dtype(np.int64),
-        PARENT: np.dtype(np.int64),
-        _name(tree): tree.measure.dtype,
-    }
-    specs, entries = [], []
-    for name, dtype in dtypes.items():
-        specs.append(ArraySpec(name, size, dtype))
-        entries += write_array(store, specs[-1], partial(_parts, name, tree, ids))
-    return specs, entries
-
-
-def _parts(name: str, tree: Tree, ids: Ids, start: int, stop: int) -> Iterator[AnyArray]:
-    piece = _piece_size(len(ids.internal_of))
-    for begin in range(start, stop, piece):
-        end = min(begin + piece, stop)
-        if name == VERTEX:
-            yield ids.original_ids(begin, end)
-        else:
-            yield _piece(tree, ids, begin, end)[0 if name == PARENT else 1]

@@ -170,16 +170,9 @@ class Kronecker(SourceDefaults):
 
         Serial and without the GIL: call it from as many threads as you like.
 
-        Parameters
-        ----------
-        start
-            Number of the first tuple; ``start + len(source) <= edges``.
-        source, target
-            int64, uint64 or (for ``scale`` <= 32) uint32 (m,), contiguous, written. In host
-            memory, or CuPy arrays: then the device makes the very same tuples, and the call does
-            not wait for it.
-        weight
-            float32 (m,), contiguous, written; None costs nothing.
+        ``source`` and ``target`` are int64, uint64 or (for ``scale`` <= 32) uint32 (m,),
+        ``weight`` float32 (m,), all contiguous; None costs nothing. In host memory, or CuPy arrays:
+        then the device makes the very same tuples, and the call does not wait for it.
         """
         self._check_range(start, start + len(source))
         if len(target) != len(source) or (weight is not None and len(weight) != len(source)):

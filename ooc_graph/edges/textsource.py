@@ -20,16 +20,8 @@ from ooc_graph.types import EdgeBlock, IntArray
 class TextFile:
     """One file of a source, and what its lines look like.
 
-    Parameters
-    ----------
-    data_start
-        Text offset of the first line after the header.
-    text_bytes
-        Length of the text, -1 if it is compressed.
-    line_bytes
-        Mean length of a line, from the beginning of the file.
-    declared
-        Number of lines of edges that the header declares.
+    The first line after the header begins at ``data_start``; ``text_bytes`` is -1 if the text is
+    compressed, ``line_bytes`` a line's mean length, and ``declared`` the lines that a header says.
     """
 
     path: str

@@ -26,16 +26,10 @@ UNPACKED_UNITS = 4
 
 @dataclass(frozen=True)
 class FileEntry:
-    """What the manifest says of one file.
+    """What the manifest says of one file, by its path inside the store.
 
     Parameters
     ----------
-    path
-        Path inside the store.
-    size
-        Bytes.
-    sha256
-        Hex digest of the whole file.
     crc32c
         The four bytes that end a chunk file, as an integer; None for other files.
     sidecar
@@ -52,21 +46,9 @@ class FileEntry:
 def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArray]) -> FileEntry:
     """Write one chunk file from consecutive pieces of its elements.
 
-    It goes to the disk at once; the commit waits for that.
-
-    Parameters
-    ----------
-    store
-        Folder of the (partial) store; it exists.
-    parts
-        Arrays, of one dimension or of whole rows, whose concatenation is the chunk; the last chunk
-        is padded with zeros (if numbers are packed, with their base) to full length, as Zarr's
-        regular grid wants.
-
-    Raises
-    ------
-    OSError
-        As the file system has it (``ENOSPC`` when the disk is full).
+    It goes to the disk at once; the commit waits for that. Pieces are arrays of one dimension or of
+    whole rows. The last chunk is padded with zeros (if numbers are packed, with their base) to full
+    length, as Zarr's regular grid wants.
     """
     path = store / spec.chunk_path(index)
     make_folders(store, path.parent)
@@ -186,11 +168,7 @@ def ends_in_crc(path: Path, entry: FileEntry) -> bool:
 def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected: int) -> None:
     """Read one chunk straight into ``out``, contiguous and without padding, and check its crc32c.
 
-    Raises
-    ------
-    CorruptStoreError
-        If the file is missing, has another length, or its content does not have the crc32c that
-        the manifest has for the chunk.
+    CorruptStoreError if it is missing, has another length, or not the crc32c of the manifest.
     """
     path = store / spec.chunk_path(index)
     try:

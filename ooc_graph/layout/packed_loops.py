@@ -58,16 +58,8 @@ def pack(values: Any, base: Any, mask: Any, words: Any) -> Any:
 def unpack(words: Any, base: Any, mask: Any, values: Any) -> None:
     """Undo `pack`; any words give numbers of ``bits`` bits.
 
-    Parameters
-    ----------
-    words
-        uint64 (units, bits, lanes).
-    base
-        uint64; added modulo 2**64, of which ``values`` keeps what it has room for.
-    mask
-        uint64: as many ones as a number has bits.
-    values
-        uint32 or uint64 (units, 64, lanes), filled.
+    As there, but that ``mask`` has as many ones as a packed number has bits; ``base`` is added
+    modulo 2**64, of which ``values`` keeps what it has room for.
     """
     units, bits, lanes = words.shape
     for unit in range(units):

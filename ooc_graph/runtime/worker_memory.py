@@ -36,18 +36,10 @@ _bare_bytes = 0
 
 
 class Brought(NamedTuple):
-    """Memory that a worker brings.
+    """Memory that a worker brings for searches and builds.
 
-    Parameters
-    ----------
-    available_bytes
-        For searches and builds.
-    is_limit
-        Whether Dask has a limit for the worker, which no other may exceed.
-    why
-        Why nothing is available, if that is so.
-    version
-        Of this package, as the worker has it.
+    ``is_limit``: Dask has a limit for the worker, which no other may exceed. ``why`` says why
+    nothing is available, ``version`` is that of this package as the worker has it.
     """
 
     available_bytes: int

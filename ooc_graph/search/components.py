@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.components import ComponentColumns, columns_of_components, write_components
+from ooc_graph.answers.components import ComponentColumns
 from ooc_graph.answers.result import ComponentsResult, components_attributes
+from ooc_graph.answers.scatter import columns_of, write_columns
 from ooc_graph.kernels.common.components import ComponentLabels
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import id_dtype
@@ -151,8 +152,8 @@ def _whole(graph: Graph, labels: Iterable[AnyArray]) -> AnyArray:
 def _deliver(task: SearchTask, ids: Any, label: AnyArray, course: Course) -> Labelled:
     columns = ComponentColumns(label, ids)
     if task.folder is None:
-        return Labelled(Written(course, columns=columns_of_components(columns)), columns.count())
-    specs, entries = write_components(columns, Path(task.folder))
+        return Labelled(Written(course, columns=columns_of(columns, ids)), columns.count())
+    specs, entries = write_columns(columns, ids, Path(task.folder))
     return Labelled(Written(course, tuple(specs), tuple(entries)), columns.count())
 
 

@@ -20,9 +20,10 @@ def unreached_distance(kind: np.dtype[Any]) -> Any:
     return np.asarray(INT64_UNREACHED if kind == np.int64 else np.inf, dtype=kind)[()]
 
 
-def _check_column(name: str, column: AnyArray, vertices: VertexIndex) -> None:
-    if column.shape != (vertices.count,):
-        raise UsageError(f"{name} has shape {column.shape} for {vertices.count} vertices")
+def _check_columns(vertices: VertexIndex, **columns: AnyArray) -> None:
+    for name, column in columns.items():
+        if column.shape != (vertices.count,):
+            raise UsageError(f"{name} has shape {column.shape} for {vertices.count} vertices")
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,7 @@ class BfsAnswer:
     vertices: VertexIndex
 
     def __post_init__(self) -> None:
-        _check_column("parent", self.parent, self.vertices)
-        _check_column("level", self.level, self.vertices)
+        _check_columns(self.vertices, parent=self.parent, level=self.level)
         if self.parent.dtype != np.int64 or self.level.dtype != np.int32:
             raise UsageError("a BFS answer has int64 parents and int32 levels")
 
@@ -69,8 +69,7 @@ class SsspAnswer:
     vertices: VertexIndex
 
     def __post_init__(self) -> None:
-        _check_column("parent", self.parent, self.vertices)
-        _check_column("distance", self.distance, self.vertices)
+        _check_columns(self.vertices, parent=self.parent, distance=self.distance)
         if self.parent.dtype != np.int64 or self.distance.dtype not in DISTANCE_TYPES:
             raise UsageError(
                 "an SSSP answer has int64 parents and float32, float64 or int64 distances"

@@ -70,11 +70,6 @@ class ComponentsValidator:
 
     Memory: two positions a vertex (4 bytes each below 2**31 vertices), and one more for each
     further fork; nothing that grows with the edges.
-
-    Parameters
-    ----------
-    answer
-        The components.
     """
 
     def __init__(self, answer: ComponentsAnswer) -> None:

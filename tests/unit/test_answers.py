@@ -323,14 +323,14 @@ def test_components_by_original_id(
         members = ids.original_of[label == one].tolist()
         want |= dict.fromkeys(members, min(members))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(component_answers, "_PIECE", piece)
+        patch.setattr(scatter, "_piece_size", lambda _: piece)
         columns = component_answers.ComponentColumns(
             label.astype(np.uint64 if wide else np.uint32), ids
         )
-        in_place = component_answers.columns_of_components(columns)
+        in_place = columns_of(columns, ids)
         path = tmp_path_factory.mktemp("components") / "r.zarr"
         with partial_store(path, "result", overwrite=False) as store:
-            specs, entries = component_answers.write_components(columns, store.folder)
+            specs, entries = write_columns(columns, ids, store.folder)
             attributes = components_attributes(columns.count(), "0" * 64)
             store.commit("result", attributes, specs, entries)
     stored = Result.open(path)
@@ -351,7 +351,7 @@ def test_components_as_dask_zarr_and_repr(tmp_path: Path) -> None:
     label = np.zeros(len(ids.original_of), np.uint32)
     columns = component_answers.ComponentColumns(label, ids)
     with partial_store(tmp_path / "r.zarr", "result", overwrite=False) as store:
-        specs, entries = component_answers.write_components(columns, store.folder)
+        specs, entries = write_columns(columns, ids, store.folder)
         attributes = components_attributes(columns.count(), "0" * 64)
         store.commit("result", attributes, specs, entries)
     result = ComponentsResult.open(tmp_path / "r.zarr")
