@@ -42,7 +42,9 @@ def task_for(plan: Plan, run: Run, source: Kronecker, *, on_host: bool = False) 
     task = BatchTask(
         plan.task(_NO_ROOT, None), source, run.options.validate, limits.device_bytes, on_host
     )
-    return replace(task, at_once=_at_once(plan, run.place.process_limit_bytes))
+    return replace(
+        task, at_once=_at_once(plan, run.place.resources(on_cpu=True).process_limit_bytes)
+    )
 
 
 def _at_once(plan: Plan, available: int) -> int:

@@ -162,7 +162,7 @@ def _block(run: Run, built: BuildReport, records: list[SearchRecord], valid: boo
             edge_factor=options.edge_factor,
             searches=options.searches,
             generation_s=built.read_s,
-            processes=run.place.processes,
+            processes=run.place.resources(on_cpu=True).processes,
             construction_s=built.elapsed_s - built.read_s,
             kernels=tuple(
                 KernelRuns.of([record for record in records if record.kernel == kernel])
@@ -184,7 +184,7 @@ def _parameters(run: Run) -> dict[str, Any]:
     return {
         **named,
         "device": run.place.device.name,
-        "worker processes": run.place.processes,
+        "worker processes": run.place.resources(on_cpu=True).processes,
         "memory limit (bytes)": run.place.limit_bytes,
         **{name: size for name, size in _cuda_limits(run) if size is not None},
     }

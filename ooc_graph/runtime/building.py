@@ -73,7 +73,7 @@ def _on_device(
         if place.client is None:
             return build_here(partial, source, options, place.limit_bytes, allowed, progress)
         with progress.stage("building on a CUDA device"):
-            host_bytes = place.process_limit_bytes
+            host_bytes = place.resources(on_cpu=True).process_limit_bytes
             report = place.call(build_here, partial, source, options, host_bytes, allowed)
         for note in report.notes:
             progress.note(note)

@@ -47,7 +47,6 @@ class Here:
 
     client = None
     note = staticmethod(_log.warning)
-    processes = 1
 
     def __init__(
         self,
@@ -70,16 +69,6 @@ class Here:
         """Device of this process; looked for when it is first asked for."""
         return self.cuda_limits.within(choose_here(self.wanted))
 
-    @property
-    def process_limit_bytes(self) -> int:
-        """Memory that a search may use."""
-        return self.limit_bytes
-
-    @property
-    def threads(self) -> int:
-        """Cores."""
-        return cores()
-
     def resources(self, *, on_cpu: bool = False) -> Resources:
         """What this process brings now; ``on_cpu``: no device is looked for."""
         limit_bytes = self.limit_bytes
@@ -92,7 +81,7 @@ class Here:
             least_limit_bytes=limit_bytes,
             is_limited=self.is_limited,
             processes=1,
-            threads=self.threads,
+            threads=cores(),
             has_ranks=False,
             has_client=False,
         )
@@ -241,21 +230,6 @@ class OnCluster:
     def _rank(self, address: str) -> tuple[int, str]:
         """Order in which workers are chosen; one that has just come is the last."""
         return (self._limit(address) if address in self._brought else -1), address
-
-    @property
-    def processes(self) -> int:
-        """Workers that can work now."""
-        return len(self._workers())
-
-    @property
-    def process_limit_bytes(self) -> int:
-        """Memory of the worker that searches run on."""
-        return max(self._limits(self._workers()))
-
-    @property
-    def threads(self) -> int:
-        """Threads that every worker has."""
-        return min(worker.threads for worker in self._workers().values())
 
     def release(self) -> None:
         """Have every worker forget what it keeps between searches, unless it is at one."""

@@ -72,7 +72,7 @@ class Algorithm(Generic[Answer]):
             place.client,
             MakeRanks(self, task),
             graph.shards,
-            threads=place.threads,
+            threads=place.resources(on_cpu=True).threads,
             note=place.note,
         )
         if task.folder is None:

@@ -17,17 +17,13 @@ from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.store.bfs import CudaDiskBfsSteps, DiskHold
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
 from ooc_graph.kernels.cuda.store.rows import NO_VERTEX
-from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.cpu.disk import DiskUnits
 from ooc_graph.memory.cuda.disk import READERS, WINDOW_ROWS, DiskPlan
 from ooc_graph.memory.cuda.disk_bfs_plan import MOST_HUBS, DiskDevicePlan
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import (
     Tiered,
     TierSearch,
-    arrays_of,
-    columns_of,
-    read_lengths,
+    open_side,
     require_stored,
     side_names,
 )
@@ -100,19 +96,8 @@ def load_side(
     Host memory is that of ``length``, the type of a length, and an eighth of a byte a row, and what
     units are staged in. Weights are fetched with rows in the order ``light``.
     """
-    stored = graph.stored
-    assert isinstance(stored, Stored)
-    offsets = arrays_of(graph, side, order, "offsets")
-    lengths, places, first = read_lengths(stored, offsets, graph.rows, np.dtype(length))
-    units = DiskUnits(
-        stored,
-        [arrays_of(graph, side, order, column) for column in columns_of(order)],
-        first,
-        batch_units=plan.batch_units,
-        kept_bytes=plan.kept_bytes,
-        readers=READERS,
-        room=room.buffer,
-    )
+    more = {"readers": READERS, "room": room.buffer}
+    lengths, places, units = open_side(graph, side, order, np.dtype(length), plan, **more)
     with ExitStack() as undo:
         undo.callback(units.close)
         none, last = (np.empty(0, units.dtypes[column]) for column in (0, -1))

@@ -155,6 +155,26 @@ class Tiered:
     heaviest: Any
 
 
+def open_side(
+    graph: Graph,
+    side: str,
+    order: str,
+    length: np.dtype[Any],
+    plan: Any,
+    shard: int | None = None,
+    **more: Any,
+) -> tuple[AnyArray, IntArray, DiskUnits]:
+    """Lengths of a side's rows, the position of every 64th row, and the units with their arcs."""
+    stored = graph.stored
+    assert isinstance(stored, Stored)
+    rows = graph.rows if shard is None else Dealing(graph.rows, graph.shards, shard).rows
+    offsets = arrays_of(graph, side, order, "offsets", shard)
+    lengths, places, first = read_lengths(stored, offsets, rows, length)
+    columns = [arrays_of(graph, side, order, column, shard) for column in columns_of(order)]
+    sizes = {"batch_units": plan.batch_units, "kept_bytes": plan.kept_bytes}
+    return lengths, places, DiskUnits(stored, columns, first, **sizes, **more)
+
+
 def load_side(
     graph: Graph,
     side: str,
@@ -166,19 +186,11 @@ def load_side(
     look: int = FIRST_LOOK,
 ) -> Tiered:
     """Rows of one side, of a shard or in global order: heads in memory, the others in the store."""
-    stored = graph.stored
-    assert isinstance(stored, Stored)
-    columns = [arrays_of(graph, side, order, column, shard) for column in columns_of(order)]
-    rows = graph.rows if shard is None else Dealing(graph.rows, graph.shards, shard).rows
     narrow = np.dtype(f"i{plan.facts.offset_bytes}")
-    offsets = arrays_of(graph, side, order, "offsets", shard)
-    lengths, places, first = read_lengths(stored, offsets, rows, narrow)
-    units = DiskUnits(
-        stored, columns, first, batch_units=plan.batch_units, kept_bytes=plan.kept_bytes
-    )
+    lengths, places, units = open_side(graph, side, order, narrow, plan, shard)
     with ExitStack() as undo:
         undo.callback(units.close)
-        starts = np.zeros(rows + 1, narrow)
+        starts = np.zeros(len(lengths) + 1, narrow)
         np.cumsum(plan.rule.of(lengths), dtype=narrow, out=starts[1:])
         neighbors = np.empty(int(starts[-1]), units.dtypes[0])
         weights = np.empty(len(neighbors) if order == LIGHT else 0, units.dtypes[-1])
@@ -186,7 +198,7 @@ def load_side(
         heads = HeadRows(starts, lengths, places, neighbors, weights, first_of_rows)
         heaviest = _fill(heads, units, window)
         column, none = (weights, _most(weights.dtype)) if order == LIGHT else (neighbors, 0)
-        firsts = np.full(rows, none, column.dtype)
+        firsts = np.full(len(lengths), none, column.dtype)
         copy_firsts(starts, column, firsts)
         side_rows = TierRows(heads._replace(first=firsts), units, window, look)
         undo.pop_all()
