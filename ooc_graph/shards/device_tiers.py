@@ -96,7 +96,7 @@ def load_side(
     Host memory is that of ``length``, the type of a length, and an eighth of a byte a row, and what
     units are staged in. Weights are fetched with rows in the order ``light``.
     """
-    more = {"readers": READERS, "room": room.buffer}
+    more: dict[str, Any] = {"readers": READERS, "room": room.buffer}
     lengths, places, units = open_side(graph, side, order, np.dtype(length), plan, **more)
     with ExitStack() as undo:
         undo.callback(units.close)
