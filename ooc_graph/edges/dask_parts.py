@@ -10,10 +10,9 @@ import numpy as np
 from dask.base import tokenize
 from distributed import default_client, get_worker, worker_client
 
-from ooc_graph.edges.columns import choose_columns
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
 from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
-from ooc_graph.edges.options import ReadOptions
+from ooc_graph.edges.options import ReadOptions, choose_columns
 from ooc_graph.errors import InputError
 from ooc_graph.exchange.collection import compute
 from ooc_graph.forked import is_parents

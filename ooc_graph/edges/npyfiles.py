@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy_format
 
-from ooc_graph.edges.columns import SOURCE_NAMES, TARGET_NAMES
+from ooc_graph.edges.options import SOURCE_NAMES, TARGET_NAMES
 from ooc_graph.errors import InputError
 from ooc_graph.types import AnyArray
 

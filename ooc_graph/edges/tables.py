@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.bytestream import file_record, refuse_compressed
-from ooc_graph.edges.columns import ChosenColumns, choose_columns
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
 from ooc_graph.edges.interface import SourceDefaults, Unit, units_of
-from ooc_graph.edges.options import ReadOptions
+from ooc_graph.edges.options import ChosenColumns, ReadOptions, choose_columns
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.types import AnyArray, EdgeBlock
 

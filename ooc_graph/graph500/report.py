@@ -26,9 +26,8 @@ from ooc_graph.report.data import (
     write_report_data,
 )
 from ooc_graph.report.graph500 import Graph500Result, KernelRuns, output_block
-from ooc_graph.report.host import host_facts, package_versions
 from ooc_graph.report.memory_watch import MemoryWatch, thinned
-from ooc_graph.report.records import append_record
+from ooc_graph.report.records import append_record, host_facts, package_versions
 from ooc_graph.runtime.devices import cuda_facts_here
 from ooc_graph.runtime.engine_cache import open_same
 from ooc_graph.shards.build_options import BuildReport

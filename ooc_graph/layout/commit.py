@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.layout.chunks import FileEntry
-from ooc_graph.layout.file_lock import locked
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
 from ooc_graph.layout.names import ASIDE, MANIFEST, sidecar_path
 from ooc_graph.layout.outputs import ID_LENGTH, refuse_existing, refuse_output
 from ooc_graph.layout.units import Units, key_of
-from ooc_graph.layout.whole_file import disk_full_reported, sync_file
+from ooc_graph.layout.whole_file import disk_full_reported, locked, sync_file
 
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100

@@ -15,10 +15,9 @@ import numpy as np
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, StoreReplacedError
 from ooc_graph.layout.chunks import FileEntry, ends_in_crc, read_chunk
-from ooc_graph.layout.manifest import Manifest, load_same
+from ooc_graph.layout.manifest import Manifest, load_same, replaced
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import ATTRIBUTES_KEY, MANIFEST, sidecar_path
-from ooc_graph.layout.replaced import replaced
 from ooc_graph.layout.whole_file import PARTIAL
 from ooc_graph.types import AnyArray
 

@@ -16,7 +16,7 @@ from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.model.reservation import said_by
 from ooc_graph.model.resources import AUTO, CUDA, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
-from ooc_graph.report.host import host_facts, package_versions
+from ooc_graph.report.records import host_facts, package_versions
 from ooc_graph.runtime.workplace import Here, Place, place_for
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.build_options import BuildOptions, BuildReport

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, StoreReplacedError
 from ooc_graph.forked import abandon, free_in_child, in_child
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.layout.manifest import load_same
-from ooc_graph.layout.replaced import refuse_other
+from ooc_graph.layout.manifest import load_same, refuse_other
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.reservation import Freed, Key, Reservation

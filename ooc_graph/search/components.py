@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.components import ComponentColumns
 from ooc_graph.answers.result import ComponentsResult, components_attributes
-from ooc_graph.answers.scatter import columns_of, write_columns
+from ooc_graph.answers.scatter import ComponentColumns, columns_of, write_columns
 from ooc_graph.kernels.common.components import ComponentLabels
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import id_dtype

@@ -16,7 +16,7 @@ import numpy as np
 from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.types import EdgeBlock, IntArray
 from ooc_graph.validate import loops
-from ooc_graph.validate.vertices import VertexIndex
+from ooc_graph.validate.answers import VertexIndex
 from ooc_graph.validate.wording import RULE_KNOWN, Verdict
 
 RULE_LABEL = "label is a vertex"

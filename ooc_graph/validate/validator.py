@@ -13,10 +13,9 @@ import numpy as np
 from ooc_graph.errors import UsageError
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 from ooc_graph.validate import edge_loops
-from ooc_graph.validate.answers import BfsAnswer, SsspAnswer
+from ooc_graph.validate.answers import BfsAnswer, SsspAnswer, VertexIndex
 from ooc_graph.validate.batch import BATCH_ANSWERS, NONE, Batch, Tally, assemble
 from ooc_graph.validate.edge_loops import CLOSED, SPAN
-from ooc_graph.validate.vertices import VertexIndex
 from ooc_graph.validate.wording import Problem, Verdict, Wording
 
 Answer = TypeVar("Answer", BfsAnswer, SsspAnswer)

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 import ooc_graph as og
 import ooc_graph.answers.export as export_module
-from ooc_graph.answers import components as component_answers
 from ooc_graph.answers import scatter
 from ooc_graph.answers.export import export
 from ooc_graph.answers.result import (
@@ -324,9 +323,7 @@ def test_components_by_original_id(
         want |= dict.fromkeys(members, min(members))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scatter, "_piece_size", lambda _: piece)
-        columns = component_answers.ComponentColumns(
-            label.astype(np.uint64 if wide else np.uint32), ids
-        )
+        columns = scatter.ComponentColumns(label.astype(np.uint64 if wide else np.uint32), ids)
         in_place = columns_of(columns, ids)
         path = tmp_path_factory.mktemp("components") / "r.zarr"
         with partial_store(path, "result", overwrite=False) as store:
@@ -349,7 +346,7 @@ def test_components_by_original_id(
 def test_components_as_dask_zarr_and_repr(tmp_path: Path) -> None:
     _, ids, _ = made_up("bfs", "int32", 9, 1, gapped=True, wide=False, lonely=False)
     label = np.zeros(len(ids.original_of), np.uint32)
-    columns = component_answers.ComponentColumns(label, ids)
+    columns = scatter.ComponentColumns(label, ids)
     with partial_store(tmp_path / "r.zarr", "result", overwrite=False) as store:
         specs, entries = write_columns(columns, ids, store.folder)
         attributes = components_attributes(columns.count(), "0" * 64)

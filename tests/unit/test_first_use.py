@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.layout import file_lock
+from ooc_graph.layout import whole_file
 from ooc_graph.runtime import compile_ahead as ahead
 from ooc_graph.runtime import first_use
 from ooc_graph.runtime.compile_parts import parts_of_graph500
@@ -90,7 +90,7 @@ def test_who_comes_second_waits() -> None:
     with turn(PART):
         thread = threading.Thread(target=second)
         thread.start()
-        time.sleep(4 * file_lock.POLL_S)
+        time.sleep(4 * whole_file.POLL_S)
         order.append("first")
     thread.join(WITHIN_S)
     assert order == ["first", "second"]
