@@ -1,23 +1,19 @@
-"""Answers by internal id -> columns by original id, piece by piece.
-
-Components are named by their smallest original id. Memory in addition to their labels: one position
-among all vertices for each row, 4 bytes (8 from 2**31 vertices).
-"""
+"""Search trees by internal id -> columns by original id, chunk by chunk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cpu.components.ids import first_positions
 from ooc_graph.layout.chunks import FileEntry, write_array
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, PARENT, VERTEX
+from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
 _LEAST_PIECE, _MOST_PIECE = 1 << 10, 1 << 15
@@ -44,38 +40,6 @@ class Tree:
     root_position: int
     parent: AnyArray
     measure: AnyArray
-
-    @property
-    def unreached(self) -> Any:
-        """Value of the measure if the search did not come."""
-        if self.kernel == "bfs":
-            return -1
-        return INT64_UNREACHED if self.measure.dtype.kind == "i" else np.inf
-
-    @property
-    def dtypes(self) -> dict[str, np.dtype[Any]]:
-        """Types of parents, and of levels or distances."""
-        name = LEVEL if self.kernel == "bfs" else DISTANCE
-        return {PARENT: np.dtype(np.int64), name: self.measure.dtype}
-
-    def piece(self, ids: Ids, start: int, stop: int) -> tuple[IntArray, AnyArray]:
-        """Parents and measures of a range of positions."""
-        internal = ids.internal_of[start:stop]
-        has_row = internal >= 0
-        parent = np.full(stop - start, -1, np.int64)
-        measure = np.full(stop - start, self.unreached, self.measure.dtype)
-        rows = internal[has_row]
-        measure[has_row] = self.measure[rows]
-        by_internal = self.parent[rows]
-        reached = by_internal != np.iinfo(by_internal.dtype).max
-        mine = np.full(len(rows), -1, np.int64)
-        mine[reached] = ids.original_of[by_internal[reached]]
-        parent[has_row] = mine
-        if start <= self.root_position < stop:
-            # A root without any arc has no row, and yet it is reached.
-            parent[self.root_position - start] = self.root
-            measure[self.root_position - start] = 0
-        return parent, measure
 
 
 @dataclass(frozen=True)
@@ -110,48 +74,91 @@ class Ids:
         return int(self.original_ids(position, position + 1)[0])
 
 
-class Answer(Protocol):
-    """What a search found, as columns by original id beside that of the vertices."""
+class Columns(ABC):
+    """Columns of an answer by original id, made piece by piece.
 
-    @property
-    def dtypes(self) -> dict[str, np.dtype[Any]]:
-        """Their types by name, in order."""
+    Parameters
+    ----------
+    ids
+        Id tables.
+    dtypes
+        Types of the columns, in their order; `VERTEX` is one.
+    attributes
+        What is stored with them, besides the kernel and the graph.
+    """
 
-    def piece(self, ids: Ids, start: int, stop: int) -> tuple[AnyArray, ...]:
-        """All of them for a range of positions."""
+    def __init__(
+        self, ids: Ids, dtypes: Mapping[str, np.dtype[Any]], attributes: Mapping[str, Any]
+    ) -> None:
+        self.ids, self._dtypes, self.attributes = ids, dtypes, attributes
+        self.size = len(ids.internal_of)
+
+    @abstractmethod
+    def part(self, name: str, start: int, stop: int) -> AnyArray:
+        """Values of a column, but for `VERTEX`, at a range of positions."""
+
+    def in_memory(self) -> dict[str, AnyArray]:
+        """All columns in host memory."""
+        columns: dict[str, AnyArray] = {}
+        for name, dtype in self._dtypes.items():
+            if name == VERTEX:
+                columns[name] = self.ids.original_ids(0, self.size)
+                continue
+            columns[name] = np.empty(self.size, dtype)
+            for piece in self._pieces(0, self.size):
+                columns[name][slice(*piece)] = self.part(name, *piece)
+        return columns
+
+    def write(self, store: Path) -> tuple[list[ArraySpec], list[FileEntry]]:
+        """Write all columns as chunks of a partial store."""
+        specs, entries = [], []
+        for name, dtype in self._dtypes.items():
+            specs.append(ArraySpec(name, self.size, dtype))
+            entries += write_array(store, specs[-1], partial(self._parts, name))
+        return specs, entries
+
+    def _parts(self, name: str, start: int, stop: int) -> Iterator[AnyArray]:
+        read = self.ids.original_ids if name == VERTEX else partial(self.part, name)
+        return (read(*piece) for piece in self._pieces(start, stop))
+
+    def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        size = _piece_size(self.size)
+        for begin in range(start, stop, size):
+            yield begin, min(begin + size, stop)
 
 
-def columns_of(answer: Answer, ids: Ids) -> dict[str, AnyArray]:
-    """All columns of the answer in host memory."""
-    size = len(ids.internal_of)
-    columns = {name: np.empty(size, dtype) for name, dtype in answer.dtypes.items()}
-    for start, stop in _pieces(0, size, size):
-        for column, part in zip(columns.values(), answer.piece(ids, start, stop), strict=True):
-            column[start:stop] = part
-    return {VERTEX: ids.original_ids(0, size), **columns}
+class TreeColumns(Columns):
+    """Columns of a tree: vertices, parents, and levels or distances."""
 
+    def __init__(self, tree: Tree, ids: Ids) -> None:
+        self._tree = tree
+        self._unreached = unreached(tree.kernel, tree.measure.dtype)
+        measure = LEVEL if tree.kernel == "bfs" else DISTANCE
+        wide = np.dtype(np.int64)
+        dtypes = {VERTEX: wide, PARENT: wide, measure: tree.measure.dtype}
+        stored = "+inf" if self._unreached == np.inf else self._unreached
+        super().__init__(ids, dtypes, {"root": tree.root, "unreached": stored})
 
-def write_columns(answer: Answer, ids: Ids, store: Path) -> tuple[list[ArraySpec], list[FileEntry]]:
-    """Write all columns of the answer as chunks of a partial store."""
-    specs, entries = [], []
-    for name, dtype in {VERTEX: np.dtype(np.int64), **answer.dtypes}.items():
-        specs.append(ArraySpec(name, len(ids.internal_of), dtype))
-        entries += write_array(store, specs[-1], partial(_parts, name, answer, ids))
-    return specs, entries
-
-
-def _parts(name: str, answer: Answer, ids: Ids, start: int, stop: int) -> Iterator[AnyArray]:
-    for begin, end in _pieces(start, stop, len(ids.internal_of)):
-        if name == VERTEX:
-            yield ids.original_ids(begin, end)
+    def part(self, name: str, start: int, stop: int) -> AnyArray:
+        """Parents or measures of a range of positions."""
+        internal = self.ids.internal_of[start:stop]
+        has_row = internal >= 0
+        rows = internal[has_row]
+        values: AnyArray
+        if name == PARENT:
+            values, of_root = np.full(stop - start, -1, np.int64), self._tree.root
+            by_internal = self._tree.parent[rows]
+            reached = by_internal != np.iinfo(by_internal.dtype).max
+            mine = np.full(len(rows), -1, np.int64)
+            mine[reached] = self.ids.original_of[by_internal[reached]]
+            values[has_row] = mine
         else:
-            yield answer.piece(ids, begin, end)[list(answer.dtypes).index(name)]
-
-
-def _pieces(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:
-    piece = _piece_size(size)
-    for begin in range(start, stop, piece):
-        yield begin, min(begin + piece, stop)
+            values, of_root = np.full(stop - start, self._unreached, self._tree.measure.dtype), 0
+            values[has_row] = self._tree.measure[rows]
+        if start <= self._tree.root_position < stop:
+            # A root without any arc has no row, and yet it is reached.
+            values[self._tree.root_position - start] = of_root
+        return values
 
 
 def _piece_size(size: int) -> int:
@@ -159,28 +166,8 @@ def _piece_size(size: int) -> int:
     return min(max(size >> 3, _LEAST_PIECE), _MOST_PIECE)
 
 
-class ComponentColumns:
-    """The answer of labels, unsigned (rows,): each row's component, named by one of its rows.
-
-    See `ooc_graph.answers.scatter.Answer`.
-    """
-
-    dtypes: dict[str, np.dtype[Any]] = {COMPONENT: np.dtype(np.int64)}  # noqa: RUF012
-
-    def __init__(self, label: AnyArray, ids: Ids) -> None:
-        self._label, self._ids = label, ids
-        self._first = np.full(len(label), -1, ids.internal_of.dtype)
-        first_positions(ids.internal_of, label, self._first)
-
-    def piece(self, ids: Ids, start: int, stop: int) -> tuple[IntArray]:
-        """Smallest original id of each one's component; those without arcs are their own."""
-        position = np.arange(start, stop)
-        internal = ids.internal_of[start:stop]
-        has_row = internal >= 0
-        position[has_row] = self._first[self._label[internal[has_row]]]
-        return (position + (ids.first or 0) if ids.originals is None else ids.originals[position],)
-
-    def count(self) -> int:
-        """Components."""
-        isolated = np.count_nonzero(self._ids.internal_of < 0)
-        return int(isolated + np.count_nonzero(self._first >= 0))
+def unreached(kernel: str, dtype: np.dtype[Any]) -> Any:
+    """Level or distance of a vertex that a search did not reach."""
+    if kernel == "bfs":
+        return -1
+    return INT64_UNREACHED if dtype.kind == "i" else np.inf

@@ -1,0 +1,42 @@
+"""Components by internal id -> columns by original id, each named by its smallest original id.
+
+Memory in addition to the labels: one position among all vertices for each row, 4 bytes (8 from
+2**31 vertices), and the columns piece by piece.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ooc_graph.answers.scatter import Columns, Ids
+from ooc_graph.kernels.cpu.components.ids import first_positions
+from ooc_graph.layout.names import COMPONENT, VERTEX
+from ooc_graph.types import AnyArray
+
+
+class ComponentColumns(Columns):
+    """Columns of components; the number of these is stored with them.
+
+    Parameters
+    ----------
+    label
+        uint32 or uint64 (rows,): component of each internal id, named by one of its rows.
+    """
+
+    def __init__(self, label: AnyArray, ids: Ids) -> None:
+        self._label = label
+        self._first = np.full(len(label), -1, ids.internal_of.dtype)
+        first_positions(ids.internal_of, label, self._first)
+        isolated = np.count_nonzero(ids.internal_of < 0)
+        count = int(isolated + np.count_nonzero(self._first >= 0))
+        dtypes = dict.fromkeys((VERTEX, COMPONENT), np.dtype(np.int64))
+        super().__init__(ids, dtypes, {"components": count})
+
+    def part(self, name: str, start: int, stop: int) -> AnyArray:  # noqa: ARG002
+        """Smallest original id of each one's component; those without arcs are their own."""
+        position = np.arange(start, stop)
+        internal = self.ids.internal_of[start:stop]
+        has_row = internal >= 0
+        position[has_row] = self._first[self._label[internal[has_row]]]
+        originals = self.ids.originals
+        return position + (self.ids.first or 0) if originals is None else originals[position]
