@@ -27,7 +27,7 @@ from ooc_graph.shards.degrees import Counted, count_ids, count_units
 from ooc_graph.shards.merge import MergeTask
 from ooc_graph.shards.merge_writer import Merged, MergeWriter
 from ooc_graph.shards.pieces import PieceLostError, Pieces
-from ooc_graph.shards.renumber import Renumbered, dense_space, named_space
+from ooc_graph.shards.renumber import Renumbered, renumber_counted
 from ooc_graph.shards.runs import RunTask, write_run
 from ooc_graph.shards.staged import StagedSource, column_dtype, stage_unit
 from ooc_graph.shards.tables import forget_tables, table_bytes
@@ -181,16 +181,13 @@ class Build:
         return max(1, left // (plan.COUNTED_BYTES * vertices + plan.LEAST_SLOT_BYTES))
 
     def _renumber(self, source: EdgeSource, paths: list[str]) -> Renumbered:
-        store, spill = self.partial.folder, self.partial.spill
+        limit_bytes = self.workforce.budget.limit_bytes
+        item = paths, source, self.partial.folder, self.partial.spill, limit_bytes
         with self.report.timed("renumber"):
-            if source.id_range is not None:
-                function: Any = dense_space
-                item: tuple[Any, ...] = (paths, source.id_range, store, spill)
-            else:
-                function = named_space
-                item = (paths, source, store, spill, self.workforce.budget.limit_bytes)
             result: Renumbered
-            (result,) = run_all(self.workforce, self.progress, "renumbering", function, [item])
+            (result,) = run_all(
+                self.workforce, self.progress, "renumbering", renumber_counted, [item]
+            )
         return result
 
     def _runs(
