@@ -41,6 +41,11 @@ class FilledColumns:
         self.doubles = np.empty(rows if doubles else 1, dtype=np.float64)
         self.slow = np.empty((SLOW_ROWS if doubles else 1, 3), dtype=np.int64)
 
+    @property
+    def arrays(self) -> tuple[AnyArray, ...]:
+        """What the kernels fill, in the order of their arguments."""
+        return self.source, self.target, self.integers, self.doubles, self.slow
+
     def round_slow(self, text: bytearray, slow_rows: int) -> int | None:
         """Let Python round the doubles that the kernel left open.
 

@@ -180,22 +180,13 @@ class Kronecker(SourceDefaults):
         if min(source.dtype.itemsize, target.dtype.itemsize) < 8 and self.scale > 32:
             raise UsageError(f"ids of scale {self.scale} need 64-bit arrays")
         seed, scramble = seed_arrays(self.seeds)
+        # Python's integer: one specialisation, whatever kind comes.
+        given = int(start), self.scale, seed, edge_powers(), scramble
         if hasattr(source, "__cuda_array_interface__"):
-            constants = (seed, edge_powers(), scramble)
-            cuda_kronecker.generate_into(start, self.scale, *constants, source, target, weight)
-            return
-        scratch = np.empty(kernel.SCRATCH_WORDS, np.uint64)
-        kernel.generate_into(
-            int(start),  # one specialisation, whatever kind of integer comes
-            self.scale,
-            seed,
-            edge_powers(),
-            scramble,
-            scratch,
-            source,
-            target,
-            weight,
-        )
+            cuda_kronecker.generate_into(*given, source, target, weight)
+        else:
+            scratch = np.empty(kernel.SCRATCH_WORDS, np.uint64)
+            kernel.generate_into(*given, scratch, source, target, weight)
 
     def search_keys(
         self, count: int = 64, *, degree: Degree | None = None, threads: int | None = None

@@ -156,15 +156,8 @@ class Validator(ABC, Generic[Answer]):
             self._judge(batch, tally, placed)
 
     def _judge(self, batch: Batch, tally: Tally, edges: Placed) -> None:
-        edge_loops.inside(
-            edges.source,
-            edges.target,
-            self.directed,
-            batch.reached,
-            batch.full,
-            tally.counts,
-            tally.broken,
-        )
+        tuples = edges.source, edges.target, self.directed
+        edge_loops.inside(*tuples, batch.reached, batch.full, tally.counts, tally.broken)
         self._pass(batch, tally, edges)
 
     def merge(self, other: Validator[Answer] | Sequence[Tally]) -> None:
