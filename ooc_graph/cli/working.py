@@ -42,10 +42,10 @@ def searching(
     given: dict[str, Any], limits: CudaLimits = NO_LIMITS, *, for_cuda: bool
 ) -> Iterator[dict[str, Any]]:
     """Workplace and progress of a command that searches, and whether it may replace its output."""
-    from ooc_graph.runtime.workplace import place_for  # noqa: PLC0415
+    from ooc_graph.runtime.workplace import workplace_for  # noqa: PLC0415
 
     with working(given, for_cuda=for_cuda) as (client, progress):
-        place = place_for(client, limit(given, client), given["device"], limits, progress)
+        place = workplace_for(client, limit(given, client), given["device"], limits, progress)
         yield {"place": place, "progress": progress, "overwrite": given["overwrite"]}
 
 

@@ -17,7 +17,7 @@ from ooc_graph.model.reservation import said_by
 from ooc_graph.model.resources import AUTO, CUDA, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.report.records import host_facts, package_versions
-from ooc_graph.runtime.workplace import Here, Place, place_for
+from ooc_graph.runtime.workplace import ThisProcess, Workplace, workplace_for
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_into
@@ -33,7 +33,7 @@ _OTHERS_PART = 4
 
 
 def build_store(
-    place: Place, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
+    place: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
 ) -> BuildReport:
     """Build and commit the store of a graph; its bytes do not depend on the place.
 
@@ -61,7 +61,7 @@ def build_store(
 
 
 def _on_device(
-    place: Place, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
+    place: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
 ) -> BuildReport:
     if place.client is not None and _is_elsewhere(source):
         raise UsageError(
@@ -109,7 +109,7 @@ def build_here(
         allowed_bytes = min(allowed_bytes, usable_bytes(free))
     noted = _Noted()
     try:
-        with Here(limit_bytes, CUDA).workforce() as workforce:
+        with ThisProcess(limit_bytes, CUDA).workforce() as workforce:
             report = build_into(
                 partial,
                 source,
@@ -159,7 +159,7 @@ def build_with_report(
     """Build a store as `ooc_graph.build` does, of an opened source; give it and its report."""
     limits = CudaLimits.of(device_memory, None).require_cuda(device)
     options.require_filled(most_rows(source))
-    place = place_for(client, parse_bytes(memory_limit), device, limits, progress)
+    place = workplace_for(client, parse_bytes(memory_limit), device, limits, progress)
     place.release()
     report = build_store(place, source, out, options, progress or NoProgress())
     write_run_facts(out, {"stages": report.stages, "edges": report.edges})

@@ -42,7 +42,7 @@ Done = TypeVar("Done")
 _log = logging.getLogger("ooc_graph")
 
 
-class Here:
+class ThisProcess:
     """The calling process and all its cores; no cluster, no port."""
 
     client = None
@@ -111,7 +111,7 @@ def planned(limit_bytes: int, name: str = CPU, cuda_limits: CudaLimits = NO_LIMI
     device = Device(name, cuda_limits.device_bytes or 0)
     if name == CUDA and cuda_limits.device_bytes is None:
         device = choose_here(CUDA)
-    here = Here(limit_bytes, name, cuda_limits).resources(on_cpu=True)
+    here = ThisProcess(limit_bytes, name, cuda_limits).resources(on_cpu=True)
     # A command may start ranks on workers of the CPU.
     return replace(here, device=device, has_ranks=name == CPU)
 
@@ -263,24 +263,24 @@ class OnCluster:
         return done
 
 
-Place: TypeAlias = Here | OnCluster
+Workplace: TypeAlias = ThisProcess | OnCluster
 """Runs tasks; ``client`` is None if there is no cluster."""
 
 
-def place_for(
+def workplace_for(
     client: Client | None,
     limit_bytes: int | None,
     wanted: str = AUTO,
     cuda_limits: CudaLimits = NO_LIMITS,
     progress: Progress | None = None,
-) -> Place:
+) -> Workplace:
     """A client's cluster, or this process, with the device ``wanted``.
 
     ``progress`` takes a line if a worker of the cluster cannot go on; None: the log ``ooc_graph``.
     UsageError if ``client`` is no synchronous Dask client.
     """
     if client is None:
-        return Here(limit_bytes, wanted, cuda_limits)
+        return ThisProcess(limit_bytes, wanted, cuda_limits)
     require_client(client)
     note = _log.warning if progress is None else progress.note
     return OnCluster(client, limit_bytes, wanted, cuda_limits, note)
