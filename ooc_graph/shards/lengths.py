@@ -12,7 +12,14 @@ from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda.pinned_plan import last_longer
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.row_loader import Arrays
-from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, IntArray, owner_of
+from ooc_graph.types import (
+    DEAL_BLOCK,
+    AnyArray,
+    Dealing,
+    IntArray,
+    owner_of,
+    rows_of_shard,
+)
 
 _STRETCH = 64 * DEAL_BLOCK
 
@@ -39,6 +46,26 @@ def count_lengths(
                     last = dealing.internal_of(np.array([first + local - 1]))
                     longer[k] = max(longer[k], int(last[0]) + 1)
     return Lengths(length, counts.astype(np.int64)), tuple(longer)
+
+
+LengthsByShard = tuple[tuple[Lengths, ...], ...]
+"""Lengths of the rows of every side, by shard."""
+
+
+def lengths_of_shards(graph: Graph, order: str) -> LengthsByShard:
+    """Lengths of the rows of every side, by shard, in an order that the graph has.
+
+    Raises
+    ------
+    CorruptStoreError
+        Names the chunk.
+    """
+    sides = graph.arrays_of(order, "offsets")
+    rows = [rows_of_shard(graph.rows, graph.shards, shard) for shard in range(graph.shards)]
+    return tuple(
+        tuple(count_lengths(graph.stored, [arrays[shard]], count)[0] for arrays in sides)
+        for shard, count in enumerate(rows)
+    )
 
 
 def stretches(stored: Arrays, array: str) -> Iterator[tuple[int, IntArray]]:

@@ -189,6 +189,14 @@ class PinnedDevice(Device, Protocol):
         """SSSP by near-far on rows in pinned memory."""
         ...
 
+    def tier_bfs_rank(self, shard: Shard, room: Any, least: int, shift: int) -> BfsRank:
+        """BFS steps on one shard in pinned memory, of which some arcs are on the device too."""
+        ...
+
+    def tier_sssp_rank(self, shard: Shard, room: Any, least: int, shift: int) -> SsspRank:
+        """SSSP steps on such a shard."""
+        ...
+
 
 def search_of(device: Device, kernel: str) -> Callable[..., Any]:
     """What makes the search of a whole graph: the device's method of the algorithm's name."""

@@ -74,6 +74,10 @@ class InMemory:
         warm(kernel, graph, process.device(), variant=variant_of(search))
         return Engine(kernel, search, graph, load_ids(graph), shard.tuples)
 
+    def lacks_rank(self, *_: Any) -> str:
+        """Nothing."""
+        return ""
+
     def reserve_rank(
         self, graph: Graph, request: Request, resources: Resources, exchange: str
     ) -> Reservation:
