@@ -65,9 +65,7 @@ def engine(key: Key, load: Load, room: Room = FREE) -> Iterator[Engine]:
     """Exclusive use of a loaded graph; loads it if it is not there.
 
     Engines that were used longest ago are released until there is room for it: all that are left
-    stay within the limits together.
-
-    ``room`` is the memory for all engines of this process together.
+    stay together within ``room``, the memory for all engines of this process.
     """
     with _lock, io_progress.watched(key.identity, process.dask_worker()):
         wanted = _Kept(key, process.number_of(key.device))
