@@ -21,18 +21,10 @@ _NO_BOUNDS = np.empty(0, np.int64)
 class Told:
     """Hears of the places, from one to before another, of sources whose answers are final.
 
-    It is called by the threads that search, once for every source.
-
-    Parameters
-    ----------
-    tell
-        Called with both places.
-    bounds
-        int64, ascending: places where units begin or end; empty: there are no units.
-    most
-        Sources that may be found and not recorded; 0: any number.
-    make_room
-        Called with a number of sources, waits until so many more may be found.
+    It is called by the threads that search, once for every source, and calls ``tell`` with both
+    places. ``bounds`` int64 ascend: places where units begin or end; empty: there are no units. At
+    most so many sources as ``most`` says may be found and not recorded; 0: any number.
+    ``make_room``, called with a number of sources, waits until so many more may be found.
     """
 
     def __init__(

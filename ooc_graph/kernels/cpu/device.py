@@ -34,13 +34,7 @@ from ooc_graph.types import Dealing, Shard
 
 
 class CpuDevice:
-    """Searches on ``threads`` threads of this process.
-
-    Parameters
-    ----------
-    threads
-        Threads that work on one search together.
-    """
+    """Searches on ``threads`` threads of this process, which work on one search together."""
 
     def __init__(self, threads: int) -> None:
         self._team = Team(threads)

@@ -28,17 +28,11 @@ from ooc_graph.types import AnyArray, IntArray
 class Fall(NamedTuple):
     """Potentials on their way.
 
-    Parameters
-    ----------
-    potential, parent
-        (rows,): distances from the added vertex, and int64 previous vertices, -1 for the added one.
-    changed
-        Bitmap of the rows that have to push.
-    depth
-        (rows,): the lowest potential along the path by which each was found, as its rounding
-        goes by it; 0 in the beginning. Integers have none, (0,).
-    eps
-        Relative error of one addition, 0 for integers.
+    ``potential`` and ``parent`` (rows,): distances from the added vertex, and int64 previous
+    vertices, -1 for the added one. ``changed`` is the bitmap of the rows that have to push.
+    ``depth`` (rows,): the lowest potential along the path by which each was found, as its rounding
+    goes by it; 0 in the beginning; (0,) for integers. ``eps`` is the relative error of one
+    addition, 0 for integers.
     """
 
     potential: AnyArray

@@ -53,15 +53,9 @@ MORE_DOUBLINGS = 4
 class Potentials:
     """Potentials under which no arc is negative, but for rounding.
 
-    Parameters
-    ----------
-    potential
-        (rows,), <= 0: the distance from the added vertex, of the distances' dtype.
-    improvements
-        How often a potential fell.
-    tolerance
-        Smallest improvement that counted, relatively to the lowest potential along its path; 0
-        for integers.
+    ``potential`` (rows,), <= 0, is the distance from the added vertex, and fell so many times as
+    ``improvements`` says. Smaller improvements than ``tolerance`` did not count, relatively to the
+    lowest potential along their path; 0 for integers.
     """
 
     potential: AnyArray

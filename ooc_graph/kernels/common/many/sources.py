@@ -11,15 +11,7 @@ from ooc_graph.types import AnyArray, IntArray
 
 
 class ManySources:
-    """Distances, or levels, from any number of sources.
-
-    Attributes
-    ----------
-    vertices
-        Rows of the graph.
-    dtype, ids
-        Types of distances and of parents.
-    """
+    """Distances (of ``dtype``), or levels, from any number of sources, and parents (``ids``)."""
 
     vertices: int
     dtype: np.dtype[Any]
@@ -51,18 +43,9 @@ class ManySources:
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``: (sources, vertices).
 
-        What is not reached has +inf, or the largest integer of the dtype.
-
-        Parameters
-        ----------
-        sources
-            int64 (sources,), repetitions allowed.
-        answer
-            Array to write to.
-        lanes
-            Most sources in a batch.
-        told
-            Hears of sources when their rows are there.
+        What is not reached has +inf, or the largest integer of the dtype. Sources are int64, in any
+        order, and may repeat. The distances may be written to ``answer``. A batch has up to
+        ``lanes`` sources, and who is ``told`` hears of them when their rows are there.
         """
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
@@ -80,14 +63,7 @@ class ManySources:
         """Distances as `run` gives them, and parents: ids (sources, vertices).
 
         A source is its own parent; all ones: not reached. Without negative weights parents are
-        those of single searches.
-
-        Parameters
-        ----------
-        sources, lanes, told
-            As of `run`.
-        answers
-            Arrays as `empty` makes them, to write to.
+        those of single searches. ``answers`` are arrays as `empty` makes them, to write to.
         """
         answer, parents = self.empty(len(sources)) if answers is None else answers
         self._find(sources, answer, parents, lanes, told)

@@ -44,27 +44,15 @@ def tokenize_lines(
 ) -> tuple[int, int, int, int, bool]:
     """Read lines of ``text[start:stop]`` until the columns or ``slow`` are full.
 
-    Parameters
-    ----------
-    text
-        uint8 (bytes,), host memory; ``stop`` follows a line feed or is the end of the text.
-    parameters
-        int64 (PARAMETERS,): the ``P_*`` entries; delimiter 0 means runs of spaces and tabs,
-        comment and tag 0 mean none, weight field -1 means none; ids outside
-        ``[P_ID_FIRST, P_ID_LAST]`` are refused.
-    source, target
-        int64 (rows,): ids out.
-    integers, doubles
-        int64 and float64 (rows,), or (1,) where the weight mode has no use for them. In mode
-        ``WEIGHT_EITHER`` both are filled; the integers mean nothing once the last entry of the
-        result is False.
-    slow
-        int64 (k, 3): rows whose double the caller has to find, as (row, from byte, to byte).
+    ``stop`` follows a line feed or is the end of the text. Of the ``P_*`` parameters delimiter 0
+    means runs of spaces and tabs, comment and tag 0 mean none, weight field -1 means none; ids
+    outside ``[P_ID_FIRST, P_ID_LAST]`` are refused. ``integers`` and ``doubles`` are (rows,), or
+    (1,) if the weight mode has no use for them. In mode ``WEIGHT_EITHER`` both are filled; the
+    integers mean nothing once the last entry of the result is False. ``slow`` (k, 3): rows whose
+    double the caller has to find, as (row, from byte, to byte).
 
-    Returns
-    -------
-    rows, next_byte, status, slow_rows, all_integer
-        With a status other than OK, ``next_byte`` is the start of the line at fault.
+    Returns rows, next byte, status, slow rows, and whether all weights are integers. With a status
+    other than OK, the next byte is the start of the line at fault.
     """
     delimiter = parameters[P_DELIMITER]
     comment, comment_too = parameters[P_COMMENT], parameters[P_COMMENT_TOO]

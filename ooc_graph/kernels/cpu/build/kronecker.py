@@ -309,26 +309,11 @@ def generate_into(
 ) -> None:
     """Fill the caller's arrays with edges ``start``, ``start + 1``, …; allocates nothing.
 
-    Runs on the calling thread without the GIL; concurrent calls need a scratch array each.
-
-    Parameters
-    ----------
-    start
-        Number of the first edge, from 0.
-    scale
-        log2 of the number of vertices, 1 to 63 (ids must fit the arrays).
-    seed
-        uint64 (5,): state of the generator at edge 0.
-    powers
-        uint64 (63, 5, 5): J**(2**i), J being the step from an edge to the next.
-    scramble
-        uint64 (2,): the two scramble constants that follow from the seed.
-    scratch
-        uint64 (SCRATCH_WORDS,): working space, contents ignored.
-    source, target
-        int64, uint64 or uint32 (m,), written; uint32 for ``scale`` <= 32.
-    weight
-        float32 (m,), written, or None.
+    Runs on the calling thread without the GIL; concurrent calls need a scratch array each. The
+    scale is 1 to 63. uint64: ``seed`` (5,), the state of the generator at edge 0; ``powers`` (63,
+    5, 5), J**(2**i), J being the step from an edge to the next; ``scramble`` (2,), the constants
+    that follow from the seed; ``scratch`` (SCRATCH_WORDS,). ``source`` and ``target`` are int64,
+    uint64 or uint32 (for ``scale`` <= 32), ``weight`` float32 or None.
     """
     _start_lanes(scratch, seed, powers, start)
     edges = source.shape[0]

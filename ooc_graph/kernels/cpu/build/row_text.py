@@ -84,26 +84,15 @@ def tokenize_rows(
 ) -> tuple[int, int, int, int, int, bool]:
     """Read tokens of ``text[start:stop]`` until one of the outputs is full.
 
-    Parameters
-    ----------
-    text
-        uint8 (bytes,), host memory; ``stop`` follows a blank, a line end or the end of the text.
-    parameters
-        int64 (ROW_PARAMETERS,). ``R_NUMBERED`` 1: METIS, line k is vertex ``R_ID_FIRST + k``,
-        its first ``R_SKIP`` numbers are no neighbours, and with ``R_PAIRED`` each neighbour is
-        followed by its weight. 0: the first number of a line is its vertex, and with
-        ``R_PAIRED`` neighbours are written ``id,weight``.
-    state
-        int64 (STATES,): where the text before ``start`` ended; changed.
-    source, target, integers, doubles, slow
-        As for ``tokenize_lines``.
-    heads
-        int64 (k,): vertices that begin a line; only where lines are not numbered.
+    ``stop`` follows a blank, a line end or the end of the text. ``state`` says where the text
+    before ``start`` ended; it is changed. With ``R_NUMBERED`` 1 (METIS), line k is vertex
+    ``R_ID_FIRST + k``, its first ``R_SKIP`` numbers are no neighbours, and with ``R_PAIRED`` each
+    neighbour is followed by its weight. With 0, the first number of a line is its vertex, listed in
+    ``heads``, and with ``R_PAIRED`` neighbours are written ``id,weight``. Other columns are those
+    of ``tokenize_lines``.
 
-    Returns
-    -------
-    rows, heads, next_byte, status, slow_rows, all_integer
-        With a status other than OK, the line at fault is ``state[S_LINE]``.
+    Returns rows, heads, next byte, status, slow rows, and whether all weights are integers. With a
+    status other than OK, the line at fault is ``state[S_LINE]``.
     """
     numbered, paired = parameters[R_NUMBERED] == 1, parameters[R_PAIRED] == 1
     skip, mode = parameters[R_SKIP], parameters[R_WEIGHT_MODE]

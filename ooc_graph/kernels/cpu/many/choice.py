@@ -43,16 +43,8 @@ class Chooser:
 
     If a matrix of all pairs may be kept, that of a small dense graph is closed at once. Of others
     the first batches are looked at: what they relax says whether to close the matrix, and whether
-    to go on with single searches. Long thin graphs have these from the beginning.
-
-    Parameters
-    ----------
-    search
-        The search by batches.
-    out, into, tuples
-        What single searches are made of.
-    threads
-        Threads of the search.
+    to go on with single searches. Long thin graphs have these from the beginning. ``search`` is by
+    batches; single searches are made of ``out``, ``into`` and ``tuples``.
     """
 
     def __init__(

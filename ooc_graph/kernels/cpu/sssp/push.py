@@ -282,18 +282,11 @@ def push_rising(
     distance from the smallest of it on is final. ``lengths`` are the arcs of each whole row, empty
     if ``out`` has them all, and ``arcs`` those of all rows.
 
-    Returns
-    -------
-    bound
-        All distances up to it are final.
-    floor, inner
-        The ``inner`` vertices nearest to the root are ``first[:inner]``; the distance of every
-        other is at least ``floor``. Their rows hold few arcs, so that all of them may be pushed.
-    examined
-        Arcs examined.
-    settled
-        True when nothing is left to do; False when enough has been pushed for pulling to be
-        cheaper (only with ``stop_for_pull``).
+    Returns ``bound``, up to which all distances are final; ``floor`` and ``inner``: the vertices
+    nearest to the root are ``first[:inner]``, and the distance of every other is at least
+    ``floor``; the arcs examined; and whether nothing is left to do, rather than enough pushed for
+    pulling to be cheaper (only with ``stop_for_pull``). The inner vertices have few arcs, so that
+    all of them may be pushed.
     """
     start_wave(wave, root)
     count, pending, total, reached = 1, 0, 0, 1

@@ -132,12 +132,8 @@ class CpuSsspSearch:
     def run(self, root: int) -> SsspTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run.
 
-        Raises
-        ------
-        InputError
-            A shortest distance exceeds the distances' dtype.
-        AssertionError
-            The graph's out- and in-arcs contradict each other.
+        InputError: a shortest distance exceeds the distances' dtype. AssertionError: the graph's
+        out- and in-arcs contradict each other.
         """
         control = new_control()
         self._wave.step[0] = self._step

@@ -125,15 +125,8 @@ def push_levels(
     Ends before a level that should pull, when there is no frontier or no room in ``trace``, and in
     the middle of a level that has rows with arcs beyond their heads.
 
-    Returns
-    -------
-    levels
-        Levels begun.
-    frontier
-        The one that is reached.
-    tail, longer
-        If ``longer`` rows of it go on beyond their heads, ``queue[frontier.end:tail]`` was found so
-        far and is not settled.
+    Returns the levels begun, the frontier that is reached, ``tail`` and ``longer``: if so many rows
+    of it go on beyond their heads, ``queue[frontier.end:tail]`` was found so far, not settled.
     """
     levels = 0
     while True:
