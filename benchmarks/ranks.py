@@ -40,7 +40,7 @@ from ooc_graph.exchange.resident import find_resident
 from ooc_graph.exchange.scheduler import run, worker_state
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.runtime import process
-from ooc_graph.search.trees import TREES
+from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk
@@ -110,7 +110,7 @@ def strategy_for(budget_bytes: int) -> Any:
 
 def load_ranks(graph: Graph, kernel: str, budget_bytes: int, mine: Sequence[int]) -> dict[int, Any]:
     """A worker's ranks."""
-    strategy, bind = strategy_for(budget_bytes), TREES[kernel].rank
+    strategy, bind = strategy_for(budget_bytes), ALGORITHMS[kernel].rank
     reserved = Reservation(strategy.name, budget_bytes)
     return strategy.load_ranks(graph, kernel, mine, mine, reserved, bind)
 

@@ -26,10 +26,9 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime.cluster import local_cluster
-from ooc_graph.search import components as search_components
-from ooc_graph.search.components import WriteLabels
+from ooc_graph.search.algorithm import WritePart
 from ooc_graph.search.ranks import MakeRanks
-from ooc_graph.search.trees import TREES, WritePart
+from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.ranks import Ranks
 from tests import oracles
@@ -220,7 +219,7 @@ class MakeFatalRanks:
         return {shard: killed_once(rank, self.flag) for shard, rank in ranks.items()}, shared
 
 
-def ranks_task(graph: og.Graph, kernel: str, root: int) -> SearchTask:
+def ranks_task(graph: og.Graph, kernel: str, root: int | None) -> SearchTask:
     """A search by the ranks of a cluster."""
     whom, ranks = (str(graph.path), graph.identity), Ranks(InMemory())
     reserved = Reservation(ranks.name, exchange="scheduler")
@@ -237,9 +236,11 @@ def test_a_killed_worker_changes_no_byte(kernel: str, tmp_path: Path) -> None:
     task = ranks_task(graph, kernel, root)
     flag = tmp_path / "kill"
     flag.touch()
-    make = MakeFatalRanks(MakeRanks(TREES[kernel], task), flag)
+    make = MakeFatalRanks(MakeRanks(ALGORITHMS[kernel], task), flag)
     with local_cluster(4) as client:
-        scheduler.run(client, make, 32, finish=WritePart(str(tmp_path)))
+        scheduler.run(
+            client, make, 32, finish=WritePart(kernel, ALGORITHMS[kernel].arrays, str(tmp_path))
+        )
     assert not flag.exists(), "nobody was killed"
     assert columns_from_parts(graph, task, tmp_path) == columns(expected)
 
@@ -249,12 +250,12 @@ def test_a_killed_worker_changes_no_component(tmp_path: Path) -> None:
     source = og.Kronecker(15, edge_factor=1)
     graph = og.build(source, tmp_path / "g.zarr", shards=32)
     expected = og.components(graph)
-    task = ranks_task(graph, "components", -1)
+    task = ranks_task(graph, "components", None)
     flag = tmp_path / "kill"
     flag.touch()
-    make = MakeFatalRanks(MakeRanks(search_components.ALGORITHM, task), flag)
+    make = MakeFatalRanks(MakeRanks(ALGORITHMS["components"], task), flag)
     with local_cluster(4) as client:
-        scheduler.run(client, make, 32, finish=WriteLabels(str(tmp_path)))
+        scheduler.run(client, make, 32, finish=WritePart("components", ("label",), str(tmp_path)))
     assert not flag.exists(), "nobody was killed"
     assert expected.count > 1000
     label = dict(zip(expected.vertex.tolist(), expected.component.tolist(), strict=True))
@@ -277,16 +278,16 @@ def columns_from_parts(graph: og.Graph, task: SearchTask, folder: Path) -> dict[
     original_of, vertices = graph.original_of(), graph.original_ids()
     place = {int(vertex): number for number, vertex in enumerate(vertices)}
     bfs = task.kernel == "bfs"
+    name = "level" if bfs else "distance"
     parent = np.full(len(vertices), -1, np.int64)
     measure = np.full(len(vertices), -1, np.int32) if bfs else np.full(len(vertices), np.inf, "f4")
     for shard in range(graph.shards):
         parents = np.load(folder / f"{shard}-parent.npy")
-        values = np.load(folder / f"{shard}-measure.npy")
+        values = np.load(folder / f"{shard}-{name}.npy")
         blocks = range(shard * 1024, graph.rows, graph.shards * 1024)
         owned = [row for first in blocks for row in range(first, min(first + 1024, graph.rows))]
         for row, by, value in zip(owned, parents, values, strict=True):
             if by != np.iinfo(parents.dtype).max:
                 here = place[int(original_of[row])]
                 parent[here], measure[here] = original_of[by], value
-    name = "level" if bfs else "distance"
     return {"vertex": vertices.tobytes(), "parent": parent.tobytes(), name: measure.tobytes()}

@@ -19,8 +19,8 @@ from ooc_graph.model.task import SearchTask
 from ooc_graph.model.trace import Course
 from ooc_graph.report.data import Stage
 from ooc_graph.runtime.workplace import Place
+from ooc_graph.search.algorithm import engine_for
 from ooc_graph.search.single import KERNELS
-from ooc_graph.search.whole import engine_for
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import Progress
 from ooc_graph.validate import Verdict
@@ -73,8 +73,7 @@ class Graph500Options:
 class Searched:
     """What a batch of searches says of one key.
 
-    ``moved`` is what was read of the store, and ``asked_bytes`` what was asked of pinned memory
-    over the bus; None where rows are not there, or that is not counted.
+    ``moved`` is what was read of the store; None if no rows are there.
     """
 
     root: int
@@ -84,7 +83,6 @@ class Searched:
     edges: int
     reached: int
     moved: Moved | None = None
-    asked_bytes: int | None = None
 
 
 def moved_by(found: Sequence[Searched]) -> Moved:
