@@ -21,7 +21,7 @@ from ooc_graph.model.request import LOCAL, Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.workplace import Here, planned
+from ooc_graph.runtime.workplace import ThisProcess, planned
 from ooc_graph.search import candidates, single
 from ooc_graph.search.algorithm import Algorithm, Arrays
 from ooc_graph.search.execute import plan_at
@@ -190,7 +190,7 @@ def in_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("in_tables")
 @pytest.mark.parametrize("exchange", ["auto", LOCAL])
 def test_an_algorithm(graph: og.Graph, exchange: str) -> None:
-    place = Here(wanted="cpu")
+    place = ThisProcess(wanted="cpu")
     first = plan_at(place, graph, Request(LARGEST, exchange))
     assert first.strategy.name == ("cpu/memory" if exchange == "auto" else "cpu/memory, ranks")
     result = single.search(graph, LARGEST, place=place, progress=NoProgress(), exchange=exchange)

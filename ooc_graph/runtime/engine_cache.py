@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, StoreReplacedError
 from ooc_graph.forked import abandon, free_in_child, in_child
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.layout.manifest import load_same
-from ooc_graph.layout.replaced import refuse_other
+from ooc_graph.layout.manifest import load_same, refuse_other
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.reservation import Freed, Key, Reservation
@@ -68,14 +67,7 @@ def engine(key: Key, load: Load, room: Room = FREE) -> Iterator[Engine]:
     Engines that were used longest ago are released until there is room for it: all that are left
     stay within the limits together.
 
-    Parameters
-    ----------
-    key
-        What it serves.
-    load
-        Loads it.
-    room
-        Memory for all engines of this process together.
+    ``room`` is the memory for all engines of this process together.
     """
     with _lock, io_progress.watched(key.identity, process.dask_worker()):
         wanted = _Kept(key, process.number_of(key.device))
@@ -248,13 +240,7 @@ def keeps_something(dask_worker: Any) -> bool:
 
 
 class Ranks:
-    """Ranks of one graph that wait on a worker for their next search.
-
-    Parameters
-    ----------
-    state
-        The worker's dictionary.
-    """
+    """Ranks of one graph that wait in a worker's dictionary for their next search."""
 
     def __init__(self, state: dict[Any, Any]) -> None:
         self._state = state
@@ -278,13 +264,7 @@ class Ranks:
 
 
 def open_same(path: str, identity: str) -> Graph:
-    """The graph that a search was asked for.
-
-    Raises
-    ------
-    StoreReplacedError
-        If another store stands there by now.
-    """
+    """The graph that a search was asked for; StoreReplacedError if another stands there by now."""
     held = find_graph(path)
     if held is None:
         return Graph(Stored.open(path, "graph", identity))

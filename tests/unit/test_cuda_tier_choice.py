@@ -23,7 +23,7 @@ from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.workplace import planned
 from ooc_graph.search import single
 from ooc_graph.search.algorithm import Algorithm
-from ooc_graph.shards.survey import spread_share
+from ooc_graph.shards.lengths import spread_share
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests import tiered_graphs

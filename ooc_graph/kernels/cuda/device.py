@@ -24,7 +24,7 @@ from ooc_graph.types import AnyArray, Rows, Shard
 
 
 class CudaDevice:
-    """Searches on the device and the stream that are CuPy's current ones: a `PinnedDevice`.
+    """Searches on the device and the stream that are CuPy's current ones.
 
     Made in the process that uses it, and stays there. Connected components it does not have: the
     search refuses them before.

@@ -8,7 +8,7 @@ from typing import Any
 
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.common.devices import search_of
+from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.cuda.bfs.short_rows import may_place
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.host import PART_BYTES

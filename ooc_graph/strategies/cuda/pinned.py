@@ -40,9 +40,8 @@ from ooc_graph.model.resources import CUDA, Resources
 from ooc_graph.model.strategy import PINNED
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.remembered import Remembered
-from ooc_graph.shards.lengths import count_lengths
+from ooc_graph.shards.lengths import count_lengths, spread_share
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.survey import spread_share
 from ooc_graph.strategies.cuda import pinned_ranks
 from ooc_graph.strategies.cuda.cached import cached_on_device, pinned_bytes
 from ooc_graph.strategies.cuda.in_memory import (
