@@ -17,7 +17,6 @@ from ooc_graph.kernels.common.device import (
     SsspInnerRank,
     SsspRank,
     SsspSearch,
-    search_of,
 )
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
@@ -114,14 +113,3 @@ def test_a_device_that_lacks_something_is_found_out() -> None:
     assert lacking(Lacks, BfsShared) == ["Lacks.merge lacks payloads"]
     assert lacking(Wants, BfsShared) == ["Wants.merge wants more"]
     assert "Lacks has no tree" in lacking(Lacks, BfsRank)
-
-
-def test_searches_are_found_by_name() -> None:
-    device = CpuDevice(1)
-    for kernel in ("bfs", "sssp", "apsp", "multi_source_bfs", "components"):
-        assert search_of(device, kernel) == getattr(device, kernel)
-    with pytest.raises(AssertionError, match="near"):
-        search_of(device, "near")
-    # A CUDA device has none, which the plan says before.
-    with pytest.raises(AssertionError, match="components"):
-        search_of(object.__new__(CudaDevice), "components")
