@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.answers.result import Result
+from ooc_graph.answers.result import Result, TreeResult
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.model.kernel import ORDER_OF, ROWS
@@ -58,7 +58,7 @@ def search(
     engine_cache.require_same(graph.path, graph.identity)
     graph.require(ORDER_OF[kernel])
     what = kernel
-    if root is not None:
+    if issubclass(ALGORITHMS[kernel].result, TreeResult):
         root = _as_id(root)
         graph.position_of(root)
         what = f"{kernel} from {root}"
