@@ -15,8 +15,8 @@ from ooc_graph.exchange.interface import Share, Superstep, World
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model import kernel as model_kernel
 from ooc_graph.model.engine import Engine
-from ooc_graph.model.request import LOCAL, Request
-from ooc_graph.model.reservation import Reservation
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import LOCAL, Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.model.trace import Course
 from ooc_graph.runtime import engine_cache
@@ -27,7 +27,9 @@ from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan, plan
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies import dealing
+from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk, least_within
+from ooc_graph.strategies.ranks import Ranks
 from ooc_graph.types import AnyArray, Dealing, NoProgress, Shard
 from tests.said import Said
 
@@ -161,16 +163,20 @@ def rank(_: Any, rows: Shard) -> LargestRank:
 ALGORITHM = Algorithm(rank, start, whole, join, WritePart, gather)
 
 
-@pytest.mark.parametrize("exchange", ["auto", LOCAL])
-def test_an_algorithm(graph: og.Graph, exchange: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by_ranks", [False, True])
+def test_an_algorithm(graph: og.Graph, by_ranks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(model_kernel.ORDER_OF, LARGEST, "hub")
     monkeypatch.setitem(dealing.STATE_BYTES, LARGEST, 8)
     place = Here(wanted="cpu")
-    first = plan_at(place, graph, Request(LARGEST, exchange))
-    assert first.strategy.name == ("cpu/memory" if exchange == "auto" else "cpu/memory, ranks")
+    first = plan_at(place, graph, Request(LARGEST))
+    assert first.strategy.name == "cpu/memory"
 
     def run(found: Plan) -> AnyArray:
-        return ALGORITHM.carry_out(graph, found.task(-1, None), place)
+        task = found.task(-1, None)
+        if by_ranks:
+            ranks = Ranks(InMemory())
+            task = replace(task, strategy=ranks, reserved=Reservation(ranks.name, exchange=LOCAL))
+        return ALGORITHM.carry_out(graph, task, place)
 
     answer = execute(first, place, NoProgress(), run)
     out = graph.load("hub").out_hub

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -27,12 +27,13 @@ from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.search import components as search_components
+from ooc_graph.search.algorithm import MakeRanks
 from ooc_graph.search.components import WriteLabels
-from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.search.trees import TREES, WritePart
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.ranks import Ranks
 from tests import oracles
+from tests.local_ranks import by_ranks
 
 VERTICES = 9_000
 EDGES = 30_000
@@ -135,7 +136,7 @@ def test_every_way_gives_the_oracles_bytes(
     assert columns(search(graph, root)) == expected
     assert columns(search(one_shard, root)) == expected
     assert columns(search(light, root)) == expected
-    assert columns(search(graph, root, exchange="local")) == expected
+    assert columns(by_ranks(graph, kernel, root)) == expected
     assert columns(search(graph, root, client=cluster)) == expected
     assert columns(search(graph, root, client=cluster, exchange="scheduler")) == expected
     stored = search(light, root, client=cluster, exchange="scheduler", out=tmp_path / "r.zarr")
@@ -172,12 +173,11 @@ def test_components_have_the_oracles_bytes_in_every_way(
     assert columns(og.components(graph)) == expected
     assert columns(og.components(one_shard)) == expected
     assert columns(og.components(light)) == expected
-    assert columns(og.components(graph, exchange="local")) == expected
+    assert columns(by_ranks(graph, "components")) == expected
     assert columns(og.components(graph, client=cluster)) == expected
     assert columns(og.components(graph, client=cluster, exchange="scheduler")) == expected
     ways: list[dict[str, Any]] = [
         {},
-        {"exchange": "local"},
         {"client": cluster},
         {"client": cluster, "exchange": "scheduler"},
     ]
@@ -215,9 +215,10 @@ class MakeFatalRanks:
     make: MakeRanks
     flag: Path
 
-    def __call__(self, shards: Sequence[int]) -> tuple[dict[int, Any], Any]:
-        ranks, shared = self.make(shards)
-        return {shard: killed_once(rank, self.flag) for shard, rank in ranks.items()}, shared
+    @contextmanager
+    def __call__(self, shards: Sequence[int]) -> Iterator[tuple[dict[int, Any], Any]]:
+        with self.make(shards) as (ranks, shared):
+            yield {s: killed_once(rank, self.flag) for s, rank in ranks.items()}, shared
 
 
 def ranks_task(graph: og.Graph, kernel: str, root: int) -> SearchTask:
@@ -233,7 +234,7 @@ def test_a_killed_worker_changes_no_byte(kernel: str, tmp_path: Path) -> None:
     source = og.Kronecker(15, edge_factor=4)
     graph = og.build(source, tmp_path / "g.zarr", shards=32)
     root = int(source.search_keys(1)[0])
-    expected = getattr(og, kernel)(graph, root, exchange="local")
+    expected = by_ranks(graph, kernel, root)
     task = ranks_task(graph, kernel, root)
     flag = tmp_path / "kill"
     flag.touch()

@@ -74,6 +74,10 @@ Result = TypeVar("Result")
 Superstep = Generator[Request, Any, Result]
 
 
+class DivergedRanksError(RuntimeError):
+    """Ranks asked for different things in one superstep; the algorithm is at fault."""
+
+
 @dataclass(frozen=True)
 class ExchangeStats:
     """What an exchange did: supersteps, bytes between processes, seconds spent exchanging."""

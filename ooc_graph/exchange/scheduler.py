@@ -24,13 +24,8 @@ from ooc_graph.exchange.handle import Finish, Finished
 from ooc_graph.exchange.interface import ExchangeStats
 from ooc_graph.exchange.placement import place
 from ooc_graph.exchange.ranks import Make
-from ooc_graph.exchange.resident import worker_state
 from ooc_graph.exchange.time_limits import answer_timeout_s, patience_s
 from ooc_graph.exchange.worker_states import WorkerState, describe
-
-__all__ = ["run", "worker_state"]
-
-OnProgress = Callable[[int, tuple[int, ...]], None]
 
 
 def run(
@@ -40,7 +35,6 @@ def run(
     *,
     workers: Sequence[str] | None = None,
     threads: int = 1,
-    on_progress: OnProgress | None = None,
     finish: Finish | None = None,
     attempts: int = 3,
     worker_wait_s: float | None = None,
@@ -58,15 +52,12 @@ def run(
     ----------
     make
         Picklable; called on each worker with the numbers of its shards, ascending. Returns a
-        coroutine for each and what they have in common. It loads the shards; `worker_state` keeps
-        them for the next call.
+        context manager, in which there is a coroutine for each and what they have in common.
     workers
         Addresses or names of the workers that may take part; None: all. If there are more than
         shards, the rest takes no part.
     threads
         Threads that advance the ranks of one worker.
-    on_progress
-        Called in this thread with superstep and summed counts, at most five times a second.
     finish
         Picklable; called on the worker with each shard and its result (to write a part file,
         say), after which only its return value travels. After a loss it may be called again
@@ -103,10 +94,7 @@ def run(
             losses.append(f"no worker could work for {wait_s:.0f} s: {states}")
             break
         placement = place(shards, there, placement)
-        attempt = Attempt(
-            cluster, run_id, number,
-            shards=shards, placement=placement, threads=threads, on_progress=on_progress,
-        )  # fmt: skip
+        attempt = Attempt(cluster, run_id, number, placement=placement, threads=threads)
         try:
             return _in_order(attempt.run(make, finish), shards)
         except LostError as loss:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from time import perf_counter
+from typing import Any, Generic, TypeVar, cast
 
 from ooc_graph.errors import UsageError
-from ooc_graph.exchange import local
-from ooc_graph.model.request import LOCAL
-from ooc_graph.model.reservation import ONE
+from ooc_graph.exchange.ranks import run_here
+from ooc_graph.model.reservation import LOCAL, ONE
+from ooc_graph.model.strategy import MEMORY
 from ooc_graph.model.task import SearchTask
 from ooc_graph.model.trace import Course
-from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.workplace import Place
-from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.ranks import Ranks
 from ooc_graph.types import Shard
 
 Answer = TypeVar("Answer")
@@ -56,7 +58,7 @@ class Algorithm(Generic[Answer]):
         Raises
         ------
         UsageError
-            If there is no cluster for ``scheduler``.
+            If the ranks are those of a cluster, and there is none.
         """
         exchange = task.reserved.exchange
         if exchange == ONE:
@@ -82,9 +84,44 @@ class Algorithm(Generic[Answer]):
         return place.call(self.gather, task, courses)
 
     def ranks_here(self, task: SearchTask) -> Answer:
-        """All ranks in this process, through the exchange that is the oracle of the others."""
+        """All ranks in this process, in turn."""
         graph = engine_cache.open_same(task.path, task.identity)
-        make = MakeRanks(self, task)
-        coroutines, shared = make.build(range(graph.shards), engine_cache.Ranks({}))
-        found, _ = local.run([coroutines[s] for s in range(graph.shards)], shared, graph.shards)
+        with MakeRanks(self, task)(range(graph.shards)) as (coroutines, shared):
+            found = run_here(coroutines, shared)
         return self.join(task, graph, found)
+
+
+@dataclass(frozen=True)
+class MakeRanks:
+    """Makes a worker's coroutines; the ranks it loads stay in the process for other searches."""
+
+    algorithm: Algorithm[Any]
+    task: SearchTask
+
+    @contextmanager
+    def __call__(self, shards: Sequence[int]) -> Iterator[tuple[dict[int, Any], Any]]:
+        """Coroutines of these shards and what they share."""
+        task, strategy = self.task, cast(Ranks, self.task.strategy)
+        load = partial(self._load, shards)
+        # Those that leave arcs in the store share a budget.
+        apart = strategy.tier == MEMORY
+        with engine_cache.ranks(task.key, shards, load, task.room, apart=apart) as engine:
+            given = task, engine.graph, engine.searches, process.device(strategy.device)
+            coroutines, shared = self.algorithm.start(*given)
+            yield {shard: _timed(coroutine) for shard, coroutine in coroutines.items()}, shared
+
+    def _load(
+        self, shards: Sequence[int], graph: Graph, before: Mapping[int, Any]
+    ) -> dict[int, Any]:
+        """Load the ranks that the worker does not have already."""
+        task, strategy = self.task, cast(Ranks, self.task.strategy)
+        missing = [shard for shard in shards if shard not in before]
+        given = graph, task.kernel, shards, missing, task.reserved, self.algorithm.rank
+        return {**before, **strategy.load_ranks(*given)}
+
+
+def _timed(coroutine: Any) -> Generator[Any, Any, Any]:
+    """The coroutine; its tree has the seconds from first step to last, and arrays of its own."""
+    start = perf_counter()
+    tree = yield from coroutine
+    return replace(tree.copy(), elapsed_s=perf_counter() - start)
