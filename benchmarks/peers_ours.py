@@ -11,13 +11,13 @@ from peers_adapters import Search
 from peers_graphs import Edges
 
 import ooc_graph as og
-from ooc_graph.answers.scatter import columns_of
+from ooc_graph.answers.scatter import TreeColumns
 from ooc_graph.layout.names import DISTANCE, LEVEL
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.kernel import EDGES, ORDER_OF, ROWS
 from ooc_graph.runtime import process
 from ooc_graph.runtime.warmup import warm
-from ooc_graph.search.whole import run_search
+from ooc_graph.search.trees import run_search
 from ooc_graph.shards.edge_list import edge_list_bytes
 from ooc_graph.strategies.cpu.in_memory import variant_of
 from ooc_graph.strategies.edge_list import load_search
@@ -121,7 +121,7 @@ class Ours:
         tree, course = run_search(held, root)
         if not self._publish:
             return Search(course.elapsed_s, lambda: tree.measure)
-        columns = columns_of(tree, held.ids)
+        columns = TreeColumns(tree, held.ids).in_memory()
         published_s = perf_counter() - begun
         measure = columns[LEVEL if kernel == "bfs" else DISTANCE]
         arcs = sum(examined for _, examined, _ in course.levels)

@@ -40,7 +40,7 @@ import ooc_graph as og
 from ooc_graph.exchange.scheduler import run
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.search.trees import TREES
+from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk
@@ -112,7 +112,7 @@ def load_ranks(
     kernel: str, reserved: Reservation, mine: Sequence[int], graph: Graph, _: Any
 ) -> dict[int, Any]:
     """A worker's ranks."""
-    strategy, bind = strategy_for(reserved.host_bytes), TREES[kernel].rank
+    strategy, bind = strategy_for(reserved.host_bytes), ALGORITHMS[kernel].rank
     return strategy.load_ranks(graph, kernel, mine, mine, reserved, bind)
 
 

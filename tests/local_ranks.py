@@ -5,32 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import ooc_graph as og
-from ooc_graph.answers.result import ComponentsResult
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import LOCAL, Reservation
 from ooc_graph.model.task import SearchTask
-from ooc_graph.search import components
-from ooc_graph.search.algorithm import MakeRanks
-from ooc_graph.search.single import tree_of
-from ooc_graph.search.trees import TREES
+from ooc_graph.search.ranks import MakeRanks
+from ooc_graph.search.single import ALGORITHMS, result_of
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cuda.in_memory import InMemory as OnDevice
 from ooc_graph.strategies.ranks import Ranks
 from tests import local_exchange
 
 
-def by_ranks(graph: og.Graph, kernel: str, root: int = -1, device: str = "cpu") -> Any:
+def by_ranks(graph: og.Graph, kernel: str, root: int | None = None, device: str = "cpu") -> Any:
     """The answer of ``bfs`` or ``sssp`` from a vertex with arcs, or of ``components``."""
     strategy = Ranks(InMemory() if device == "cpu" else OnDevice())
     reserved = Reservation(strategy.name, exchange=LOCAL)
     whom = str(graph.path), graph.identity, Request(kernel)
     task = SearchTask(*whom, root, None, strategy, reserved)
-    algorithm: Any = components.ALGORITHM if kernel == "components" else TREES[kernel]
-    shards = range(graph.shards)
-    with MakeRanks(algorithm, task)(shards) as (coroutines, shared):
+    algorithm, shards = ALGORITHMS[kernel], range(graph.shards)
+    with MakeRanks(task, algorithm.rank, algorithm.start)(shards) as (coroutines, shared):
         found, _ = local_exchange.run([coroutines[s] for s in shards], shared, graph.shards)
-    answer = algorithm.join(task, graph, found)
-    if kernel != "components":
-        return tree_of(kernel, root, answer)
-    written = answer.written
-    return ComponentsResult(None, written.course.elapsed_s, dict(written.columns or {}))
+    return result_of(kernel, root, algorithm.joined(task, graph, found))

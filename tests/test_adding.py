@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import ooc_graph as og
+from ooc_graph.answers.result import Result
+from ooc_graph.answers.scatter import Columns, Ids
 from ooc_graph.exchange.interface import Share, Superstep, World
+from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model import kernel as model_kernel
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import LOCAL, Reservation
 from ooc_graph.model.task import SearchTask
-from ooc_graph.model.trace import Course
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.workplace import Here, planned
-from ooc_graph.search import candidates
-from ooc_graph.search.algorithm import Algorithm
-from ooc_graph.search.execute import execute, plan_at
-from ooc_graph.search.plan import Plan, plan
+from ooc_graph.search import candidates, single
+from ooc_graph.search.algorithm import Algorithm, Arrays
+from ooc_graph.search.execute import plan_at
+from ooc_graph.search.plan import plan
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies import dealing
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk, least_within
 from ooc_graph.strategies.ranks import Ranks
-from ooc_graph.types import AnyArray, Dealing, NoProgress, Shard
+from ooc_graph.types import AnyArray, NoProgress, Shard
 from tests.said import Said
 
 READS: list[int] = []
@@ -89,10 +90,11 @@ class Replica:
 
 @dataclass(frozen=True)
 class Largest:
-    """What a rank finds: a dataclass that can be copied, and has the seconds of its search."""
+    """What a rank finds: it can be copied, and says how the search went."""
 
     largest: AnyArray
     elapsed_s: float = 0.0
+    phase_arcs: dict[str, int] = field(default_factory=dict)
 
     def copy(self) -> Largest:
         return replace(self, largest=self.largest.copy())
@@ -128,66 +130,89 @@ def start(
     return {shard: largest_neighbor(rank, shared) for shard, rank in ranks.items()}, shared
 
 
-def whole(task: SearchTask) -> AnyArray:
-    graph = engine_cache.open_same(task.path, task.identity)
-    return LargestRank(graph.load("hub")).largest()
+@dataclass
+class LargestSearch:
+    """The search of a whole graph; a device would give it."""
 
+    rank: LargestRank
 
-def join(_: SearchTask, graph: Graph, found: Sequence[Largest]) -> AnyArray:
-    answer = np.empty(graph.rows, np.int64)
-    for shard, part in enumerate(found):
-        answer[Dealing(graph.rows, graph.shards, shard).owned()] = part.largest
-    return answer
-
-
-@dataclass(frozen=True)
-class WritePart:
-    folder: str
-
-    def __call__(self, shard: int, found: Largest) -> Course:
-        np.save(Path(self.folder) / f"{shard}.npy", found.largest)
-        return Course(0.0, ())
-
-
-def gather(task: SearchTask, courses: Sequence[Course]) -> AnyArray:
-    graph = engine_cache.open_same(task.path, task.identity)
-    return join(
-        task, graph, [Largest(np.load(task.parts / f"{s}.npy")) for s in range(len(courses))]
-    )
+    def run(self) -> Largest:
+        return Largest(self.rank.largest())
 
 
 def rank(_: Any, rows: Shard) -> LargestRank:
     return LargestRank(rows)
 
 
-ALGORITHM = Algorithm(rank, start, whole, join, WritePart, gather)
+def search_whole(_: CpuDevice, rows: Shard, **__: Any) -> LargestSearch:
+    return LargestSearch(LargestRank(rows))
 
 
-@pytest.mark.parametrize("by_ranks", [False, True])
-def test_an_algorithm(graph: og.Graph, by_ranks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing(_: SearchTask, graph: Graph) -> Arrays:
+    return (np.empty(graph.rows, np.int64),)
+
+
+class LargestColumns(Columns):
+    """Original ids of the largest neighbours; -1 of vertices without arcs."""
+
+    def __init__(self, largest: AnyArray, ids: Ids) -> None:
+        dtypes = dict.fromkeys(("vertex", "largest"), np.dtype(np.int64))
+        super().__init__(ids, dtypes, {})
+        self._largest = largest
+
+    def part(self, name: str, start: int, stop: int) -> AnyArray:
+        internal = self.ids.internal_of[start:stop]
+        original = self.ids.original_of[self._largest[internal]]
+        return np.where(internal < 0, -1, original)
+
+
+def columns(_: SearchTask, __: Graph, arrays: Arrays, ids: Ids) -> LargestColumns:
+    (largest,) = arrays
+    return LargestColumns(largest, ids)
+
+
+class LargestResult(Result):
+    """What users are given."""
+
+    kernel = LARGEST
+
+
+ALGORITHM = Algorithm(LargestResult, rank, start, ("largest",), nothing, columns)
+
+
+@pytest.fixture
+def in_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines in the tables, and the device's search."""
+    monkeypatch.setattr(CpuDevice, LARGEST, search_whole, raising=False)
+    monkeypatch.setitem(single.ALGORITHMS, LARGEST, ALGORITHM)
     monkeypatch.setitem(model_kernel.ORDER_OF, LARGEST, "hub")
     monkeypatch.setitem(dealing.STATE_BYTES, LARGEST, 8)
+
+
+@pytest.mark.usefixtures("in_tables")
+@pytest.mark.parametrize("by_ranks", [False, True])
+def test_an_algorithm(graph: og.Graph, by_ranks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Here(wanted="cpu")
     first = plan_at(place, graph, Request(LARGEST))
     assert first.strategy.name == "cpu/memory"
-
-    def run(found: Plan) -> AnyArray:
-        task = found.task(-1, None)
-        if by_ranks:
-            ranks = Ranks(InMemory())
-            task = replace(task, strategy=ranks, reserved=Reservation(ranks.name, exchange=LOCAL))
-        return ALGORITHM.carry_out(graph, task, place)
-
-    answer = execute(first, place, NoProgress(), run)
+    if by_ranks:
+        ranks = Ranks(InMemory())
+        reserved = Reservation(ranks.name, exchange=LOCAL)
+        found = replace(first, strategy=ranks, reserved=reserved)
+        monkeypatch.setattr(single, "plan_at", lambda *_: found)
+    result = single.search(graph, LARGEST, place=place, progress=NoProgress())
+    assert type(result) is LargestResult
     out = graph.load("hub").out_hub
     assert out is not None
-    offsets = out.offsets.astype(np.int64)
-    right = [out.neighbors[offsets[row] : offsets[row + 1]].max() for row in range(graph.rows)]
-    assert answer.tolist() == right
+    offsets, original_of = out.offsets.astype(np.int64), graph.original_of()
+    right = dict.fromkeys(result.vertex.tolist(), -1)
+    for row, original in enumerate(original_of.tolist()):
+        right[original] = int(original_of[out.neighbors[offsets[row] : offsets[row + 1]].max()])
+    assert result.read("largest").tolist() == list(right.values())
+    engine_cache.release()
 
 
-def test_an_algorithm_has_a_memory_limit(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(model_kernel.ORDER_OF, LARGEST, "hub")
-    monkeypatch.setitem(dealing.STATE_BYTES, LARGEST, 8)
+@pytest.mark.usefixtures("in_tables")
+def test_an_algorithm_has_a_memory_limit(graph: og.Graph) -> None:
     with pytest.raises(og.errors.MemoryBudgetError, match=f"{LARGEST} on .* needs at least"):
         plan(graph, Request(LARGEST), planned(1000))

@@ -26,10 +26,9 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime.cluster import local_cluster
-from ooc_graph.search import components as search_components
-from ooc_graph.search.algorithm import MakeRanks
-from ooc_graph.search.components import WriteLabels
-from ooc_graph.search.trees import TREES, WritePart
+from ooc_graph.search.algorithm import WritePart
+from ooc_graph.search.ranks import MakeRanks
+from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.ranks import Ranks
 from tests import oracles
@@ -221,7 +220,11 @@ class MakeFatalRanks:
             yield {s: killed_once(rank, self.flag) for s, rank in ranks.items()}, shared
 
 
-def ranks_task(graph: og.Graph, kernel: str, root: int) -> SearchTask:
+def make_ranks(kernel: str, task: SearchTask) -> MakeRanks:
+    return MakeRanks(task, ALGORITHMS[kernel].rank, ALGORITHMS[kernel].start)
+
+
+def ranks_task(graph: og.Graph, kernel: str, root: int | None) -> SearchTask:
     """A search by the ranks of a cluster."""
     whom, ranks = (str(graph.path), graph.identity), Ranks(InMemory())
     reserved = Reservation(ranks.name, exchange="scheduler")
@@ -238,9 +241,11 @@ def test_a_killed_worker_changes_no_byte(kernel: str, tmp_path: Path) -> None:
     task = ranks_task(graph, kernel, root)
     flag = tmp_path / "kill"
     flag.touch()
-    make = MakeFatalRanks(MakeRanks(TREES[kernel], task), flag)
+    make = MakeFatalRanks(make_ranks(kernel, task), flag)
     with local_cluster(4) as client:
-        scheduler.run(client, make, 32, finish=WritePart(str(tmp_path)))
+        scheduler.run(
+            client, make, 32, finish=WritePart(kernel, ALGORITHMS[kernel].arrays, str(tmp_path))
+        )
     assert not flag.exists(), "nobody was killed"
     assert columns_from_parts(graph, task, tmp_path) == columns(expected)
 
@@ -250,12 +255,12 @@ def test_a_killed_worker_changes_no_component(tmp_path: Path) -> None:
     source = og.Kronecker(15, edge_factor=1)
     graph = og.build(source, tmp_path / "g.zarr", shards=32)
     expected = og.components(graph)
-    task = ranks_task(graph, "components", -1)
+    task = ranks_task(graph, "components", None)
     flag = tmp_path / "kill"
     flag.touch()
-    make = MakeFatalRanks(MakeRanks(search_components.ALGORITHM, task), flag)
+    make = MakeFatalRanks(make_ranks("components", task), flag)
     with local_cluster(4) as client:
-        scheduler.run(client, make, 32, finish=WriteLabels(str(tmp_path)))
+        scheduler.run(client, make, 32, finish=WritePart("components", ("label",), str(tmp_path)))
     assert not flag.exists(), "nobody was killed"
     assert expected.count > 1000
     label = dict(zip(expected.vertex.tolist(), expected.component.tolist(), strict=True))

@@ -6,24 +6,16 @@ Memory in addition to the labels: one position among all vertices for each row, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from pathlib import Path
-
 import numpy as np
 
-from ooc_graph.answers.scatter import Ids
+from ooc_graph.answers.scatter import Columns, Ids
 from ooc_graph.kernels.cpu.components.ids import first_positions
-from ooc_graph.layout.chunks import FileEntry, write_array
-from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import COMPONENT, VERTEX
-from ooc_graph.types import AnyArray, IntArray
-
-_PIECE = 1 << 18
+from ooc_graph.types import AnyArray
 
 
-class ComponentColumns:
-    """The columns of an answer, range by range.
+class ComponentColumns(Columns):
+    """Columns of components; the number of these is stored with them.
 
     Parameters
     ----------
@@ -32,57 +24,19 @@ class ComponentColumns:
     """
 
     def __init__(self, label: AnyArray, ids: Ids) -> None:
-        self._label, self._ids = label, ids
+        self._label = label
         self._first = np.full(len(label), -1, ids.internal_of.dtype)
         first_positions(ids.internal_of, label, self._first)
+        isolated = np.count_nonzero(ids.internal_of < 0)
+        count = int(isolated + np.count_nonzero(self._first >= 0))
+        dtypes = dict.fromkeys((VERTEX, COMPONENT), np.dtype(np.int64))
+        super().__init__(ids, dtypes, {"components": count})
 
-    @property
-    def size(self) -> int:
-        """Vertices."""
-        return len(self._ids.internal_of)
-
-    def vertex(self, start: int, stop: int) -> IntArray:
-        """Original ids of a range of positions."""
-        return self._ids.original_ids(start, stop)
-
-    def component(self, start: int, stop: int) -> IntArray:
+    def part(self, name: str, start: int, stop: int) -> AnyArray:  # noqa: ARG002
         """Smallest original id of each one's component; those without arcs are their own."""
         position = np.arange(start, stop)
-        internal = self._ids.internal_of[start:stop]
+        internal = self.ids.internal_of[start:stop]
         has_row = internal >= 0
         position[has_row] = self._first[self._label[internal[has_row]]]
-        originals = self._ids.originals
-        return position + (self._ids.first or 0) if originals is None else originals[position]
-
-    def count(self) -> int:
-        """Components."""
-        isolated = np.count_nonzero(self._ids.internal_of < 0)
-        return int(isolated + np.count_nonzero(self._first >= 0))
-
-
-def _pieces(start: int, stop: int) -> Iterator[tuple[int, int]]:
-    for begin in range(start, stop, _PIECE):
-        yield begin, min(begin + _PIECE, stop)
-
-
-def columns_of_components(columns: ComponentColumns) -> dict[str, AnyArray]:
-    """All columns of the answer in host memory."""
-    component = np.empty(columns.size, np.int64)
-    for start, stop in _pieces(0, columns.size):
-        component[start:stop] = columns.component(start, stop)
-    return {VERTEX: columns.vertex(0, columns.size), COMPONENT: component}
-
-
-def write_components(
-    columns: ComponentColumns, store: Path
-) -> tuple[list[ArraySpec], list[FileEntry]]:
-    """Write all columns of the answer as chunks of a partial store."""
-    specs, entries = [], []
-    for name, read in ((VERTEX, columns.vertex), (COMPONENT, columns.component)):
-        specs.append(ArraySpec(name, columns.size, np.dtype(np.int64)))
-        entries += write_array(store, specs[-1], partial(_read, read))
-    return specs, entries
-
-
-def _read(column: Callable[[int, int], IntArray], start: int, stop: int) -> Iterator[IntArray]:
-    return (column(*piece) for piece in _pieces(start, stop))
+        originals = self.ids.originals
+        return position + (self.ids.first or 0) if originals is None else originals[position]

@@ -23,7 +23,7 @@ from ooc_graph.layout.names import (
     VERTEX,
 )
 from ooc_graph.layout.stored import Stored
-from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
+from ooc_graph.types import AnyArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -313,19 +313,6 @@ def _frame(data: Any, **axes: Any) -> pd.DataFrame:
         raise UsageError("frames need pandas: pip install 'ooc-graph[tables]'") from None
     frame: pd.DataFrame = pandas.DataFrame(data, **axes)
     return frame
-
-
-def result_attributes(kernel: str, root: int, graph: str, dtype: np.dtype[Any]) -> dict[str, Any]:
-    """Canonical attributes of a stored result."""
-    unreached: Any = -1 if kernel == "bfs" else "+inf"
-    if kernel == "sssp" and dtype.kind == "i":
-        unreached = INT64_UNREACHED
-    return {"kernel": kernel, "root": root, "graph_sha256": graph, "unreached": unreached}
-
-
-def components_attributes(count: int, graph: str) -> dict[str, Any]:
-    """Canonical attributes of a stored result of so many components."""
-    return {"kernel": "components", "components": count, "graph_sha256": graph}
 
 
 def _lazy_column(stored: Stored, name: str) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,13 +41,6 @@ class Tree:
     parent: AnyArray
     measure: AnyArray
 
-    @property
-    def unreached(self) -> Any:
-        """Value of the measure if the search did not come."""
-        if self.kernel == "bfs":
-            return -1
-        return INT64_UNREACHED if self.measure.dtype.kind == "i" else np.inf
-
 
 @dataclass(frozen=True)
 class Ids:
@@ -80,35 +74,91 @@ class Ids:
         return int(self.original_ids(position, position + 1)[0])
 
 
-def columns_of(tree: Tree, ids: Ids) -> dict[str, AnyArray]:
-    """All columns of the answer in host memory."""
-    size = len(ids.internal_of)
-    parent, measure = np.empty(size, np.int64), np.empty(size, tree.measure.dtype)
-    piece = _piece_size(size)
-    for start in range(0, size, piece):
-        stop = min(start + piece, size)
-        parent[start:stop], measure[start:stop] = _piece(tree, ids, start, stop)
-    return {VERTEX: ids.original_ids(0, size), PARENT: parent, _name(tree): measure}
+class Columns(ABC):
+    """Columns of an answer by original id, made piece by piece.
+
+    Parameters
+    ----------
+    ids
+        Id tables.
+    dtypes
+        Types of the columns, in their order; `VERTEX` is one.
+    attributes
+        What is stored with them, besides the kernel and the graph.
+    """
+
+    def __init__(
+        self, ids: Ids, dtypes: Mapping[str, np.dtype[Any]], attributes: Mapping[str, Any]
+    ) -> None:
+        self.ids, self._dtypes, self.attributes = ids, dtypes, attributes
+        self.size = len(ids.internal_of)
+
+    @abstractmethod
+    def part(self, name: str, start: int, stop: int) -> AnyArray:
+        """Values of a column, but for `VERTEX`, at a range of positions."""
+
+    def in_memory(self) -> dict[str, AnyArray]:
+        """All columns in host memory."""
+        columns: dict[str, AnyArray] = {}
+        for name, dtype in self._dtypes.items():
+            if name == VERTEX:
+                columns[name] = self.ids.original_ids(0, self.size)
+                continue
+            columns[name] = np.empty(self.size, dtype)
+            for piece in self._pieces(0, self.size):
+                columns[name][slice(*piece)] = self.part(name, *piece)
+        return columns
+
+    def write(self, store: Path) -> tuple[list[ArraySpec], list[FileEntry]]:
+        """Write all columns as chunks of a partial store."""
+        specs, entries = [], []
+        for name, dtype in self._dtypes.items():
+            specs.append(ArraySpec(name, self.size, dtype))
+            entries += write_array(store, specs[-1], partial(self._parts, name))
+        return specs, entries
+
+    def _parts(self, name: str, start: int, stop: int) -> Iterator[AnyArray]:
+        read = self.ids.original_ids if name == VERTEX else partial(self.part, name)
+        return (read(*piece) for piece in self._pieces(start, stop))
+
+    def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        size = _piece_size(self.size)
+        for begin in range(start, stop, size):
+            yield begin, min(begin + size, stop)
 
 
-def _piece(tree: Tree, ids: Ids, start: int, stop: int) -> tuple[IntArray, AnyArray]:
-    """Parents and measures of a range of positions."""
-    internal = ids.internal_of[start:stop]
-    has_row = internal >= 0
-    parent = np.full(stop - start, -1, np.int64)
-    measure = np.full(stop - start, tree.unreached, tree.measure.dtype)
-    rows = internal[has_row]
-    measure[has_row] = tree.measure[rows]
-    by_internal = tree.parent[rows]
-    reached = by_internal != np.iinfo(by_internal.dtype).max
-    mine = np.full(len(rows), -1, np.int64)
-    mine[reached] = ids.original_of[by_internal[reached]]
-    parent[has_row] = mine
-    if start <= tree.root_position < stop:
-        # A root without any arc has no row, and yet it is reached.
-        parent[tree.root_position - start] = tree.root
-        measure[tree.root_position - start] = 0
-    return parent, measure
+class TreeColumns(Columns):
+    """Columns of a tree: vertices, parents, and levels or distances."""
+
+    def __init__(self, tree: Tree, ids: Ids) -> None:
+        self._tree = tree
+        self._unreached = unreached(tree.kernel, tree.measure.dtype)
+        measure = LEVEL if tree.kernel == "bfs" else DISTANCE
+        wide = np.dtype(np.int64)
+        dtypes = {VERTEX: wide, PARENT: wide, measure: tree.measure.dtype}
+        stored = "+inf" if self._unreached == np.inf else self._unreached
+        super().__init__(ids, dtypes, {"root": tree.root, "unreached": stored})
+
+    def part(self, name: str, start: int, stop: int) -> AnyArray:
+        """Parents or measures of a range of positions."""
+        internal = self.ids.internal_of[start:stop]
+        has_row = internal >= 0
+        rows = internal[has_row]
+        values: AnyArray
+        if name == PARENT:
+            values, of_root = np.full(stop - start, -1, np.int64), self._tree.root
+            by_internal = self._tree.parent[rows]
+            reached = by_internal != np.iinfo(by_internal.dtype).max
+            mine = np.full(len(rows), -1, np.int64)
+            mine[reached] = self.ids.original_of[by_internal[reached]]
+            values[has_row] = mine
+        else:
+            values, of_root = np.full(stop - start, self._unreached, self._tree.measure.dtype), 0
+            values[has_row] = self._tree.measure[rows]
+        if start <= self._tree.root_position < stop:
+            # A root without any arc has no row, and yet it is reached.
+            values[self._tree.root_position - start] = of_root
+        return values
 
 
 def _piece_size(size: int) -> int:
@@ -116,30 +166,8 @@ def _piece_size(size: int) -> int:
     return min(max(size >> 3, _LEAST_PIECE), _MOST_PIECE)
 
 
-def _name(tree: Tree) -> str:
-    return LEVEL if tree.kernel == "bfs" else DISTANCE
-
-
-def write_columns(tree: Tree, ids: Ids, store: Path) -> tuple[list[ArraySpec], list[FileEntry]]:
-    """Write all columns of the answer as chunks of a partial store."""
-    size = len(ids.internal_of)
-    dtypes = {
-        VERTEX: np.dtype(np.int64),
-        PARENT: np.dtype(np.int64),
-        _name(tree): tree.measure.dtype,
-    }
-    specs, entries = [], []
-    for name, dtype in dtypes.items():
-        specs.append(ArraySpec(name, size, dtype))
-        entries += write_array(store, specs[-1], partial(_parts, name, tree, ids))
-    return specs, entries
-
-
-def _parts(name: str, tree: Tree, ids: Ids, start: int, stop: int) -> Iterator[AnyArray]:
-    piece = _piece_size(len(ids.internal_of))
-    for begin in range(start, stop, piece):
-        end = min(begin + piece, stop)
-        if name == VERTEX:
-            yield ids.original_ids(begin, end)
-        else:
-            yield _piece(tree, ids, begin, end)[0 if name == PARENT else 1]
+def unreached(kernel: str, dtype: np.dtype[Any]) -> Any:
+    """Level or distance of a vertex that a search did not reach."""
+    if kernel == "bfs":
+        return -1
+    return INT64_UNREACHED if dtype.kind == "i" else np.inf

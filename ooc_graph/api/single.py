@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 from ooc_graph.answers.result import (
     BfsResult,
     ComponentsResult,
+    Result,
     SsspResult,
-    TreeResult,
 )
 from ooc_graph.api.graphs import opened
 from ooc_graph.boundary import public
 from ooc_graph.model.resources import AUTO, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.runtime.workplace import place_for
-from ooc_graph.search.components import components as find_components
 from ooc_graph.search.single import search
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import NoProgress, Progress
@@ -167,7 +166,7 @@ def _search(
     host_memory: str | int | None,
     progress: Progress | None,
     **options: Any,
-) -> TreeResult:
+) -> Result:
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
     return search(
         opened(graph, client),
@@ -203,11 +202,13 @@ def components(
     M. Sutton, T. Ben-Nun, A. Barak, "Optimizing parallel graph connectivity computation via
     subgraph sampling", IPDPS 2018.
     """
-    return find_components(
+    found = search(
         opened(graph, client),
+        "components",
         place=place_for(client, parse_bytes(memory_limit), device, progress=progress),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
         exchange=exchange,
         overwrite=overwrite,
     )
+    return cast(ComponentsResult, found)

@@ -91,7 +91,7 @@ def _search(
     limits = cuda_limits(common)
     refuse_out(out, "result", common["overwrite"])
     with searching(common, limits, for_cuda=method == "rows") as options:
-        result = search(
+        result: Any = search(
             opened, kernel, source, out=out, exchange=exchange, method=method, **options
         )
     reached = int(result.reached.sum())
@@ -108,14 +108,13 @@ def _search(
 @common_options
 def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
     """Weakly connected components: the smallest id in the component of each vertex."""
-    from ooc_graph.search.components import KERNEL  # noqa: PLC0415
-    from ooc_graph.search.components import components as find_components  # noqa: PLC0415
+    from ooc_graph.search.single import search  # noqa: PLC0415
 
     opened = Graph.open(graph)
-    Request(KERNEL, exchange).require_together(common["device"])
+    Request("components", exchange).require_together(common["device"])
     refuse_out(out, "result", common["overwrite"])
     with searching(common, for_cuda=False) as options:
-        result = find_components(opened, out=out, exchange=exchange, **options)
+        result: Any = search(opened, "components", out=out, exchange=exchange, **options)
     click.echo(
         f"components: {result.count:,} of {opened.vertices:,} vertices "
         f"in {result.elapsed_s:.6g} s; {out}"

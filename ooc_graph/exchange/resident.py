@@ -103,7 +103,7 @@ async def install(dask_worker: Worker) -> ExchangePlugin:
     """Plugin of a worker, added if it is not there yet (new workers start without it)."""
     if PLUGIN_NAME not in dask_worker.plugins:
         await dask_worker.plugin_add(ExchangePlugin(), name=PLUGIN_NAME, catch_errors=False)
-    return resident_of(dask_worker)
+    return cast(ExchangePlugin, dask_worker.plugins[PLUGIN_NAME])
 
 
 async def open_attempt(
@@ -116,11 +116,6 @@ async def open_attempt(
 async def close_attempt(run_id: str, attempt: int, cause: str, dask_worker: Worker) -> bool:
     """End an attempt on a worker; whether its task is running. If not, it will not begin."""
     return (await install(dask_worker)).close(run_id, attempt, cause)
-
-
-def resident_of(worker: Worker) -> ExchangePlugin:
-    """Plugin of a worker on which an attempt was opened; from any thread."""
-    return cast(ExchangePlugin, worker.plugins[PLUGIN_NAME])
 
 
 def find_resident(worker: Worker) -> ExchangePlugin | None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from distributed import Client
 
-from ooc_graph.errors import ClusterLostError, UsageError
+from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.attempt import Attempt, LostError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Finish, Finished
@@ -26,6 +26,9 @@ from ooc_graph.exchange.placement import place
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.time_limits import answer_timeout_s, patience_s
 from ooc_graph.exchange.worker_states import WorkerState, describe
+
+ATTEMPTS = 3
+"""How often ranks begin, a worker being lost each time."""
 
 
 def run(
@@ -36,8 +39,6 @@ def run(
     workers: Sequence[str] | None = None,
     threads: int = 1,
     finish: Finish | None = None,
-    attempts: int = 3,
-    worker_wait_s: float | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Any], ExchangeStats]:
     """Run one coroutine for every shard on the workers of a Dask cluster.
@@ -62,10 +63,6 @@ def run(
         Picklable; called on the worker with each shard and its result (to write a part file,
         say), after which only its return value travels. After a loss it may be called again
         for a shard whose first value never arrived.
-    attempts
-        How often to begin, a worker being lost each time.
-    worker_wait_s
-        How long to wait for a worker that can work; None: the patience (`time_limits.patience_s`).
     note
         Called with one line if the attempt is lost, or no worker can work for the time being.
 
@@ -78,16 +75,13 @@ def run(
     Raises
     ------
     ClusterLostError
-        If every attempt lost a worker, or no worker came in time.
-    UsageError
-        If an argument cannot be carried out.
+        If every attempt lost a worker, or none could work for longer than the patience.
     """
-    _require_usable(client, shards, threads, attempts)
-    cluster, wait_s = Cluster.of(client), patience_s() if worker_wait_s is None else worker_wait_s
+    cluster, wait_s = Cluster.of(client), patience_s()
     run_id, losses = uuid.uuid4().hex, list[str]()
     placement: Mapping[str, Sequence[int]] = {}
     suspects: set[str] = set()
-    for number in range(attempts):
+    for number in range(ATTEMPTS):
         there = _workers(cluster, workers, suspects, wait_s, note)
         if not there:
             states = describe(cluster.look().values())
@@ -127,14 +121,6 @@ def _workers(
         cluster.wait_for_workers(choose_others, first_s, note)
         or cluster.wait_for_workers(choose, wait_s - first_s)
     )
-
-
-def _require_usable(client: Client, shards: int, threads: int, attempts: int) -> None:
-    if client.asynchronous:
-        raise UsageError("the scheduler exchange needs a synchronous Dask client")
-    for name, value in (("shards", shards), ("threads", threads), ("attempts", attempts)):
-        if value < 1:
-            raise UsageError(f"{name} must be at least 1, not {value}")
 
 
 def _in_order(outcomes: Sequence[Finished], shards: int) -> tuple[list[Any], ExchangeStats]:

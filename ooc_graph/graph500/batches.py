@@ -23,7 +23,6 @@ _COLUMNS_BYTES, _TUPLES_BYTES, _CHECK_BYTES, _CHECK_BLOCK_BYTES = 24, 17, 64, 8 
 # Host memory a row beside its arcs and a vertex, where a CUDA device searches: id tables, the tree.
 _ROW_BYTES, _TABLE_BYTES = 48, 12
 _MOST_AT_ONCE = 16
-_NO_ROOT = -1
 
 
 def answer_bytes(graph: Graph) -> int:
@@ -39,9 +38,8 @@ def check_bytes(graph: Graph) -> int:
 def task_for(plan: Plan, run: Run, source: Kronecker, *, on_host: bool = False) -> BatchTask:
     """The batch as a plan has it carried out."""
     limits = run.place.cuda_limits
-    task = BatchTask(
-        plan.task(_NO_ROOT, None), source, run.options.validate, limits.device_bytes, on_host
-    )
+    given = plan.task(), source, run.options.validate
+    task = BatchTask(*given, limits.device_bytes, on_host)
     return replace(task, at_once=_at_once(plan, run.place.process_limit_bytes))
 
 

@@ -8,7 +8,7 @@ from ooc_graph.model.resources import CUDA
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.report.energy import EnergyMeter, energy_record, over_repeats
 from ooc_graph.report.statistics import teps_statistics
-from ooc_graph.search.whole import run_search
+from ooc_graph.search.trees import run_search
 from ooc_graph.types import IntArray
 
 

@@ -19,8 +19,8 @@ from ooc_graph.model.task import SearchTask
 from ooc_graph.model.trace import Course
 from ooc_graph.report.data import Stage
 from ooc_graph.runtime.workplace import Place
+from ooc_graph.search.algorithm import engine_for
 from ooc_graph.search.single import KERNELS
-from ooc_graph.search.whole import engine_for
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import Progress
 from ooc_graph.validate import Verdict

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.scatter import columns_of
+from ooc_graph.answers.scatter import TreeColumns
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.graph500 import on_device
@@ -33,8 +33,8 @@ from ooc_graph.runtime.process import threads_here
 from ooc_graph.runtime.validation import check_edges, validator_of
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
-from ooc_graph.search.single import search_by, tree_of
-from ooc_graph.search.whole import run_search
+from ooc_graph.search.single import result_of, search_by
+from ooc_graph.search.trees import run_search
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda.pinned import over_bus
 from ooc_graph.types import IntArray
@@ -192,7 +192,7 @@ def _search_one(run: Run, plan: Plan, source: Kronecker, keys: IntArray) -> list
     """One search, by ranks or by one that does not validate; the answer is validated here."""
     (key,) = keys.tolist()
     graph, kernel = plan.graph, plan.request.kernel
-    result = tree_of(kernel, key, search_by(plan, key, run.place))
+    result = result_of(kernel, key, search_by(plan, key, run.place))
     reached = result.reached
     internal = graph.internal_of()[reached]
     edges = int(graph.tuples()[internal[internal >= 0]].sum(dtype=np.int64)) // 2
@@ -262,7 +262,7 @@ def _answers(held: Engine, keys: IntArray, found: list[Searched]) -> Iterator[An
         edges = int(tuples[reached].sum(dtype=np.int64)) // 2
         count = int(np.count_nonzero(reached))
         found.append(Searched(key, _counted(course), None, 0.0, edges, count, moved, asked))
-        columns = columns_of(tree, held.ids)
+        columns = TreeColumns(tree, held.ids).in_memory()
         if held.kernel == "bfs":
             yield BfsAnswer(key, columns[PARENT], columns[LEVEL], vertices)
         else:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
@@ -18,13 +19,17 @@ from ooc_graph.types import AnyArray
 
 @dataclass(frozen=True)
 class Written:
-    """An answer that was written into a partial store, or its columns; and what is said of it."""
+    """An answer that was written into a partial store, or its columns; and what is said of it.
+
+    ``attributes`` are stored with it, besides the kernel and the graph.
+    """
 
     course: Course
     specs: tuple[ArraySpec, ...] = ()
     entries: tuple[FileEntry, ...] = ()
     columns: Mapping[str, AnyArray] | None = None
     notes: tuple[str, ...] = ()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class SearchTask:
     request
         What is searched, and how.
     root
-        Original id to search from; of components any number.
+        Original id to search from; None if an algorithm has no root.
     folder
         The partial store, or None.
     strategy, reserved
@@ -50,7 +55,7 @@ class SearchTask:
     path: str
     identity: str
     request: Request
-    root: int
+    root: int | None
     folder: str | None
     strategy: Strategy
     reserved: Reservation

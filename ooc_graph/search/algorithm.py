@@ -2,57 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from time import perf_counter
-from typing import Any, Generic, TypeVar, cast
+from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
+
+from ooc_graph.answers.result import Result
+from ooc_graph.answers.scatter import Columns, Ids
 from ooc_graph.errors import UsageError
 from ooc_graph.exchange.ranks import run_here
+from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.reservation import LOCAL, ONE
-from ooc_graph.model.strategy import MEMORY
-from ooc_graph.model.task import SearchTask
-from ooc_graph.model.trace import Course
-from ooc_graph.runtime import engine_cache, process
+from ooc_graph.model.strategy import WholeGraph
+from ooc_graph.model.task import SearchTask, Written
+from ooc_graph.model.trace import Course, course_of, slowest
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.machine import give_back_freed_memory
+from ooc_graph.runtime.process import without_traceback
 from ooc_graph.runtime.workplace import Place
+from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.ranks import Ranks
-from ooc_graph.types import Shard
+from ooc_graph.shards.tables import save
+from ooc_graph.sinks import device_columns
+from ooc_graph.sinks.single import deliver
+from ooc_graph.types import AnyArray, Dealing, Shard
 
-Answer = TypeVar("Answer")
+Arrays = tuple[AnyArray, ...]
 
 
 @dataclass(frozen=True)
-class Algorithm(Generic[Answer]):
+class Algorithm:
     """What an algorithm brings so that each exchange can carry it out; functions of a module.
 
     Parameters
     ----------
+    result
+        What users are given.
     rank
         The device's steps on a rank's rows.
     start
         The coroutines of a worker's ranks, and what they share: called with the task, the graph,
         the ranks by shard, and the device.
-    whole
-        One rank with the whole graph.
-    join
-        The answer from what every rank found.
-    write_part
-        Makes, of a folder, what writes a rank's part there and gives its course.
-    gather
-        The answer from the parts that ranks wrote.
+    arrays
+        Attributes of what a rank finds, and the search of a whole graph: an array each, by row.
+    nothing
+        These arrays if there is nothing to search: of a graph without rows, or a root without arcs.
+    columns
+        The columns by original id, made of these arrays of all rows, and of id tables.
     """
 
+    result: type[Result]
     rank: Callable[[Any, Shard], Any]
     start: Callable[[SearchTask, Graph, dict[int, Any], Any], tuple[dict[int, Any], Any]]
-    whole: Callable[[SearchTask], Answer]
-    join: Callable[[SearchTask, Graph, Sequence[Any]], Answer]
-    write_part: Callable[[str], Callable[[int, Any], Course]]
-    gather: Callable[[SearchTask, Sequence[Course]], Answer]
+    arrays: tuple[str, ...]
+    nothing: Callable[[SearchTask, Graph], Arrays]
+    columns: Callable[[SearchTask, Graph, Arrays, Ids], Columns]
 
-    def carry_out(self, graph: Graph, task: SearchTask, place: Place) -> Answer:
+    def carry_out(self, graph: Graph, task: SearchTask, place: Place) -> Written:
         """Carry a task out by the exchange that is reserved for it.
 
         Raises
@@ -60,6 +70,8 @@ class Algorithm(Generic[Answer]):
         UsageError
             If the ranks are those of a cluster, and there is none.
         """
+        if not _has_arcs(graph, task.root):
+            return place.call(self.without_arcs, task)
         exchange = task.reserved.exchange
         if exchange == ONE:
             return place.call(self.whole, task)
@@ -72,56 +84,136 @@ class Algorithm(Generic[Answer]):
         run = partial(
             scheduler.run,
             place.client,
-            MakeRanks(self, task),
+            MakeRanks(task, self.rank, self.start),
             graph.shards,
             threads=place.threads,
             note=place.note,
         )
         if task.folder is None:
             found, _ = run()
-            return self.join(task, graph, found)
-        courses, _ = run(finish=self.write_part(str(task.parts)))
+            return self.joined(task, graph, found)
+        courses, _ = run(finish=WritePart(task.kernel, self.arrays, str(task.parts)))
         return place.call(self.gather, task, courses)
 
-    def ranks_here(self, task: SearchTask) -> Answer:
+    def whole(self, task: SearchTask) -> Written:
+        """Search by one rank with the whole graph; runs on the worker that holds it.
+
+        Raises
+        ------
+        MemoryBudgetError, MemoryError, DeviceBusyError
+            Memory was refused, or others have the device's.
+        """
+        return without_traceback(self._whole, task)
+
+    def _whole(self, task: SearchTask) -> Written:
+        with engine_for(task) as engine:
+            before = engine.moved
+            if task.request.on_device:
+                assert task.root is not None
+                written = device_columns.search(engine, task.root)
+            else:
+                found = engine.search.run(*_internal(engine, task.root))
+                course = course_of(task.kernel, found)
+                arrays = self._arrays_of(found)
+                written = self._delivered(task, engine.graph, arrays, engine.ids, course)
+            if engine.note is None:
+                return written
+            moved = None if before is None or engine.moved is None else engine.moved.since(before)
+            if moved is not None and not task.request.on_device:
+                # The next search reads a chunk of ids before it has its turn.
+                give_back_freed_memory()
+            return replace(written, notes=(engine.note(moved, written.course.elapsed_s),))
+
+    def without_arcs(self, task: SearchTask) -> Written:
+        """The answer if there is nothing to search; it needs no rows."""
+        graph = engine_cache.open_same(task.path, task.identity)
+        if task.request.on_device:
+            return device_columns.without_arcs(graph, load_ids(graph), task)
+        arrays = self.nothing(task, graph)
+        return self._delivered(task, graph, arrays, load_ids(graph), Course(0.0, ()))
+
+    def ranks_here(self, task: SearchTask) -> Written:
         """All ranks in this process, in turn."""
         graph = engine_cache.open_same(task.path, task.identity)
-        with MakeRanks(self, task)(range(graph.shards)) as (coroutines, shared):
+        make = MakeRanks(task, self.rank, self.start)
+        with make(range(graph.shards)) as (coroutines, shared):
             found = run_here(coroutines, shared)
-        return self.join(task, graph, found)
+        return self.joined(task, graph, found)
+
+    def gather(self, task: SearchTask, courses: Sequence[Course]) -> Written:
+        """Bring together, in the partial store, what every rank wrote."""
+        graph = engine_cache.open_same(task.path, task.identity)
+        parts = _read_parts(task.parts, self.arrays, graph.shards)
+        arrays = _of_all_rows(graph, parts)
+        return self._delivered(task, graph, arrays, load_ids(graph), slowest(courses))
+
+    def joined(self, task: SearchTask, graph: Graph, found: Sequence[Any]) -> Written:
+        """Bring together what every rank found."""
+        course = slowest([course_of(task.kernel, one) for one in found])
+        arrays = _of_all_rows(graph, (self._arrays_of(one) for one in found))
+        return self._delivered(task, graph, arrays, load_ids(graph), course)
+
+    def _arrays_of(self, found: Any) -> Arrays:
+        return tuple(getattr(found, name) for name in self.arrays)
+
+    def _delivered(
+        self, task: SearchTask, graph: Graph, arrays: Arrays, ids: Ids, course: Course
+    ) -> Written:
+        return deliver(self.columns(task, graph, arrays, ids), task.folder, course)
 
 
 @dataclass(frozen=True)
-class MakeRanks:
-    """Makes a worker's coroutines; the ranks it loads stay in the process for other searches."""
+class WritePart:
+    """Writes what a rank found where the gathering task finds it.
 
-    algorithm: Algorithm[Any]
-    task: SearchTask
+    Parameters
+    ----------
+    kernel, arrays
+        Of the algorithm.
+    folder
+        Where to.
+    """
 
-    @contextmanager
-    def __call__(self, shards: Sequence[int]) -> Iterator[tuple[dict[int, Any], Any]]:
-        """Coroutines of these shards and what they share."""
-        task, strategy = self.task, cast(Ranks, self.task.strategy)
-        load = partial(self._load, shards)
-        # Those that leave arcs in the store share a budget.
-        apart = strategy.tier == MEMORY
-        with engine_cache.ranks(task.key, shards, load, task.room, apart=apart) as engine:
-            given = task, engine.graph, engine.searches, process.device(strategy.device)
-            coroutines, shared = self.algorithm.start(*given)
-            yield {shard: _timed(coroutine) for shard, coroutine in coroutines.items()}, shared
+    kernel: str
+    arrays: tuple[str, ...]
+    folder: str
 
-    def _load(
-        self, shards: Sequence[int], graph: Graph, before: Mapping[int, Any]
-    ) -> dict[int, Any]:
-        """Load the ranks that the worker does not have already."""
-        task, strategy = self.task, cast(Ranks, self.task.strategy)
-        missing = [shard for shard in shards if shard not in before]
-        given = graph, task.kernel, shards, missing, task.reserved, self.algorithm.rank
-        return {**before, **strategy.load_ranks(*given)}
+    def __call__(self, shard: int, found: Any) -> Course:
+        """Write it; only the course travels."""
+        for name in self.arrays:
+            save(Path(self.folder), f"{shard}-{name}", getattr(found, name))
+        return course_of(self.kernel, found)
 
 
-def _timed(coroutine: Any) -> Generator[Any, Any, Any]:
-    """The coroutine; its tree has the seconds from first step to last, and arrays of its own."""
-    start = perf_counter()
-    tree = yield from coroutine
-    return replace(tree.copy(), elapsed_s=perf_counter() - start)
+def _read_parts(folder: Path, names: Sequence[str], shards: int) -> Iterator[Arrays]:
+    """What `WritePart` wrote, shard by shard."""
+    for shard in range(shards):
+        yield tuple(np.load(folder / f"{shard}-{name}.npy") for name in names)
+
+
+def _of_all_rows(graph: Graph, parts: Iterable[Arrays]) -> Arrays:
+    """Arrays of all rows from those of each shard's."""
+    whole: Arrays = ()
+    for shard, arrays in enumerate(parts):
+        whole = whole or tuple(np.empty(graph.rows, array.dtype) for array in arrays)
+        mine = Dealing(graph.rows, graph.shards, shard).owned()
+        for every, own in zip(whole, arrays, strict=True):
+            every[mine] = own
+    return whole
+
+
+def _has_arcs(graph: Graph, root: int | None) -> bool:
+    """Whether there is anything to search."""
+    return graph.rows > 0 if root is None else graph.internal(root) >= 0
+
+
+def _internal(engine: Engine, root: int | None) -> tuple[int, ...]:
+    """The internal id to search from, if a search has a root."""
+    if root is None:
+        return ()
+    return (int(engine.ids.internal_of[engine.graph.position_of(root)]),)
+
+
+def engine_for(task: SearchTask) -> AbstractContextManager[Engine]:
+    """Exclusive use of the engine that a task needs; see `engine_cache.engine`."""
+    return engine_cache.engine(task.key, cast(WholeGraph, task.strategy).load, task.room)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -28,9 +30,11 @@ from ooc_graph.runtime.workplace import Place
 from ooc_graph.search.execute import execute, plan_at, with_room
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.load import Graph
-from ooc_graph.sinks.in_memory import Held
-from ooc_graph.sinks.in_store import Writing
+from ooc_graph.sinks.in_memory import InMemory
+from ooc_graph.sinks.in_store import InStore
+from ooc_graph.sinks.many import Sink
 from ooc_graph.strategies.many.division import Division, require_answer
+from ooc_graph.strategies.many.memory import Job
 from ooc_graph.strategies.many.task import PairsTask
 from ooc_graph.strategies.many.tasks import how_found, prepare, refuse_negative_loop
 from ooc_graph.strategies.many.tiers import note_after, note_before
@@ -67,22 +71,20 @@ def pairs(
     specs = specs_of(graph, len(sources), asked)
     if into is not None:
         require_room(into, specs[0], out)
+    many = Many(specs, asked, out is None)
     if out is None:
-        _require_answer(specs, asked, place)
-
-    request = Request(asked.kernel, many=Many(specs, asked, out is None))
-    search = _Search(graph, sources, asked, specs, place, progress, into)
+        _require_answer(Job(graph, many, place.resources(on_cpu=True)), place)
+    search = _Search(graph, sources, many, place, progress, out, into, overwrite=overwrite)
 
     def run(found: Plan) -> PairsResult:
         with io_progress.told(graph.identity, asked.kernel, place.client, progress):
-            if out is None:
-                return search.held(found)
-            return search.stored(found, out, overwrite=overwrite)
+            return search.run(found)
 
+    request = Request(asked.kernel, many=many)
     return execute(plan_at(place, graph, request), place, progress, run)
 
 
-def _require_answer(specs: tuple[ArraySpec, ...], asked: Asked, place: Place) -> None:
+def _require_answer(job: Job, place: Place) -> None:
     """Refuse an answer that memory has no room for, whatever is kept of other searches.
 
     Raises
@@ -90,12 +92,12 @@ def _require_answer(specs: tuple[ArraySpec, ...], asked: Asked, place: Place) ->
     MemoryBudgetError
     """
     try:
-        require_answer(specs, asked, place.resources(on_cpu=True))
+        require_answer(job)
     except MemoryBudgetError:
         if place.client is not None or not engine_cache.keeps_any():
             raise
         place.release()
-        require_answer(specs, asked, place.resources(on_cpu=True))
+        require_answer(replace(job, resources=place.resources(on_cpu=True)))
 
 
 def specs_of(graph: Graph, sources: int, asked: Asked) -> tuple[ArraySpec, ...]:
@@ -149,73 +151,80 @@ def require_answerable(graph: Graph, asked: Asked) -> None:
 
 
 class _Search:
-    """What `pairs` was asked for, to be carried out one way or another."""
+    """What `pairs` was asked for, to be carried out by one plan or another."""
 
     def __init__(
         self,
         graph: Graph,
         sources: IntArray,
-        asked: Asked,
-        specs: tuple[ArraySpec, ...],
+        many: Many,
         place: Place,
         progress: Progress,
+        out: Path | None,
         into: AnyArray | None,
+        *,
+        overwrite: bool,
     ) -> None:
-        self._graph, self._sources, self._asked, self._specs = graph, sources, asked, specs
-        self._place, self._progress, self._into = place, progress, into
-        self._what = f"{asked.kernel} on {graph.path}"
+        self._graph, self._sources, self._many = graph, sources, many
+        self._place, self._progress = place, progress
+        self._out, self._into, self._overwrite = out, into, overwrite
         self._begun_s: float | None = None
-        self._answers: Held | None = None
+        self._answers: InMemory | None = None
         self._sums_on_device = False
 
-    def held(self, plan: Plan) -> PairsResult:
-        """Find all answers, which stay in memory."""
+    def run(self, plan: Plan) -> PairsResult:
+        """Find all answers; what another plan left of them is gone on with."""
         task = self._task(plan)
-        answers = self._room(task.sums_on_device)
-        self._prepare(task)
-        moved = answers.find(task, task.reserved.chunks, self._place, self._progress)
-        self._say(task, moved)
-        kind = LevelsResult if self._asked.hops else PairsResult
-        return kind(None, self._elapsed_s, answers.columns)
+        with self._sink(task) as sink:
+            if sink.lacks_any:
+                # Potentials may take long: what can be refused without them has been by now.
+                self._prepare(task)
+                moved = sink.find(task, self._place, self._progress)
+                self._say(task, moved)
+            columns = sink.finish()
+        kind = LevelsResult if self._many.asked.hops else PairsResult
+        # Nothing may have been left to search for.
+        elapsed_s = 0.0 if self._begun_s is None else perf_counter() - self._begun_s
+        return kind(None, elapsed_s, columns)
 
-    def _room(self, sums_on_device: bool) -> Held:
+    def _sink(self, task: PairsTask) -> AbstractContextManager[Sink]:
+        if self._out is None:
+            return nullcontext(self._in_memory(task.sums_on_device))
+        return self._in_store(task, self._out)
+
+    def _in_memory(self, sums_on_device: bool) -> InMemory:
         """Room for all answers; with those that were found before, unless bits may differ."""
         if self._answers is not None and sums_on_device == self._sums_on_device:
             return self._answers
         self._answers, self._sums_on_device = None, sums_on_device
-        given = self._graph, self._sources, self._asked, self._specs, self._into
+        given = self._graph, self._sources, self._many, self._into
+        what = f"{self._many.asked.kernel} on {self._graph.path}"
         try:
-            self._answers = with_room(self._what, lambda: Held(*given), self._place)
+            self._answers = with_room(what, lambda: InMemory(*given), self._place)
         except MemoryBudgetError as error:
             raise MemoryBudgetError(
-                f"{self._what}: the system refuses the memory of the answer; give out= to write "
-                "it to a store"
+                f"{what}: the system refuses the memory of the answer; give out= to write it to a "
+                "store"
             ) from error
         return self._answers
 
-    def stored(self, plan: Plan, out: Path, *, overwrite: bool) -> PairsResult:
-        """Write all answers; what another run, or another plan, left of them is gone on with."""
-        task = self._task(plan)
+    @contextmanager
+    def _in_store(self, task: PairsTask, out: Path) -> Iterator[InStore]:
+        """The store; with what another run, or another plan, left in it."""
         key = _key(self._graph, task, self._sources)
-        with partial_store(out, "result", overwrite=overwrite, key=key) as store:
-            writing = Writing(self._graph, self._sources, self._asked, self._specs, store)
-            writing.require_space(self._progress)
-            if writing.missing:
-                # Potentials may take long: what can be refused without them has been by now.
-                self._prepare(task)
-                moved = writing.find(task, task.reserved.chunks, self._place, self._progress)
-                self._say(task, moved)
-            writing.commit()
-        return replace(PairsResult.open(out), elapsed_s=self._elapsed_s)
+        with partial_store(out, "result", overwrite=self._overwrite, key=key) as store:
+            sink = InStore(self._graph, self._sources, self._many, store)
+            sink.require_space(self._progress)
+            yield sink
 
     def _task(self, plan: Plan) -> PairsTask:
         assert isinstance(plan.reserved, Division)
         return PairsTask(
             str(self._graph.path),
             self._graph.identity,
-            self._asked,
+            self._many.asked,
             len(self._sources),
-            self._specs,
+            self._many.specs,
             cast(WholeGraph, plan.strategy),
             plan.reserved,
             room=plan.room,
@@ -226,15 +235,10 @@ class _Search:
         if _is_on_disk(task):
             reserved = task.reserved
             within = reserved.method, reserved.host_bytes, reserved.lanes
-            self._progress.note(note_before(self._graph, self._asked.kernel, *within))
+            self._progress.note(note_before(self._graph, task.asked.kernel, *within))
         with self._progress.stage("preparing"):
             self._place.call(prepare, task)
         self._begun_s = self._begun_s or perf_counter()
-
-    @property
-    def _elapsed_s(self) -> float:
-        """Seconds since searches began."""
-        return 0.0 if self._begun_s is None else perf_counter() - self._begun_s
 
     def _say(self, task: PairsTask, moved: Moved) -> None:
         """Say what was read, or how sources were searched from if not in batches."""

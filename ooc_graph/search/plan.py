@@ -47,8 +47,8 @@ class Plan:
         """``cpu`` or ``cuda``."""
         return self.strategy.device
 
-    def task(self, root: int, folder: str | None) -> SearchTask:
-        """A search from one source, as it travels to the process that searches."""
+    def task(self, root: int | None = None, folder: str | None = None) -> SearchTask:
+        """A search from at most one source, as it travels to the process that searches."""
         whom = str(self.graph.path), self.graph.identity, self.request
         return SearchTask(*whom, root, folder, self.strategy, self.reserved, self.room)
 

@@ -8,45 +8,43 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.answers.result import BfsResult, SsspResult, TreeResult, result_attributes
+from ooc_graph.answers.result import Result
 from ooc_graph.errors import UsageError
-from ooc_graph.layout.commit import Partial, partial_store
+from ooc_graph.layout.commit import partial_store
 from ooc_graph.model.kernel import ORDER_OF, ROWS
-from ooc_graph.model.request import Request
+from ooc_graph.model.request import ANY, Request
 from ooc_graph.model.reservation import ONE
 from ooc_graph.model.resources import CUDA
-from ooc_graph.model.task import SearchTask, Written
+from ooc_graph.model.task import Written
 from ooc_graph.runtime import engine_cache, io_progress
 from ooc_graph.runtime.workplace import Place
+from ooc_graph.search.components import COMPONENTS
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
-from ooc_graph.search.trees import TREES
+from ooc_graph.search.trees import BFS, SSSP
 from ooc_graph.shards.load import Graph
-from ooc_graph.sinks.trees import CUPY, NUMPY, answer_bytes, answer_lonely, measure_dtype
+from ooc_graph.sinks.single import CUPY, NUMPY, answer_bytes
 from ooc_graph.types import Progress
 
 KERNELS = ("bfs", "sssp")
-
-
-def _say(progress: Progress, notes: tuple[str, ...]) -> None:
-    for note in notes:
-        progress.note(note)
+ALGORITHMS = {"bfs": BFS, "sssp": SSSP, "components": COMPONENTS}
+"""By kernel."""
 
 
 def search(
     graph: Graph,
     kernel: str,
-    root: int,
+    root: int | None = None,
     *,
     place: Place,
     progress: Progress,
     out: Path | None = None,
-    exchange: str = "auto",
+    exchange: str = ANY,
     method: str = ROWS,
     overwrite: bool = False,
     arrays: str = NUMPY,
-) -> TreeResult:
-    """Search from one vertex and give the answer, or write it.
+) -> Result:
+    """Search from one vertex, or the whole graph, and give the answer, or write it.
 
     Raises
     ------
@@ -59,28 +57,33 @@ def search(
     """
     engine_cache.require_same(graph.path, graph.identity)
     graph.require(ORDER_OF[kernel])
-    root = _as_id(root)
-    graph.position_of(root)
+    what = kernel
+    if root is not None:
+        root = _as_id(root)
+        graph.position_of(root)
+        what = f"{kernel} from {root}"
     held_bytes = 0 if out is not None else answer_bytes(graph, kernel, arrays)
     request = Request(kernel, exchange, method, held_bytes, arrays == CUPY)
     first = plan_at(place, graph, request)
     _require_arrays(arrays, first, place, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
-    told = io_progress.told(graph.identity, f"{kernel} from {root}", place.client, progress)
-    with writing as store, progress.stage(f"{kernel} from {root}"), told:
+    told = io_progress.told(graph.identity, what, place.client, progress)
+    with writing as store, progress.stage(what), told:
 
         def run(found: Plan) -> Written:
-            return search_by(found, root, place, _folder(store))
+            return search_by(found, root, place, None if store is None else str(store.folder))
 
         written = execute(first, place, progress, run)
-        _say(progress, written.notes)
+        for note in written.notes:
+            progress.note(note)
         if store is not None:
-            dtype = measure_dtype(graph, kernel)
-            attributes = result_attributes(kernel, root, graph.content_sha256, dtype)
+            attributes = {"kernel": kernel, "graph_sha256": graph.content_sha256}
+            attributes |= written.attributes
             store.commit("result", attributes, written.specs, written.entries)
     if out is not None:
-        return replace(TreeResult.open(out), elapsed_s=written.course.elapsed_s)
-    return tree_of(kernel, root, written)
+        return replace(Result.open(out), elapsed_s=written.course.elapsed_s)
+    result: Result = result_of(kernel, root, written)
+    return result
 
 
 def _as_id(source: Any) -> int:
@@ -88,10 +91,6 @@ def _as_id(source: Any) -> int:
         return operator.index(source)
     except TypeError:
         raise UsageError(f"source {source!r}: give one vertex id, an integer") from None
-
-
-def _folder(store: Partial | None) -> str | None:
-    return None if store is None else str(store.folder)
 
 
 def _require_arrays(arrays: str, found: Plan, place: Place, out: Path | None) -> None:
@@ -113,18 +112,12 @@ def _require_arrays(arrays: str, found: Plan, place: Place, out: Path | None) ->
     )
 
 
-def search_by(found: Plan, root: int, place: Place, folder: str | None = None) -> Written:
-    """Search from one vertex by a plan; into a partial store's folder, if there is one."""
-    return _carry_out(found.graph, found.task(root, folder), place)
+def search_by(found: Plan, root: int | None, place: Place, folder: str | None = None) -> Written:
+    """Search by a plan; into a partial store's folder, if there is one."""
+    return ALGORITHMS[found.request.kernel].carry_out(found.graph, found.task(root, folder), place)
 
 
-def tree_of(kernel: str, root: int, written: Written) -> TreeResult:
-    """The answer whose columns came back."""
-    kind = BfsResult if kernel == "bfs" else SsspResult
-    return kind(root, written.course.elapsed_s, dict(written.columns or {}))
-
-
-def _carry_out(graph: Graph, task: SearchTask, place: Place) -> Written:
-    if graph.internal(task.root) < 0:
-        return place.call(answer_lonely, task)
-    return TREES[task.kernel].carry_out(graph, task, place)
+def result_of(kernel: str, root: int | None, written: Written) -> Any:
+    """The answer whose columns came back: what the kernel's algorithm gives."""
+    columns = dict(written.columns or {})
+    return ALGORITHMS[kernel].result(root, written.course.elapsed_s, columns)

@@ -1,26 +1,23 @@
-"""BFS and SSSP by the ranks of a graph, and one tree of what each of them found."""
+"""BFS and SSSP, whose answers are trees."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.scatter import Tree
-from ooc_graph.model.task import SearchTask, Written
-from ooc_graph.model.trace import Course, course_of, slowest
-from ooc_graph.runtime import engine_cache
-from ooc_graph.search.algorithm import Algorithm
-from ooc_graph.search.whole import search_whole
+from ooc_graph.answers.result import BfsResult, SsspResult
+from ooc_graph.answers.scatter import Ids, Tree, TreeColumns, unreached
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.model.engine import Engine
+from ooc_graph.model.task import SearchTask
+from ooc_graph.model.trace import Course, course_of
+from ooc_graph.search.algorithm import Algorithm, Arrays
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tables import save
-from ooc_graph.sinks.trees import deliver, lonely_tree, measure_dtype
+from ooc_graph.sinks.single import measure_dtype
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
-from ooc_graph.types import AnyArray, Dealing, Shard
+from ooc_graph.types import Shard
 
 
 def bfs_rank(device: Any, rows: Shard) -> Any:
@@ -37,6 +34,7 @@ def start_bfs(
     task: SearchTask, graph: Graph, ranks: dict[int, Any], device: Any
 ) -> tuple[dict[int, Any], Any]:
     """The coroutines of a worker's ranks, and what they share."""
+    assert task.root is not None
     shared, root = device.bfs_shared(graph.rows, graph.shards), graph.internal(task.root)
     return {shard: bfs(rank, root, shared) for shard, rank in ranks.items()}, shared
 
@@ -45,56 +43,34 @@ def start_sssp(
     task: SearchTask, graph: Graph, ranks: dict[int, Any], device: Any
 ) -> tuple[dict[int, Any], Any]:
     """As `start_bfs`."""
+    assert task.root is not None
     shared = device.sssp_shared(graph.rows, measure_dtype(graph, "sssp"))
     root = graph.internal(task.root)
     return {shard: sssp(rank, root, shared) for shard, rank in ranks.items()}, shared
 
 
-@dataclass(frozen=True)
-class WritePart:
-    """Writes a rank's part of the answer where the gathering task finds it."""
-
-    folder: str
-
-    def __call__(self, shard: int, tree: Any) -> Course:
-        """Write it; only the course travels."""
-        kernel = "bfs" if hasattr(tree, "level") else "sssp"
-        measure = tree.level if kernel == "bfs" else tree.distance
-        save(Path(self.folder), f"{shard}-parent", tree.parent)
-        save(Path(self.folder), f"{shard}-measure", measure)
-        return course_of(kernel, tree)
+def nothing(task: SearchTask, graph: Graph) -> Arrays:
+    """Parents and measures if nothing but the root is reached."""
+    ids, dtype = id_dtype(graph.rows), measure_dtype(graph, task.kernel)
+    parent = np.full(graph.rows, np.iinfo(ids).max, ids)
+    return parent, np.full(graph.rows, unreached(task.kernel, dtype), dtype)
 
 
-def gather(task: SearchTask, courses: Sequence[Course]) -> Written:
-    """Bring the parts together, in original order, in the partial store."""
-    graph, parts = engine_cache.open_same(task.path, task.identity), task.parts
-    columns = (
-        (np.load(parts / f"{s}-parent.npy"), np.load(parts / f"{s}-measure.npy"))
-        for s in range(graph.shards)
-    )
-    tree = _join_columns(graph, task, columns)
-    return deliver(task, graph, (tree, slowest(courses)))
+def columns(task: SearchTask, graph: Graph, arrays: Arrays, ids: Ids) -> TreeColumns:
+    """Columns of a tree."""
+    assert task.root is not None
+    tree = Tree(task.kernel, task.root, graph.position_of(task.root), *arrays)
+    return TreeColumns(tree, ids)
 
 
-def join(task: SearchTask, graph: Graph, trees: Sequence[Any]) -> Written:
-    """Bring what every rank found together, in original order."""
-    columns = [(t.parent, t.level if task.kernel == "bfs" else t.distance) for t in trees]
-    courses = [course_of(task.kernel, tree) for tree in trees]
-    return deliver(task, graph, (_join_columns(graph, task, columns), slowest(courses)))
+def run_search(engine: Engine, root: int) -> tuple[Tree, Course]:
+    """Search a loaded graph from an original id; the tree is valid until the next search."""
+    position = engine.graph.position_of(root)
+    found = engine.search.run(int(engine.ids.internal_of[position]))
+    measure = found.level if engine.kernel == "bfs" else found.distance
+    tree = Tree(engine.kernel, root, position, found.parent, measure)
+    return tree, course_of(engine.kernel, found)
 
 
-def _join_columns(
-    graph: Graph, task: SearchTask, columns: Iterable[tuple[AnyArray, AnyArray]]
-) -> Tree:
-    tree = lonely_tree(graph, task.kernel, task.root)
-    for shard, (parent, measure) in enumerate(columns):
-        mine = Dealing(graph.rows, graph.shards, shard).owned()
-        tree.parent[mine], tree.measure[mine] = parent, measure
-    return tree
-
-
-TREES = {
-    "bfs": Algorithm(bfs_rank, start_bfs, search_whole, join, WritePart, gather),
-    "sssp": Algorithm(sssp_rank, start_sssp, search_whole, join, WritePart, gather),
-}
-"""The algorithms whose answers are trees."""
+BFS = Algorithm(BfsResult, bfs_rank, start_bfs, ("parent", "level"), nothing, columns)
+SSSP = Algorithm(SsspResult, sssp_rank, start_sssp, ("parent", "distance"), nothing, columns)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.scatter import Ids
+from ooc_graph.answers.scatter import Ids, unreached
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.rows import on_device
 from ooc_graph.kernels.cuda.runtime.scatter import scatter
@@ -15,7 +15,7 @@ from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Course
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import INT64_UNREACHED
+from ooc_graph.sinks.single import measure_dtype
 
 
 def search(held: Engine, root: int) -> Written:
@@ -34,11 +34,13 @@ def search(held: Engine, root: int) -> Written:
     return Written(Course(tree.elapsed_s, ()), columns=columns)
 
 
-def lonely(graph: Graph, ids: Ids, task: SearchTask) -> Written:
-    """Columns on the device where the root has no arc: nothing but the root is reached."""
+def without_arcs(graph: Graph, ids: Ids, task: SearchTask) -> Written:
+    """Columns on the device if the root has no arc: nothing but the root is reached."""
+    assert task.root is not None
     size, position = len(ids.internal_of), graph.position_of(task.root)
     with within_memory("the answer"):
-        measure = _unreached(graph, task.kernel, size)
+        dtype = measure_dtype(graph, task.kernel)
+        measure = cuda().full(size, unreached(task.kernel, dtype), dtype)
         parent = cuda().full(size, -1, np.int64)
         measure[position], parent[position] = 0, task.root
         columns = _columns(task.kernel, ids, parent, measure)
@@ -49,17 +51,6 @@ def _columns(kernel: str, ids: Ids, parent: Any, measure: Any) -> dict[str, Any]
     name = LEVEL if kernel == "bfs" else DISTANCE
     vertex = on_device(ids.original_ids(0, len(parent)))
     return {VERTEX: vertex, PARENT: parent, name: measure}
-
-
-def _unreached(graph: Graph, kernel: str, size: int) -> Any:
-    """Measures of vertices that were not reached."""
-    cupy = cuda()
-    if kernel == "bfs":
-        return cupy.full(size, -1, np.int32)
-    dtype = graph.weight_dtype
-    if dtype is not None and dtype.kind == "f":
-        return cupy.full(size, np.inf, dtype)
-    return cupy.full(size, INT64_UNREACHED, np.int64)
 
 
 def _by_original(held: Engine, tree: Any) -> tuple[Any, Any]:

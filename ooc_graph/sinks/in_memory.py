@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 
 import numpy as np
 
-from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import Reduced, reduced_dtype
 from ooc_graph.kernels.common.completion import Told
-from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import REACHED, SOURCE, VERTEX
+from ooc_graph.layout.names import REACHED, SOURCE
 from ooc_graph.memory.moved import Moved
+from ooc_graph.model.request import Many
 from ooc_graph.runtime.workplace import Place
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
+from ooc_graph.sinks.many import ids_of
 from ooc_graph.strategies.many.task import PairsTask
 from ooc_graph.strategies.many.tasks import Done, solve
 from ooc_graph.types import AnyArray, IntArray, Progress, StageProgress
 
 
-class Held:
+class InMemory:
     """Answers in memory, complete from the first source to some source.
 
     Parameters
@@ -30,10 +29,8 @@ class Held:
         The graph.
     sources
         int64: places of all sources among all vertices.
-    asked
-        What is asked of each.
-    specs
-        Distances, and parents if wanted, as a store would have them.
+    many
+        What is asked of each; distances, and parents if wanted, as a store would have them.
     room
         Where distances go; None: to new memory.
 
@@ -47,10 +44,10 @@ class Held:
         self,
         graph: Graph,
         sources: IntArray,
-        asked: Asked,
-        specs: Sequence[ArraySpec],
+        many: Many,
         room: AnyArray | None = None,
     ) -> None:
+        asked, specs = many.asked, many.specs
         self._sources, self._asked, self._specs = sources, asked, specs
         self._ids = ids_of(graph, asked, sources)
         self._blocks: dict[str, AnyArray] = {}
@@ -64,12 +61,17 @@ class Held:
         self._reduced: list[Reduced] = []
         self._done = 0
 
-    def find(self, task: PairsTask, chunks: int, place: Place, progress: Progress) -> Moved:
-        """Search from all sources that are left, so many chunks at a time; what was read.
+    @property
+    def lacks_any(self) -> bool:
+        """Even of no sources it is seen that there are shortest paths."""
+        return True
+
+    def find(self, task: PairsTask, place: Place, progress: Progress) -> Moved:
+        """Search from all sources that are left, task by task; what was read.
 
         What one process finds stays if it is refused memory later.
         """
-        length = chunks * task.spec.chunk
+        length = task.reserved.chunks * task.spec.chunk
         left = range(self._done, len(self._sources), length)
         parts = [self._sources[start : start + length] for start in left]
         moved = Moved()
@@ -99,8 +101,7 @@ class Held:
         self._done += done.sources
         return done.moved
 
-    @property
-    def columns(self) -> dict[str, AnyArray]:
+    def finish(self) -> dict[str, AnyArray]:
         """All columns of the answer."""
         reduce = self._asked.reduce
         if reduce is None:
@@ -125,10 +126,3 @@ class _Counted:
         with self._lock:
             self.count += end - begin
             self._bar.advance(end - begin)
-
-
-def ids_of(graph: Graph, asked: Asked, sources: IntArray) -> dict[str, IntArray]:
-    """Original ids of sources and of columns."""
-    originals = graph.original_ids()
-    targets = originals if asked.targets is None else originals[asked.targets]
-    return {SOURCE: originals[sources], VERTEX: targets}

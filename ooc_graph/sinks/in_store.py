@@ -8,24 +8,26 @@ from dataclasses import replace
 
 import numpy as np
 
-from ooc_graph.answers.pairs import Asked, pairs_attributes
+from ooc_graph.answers.pairs import pairs_attributes
 from ooc_graph.answers.reductions import HISTOGRAM, reduced_dtype
 from ooc_graph.errors import DiskFullError
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.commit import Partial
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES, REACHED, SIDECAR_BYTES, SOURCE, VERTEX
+from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.moved import Moved
+from ooc_graph.model.request import Many
 from ooc_graph.runtime.workplace import Place
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
-from ooc_graph.sinks.in_memory import ids_of
+from ooc_graph.sinks.many import ids_of
 from ooc_graph.strategies.many.task import PairsTask
 from ooc_graph.strategies.many.tasks import write_batch
 from ooc_graph.types import AnyArray, IntArray, Progress
 
 
-class Writing:
+class InStore:
     """A partial store of answers, and what it still lacks.
 
     Parameters
@@ -34,26 +36,23 @@ class Writing:
         The graph.
     sources
         int64: places of all sources among all vertices.
-    asked
+    many
         What is asked of each.
-    specs
-        How distances, and parents if wanted, are stored: in chunks of the same whole sources.
     store
         With units: one for each chunk of sources.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        sources: IntArray,
-        asked: Asked,
-        specs: tuple[ArraySpec, ...],
-        store: Partial,
-    ) -> None:
+    def __init__(self, graph: Graph, sources: IntArray, many: Many, store: Partial) -> None:
         assert store.units is not None
-        self._graph, self._sources, self._asked, self._specs = graph, sources, asked, specs
+        self._graph, self._sources = graph, sources
+        self._asked, self._specs = many.asked, many.specs
         self._store, self._units = store, store.units
         self._missing: list[int] | None = None
+
+    @property
+    def lacks_any(self) -> bool:
+        """Whether chunks are missing."""
+        return bool(self.missing)
 
     @property
     def missing(self) -> list[int]:
@@ -78,10 +77,10 @@ class Writing:
             ids = [ArraySpec(name, length, np.dtype(np.int64)) for name, length in lengths]
             _require_space(self._specs, missing, ids, self._store)
 
-    def find(self, task: PairsTask, chunks: int, place: Place, progress: Progress) -> Moved:
-        """Write what is missing, so many chunks at a time; what was read for it."""
+    def find(self, task: PairsTask, place: Place, progress: Progress) -> Moved:
+        """Write what is missing, task by task; what was read for it."""
         written = replace(task, folder=str(self._store.folder), attempt=str(self._units.attempt))
-        spec, runs = task.spec, _runs(self.missing, chunks)
+        spec, runs = task.spec, _runs(self.missing, task.reserved.chunks)
         self._missing = None
         items = [
             (written, first, self._sources[spec.bounds(first)[0] : spec.bounds(last)[1]])
@@ -103,11 +102,12 @@ class Writing:
             moved = moved.plus(batch.moved)
         return moved
 
-    def commit(self) -> None:
+    def finish(self) -> Stored:
         """Make all of it the store that was asked for."""
         specs, entries = self._collect()
         attributes = pairs_attributes(self._asked, self._graph.content_sha256, self._specs[0].dtype)
         self._store.commit("result", attributes, specs, entries)
+        return Stored.open(self._store.final, "result")
 
     def _collect(self) -> tuple[list[ArraySpec], list[FileEntry]]:
         """All arrays of the store, those of single numbers written here."""

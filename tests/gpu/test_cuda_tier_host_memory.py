@@ -12,7 +12,7 @@ import ooc_graph as og
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.load import Graph
-from ooc_graph.sinks.trees import answer_bytes
+from ooc_graph.sinks.single import answer_bytes
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.grown import SLACK_BYTES, grown_by, measured, small_and_large, tell

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import ooc_graph as og
 import ooc_graph.answers.export as export_module
-from ooc_graph.answers import components as component_answers
 from ooc_graph.answers import scatter
+from ooc_graph.answers.components import ComponentColumns
 from ooc_graph.answers.export import export
 from ooc_graph.answers.result import (
     BfsResult,
@@ -26,10 +26,8 @@ from ooc_graph.answers.result import (
     Result,
     SsspResult,
     TreeResult,
-    components_attributes,
-    result_attributes,
 )
-from ooc_graph.answers.scatter import Ids, Tree, columns_of, write_columns
+from ooc_graph.answers.scatter import Columns, Ids, Tree, TreeColumns
 from ooc_graph.errors import DiskFullError, NotAStoreError, OutputExistsError, UsageError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
@@ -93,16 +91,20 @@ def measures(rng: np.random.Generator, dtype: str, rows: int) -> np.ndarray:
 
 
 def write_result(path: Path, tree: Tree, ids: Ids) -> Result:
-    with partial_store(path, "result", overwrite=False) as partial:
-        specs, entries = write_columns(tree, ids, partial.folder)
-        attributes = result_attributes(tree.kernel, tree.root, "ab" * 32, tree.measure.dtype)
-        partial.commit("result", attributes, specs, entries)
+    return write(path, tree.kernel, TreeColumns(tree, ids))
+
+
+def write(path: Path, kernel: str, columns: Columns) -> Result:
+    with partial_store(path, "result", overwrite=False) as store:
+        specs, entries = columns.write(store.folder)
+        attributes = {"kernel": kernel, "graph_sha256": "ab" * 32, **columns.attributes}
+        store.commit("result", attributes, specs, entries)
     return Result.open(path)
 
 
 def in_memory(tree: Tree, ids: Ids) -> Result:
     kind = BfsResult if tree.kernel == "bfs" else SsspResult
-    return kind(tree.root, 0.5, columns_of(tree, ids))
+    return kind(tree.root, 0.5, TreeColumns(tree, ids).in_memory())
 
 
 def check_result(result: Result, want: dict[str, list[Any]], dtype: str) -> None:
@@ -242,7 +244,7 @@ def read_export(path: Path, dtype: str) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("ending", ["parquet", "csv", "tsv", "npz"])
 def test_an_export_of_no_vertices_has_the_columns(tmp_path: Path, ending: str) -> None:
     none = np.empty(0, np.int64)
-    attributes = components_attributes(0, "ab" * 32)
+    attributes = {"kernel": "components", "components": 0, "graph_sha256": "ab" * 32}
     with partial_store(tmp_path / "r.zarr", "result", overwrite=False) as partial:
         specs = [ArraySpec(name, 0, none.dtype) for name in ("vertex", "component")]
         partial.commit("result", attributes, specs, [])
@@ -323,17 +325,10 @@ def test_components_by_original_id(
         members = ids.original_of[label == one].tolist()
         want |= dict.fromkeys(members, min(members))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(component_answers, "_PIECE", piece)
-        columns = component_answers.ComponentColumns(
-            label.astype(np.uint64 if wide else np.uint32), ids
-        )
-        in_place = component_answers.columns_of_components(columns)
-        path = tmp_path_factory.mktemp("components") / "r.zarr"
-        with partial_store(path, "result", overwrite=False) as store:
-            specs, entries = component_answers.write_components(columns, store.folder)
-            attributes = components_attributes(columns.count(), "0" * 64)
-            store.commit("result", attributes, specs, entries)
-    stored = Result.open(path)
+        patch.setattr(scatter, "_piece_size", lambda _: piece)
+        columns = ComponentColumns(label.astype(np.uint64 if wide else np.uint32), ids)
+        in_place = columns.in_memory()
+        stored = write(tmp_path_factory.mktemp("components") / "r.zarr", "components", columns)
     assert isinstance(stored, ComponentsResult)
     for result in (ComponentsResult(None, 0.5, in_place), stored):
         assert result.names == ("vertex", "component")
@@ -349,12 +344,8 @@ def test_components_by_original_id(
 def test_components_as_dask_zarr_and_repr(tmp_path: Path) -> None:
     _, ids, _ = made_up("bfs", "int32", 9, 1, gapped=True, wide=False, lonely=False)
     label = np.zeros(len(ids.original_of), np.uint32)
-    columns = component_answers.ComponentColumns(label, ids)
-    with partial_store(tmp_path / "r.zarr", "result", overwrite=False) as store:
-        specs, entries = component_answers.write_components(columns, store.folder)
-        attributes = components_attributes(columns.count(), "0" * 64)
-        store.commit("result", attributes, specs, entries)
-    result = ComponentsResult.open(tmp_path / "r.zarr")
+    result = write(tmp_path / "r.zarr", "components", ComponentColumns(label, ids))
+    assert isinstance(result, ComponentsResult)
     assert repr(result) == "<ComponentsResult>"
     assert result.to_zarr()["component"][:].tolist() == result.component.tolist()
     frame = result.to_dask_dataframe().compute()

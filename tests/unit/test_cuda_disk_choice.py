@@ -29,9 +29,9 @@ from ooc_graph.model.resources import CUDA, CudaLimits, Resources
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.workplace import planned
+from ooc_graph.search.algorithm import engine_for
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
-from ooc_graph.search.whole import engine_for
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk

@@ -27,7 +27,12 @@ from ooc_graph.runtime.workplace import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.batches import Batches
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.memory import batches_device_bytes, locked_bytes, process_bytes
+from ooc_graph.strategies.many.memory import (
+    Job,
+    batches_device_bytes,
+    locked_bytes,
+    process_bytes,
+)
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides
 from tests.strategies import skewed
@@ -81,9 +86,10 @@ def test_counts_of_a_histogram_are_in_the_plan(monkeypatch: pytest.MonkeyPatch) 
         asked = Asked(reduce="histogram", bins=Bins(bins), hops=True)
         specs = pairs_specs(asked, sources, 50, np.dtype(np.int32))
         counted = min(sources, 256) * (bins + 3) * 8
-        assert batches_device_bytes(held, specs, asked) == 1000 + counted
-    asked = Asked(reduce="closeness", hops=True)
-    assert batches_device_bytes(held, specs, asked) == 1000
+        job = Job(held, Many(specs, asked, in_memory=False), planned(1))
+        assert batches_device_bytes(job) == 1000 + counted
+    many = Many(specs, Asked(reduce="closeness", hops=True), in_memory=False)
+    assert batches_device_bytes(Job(held, many, planned(1))) == 1000
 
 
 @pytest.mark.parametrize("reduce", [None, "closeness", "histogram"])
@@ -103,10 +109,11 @@ def test_tasks_of_levels(reduce: str | None) -> None:
     assert plan.lanes == cuda_many_bfs_plan.LANES
     assert plan.chunks * specs[0].chunk == 8 * plan.lanes
     assert not plan.closing
-    assert locked_bytes(held, specs, asked) == (128 << 20 if reduce is None else 0)
+    job = Job.of(held, request, place)
+    assert locked_bytes(job) == (128 << 20 if reduce is None else 0)
     tallies = 2 * plan.chunks * specs[0].chunk * place.threads * (400 + 16 + 48 * 64)
     rows = (1 << 30) + (24 + 36) * (1 << 20) + (128 << 20)
-    assert process_bytes(held, specs, asked, place, CUDA, plan.lanes) == rows
+    assert process_bytes(job, CUDA, plan.lanes) == rows
     if reduce is not None:
         assert rows < plan.needed_bytes <= rows + tallies + 8 * (1 << 20) * 65
 

@@ -27,7 +27,7 @@ from ooc_graph.runtime import engine_cache, process
 from ooc_graph.search import single
 from ooc_graph.search.execute import execute, key_of, plan_at
 from ooc_graph.search.plan import Plan
-from ooc_graph.search.whole import search_whole
+from ooc_graph.search.trees import BFS
 from ooc_graph.shards import cuda_disk_sssp, device_tiers, load, row_loader
 from ooc_graph.shards import tiers as shard_tiers
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom
@@ -274,7 +274,7 @@ def test_host_memory_refused_at_any_allocation_is_done_without(
         """Notes of a search that ends well."""
         said = Said()
         first = plan_at(place, graph, Request(kernel))
-        written = execute(first, place, said, lambda found: search_whole(found.task(root, None)))
+        written = execute(first, place, said, lambda found: BFS.whole(found.task(root)))
         assert written.columns is not None
         assert written.columns["parent"].tobytes() == wanted
         return [*said.notes, *written.notes]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.answers.scatter import Ids, Tree, columns_of
+from ooc_graph.answers.scatter import Ids, Tree, TreeColumns
 from ooc_graph.graph500 import on_device
 from ooc_graph.model.trace import course_of
 from ooc_graph.sinks import device_columns
@@ -66,7 +66,7 @@ def test_columns_are_those_of_the_cpu(dtype: str, named: bool) -> None:
     written = device_columns.search(held, 2)
     levels = np.where(PARENT == NONE, -1, measure.astype(np.int32)) if kernel == "bfs" else measure
     tree = Tree(kernel, 2, 2, PARENT, levels.astype(np.int32) if kernel == "bfs" else levels)
-    expected = columns_of(tree, ids)
+    expected = TreeColumns(tree, ids).in_memory()
     assert written.course.elapsed_s == 0.25
     assert written.columns is not None
     assert written.columns.keys() == expected.keys()

@@ -11,11 +11,12 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 from distributed import Client
 
-from ooc_graph.errors import ClusterLostError, CorruptStoreError, InputError, UsageError
+from ooc_graph.errors import ClusterLostError, CorruptStoreError, InputError
 from ooc_graph.exchange import attempt as attempt_module
 from ooc_graph.exchange import party as party_module
 from ooc_graph.exchange.interface import Route, Share
@@ -196,12 +197,12 @@ def test_tasks_end_when_their_client_is_gone(four: Client) -> None:
     assert_idle(four)
 
 
-def test_refusals(four: Client) -> None:
-    for wrong in ({"shards": 0}, {"threads": 0}, {"attempts": 0}):
-        with pytest.raises(UsageError, match=next(iter(wrong))):
-            run(four, make_diverging, **{"shards": 1, **wrong})
-    with pytest.raises(ClusterLostError, match="no worker could work"):
-        run(four, make_diverging, 1, workers=["tcp://127.0.0.1:1"], worker_wait_s=0.1)
+def test_a_worker_that_is_not_there_is_waited_for_as_long_as_the_patience(four: Client) -> None:
+    with (
+        dask.config.set({"ooc-graph.patience": "0.1s"}),
+        pytest.raises(ClusterLostError, match="no worker could work"),
+    ):
+        run(four, make_diverging, 1, workers=["tcp://127.0.0.1:1"])
 
 
 async def post(parcel: Parcel, dask_worker: Any) -> str:

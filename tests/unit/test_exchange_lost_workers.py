@@ -19,6 +19,7 @@ from distributed import Client
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange import attempt as attempt_module
 from ooc_graph.exchange import party as party_module
+from ooc_graph.exchange import scheduler
 from ooc_graph.exchange.resident import PLUGIN_NAME
 from ooc_graph.exchange.scheduler import run
 from tests import toy_ranks
@@ -109,10 +110,11 @@ def once_begun(client: Client, harm: Callable[[], None]) -> Iterator[None]:
         harmed.result(PATIENCE_S)
 
 
-def test_gives_up_after_the_last_attempt(brittle: Client) -> None:
+def test_gives_up_after_the_last_attempt(brittle: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "ATTEMPTS", 2)
     make = partial(make_ring, 20_000, SHARDS, kill_always)
     with pytest.raises(ClusterLostError, match=r"after 2 attempts.*; then ") as caught:
-        run(brittle, make, SHARDS, attempts=2)
+        run(brittle, make, SHARDS)
     assert caught.value.exit_code == 75
 
 

@@ -15,12 +15,14 @@ from ooc_graph.answers import pairs as answers
 from ooc_graph.answers.pairs import Asked, pairs_specs
 from ooc_graph.errors import UnexpectedError
 from ooc_graph.layout.stored import Stored
+from ooc_graph.model.request import Many
 from ooc_graph.model.resources import CPU
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.workplace import Here
 from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing, searches, stored
 from ooc_graph.strategies.many import tasks as many_tasks
+from ooc_graph.strategies.many.memory import Job
 from ooc_graph.strategies.many.task import PairsTask
 from tests.small_pairs import stopped_after
 from tests.test_pairs_stored import edges, no_room
@@ -160,11 +162,11 @@ def test_few_targets_take_memory_of_few_sources(
     """Where a chunk has more than are searched from at once, as memory is scarce."""
     monkeypatch.setattr(Here, "threads", 1)
     specs = pairs_specs(Asked(np.arange(10)), 1000, 10, np.dtype(np.float32))
-    given = store, specs, Asked(np.arange(10)), Here(GIB, CPU).resources()
+    many_sources = Many(specs, Asked(np.arange(10)), in_memory=False)
+    job = Job(store, many_sources, Here(GIB, CPU).resources())
 
     def answers_of(lanes: int) -> int:
-        parts = stored.beside_parts("batches", lanes, *given, in_memory=False)
-        return parts["answers of tasks"]
+        return stored.beside_parts(job, "batches", lanes)["answers of tasks"]
 
     few, many = (answers_of(lanes) for lanes in (16, 64))
     assert many - few == store.rows * 4 * (64 - 16) - 64 * 10 * 4

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ooc_graph.answers.result import Result, result_attributes
-from ooc_graph.answers.scatter import Ids, Tree, write_columns
+from ooc_graph.answers.result import Result
+from ooc_graph.answers.scatter import Ids, Tree, TreeColumns
 from ooc_graph.errors import CorruptStoreError, NotAStoreError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.stored import Stored
@@ -82,8 +82,9 @@ def result_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     ids = Ids(np.arange(size, dtype=np.int32), np.arange(size), 0, None)
     with small_steps(chunk=1 << 13), partial_store(path, "result", overwrite=False) as partial:
-        specs, entries = write_columns(tree, ids, partial.folder)
-        attributes = result_attributes("bfs", 5, "0" * 64, np.dtype(np.int32))
+        columns = TreeColumns(tree, ids)
+        specs, entries = columns.write(partial.folder)
+        attributes = {"kernel": "bfs", "graph_sha256": "0" * 64, **columns.attributes}
         partial.commit("result", attributes, specs, entries)
     return path
 

@@ -13,13 +13,16 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.pairs import Asked, pairs_specs
 from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model import engine
+from ooc_graph.model.request import Many
 from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.workplace import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many import batches as many_batches
-from ooc_graph.strategies.many.memory import locked_bytes
+from ooc_graph.strategies.many.memory import Job, locked_bytes
 from tests.command_line import call
 from tests.made_up_device import (
     BATCHES,
@@ -152,6 +155,10 @@ def test_batches_are_loaded_and_search_within_the_budget(
     assert set(limits.used) == {0}
 
 
+def job_of(graph: og.Graph, specs: tuple[ArraySpec, ...], asked: Asked) -> Job:
+    return Job(graph, Many(specs, asked, in_memory=True), planned(1))
+
+
 @pytest.mark.parametrize("options", [{}, {"parents": True}], ids=str)
 def test_batches_pin_what_the_host_budget_has_room_for(
     graph: og.Graph, made_up: MadeUp, options: dict[str, Any]
@@ -160,7 +167,7 @@ def test_batches_pin_what_the_host_budget_has_room_for(
     right = columns(og.johnson(graph, sources, device="cpu", **options))
     asked = Asked(**options)
     specs = pairs_specs(asked, len(sources), graph.vertices, np.dtype(np.float32))
-    locked, said = locked_bytes(graph, specs, asked), Said()
+    locked, said = locked_bytes(job_of(graph, specs, asked)), Said()
     width = graph.rows if options else graph.vertices
     # In whole pages.
     assert len(sources) * width * 4 <= locked < len(sources) * width * 4 + 4096
@@ -176,10 +183,10 @@ def test_batches_pin_what_the_host_budget_has_room_for(
 def test_what_batches_pin_is_what_parts_of_their_answers_take(graph: og.Graph) -> None:
     wide = pairs_specs(Asked(), 10_000, 1 << 20, np.dtype(np.float32))
     # Sixteen pieces of 8 MiB.
-    assert locked_bytes(graph, wide, Asked()) == 128 << 20
+    assert locked_bytes(job_of(graph, wide, Asked())) == 128 << 20
     narrow = pairs_specs(Asked(), 5_000, 1 << 10, np.dtype(np.float64))
     # Five of them hold all.
-    assert locked_bytes(graph, narrow, Asked()) == 40 << 20
+    assert locked_bytes(job_of(graph, narrow, Asked())) == 40 << 20
     for dtype, reduce, pinned in (
         ("float32", "closeness", 0),
         ("float64", "eccentricity", 0),
@@ -189,7 +196,7 @@ def test_what_batches_pin_is_what_parts_of_their_answers_take(graph: og.Graph) -
     ):
         asked = Asked(reduce=reduce)
         specs = pairs_specs(asked, 10_000, 1 << 10, np.dtype(dtype))
-        assert locked_bytes(graph, specs, asked) == pinned
+        assert locked_bytes(job_of(graph, specs, asked)) == pinned
 
 
 def test_without_pinned_memory_there_are_batches_that_reduce(

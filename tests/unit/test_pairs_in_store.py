@@ -30,7 +30,8 @@ from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
-from ooc_graph.strategies.many.division import Division, many_of
+from ooc_graph.strategies.many.division import Division
+from ooc_graph.strategies.many.memory import Job
 from ooc_graph.strategies.many.one_by_one import OneByOne, stored_budgets
 from ooc_graph.strategies.many.tiers import ONE_BY_ONE
 from tests import made_up_device as made
@@ -243,7 +244,7 @@ def test_answers_are_beside_the_host_budget(graph: og.Graph, kernel: str) -> Non
 
     def budgets(limit: int) -> tuple[int, int]:
         there = Here(limit, CUDA, CudaLimits(memory)).resources()
-        return stored_budgets(graph, many_of(request), there, strategy.name)
+        return stored_budgets(Job.of(graph, request, there), strategy.name)
 
     # What is left for the search is what its plan may take.
     _, host_bytes = budgets(GIB)

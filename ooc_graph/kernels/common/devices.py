@@ -23,7 +23,6 @@ from ooc_graph.kernels.common.device import (
     SsspShared,
 )
 from ooc_graph.kernels.common.many.sources import Apsp, ManyDistances, MultiSourceBfs
-from ooc_graph.layout import names
 from ooc_graph.types import AnyArray, Dealing, Shard
 
 if TYPE_CHECKING:
@@ -194,16 +193,6 @@ class PinnedDevice(Device, Protocol):
 
 
 def search_of(device: Device, kernel: str) -> Callable[..., Any]:
-    """What makes the search of a whole graph, by the algorithm's name."""
-    match kernel:
-        case "bfs":
-            return device.bfs
-        case "sssp":
-            return device.sssp
-        case names.APSP:
-            return device.apsp
-        case names.MULTI_SOURCE_BFS:
-            return device.multi_source_bfs
-        case "components" if isinstance(device, HostDevice):
-            return device.components
-    raise AssertionError(f"no search by the name {kernel}")
+    """What makes the search of a whole graph: the device's method of the algorithm's name."""
+    make: Callable[..., Any] = getattr(device, kernel)
+    return make

@@ -23,7 +23,7 @@ from ooc_graph.layout.names import APSP
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.rank_memory import only_ranks
-from ooc_graph.model.request import Many, Request
+from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import CPU, CUDA, Resources
 from ooc_graph.model.strategy import MEMORY
@@ -33,10 +33,12 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.described import Description, least_on_device, shown
 from ooc_graph.strategies.many.dividing import divide
-from ooc_graph.strategies.many.division import Division, many_of, require_answer, too_many
+from ooc_graph.strategies.many.division import Division, require_answer, too_many
 from ooc_graph.strategies.many.memory import (
+    Job,
     batch_bytes,
     batches_device_bytes,
+    batches_name,
     held_bytes,
     locked_bytes,
     process_parts,
@@ -63,7 +65,7 @@ class Batches:
     @property
     def name(self) -> str:
         """Device and method."""
-        return f"{self.device}/batches"
+        return batches_name(self.device)
 
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
         """On a CUDA device there are kernels for ids of 32 bits."""
@@ -82,16 +84,14 @@ class Batches:
 
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """The most lanes that fit every process, beside the answer if that stays there."""
-        many = many_of(request)
+        job = Job.of(graph, request, resources)
         if self.device == CUDA:
-            _require_device(graph, many, resources)
-        if many.in_memory:
-            require_answer(many.specs, many.asked, resources)
-        held = held_bytes(graph, many.specs, many.asked, resources, self.device)
-        limit = resources.least_limit_bytes + held
-        division, needed = divide(graph, many, resources, self.device, limit)
+            _require_device(job)
+        require_answer(job)
+        limit = resources.least_limit_bytes + held_bytes(job, self.device)
+        division, needed = divide(job, self.device, limit)
         if division is None:
-            raise too_many(graph, many, resources, needed)
+            raise too_many(job, needed)
         return division
 
     def after(
@@ -102,10 +102,10 @@ class Batches:
         if refusal.kind != HOST or refused.strategy != self.name:
             return None
         assert isinstance(refused, Division)
-        given = graph, many_of(request), resources, self.device
-        division, least = divide(*given, refused.needed_bytes // 4 * 3)
+        job = Job.of(graph, request, resources)
+        division, least = divide(job, self.device, refused.needed_bytes // 4 * 3)
         if division is None and least < refused.needed_bytes:
-            division, _ = divide(*given, least)
+            division, _ = divide(job, self.device, least)
         return division
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
@@ -137,25 +137,25 @@ class Batches:
         self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
     ) -> dict[str, Any]:
         """Batches, answers, and what is kept of rows."""
-        found = Description(graph, many_of(request), resources, reserved)
+        found = Description.made(graph, request, resources, reserved)
         return _on_cpu(found) if self.device == CPU else _on_device(found)
 
 
-def _require_device(graph: Graph, many: Many, resources: Resources) -> None:
+def _require_device(job: Job) -> None:
     """Refuse batches that a device, or pinned memory, has no room for.
 
     Raises
     ------
     MemoryBudgetError
     """
-    specs, asked = many.specs, many.asked
-    needed, there = batches_device_bytes(graph, specs, asked), resources.device.memory_bytes
+    graph, there = job.graph, job.resources.device.memory_bytes
+    needed = batches_device_bytes(job)
     if needed > there:
         raise MemoryBudgetError(
             f"many sources on {graph.path} need {needed:,} bytes of device memory in one worker, "
             f"and a worker may use {there:,}; use --device cpu"
         )
-    locked, most = locked_bytes(graph, specs, asked), resources.cuda_limits.pinned_bytes
+    locked, most = locked_bytes(job), job.resources.cuda_limits.pinned_bytes
     if most is not None and locked > most:
         raise MemoryBudgetError(
             f"batches of sources on {graph.path} bring their answers to {locked:,} bytes of pinned "
@@ -165,27 +165,26 @@ def _require_device(graph: Graph, many: Many, resources: Resources) -> None:
 
 def fits_on_cpu(graph: Graph, request: Request, resources: Resources) -> bool:
     """Whether the CPU's memory has room for all arcs and for batches."""
-    many = many_of(request)
-    held = held_bytes(graph, many.specs, many.asked, resources, CPU)
-    division, _ = divide(graph, many, resources, CPU, resources.least_limit_bytes + held)
-    return division is not None
+    job = Job.of(graph, request, resources)
+    limit = resources.least_limit_bytes + held_bytes(job, CPU)
+    return divide(job, CPU, limit)[0] is not None
 
 
-def least_on_cpu(graph: Graph, many: Many, resources: Resources) -> int:
+def least_on_cpu(job: Job) -> int:
     """Least memory of a process that has all arcs in memory."""
-    return divide(graph, many, resources, CPU, 0)[1]
+    return divide(job, CPU, 0)[1]
 
 
 def _on_cpu(found: Description) -> dict[str, Any]:
-    graph, plan, specs, asked = found.graph, found.division, found.specs, found.asked
-    closed = floyd_warshall.closed_bytes(graph.rows) if plan.closing else 0
-    parts = process_parts(*found.given, CPU, plan.lanes)
+    plan = found.division
+    closed = floyd_warshall.closed_bytes(found.graph.rows) if plan.closing else 0
+    parts = process_parts(found, CPU, plan.lanes)
     method, others = _method_in_memory(found)
     held = {
         "threads, each with a batch or search": found.resources.threads,
-        "bytes of a batch": batch_bytes(graph, specs, asked, plan.lanes),
+        "bytes of a batch": batch_bytes(found, plan.lanes),
         **found.parts(parts, closed),
-        **found.least(least_on_cpu(graph, found.many, found.resources)),
+        **found.least(least_on_cpu(found)),
         "share of arcs in memory": 1.0,
         "bytes that stay in the store": 0,
     }
@@ -194,7 +193,7 @@ def _on_cpu(found: Description) -> dict[str, Any]:
 
 def _method_in_memory(found: Description) -> tuple[str, list[str]]:
     """How searches begin, and what they may go on with after a look at the first of them."""
-    graph, plan, spec = found.graph, found.division, found.specs[0]
+    graph, plan, spec = found.graph, found.division, found.spec
     rows, lanes = graph.rows, plan.lanes
     if found.asked.hops:
         sources = min(plan.chunks * spec.chunk, spec.length)
@@ -212,7 +211,7 @@ def _method_in_memory(found: Description) -> tuple[str, list[str]]:
 
 
 def _on_device(found: Description) -> dict[str, Any]:
-    graph, specs, asked = found.graph, found.specs, found.asked
+    graph, asked = found.graph, found.asked
     a_batch = graph.rows * CUDA_BATCH_BYTES
     method, others = _method_on_device(found)
     if asked.hops:
@@ -221,19 +220,19 @@ def _on_device(found: Description) -> dict[str, Any]:
     held = {
         "device budget": found.resources.device.memory_bytes,
         "device bytes of a batch": a_batch,
-        "device bytes: in all, at least": batches_device_bytes(graph, specs, asked),
+        "device bytes: in all, at least": batches_device_bytes(found),
         **least_on_device(found),
-        "bytes of pinned host memory": locked_bytes(graph, specs, asked),
+        "bytes of pinned host memory": locked_bytes(found),
         "share of arcs on the device": 1.0,
-        **found.parts(process_parts(*found.given, CUDA, found.division.lanes)),
-        **found.least(divide(graph, found.many, found.resources, CUDA, 0)[1]),
+        **found.parts(process_parts(found, CUDA, found.division.lanes)),
+        **found.least(divide(found, CUDA, 0)[1]),
     }
     return shown(found, "device memory", method, others, held)
 
 
 def _method_on_device(found: Description) -> tuple[str, list[str]]:
     """As `_method_in_memory`, for batches on a CUDA device."""
-    plan, spec, rows = found.division, found.specs[0], found.graph.rows
+    plan, spec, rows = found.division, found.spec, found.graph.rows
     if found.asked.hops:
         sources = min(plan.chunks * spec.chunk, spec.length)
         return BATCHES, [ONE_BY_ONE] * (sources >= TRIED_FROM * plan.lanes)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ooc_graph.answers.pairs import Asked
-from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.model.request import Many
+from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import Resources
 from ooc_graph.shards.load import Graph
@@ -16,7 +13,7 @@ from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.memory import batches_device_bytes, beside_bytes, stored_bytes
+from ooc_graph.strategies.many.memory import Job, batches_device_bytes, beside_bytes, stored_bytes
 from ooc_graph.strategies.many.tiers import (
     BATCHES,
     ONE_BY_ONE,
@@ -27,39 +24,24 @@ from ooc_graph.strategies.many.tiers import (
 
 
 @dataclass(frozen=True)
-class Description:
-    """A division of many sources, and what it is made for."""
+class Description(Job):
+    """Many sources, and how they are divided."""
 
-    graph: Graph
-    many: Many
-    resources: Resources
-    reserved: Reservation
+    division: Division
 
-    @property
-    def division(self) -> Division:
-        """How sources are divided."""
-        assert isinstance(self.reserved, Division)
-        return self.reserved
-
-    @property
-    def specs(self) -> tuple[ArraySpec, ...]:
-        """How distances, and parents if wanted, are stored."""
-        return self.many.specs
-
-    @property
-    def asked(self) -> Asked:
-        """What is asked of every source."""
-        return self.many.asked
-
-    @property
-    def given(self) -> tuple[Graph, Sequence[ArraySpec], Asked, Resources]:
-        """All but the division."""
-        return self.graph, self.specs, self.asked, self.resources
+    @classmethod
+    def made(
+        cls, graph: Graph, request: Request, resources: Resources, reserved: Reservation
+    ) -> Description:
+        """The description of what is reserved for a request."""
+        assert request.many is not None
+        assert isinstance(reserved, Division)
+        return cls(graph, request.many, resources, reserved)
 
     @property
     def numbers_bytes(self) -> int:
         """Memory of reductions of all sources."""
-        return beside_bytes(self.specs, self.asked, self.resources, in_memory=False)
+        return beside_bytes(self)
 
     def parts(self, parts: dict[str, int], closed_bytes: int = 0) -> dict[str, int]:
         """Parts by purpose, with what is left of all: the answers of tasks."""
@@ -84,7 +66,7 @@ def shown(
     others
         Methods that searches may change to.
     """
-    spec, plan = found.specs[0], found.division
+    spec, plan = found.spec, found.division
     return {
         "kernel": found.asked.kernel,
         "tier": tier,
@@ -94,7 +76,7 @@ def shown(
         "sources of a batch": plan.lanes if method == BATCHES else 1,
         "sources of a task": min(plan.chunks * spec.chunk, spec.length),
         "sources of a chunk": spec.chunk,
-        "bytes of the answer": stored_bytes(found.specs, found.asked),
+        "bytes of the answer": stored_bytes(found),
         "budget": found.resources.least_limit_bytes,
         **held,
     }
@@ -110,7 +92,7 @@ def least_on_device(found: Description) -> dict[str, int]:
     """Least device memory of each strategy that there is."""
     graph, kernel = found.graph, found.asked.kernel
     single = single_of(kernel)
-    least = {"in batches": batches_device_bytes(graph, found.specs, found.asked)}
+    least = {"in batches": batches_device_bytes(found)}
     least[ONE_BY_ONE] = single_device_bytes(graph, kernel)
     if not is_shifted(graph, kernel) and cuda_pinned.may_pin(graph, single):
         least["one by one, rows pinned"] = cuda_pinned.least_device_bytes(graph, single)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ooc_graph.answers.pairs import Asked
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
 from ooc_graph.kernels.cuda.many.bfs_plan import LANES as CUDA_BFS_LANES
@@ -13,12 +12,12 @@ from ooc_graph.kernels.cuda.many.search import BATCH_BYTES as CUDA_BATCH_BYTES
 from ooc_graph.kernels.cuda.many.search import CREWS
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import APSP
-from ooc_graph.model.request import Many
-from ooc_graph.model.resources import CUDA, Resources
-from ooc_graph.shards.load import Graph
+from ooc_graph.model.resources import CUDA
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.division import Division
 from ooc_graph.strategies.many.memory import (
+    Job,
+    batches_name,
     beside_bytes,
     is_in_place,
     kept_bytes,
@@ -44,9 +43,7 @@ second where a task holds no answers."""
 _MOST_BYTES = 1 << 62
 
 
-def divide(
-    graph: Graph, many: Many, resources: Resources, device: str, limit_bytes: int
-) -> tuple[Division | None, int]:
+def divide(job: Job, device: str, limit_bytes: int) -> tuple[Division | None, int]:
     """The most lanes with all arcs in memory; on a CUDA device the most sources of a task.
 
     Parameters
@@ -63,71 +60,52 @@ def divide(
     least
         Bytes that it needs, or that would do.
     """
-    specs, asked, in_memory = many.specs, many.asked, many.in_memory
-    beside, least = beside_bytes(specs, asked, resources, in_memory=in_memory), _MOST_BYTES
-    given = graph, specs[0], asked, resources, device
+    beside, least = beside_bytes(job), _MOST_BYTES
     held = Division(
-        f"{device}/batches",
-        kept_bytes(graph, specs, asked),
-        resources.cuda_limits.device_bytes or 0 if device == CUDA else 0,
+        batches_name(device),
+        kept_bytes(job),
+        job.resources.cuda_limits.device_bytes or 0 if device == CUDA else 0,
         method=BATCHES,
         fills_device=device == CUDA,
     )
-    for lanes, wanted in _sizes(*given, in_memory=in_memory):
-        length = specs[0].chunk
+    length = job.spec.chunk
+    for lanes, wanted in _sizes(job, device):
         chunks = -(-wanted // length)
-        sources = min(chunks * length, specs[0].length)
-        needed = beside + process_bytes(graph, specs, asked, resources, device, lanes)
-        needed += task_bytes(graph, specs, asked, sources, resources, device, in_memory)
+        sources = min(chunks * length, job.spec.length)
+        needed = beside + process_bytes(job, device, lanes) + task_bytes(job, sources, device)
         if needed <= limit_bytes:
             plan = replace(held, lanes=lanes, chunks=chunks, needed_bytes=needed)
-            plan = _with_closing(plan, graph, specs[0], asked, resources, device, limit_bytes)
+            plan = _with_closing(job, plan, device, limit_bytes)
             return plan, plan.needed_bytes
         least = min(least, needed)
     return None, least
 
 
-def _with_closing(
-    plan: Division,
-    graph: Graph,
-    spec: ArraySpec,
-    asked: Asked,
-    resources: Resources,
-    device: str,
-    limit_bytes: int,
-) -> Division:
-    """The division with a matrix of all pairs as well, where a process may keep one."""
-    if asked.hops or spec.dtype.kind == "f":
+def _with_closing(job: Job, plan: Division, device: str, limit_bytes: int) -> Division:
+    """The division with a matrix of all pairs as well, if a process may keep one."""
+    if job.asked.hops or job.spec.dtype.kind == "f":
         return plan
-    closing = -(-spec.length // resources.processes)
+    closing = -(-job.spec.length // job.resources.processes)
+    rows = job.graph.rows
     if device == CUDA:
-        spare_bytes = resources.device.memory_bytes - cuda_memory.cuda_bytes(graph, APSP)
-        may_keep = cuda_floyd.closed_bytes(graph.rows) <= spare_bytes
+        spare_bytes = job.resources.device.memory_bytes - cuda_memory.cuda_bytes(job.graph, APSP)
+        may_keep = cuda_floyd.closed_bytes(rows) <= spare_bytes
         return replace(plan, closing=closing) if may_keep else plan
-    needed = plan.needed_bytes + floyd_warshall.closed_bytes(graph.rows)
+    needed = plan.needed_bytes + floyd_warshall.closed_bytes(rows)
     return replace(plan, closing=closing, needed_bytes=needed) if needed <= limit_bytes else plan
 
 
-def _sizes(
-    graph: Graph,
-    spec: ArraySpec,
-    asked: Asked,
-    resources: Resources,
-    device: str,
-    *,
-    in_memory: bool,
-) -> Iterator[tuple[int, int]]:
+def _sizes(job: Job, device: str) -> Iterator[tuple[int, int]]:
     """Lanes, and sources of a task, from the most to the fewest."""
     if device == CUDA:
-        lanes = CUDA_BFS_LANES if asked.hops else CUDA_BATCH_BYTES // spec.dtype.itemsize
-        share = min(_share(spec, resources.processes, lanes), _most_sources(graph, lanes))
+        lanes = CUDA_BFS_LANES if job.asked.hops else CUDA_BATCH_BYTES // job.spec.dtype.itemsize
+        share = min(_share(job.spec, job.resources.processes, lanes), _most_sources(job, lanes))
         yield from ((lanes, min(sources, share)) for sources in CUDA_SOURCES)
         return
-    is_held = not is_in_place(asked, resources, device, in_memory=in_memory)
-    batches = TASK_BATCHES if is_held else TASK_BATCHES_IN_PLACE
+    batches = TASK_BATCHES_IN_PLACE if is_in_place(job, device) else TASK_BATCHES
     for most in LANES:
-        lanes = most * (BFS_LANES if asked.hops else 1)
-        yield lanes, batches * lanes * resources.threads
+        lanes = most * (BFS_LANES if job.asked.hops else 1)
+        yield lanes, batches * lanes * job.resources.threads
 
 
 def _share(spec: ArraySpec, processes: int, lanes: int) -> int:
@@ -139,10 +117,10 @@ def _share(spec: ArraySpec, processes: int, lanes: int) -> int:
     return -(-batches // (processes * tasks)) * lanes
 
 
-def _most_sources(graph: Graph, lanes: int) -> int:
+def _most_sources(job: Job, lanes: int) -> int:
     """Sources of a task on a CUDA device, in whole batches, so that it ends after some seconds.
 
     As many batches as keep the device busy are more.
     """
-    edges = max(graph.arcs // 2, 1)
+    edges = max(job.graph.arcs // 2, 1)
     return max(CREWS, CUDA_WORK // (edges * lanes)) * lanes

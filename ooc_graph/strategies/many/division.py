@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import BINS, HISTOGRAM
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.model.request import Many, Request
 from ooc_graph.model.reservation import Reservation
-from ooc_graph.model.resources import Resources
-from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.many.memory import answer_bytes, beside_bytes
+from ooc_graph.strategies.many.memory import Job, answer_bytes, beside_bytes
 
 
 @dataclass(frozen=True)
@@ -53,38 +47,32 @@ class Division(Reservation):
         return self.needed_bytes
 
 
-def many_of(request: Request) -> Many:
-    """What a request asks of many sources."""
-    assert request.many is not None
-    return request.many
-
-
-def require_answer(specs: Sequence[ArraySpec], asked: Asked, resources: Resources) -> None:
-    """Refuse an answer that memory has no room for.
+def require_answer(job: Job) -> None:
+    """Refuse an answer that memory has no room for, if it stays there.
 
     Raises
     ------
     MemoryBudgetError
     """
-    answer = answer_bytes(specs, asked)
-    if answer > resources.limit_bytes:
+    answer = answer_bytes(job)
+    if job.in_memory and answer > job.resources.limit_bytes:
         raise MemoryBudgetError(
-            f"{specs[0].length:,} sources have {answer:,} bytes of distances, and there are "
-            f"{resources.limit_bytes:,}; give out= to write them to a store"
+            f"{job.spec.length:,} sources have {answer:,} bytes of distances, and there are "
+            f"{job.resources.limit_bytes:,}; give out= to write them to a store"
         )
 
 
-def too_many(graph: Graph, many: Many, resources: Resources, needed: int) -> MemoryBudgetError:
+def too_many(job: Job, needed: int) -> MemoryBudgetError:
     """The error of processes that have too little memory for many sources."""
-    asked = many.asked
+    bins = job.asked.bins.count
     advice = "raise --memory-limit or add memory to the workers"
-    if asked.reduce == HISTOGRAM and asked.bins.count > BINS:
-        advice = f"ask for fewer bins than {asked.bins.count:,}, or {advice}"
-    beside = beside_bytes(many.specs, asked, resources, in_memory=many.in_memory)
-    if many.in_memory and beside:
+    if job.asked.reduce == HISTOGRAM and bins > BINS:
+        advice = f"ask for fewer bins than {bins:,}, or {advice}"
+    beside = beside_bytes(job)
+    if job.in_memory and beside:
         advice += f", or give out=, as {beside:,} of them are the answer"
     said = (
-        f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker may use "
-        f"{resources.least_limit_bytes:,}; {advice}"
+        f"many sources on {job.graph.path} need {needed:,} bytes in one worker, and a worker may "
+        f"use {job.resources.least_limit_bytes:,}; {advice}"
     )
     return MemoryBudgetError(said).needing(needed)

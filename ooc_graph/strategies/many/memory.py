@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import HISTOGRAM
@@ -14,15 +14,13 @@ from ooc_graph.kernels.cuda.many.search import part_dtype
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.request import Many, Request
 from ooc_graph.model.reservation import Key
 from ooc_graph.model.resources import CPU, CUDA, Resources
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.reductions import BEYOND, ON_DEVICE, SUMMED
-
-IN_MEMORY = "cpu/batches"
-"""Name of the strategy that has all arcs in memory."""
 
 # A row's lanes are whole vectors.
 _LANE_BYTES = 128
@@ -63,161 +61,183 @@ _SOURCE_BYTES = 80
 _TALLY_BYTES = 400
 
 
-def beside_bytes(
-    specs: Sequence[ArraySpec], asked: Asked, resources: Resources, *, in_memory: bool
-) -> int:
-    """Memory of the answer in the process that searches; with a cluster it is the client's."""
-    if resources.has_client:
-        return 0
-    if in_memory:
-        return answer_bytes(specs, asked)
-    # Numbers become columns of the store when all are found.
-    return 0 if asked.reduce is None else stored_bytes(specs, asked)
-
-
-def stored_bytes(specs: Sequence[ArraySpec], asked: Asked) -> int:
-    """Bytes of what is written, without ids; of numbers at most."""
-    if asked.reduce is None:
-        return specs[0].length * sum(spec.item_bytes for spec in specs)
-    counts = asked.bins.count if asked.reduce == HISTOGRAM else 1
-    return specs[0].length * _COUNT_BYTES * (1 + counts)
-
-
-def held_bytes(
-    graph: Graph, specs: Sequence[ArraySpec], asked: Asked, resources: Resources, device: str
-) -> int:
-    """Memory of what this process keeps for such searches: it is not free, and need not be."""
-    if device == CUDA or resources.is_limited or resources.has_client:
-        return 0
-    whom = str(graph.path), graph.identity, asked.kernel, CPU
-    reserved = engine_cache.reservations(graph, asked.kernel, CPU)
-    in_memory = [one for one in reserved if one.strategy == IN_MEMORY]
-    held = engine_cache.loaded(Key(*whom, in_memory[-1])) if in_memory else None
-    if held is None:
-        return 0
-    is_closed = not asked.hops and held.search.is_closed
-    closed = floyd_warshall.closed_bytes(graph.rows) if is_closed else 0
-    return kept_bytes(graph, specs, asked) + closed
-
-
-def process_bytes(
-    graph: Graph,
-    specs: Sequence[ArraySpec],
-    asked: Asked,
-    resources: Resources,
-    device: str,
-    lanes: int,
-) -> int:
-    """Memory of a process beside the answers."""
-    return sum(process_parts(graph, specs, asked, resources, device, lanes).values())
-
-
-def process_parts(
-    graph: Graph,
-    specs: Sequence[ArraySpec],
-    asked: Asked,
-    resources: Resources,
-    device: str,
-    lanes: int,
-) -> dict[str, int]:
-    """As `process_bytes`, by purpose."""
-    if device == CUDA:
-        shifted = 0 if asked.hops else shifted_bytes(graph, specs[0].dtype.itemsize)
-        return {
-            # They stay in host memory, too: parents are found there.
-            "rows": graph.resident_bytes(ORDER_OF[asked.kernel]),
-            "other weights": shifted,
-            "id tables": graph.vertices * ID_BYTES,
-            # Page-locked.
-            "answers on their way": STAGED_BYTES,
-            "parents": graph.rows * resources.threads * _SCRATCH_BYTES if asked.parents else 0,
-            # If batches of BFS are given up.
-            "a search one by one": graph.rows * _LEVEL_ROW_BYTES if asked.hops else 0,
-        }
-    parts = _kept_parts(graph, specs, asked)
-    if not asked.hops:
-        arcs = graph.arcs
-        while_sorted = arcs * _SORTED_BYTES if graph.has_negative_weights else 0
-        while_pruned = arcs * _PRUNED_ARC_BYTES + 2 * graph.rows * _PRUNED_VERTEX_BYTES
-        parts["preparing rows"] = max(while_sorted, while_pruned)
-    return parts | {"batches": resources.threads * batch_bytes(graph, specs, asked, lanes)}
-
-
-def batch_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked, lanes: int) -> int:
-    """Memory of a thread of the CPU for its batches, or searches one by one, in memory."""
-    if asked.hops:
-        return graph.rows * _BFS_BYTES
-    size = specs[0].dtype.itemsize
-    lane_bytes = -(-lanes * size // _LANE_BYTES) * _LANE_BYTES
-    return graph.rows * (lane_bytes + _STATE_BYTES + _SINGLE_BYTES)
-
-
-def batches_device_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
-    """Least memory of a CUDA device for batches, with levels where these are wanted."""
-    needed = cuda_memory.cuda_bytes(graph, asked.kernel)
-    if asked.hops and asked.reduce is None:
-        needed += cuda_memory.cuda_levels_bytes(graph, specs[0].width or 0)
-    if asked.hops and asked.reduce == HISTOGRAM:
-        needed += tallied_bytes(min(specs[0].length, LEVEL_LANES), asked.bins.count)
-    return needed
-
-
-def shifted_bytes(graph: Graph, size: int) -> int:
-    """Host memory that rows with other weights take for a CUDA device, where some are negative.
+@dataclass(frozen=True)
+class Job:
+    """Many sources of a graph, and the processes that search from them.
 
     Parameters
     ----------
-    size
-        Bytes of a distance.
+    graph, many, resources
+        As of a plan.
     """
-    return graph.arcs * (_SORTED_BYTES + 4 + size) if graph.has_negative_weights else 0
+
+    graph: Graph
+    many: Many
+    resources: Resources
+
+    @classmethod
+    def of(cls, graph: Graph, request: Request, resources: Resources) -> Job:
+        """What a request asks for."""
+        assert request.many is not None
+        return cls(graph, request.many, resources)
+
+    @property
+    def asked(self) -> Asked:
+        """What is asked of every source."""
+        return self.many.asked
+
+    @property
+    def specs(self) -> tuple[ArraySpec, ...]:
+        """How distances, and parents if wanted, are stored."""
+        return self.many.specs
+
+    @property
+    def spec(self) -> ArraySpec:
+        """How distances are stored."""
+        return self.many.specs[0]
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the answer stays in the memory of the process that asks."""
+        return self.many.in_memory
+
+    @property
+    def kernel(self) -> str:
+        """``apsp`` or ``multi_source_bfs``."""
+        return self.many.asked.kernel
 
 
-def locked_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
+def batches_name(device: str) -> str:
+    """Name of the strategy that has all arcs in the memory of a device."""
+    return f"{device}/batches"
+
+
+def beside_bytes(job: Job) -> int:
+    """Memory of the answer in the process that searches; with a cluster it is the client's."""
+    if job.resources.has_client:
+        return 0
+    if job.in_memory:
+        return answer_bytes(job)
+    # Numbers become columns of the store when all are found.
+    return 0 if job.asked.reduce is None else stored_bytes(job)
+
+
+def stored_bytes(job: Job) -> int:
+    """Bytes of what is written, without ids; of numbers at most."""
+    if job.asked.reduce is None:
+        return job.spec.length * sum(spec.item_bytes for spec in job.specs)
+    counts = job.asked.bins.count if job.asked.reduce == HISTOGRAM else 1
+    return job.spec.length * _COUNT_BYTES * (1 + counts)
+
+
+def held_bytes(job: Job, device: str) -> int:
+    """Memory of what this process keeps for such searches: it is not free, and need not be."""
+    if device == CUDA or job.resources.is_limited or job.resources.has_client:
+        return 0
+    whom = str(job.graph.path), job.graph.identity, job.asked.kernel, CPU
+    reserved = engine_cache.reservations(job.graph, job.asked.kernel, CPU)
+    loaded = [one for one in reserved if one.strategy == batches_name(CPU)]
+    held = engine_cache.loaded(Key(*whom, loaded[-1])) if loaded else None
+    if held is None:
+        return 0
+    is_closed = not job.asked.hops and held.search.is_closed
+    closed = floyd_warshall.closed_bytes(job.graph.rows) if is_closed else 0
+    return kept_bytes(job) + closed
+
+
+def process_bytes(job: Job, device: str, lanes: int) -> int:
+    """Memory of a process beside the answers."""
+    return sum(process_parts(job, device, lanes).values())
+
+
+def process_parts(job: Job, device: str, lanes: int) -> dict[str, int]:
+    """As `process_bytes`, by purpose."""
+    if device == CUDA:
+        shifted = 0 if job.asked.hops else shifted_bytes(job)
+        scratch = job.graph.rows * job.resources.threads * _SCRATCH_BYTES
+        return {
+            # They stay in host memory, too: parents are found there.
+            "rows": job.graph.resident_bytes(ORDER_OF[job.asked.kernel]),
+            "other weights": shifted,
+            "id tables": job.graph.vertices * ID_BYTES,
+            # Page-locked.
+            "answers on their way": STAGED_BYTES,
+            "parents": scratch if job.asked.parents else 0,
+            # If batches of BFS are given up.
+            "a search one by one": job.graph.rows * _LEVEL_ROW_BYTES if job.asked.hops else 0,
+        }
+    parts = _kept_parts(job)
+    if not job.asked.hops:
+        arcs = job.graph.arcs
+        while_sorted = arcs * _SORTED_BYTES if job.graph.has_negative_weights else 0
+        while_pruned = arcs * _PRUNED_ARC_BYTES + 2 * job.graph.rows * _PRUNED_VERTEX_BYTES
+        parts["preparing rows"] = max(while_sorted, while_pruned)
+    return parts | {"batches": job.resources.threads * batch_bytes(job, lanes)}
+
+
+def batch_bytes(job: Job, lanes: int) -> int:
+    """Memory of a thread of the CPU for its batches, or searches one by one, in memory."""
+    if job.asked.hops:
+        return job.graph.rows * _BFS_BYTES
+    size = job.spec.dtype.itemsize
+    lane_bytes = -(-lanes * size // _LANE_BYTES) * _LANE_BYTES
+    return job.graph.rows * (lane_bytes + _STATE_BYTES + _SINGLE_BYTES)
+
+
+def batches_device_bytes(job: Job) -> int:
+    """Least memory of a CUDA device for batches, with levels where these are wanted."""
+    needed = cuda_memory.cuda_bytes(job.graph, job.asked.kernel)
+    if job.asked.hops and job.asked.reduce is None:
+        needed += cuda_memory.cuda_levels_bytes(job.graph, job.spec.width or 0)
+    if job.asked.hops and job.asked.reduce == HISTOGRAM:
+        needed += tallied_bytes(min(job.spec.length, LEVEL_LANES), job.asked.bins.count)
+    return needed
+
+
+def shifted_bytes(job: Job) -> int:
+    """Host memory that rows with other weights take for a CUDA device, if some are negative."""
+    if not job.graph.has_negative_weights:
+        return 0
+    return job.graph.arcs * (_SORTED_BYTES + 4 + job.spec.dtype.itemsize)
+
+
+def locked_bytes(job: Job) -> int:
     """Page-locked host memory that batches on a CUDA device bring their answers through, at most.
 
     One buffer, as `ooc_graph.kernels.cuda.many.host.HostAnswers` has it, in whole pages.
     """
-    spec, size, sources = specs[0], specs[0].dtype.itemsize, specs[0].length
-    if asked.hops and asked.reduce is not None:
+    spec, size, sources = job.spec, job.spec.dtype.itemsize, job.spec.length
+    if job.asked.hops and job.asked.reduce is not None:
         return 0
-    if asked.reduce in ON_DEVICE:
+    if job.asked.reduce in ON_DEVICE:
         # No distances leave it but where sums are beyond float64, which those of float32 are not.
-        may_be_beyond = asked.reduce in SUMMED and spec.dtype.kind == "f" and size > 4
+        may_be_beyond = job.asked.reduce in SUMMED and spec.dtype.kind == "f" and size > 4
         sources = min(sources, BEYOND) if may_be_beyond else 0
-    width = graph.rows if asked.parents else spec.item_bytes // size
+    width = job.graph.rows if job.asked.parents else spec.item_bytes // size
     bytes_ = staged_bytes(sources, width, size) if sources and width else 0
     return -(-bytes_ // _PAGE_BYTES) * _PAGE_BYTES
 
 
-def kept_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> int:
+def kept_bytes(job: Job) -> int:
     """Memory of what a process keeps from task to task, at most."""
-    return sum(_kept_parts(graph, specs, asked).values())
+    return sum(_kept_parts(job).values())
 
 
-def _kept_parts(graph: Graph, specs: Sequence[ArraySpec], asked: Asked) -> dict[str, int]:
+def _kept_parts(job: Job) -> dict[str, int]:
     """As `kept_bytes`, by purpose: rows, their copies, ids."""
-    ids = graph.vertices * ID_BYTES
-    if asked.hops:
-        return {"rows": graph.resident_bytes(HUB), "id tables": ids}
+    ids = job.graph.vertices * ID_BYTES
+    if job.asked.hops:
+        return {"rows": job.graph.resident_bytes(HUB), "id tables": ids}
     # Arcs that somebody needs are copied; so are reweighted ones, in the distances' type.
-    rows = copies = graph.resident_bytes(LIGHT)
-    if graph.has_negative_weights:
-        copies = 2 * (rows + graph.arcs * specs[0].dtype.itemsize)
+    rows = copies = job.graph.resident_bytes(LIGHT)
+    if job.graph.has_negative_weights:
+        copies = 2 * (rows + job.graph.arcs * job.spec.dtype.itemsize)
     # A floor of each row's lane, too.
-    copies += graph.arcs * _PAIRED_BYTES + graph.rows * specs[0].dtype.itemsize
+    copies += job.graph.arcs * _PAIRED_BYTES + job.graph.rows * job.spec.dtype.itemsize
     return {"rows": rows, "rows in other forms": copies, "id tables": ids}
 
 
-def task_bytes(
-    graph: Graph,
-    specs: Sequence[ArraySpec],
-    asked: Asked,
-    sources: int,
-    resources: Resources,
-    device: str,
-    in_memory: bool,
-) -> int:
+def task_bytes(job: Job, sources: int, device: str) -> int:
     """Memory of the answers of the tasks that a process has at once.
 
     One task searches at a time; meanwhile those of the other threads still write what they found,
@@ -229,65 +249,63 @@ def task_bytes(
     sources
         Of a task.
     """
-    if asked.hops and asked.reduce is not None:
-        return sources * (_TALLY_BYTES + _reduced_bytes(asked)) * resources.threads
-    stays_here = _stays_here(resources, in_memory=in_memory)
-    if is_in_place(asked, resources, device, in_memory=in_memory):
-        source_bytes = 0
-    else:
-        source_bytes = _source_bytes(graph, specs, asked, device)
-    if in_memory and not stays_here and asked.reduce is None:
-        source_bytes += sum(spec.item_bytes for spec in specs)
-    if asked.reduce is not None:
-        source_bytes += _reduced_bytes(asked)
-    tasks = 1 if stays_here else resources.threads
+    if job.asked.hops and job.asked.reduce is not None:
+        return sources * (_TALLY_BYTES + _reduced_bytes(job)) * job.resources.threads
+    stays_here = _stays_here(job)
+    source_bytes = 0 if is_in_place(job, device) else _source_bytes(job, device)
+    if job.in_memory and not stays_here and job.asked.reduce is None:
+        source_bytes += sum(spec.item_bytes for spec in job.specs)
+    if job.asked.reduce is not None:
+        source_bytes += _reduced_bytes(job)
+    tasks = 1 if stays_here else job.resources.threads
     # As many threads write what is found of a task while it is searched, and one each task's rest.
     made = 0
-    if device == CUDA and asked.parents and not in_memory:
-        made = 2 * (specs[0].width or 0) * _MADE_BYTES * tasks
-    if device != CUDA and stays_here and asked.reduce is None:
-        made = (specs[0].width or 0) * _ORDERED_BYTES + sources * _SOURCE_BYTES + _CALL_BYTES
-    elif device != CUDA and not asked.hops:
+    if device == CUDA and job.asked.parents and not job.in_memory:
+        made = 2 * (job.spec.width or 0) * _MADE_BYTES * tasks
+    if device != CUDA and stays_here and job.asked.reduce is None:
+        made = (job.spec.width or 0) * _ORDERED_BYTES + sources * _SOURCE_BYTES + _CALL_BYTES
+    elif device != CUDA and not job.asked.hops:
         # Internal ids of the columns.
-        made = (specs[0].width or 0) * 8 * tasks
-    if asked.reduce == HISTOGRAM:
-        made += (1 if in_memory else 2) * (specs[0].width or 0) * _COUNTED_BYTES * tasks
+        made = (job.spec.width or 0) * 8 * tasks
+    if job.asked.reduce == HISTOGRAM:
+        made += (1 if job.in_memory else 2) * (job.spec.width or 0) * _COUNTED_BYTES * tasks
     return sources * source_bytes * tasks + made
 
 
-def _stays_here(resources: Resources, *, in_memory: bool) -> bool:
+def _stays_here(job: Job) -> bool:
     """Whether answers stay in the memory of the process that searches."""
-    return in_memory and not resources.has_client
+    return job.in_memory and not job.resources.has_client
 
 
-def is_in_place(asked: Asked, resources: Resources, device: str, *, in_memory: bool) -> bool:
+def is_in_place(job: Job, device: str) -> bool:
     """Whether distances go where they belong as they are found, so that no task holds any."""
-    is_ordered = not asked.hops or device == CUDA
-    stays_here = _stays_here(resources, in_memory=in_memory)
-    return stays_here and is_ordered and asked.reduce is None and not asked.parents
+    is_ordered = not job.asked.hops or device == CUDA
+    stays_here = _stays_here(job)
+    return stays_here and is_ordered and job.asked.reduce is None and not job.asked.parents
 
 
-def _source_bytes(graph: Graph, specs: Sequence[ArraySpec], asked: Asked, device: str) -> int:
+def _source_bytes(job: Job, device: str) -> int:
     """Memory of what is found of one source."""
-    spec = specs[0]
-    if device != CUDA and (asked.hops or asked.parents):
-        return graph.rows * sum(each.dtype.itemsize for each in specs)
-    if device == CUDA and asked.reduce in ON_DEVICE:
+    spec = job.spec
+    if device != CUDA and (job.asked.hops or job.asked.parents):
+        return job.graph.rows * sum(each.dtype.itemsize for each in job.specs)
+    if device == CUDA and job.asked.reduce in ON_DEVICE:
         return part_dtype(spec.dtype).itemsize
-    if asked.parents:
-        return graph.rows * (spec.dtype.itemsize + _PARENT_BYTES)
+    if job.asked.parents:
+        return job.graph.rows * (spec.dtype.itemsize + _PARENT_BYTES)
     # In the order of the columns, whatever rows the graph has.
     return spec.item_bytes
 
 
-def answer_bytes(specs: Sequence[ArraySpec], asked: Asked) -> int:
+def answer_bytes(job: Job) -> int:
     """Memory of all that was asked for, if it is not somebody else's."""
-    if asked.has_room:
+    if job.asked.has_room:
         return 0
-    item = sum(spec.item_bytes for spec in specs)
-    return specs[0].length * (item if asked.reduce is None else _reduced_bytes(asked))
+    item = sum(spec.item_bytes for spec in job.specs)
+    return job.spec.length * (item if job.asked.reduce is None else _reduced_bytes(job))
 
 
-def _reduced_bytes(asked: Asked) -> int:
+def _reduced_bytes(job: Job) -> int:
     """Memory of what is kept of one source."""
-    return _REDUCED_BYTES + (asked.bins.count * _BIN_BYTES if asked.reduce == HISTOGRAM else 0)
+    bins = job.asked.bins.count if job.asked.reduce == HISTOGRAM else 0
+    return _REDUCED_BYTES + bins * _BIN_BYTES

@@ -7,7 +7,7 @@ from typing import Any
 
 from ooc_graph.memory.cpu.plan import describe
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.request import Many, Request
+from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import CPU, Resources
 from ooc_graph.model.strategy import DISK
@@ -15,9 +15,9 @@ from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.batches import least_on_cpu
 from ooc_graph.strategies.many.described import Description, shown
-from ooc_graph.strategies.many.division import Division, many_of, require_answer, too_many
-from ooc_graph.strategies.many.memory import beside_bytes
-from ooc_graph.strategies.many.stored import beside_parts, in_turn, sizes, stretch_of
+from ooc_graph.strategies.many.division import Division, require_answer, too_many
+from ooc_graph.strategies.many.memory import Job, beside_bytes
+from ooc_graph.strategies.many.stored import beside_parts, in_turn, stretch_of
 from ooc_graph.strategies.many.tiers import (
     BATCHES,
     least_within,
@@ -46,12 +46,11 @@ class OnDisk:
 
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """Reads the graph's offsets."""
-        many = many_of(request)
-        if many.in_memory:
-            require_answer(many.specs, many.asked, resources)
-        division, least = _divide(graph, many, resources, resources.least_limit_bytes)
+        job = Job.of(graph, request, resources)
+        require_answer(job)
+        division, least = _divide(job, resources.least_limit_bytes)
         if division is None:
-            raise too_many(graph, many, resources, least)
+            raise too_many(job, least)
         return division
 
     def after(
@@ -63,10 +62,10 @@ class OnDisk:
             return None
         before = refused.needed_bytes
         limit = before // 2 if refused.strategy == self.name else before // 4 * 3
-        given = graph, many_of(request), resources
-        division, least = _divide(*given, limit)
+        job = Job.of(graph, request, resources)
+        division, least = _divide(job, limit)
         if division is None and least < before:
-            division, _ = _divide(*given, least)
+            division, _ = _divide(job, least)
         return division
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
@@ -85,15 +84,14 @@ class OnDisk:
         self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
     ) -> dict[str, Any]:
         """Heads, units of the store that are kept, batches and answers."""
-        found = Description(graph, many_of(request), resources, reserved)
+        found = Description.made(graph, request, resources, reserved)
         plan, numbers = found.division, {"numbers": found.numbers_bytes}
         within = describe(plan_within(graph, request.kernel, plan.method, plan.host_bytes))
-        beside = beside_parts(plan.method, plan.lanes, *found.given, in_memory=False) | numbers
+        beside = beside_parts(found, plan.method, plan.lanes) | numbers
         kept = {name: size for name, size in within.items() if name.startswith("bytes: ")}
         kept.pop("bytes: in all")
         rest = ("arcs of each row in memory", "share of arcs in memory")
-        least = _divide(graph, found.many, resources, 0)[1]
-        least = min(least, least_on_cpu(graph, found.many, resources))
+        least = min(_divide(found, 0)[1], least_on_cpu(found))
         held = {
             **({"bytes of a batch": beside["batches"]} if plan.method == BATCHES else {}),
             **kept,
@@ -106,21 +104,14 @@ class OnDisk:
         return shown(found, "disk", plan.method, [], held)
 
 
-def _divide(
-    graph: Graph, many: Many, resources: Resources, limit_bytes: int
-) -> tuple[Division | None, int]:
+def _divide(job: Job, limit_bytes: int) -> tuple[Division | None, int]:
     """The division that holds most within so many bytes, or None; and the least that would do."""
-    specs, asked, in_memory = many.specs, many.asked, many.in_memory
-    beside = beside_bytes(specs, asked, resources, in_memory=in_memory)
-    found = list(sizes(graph, specs, asked, resources, in_memory=in_memory))
-    least = 0
-    for method, lanes, chunks, held in in_turn(
-        graph, asked.kernel, specs[0], found, limit_bytes - beside
-    ):
+    graph, kernel, beside, least = job.graph, job.kernel, beside_bytes(job), 0
+    for method, lanes, chunks, held in in_turn(job, limit_bytes - beside):
         spare = limit_bytes - beside - held
-        needed = beside + held + least_within(graph, asked.kernel, method)
+        needed = beside + held + least_within(graph, kernel, method)
         if needed <= limit_bytes:
-            needed = beside + held + plan_within(graph, asked.kernel, method, spare).bytes
+            needed = beside + held + plan_within(graph, kernel, method, spare).bytes
             division = Division(
                 OnDisk.name,
                 spare,
@@ -128,7 +119,7 @@ def _divide(
                 lanes=lanes,
                 chunks=chunks,
                 needed_bytes=needed,
-                stretch=stretch_of(specs[0], asked, lanes, chunks),
+                stretch=stretch_of(job, lanes, chunks),
             )
             return division, needed
         least = min(least or needed, needed)

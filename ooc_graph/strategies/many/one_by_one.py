@@ -13,7 +13,7 @@ from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.rank_memory import only_ranks
-from ooc_graph.model.request import Many, Request
+from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import BUSY, DEVICE, HOST, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CUDA, Resources
 from ooc_graph.model.strategy import DISK, MEMORY, PINNED, WholeGraph
@@ -29,8 +29,8 @@ from ooc_graph.strategies.many.described import (
     shown,
     single_device_bytes,
 )
-from ooc_graph.strategies.many.division import Division, many_of, require_answer
-from ooc_graph.strategies.many.memory import ID_BYTES, beside_bytes, shifted_bytes
+from ooc_graph.strategies.many.division import Division, require_answer
+from ooc_graph.strategies.many.memory import ID_BYTES, Job, beside_bytes, shifted_bytes
 from ooc_graph.strategies.many.stored import Size, size_of, stretch_of
 from ooc_graph.strategies.many.tiers import (
     ONE_BY_ONE,
@@ -90,19 +90,16 @@ class OneByOne:
 
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """As a search from one source, with answers of many in host memory beside it."""
-        many = many_of(request)
-        if many.in_memory:
-            require_answer(many.specs, many.asked, resources)
+        job = Job.of(graph, request, resources)
+        require_answer(job)
         if self.tier == MEMORY:
-            return self._in_memory(graph, many, resources)
+            return self._in_memory(job)
         if self.tier == PINNED:
-            device_bytes = pinned_budget(graph, many, resources, self.name)
-            division = self._divided(graph, many, resources, device_bytes)
+            division = self._divided(job, pinned_budget(job, self.name))
             rows = pinned_bytes(graph, single_of(request.kernel))
             needed = division.needed_bytes + rows
             return replace(division, host_bytes=rows, pinned_bytes=rows, needed_bytes=needed)
-        device_bytes, host_bytes = stored_budgets(graph, many, resources, self.name)
-        return self._in_store(graph, many, resources, device_bytes, host_bytes)
+        return self._in_store(job, *stored_budgets(job, self.name))
 
     def after(
         self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
@@ -115,8 +112,7 @@ class OneByOne:
         if refused.strategy == self.name:
             if refusal.kind != HOST or self.tier != DISK or not refused.host_bytes:
                 return None
-            many, device_bytes = many_of(request), refused.device_bytes
-            return self._in_store(graph, many, resources, device_bytes, 0)
+            return self._in_store(Job.of(graph, request, resources), refused.device_bytes, 0)
         is_single = refused.method == ONE_BY_ONE
         has_less = self.tier == DISK or (self.tier == MEMORY and not is_single)
         may = {HOST: has_less, DEVICE: True, BUSY: is_single}
@@ -142,24 +138,24 @@ class OneByOne:
         self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
     ) -> dict[str, Any]:
         """What the inner strategy holds, and answers."""
-        found = Description(graph, many_of(request), resources, reserved)
+        found = Description.made(graph, request, resources, reserved)
         tables = {MEMORY: _on_device, PINNED: _pinned, DISK: _stored}
         held = tables[self.tier](found)
         return shown(found, held.pop("tier"), ONE_BY_ONE, [], held)
 
-    def _in_memory(self, graph: Graph, many: Many, resources: Resources) -> Division:
-        kernel = many.asked.kernel
+    def _in_memory(self, job: Job) -> Division:
+        graph, kernel, resources = job.graph, job.kernel, job.resources
         on_device = single_device_bytes(graph, kernel)
         if on_device > resources.device.memory_bytes:
             raise MemoryBudgetError(
                 f"{kernel} on {graph.path} needs {on_device:,} bytes of device memory in one "
                 f"worker, and a worker may use {resources.device.memory_bytes:,}; use --device cpu"
             )
-        division = self._divided(graph, many, resources, on_device)
+        division = self._divided(job, on_device)
         needed = division.needed_bytes + graph.resident_bytes(ORDER_OF[kernel])
         needed += graph.vertices * ID_BYTES
         if is_shifted(graph, kernel):
-            needed += shifted_bytes(graph, many.specs[0].dtype.itemsize)
+            needed += shifted_bytes(job)
         if needed > resources.least_limit_bytes:
             raise MemoryBudgetError(
                 f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker "
@@ -168,35 +164,30 @@ class OneByOne:
             )
         return replace(division, needed_bytes=needed)
 
-    def _in_store(
-        self, graph: Graph, many: Many, resources: Resources, device_bytes: int, host_bytes: int
-    ) -> Division:
-        division = self._divided(graph, many, resources, device_bytes)
-        facts = cuda_disk.known_facts(graph, single_of(many.asked.kernel))
+    def _in_store(self, job: Job, device_bytes: int, host_bytes: int) -> Division:
+        division = self._divided(job, device_bytes)
+        facts = cuda_disk.known_facts(job.graph, single_of(job.kernel))
         plan = cuda_disk.plan_within(facts, device_bytes, host_bytes)
-        needed = division.needed_bytes + plan.host_bytes + cuda_disk.beside_bytes(graph)
+        needed = division.needed_bytes + plan.host_bytes + cuda_disk.beside_bytes(job.graph)
         return replace(
             division, needed_bytes=needed, host_bytes=host_bytes, pinned_bytes=host_bytes
         )
 
-    def _divided(
-        self, graph: Graph, many: Many, resources: Resources, device_bytes: int
-    ) -> Division:
+    def _divided(self, job: Job, device_bytes: int) -> Division:
         """How sources are divided, with what is held beside rows and id tables."""
-        specs, asked = many.specs, many.asked
-        _, lanes, chunks, task_bytes = _size_of(graph, many, resources)
+        size = _size_of(job)
         return Division(
             self.name,
             device_bytes=device_bytes,
             method=ONE_BY_ONE,
-            lanes=lanes,
-            chunks=chunks,
-            needed_bytes=_beside(graph, many, resources, task_bytes),
-            stretch=stretch_of(specs[0], asked, lanes, chunks),
+            lanes=size.lanes,
+            chunks=size.chunks,
+            needed_bytes=_beside(job),
+            stretch=stretch_of(job, size.lanes, size.chunks),
         )
 
 
-def pinned_budget(graph: Graph, many: Many, resources: Resources, strategy: str) -> int:
+def pinned_budget(job: Job, strategy: str) -> int:
     """Device memory for rows in pinned host memory, as a search from one source has.
 
     Parameters
@@ -209,44 +200,42 @@ def pinned_budget(graph: Graph, many: Many, resources: Resources, strategy: str)
     MemoryBudgetError
         The device, or the host, has too little; says the least that would do.
     """
-    kernel = many.asked.kernel
-    held = engine_cache.reservations(graph, kernel, CUDA)
-    is_held = any(one.strategy == strategy for one in held) and not resources.is_limited
-    beside = _beside_in_any(graph, many, resources)
-    single = single_of(kernel)
-    plan = cuda_pinned.plan_for(graph, single, resources, answer_bytes=beside, is_held=is_held)
+    loaded = engine_cache.reservations(job.graph, job.kernel, CUDA)
+    is_held = any(one.strategy == strategy for one in loaded) and not job.resources.is_limited
+    plan = cuda_pinned.plan_for(
+        job.graph,
+        single_of(job.kernel),
+        job.resources,
+        answer_bytes=_beside_in_any(job),
+        is_held=is_held,
+    )
     return plan.budget_bytes
 
 
-def stored_budgets(
-    graph: Graph, many: Many, resources: Resources, strategy: str
-) -> tuple[int, int]:
+def stored_budgets(job: Job, strategy: str) -> tuple[int, int]:
     """As `pinned_budget`, device and host memory for arcs in the store."""
-    kernel = many.asked.kernel
     return cuda_disk.budgets_for(
-        graph,
-        single_of(kernel),
-        resources,
-        answer_bytes=_beside_in_any(graph, many, resources),
-        held_as=(kernel, strategy),
+        job.graph,
+        single_of(job.kernel),
+        job.resources,
+        answer_bytes=_beside_in_any(job),
+        held_as=(job.kernel, strategy),
     )
 
 
-def _size_of(graph: Graph, many: Many, resources: Resources) -> Size:
-    given = graph, many.specs, many.asked, resources
-    return size_of(ONE_BY_ONE, 1, *given, in_memory=many.in_memory)
+def _size_of(job: Job) -> Size:
+    return size_of(job, ONE_BY_ONE, 1)
 
 
-def _beside_in_any(graph: Graph, many: Many, resources: Resources) -> int:
+def _beside_in_any(job: Job) -> int:
     """As `_beside`, so that what is left suffices every process, also the one that has least."""
-    beside = _beside(graph, many, resources, _size_of(graph, many, resources)[-1])
-    return beside + resources.process_limit_bytes - resources.least_limit_bytes
+    resources = job.resources
+    return _beside(job) + resources.process_limit_bytes - resources.least_limit_bytes
 
 
-def _beside(graph: Graph, many: Many, resources: Resources, task_bytes: int) -> int:
+def _beside(job: Job) -> int:
     """Host memory beside rows and id tables."""
-    answers = beside_bytes(many.specs, many.asked, resources, in_memory=many.in_memory)
-    return answers + task_bytes + graph.rows * _TREE_BYTES
+    return beside_bytes(job) + _size_of(job).beside_bytes + job.graph.rows * _TREE_BYTES
 
 
 def _load_shifted(graph: Graph, kernel: str) -> Engine:

@@ -26,13 +26,7 @@ LEAST_ROOM = 4096
 
 
 class CpuComponentsShared:
-    """Label of every vertex of the whole graph, in host memory: the root of its tree.
-
-    Parameters
-    ----------
-    vertices
-        Rows of the whole graph.
-    """
+    """Label of every vertex of the whole graph, in host memory: the root of its tree."""
 
     def __init__(self, vertices: int) -> None:
         self.label = np.arange(vertices, dtype=id_dtype(vertices))
@@ -91,15 +85,7 @@ def _differing(
 
 
 class CpuComponentsRank:
-    """Component steps on the rows of one shard.
-
-    Parameters
-    ----------
-    dealing
-        Which rows these are.
-    out, into
-        Rows of out- and in-arcs (the same object when undirected).
-    """
+    """Component steps on the rows of one shard; both sides are the same object if undirected."""
 
     def __init__(self, dealing: Dealing, out: OutRows, into: OutRows) -> None:
         self.vertices, self.arcs = dealing.vertices, len(out.neighbors)

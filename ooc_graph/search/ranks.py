@@ -1,0 +1,60 @@
+"""The coroutines of a worker's ranks, made where their rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
+from typing import Any, cast
+
+from ooc_graph.model.strategy import MEMORY
+from ooc_graph.model.task import SearchTask
+from ooc_graph.runtime import engine_cache, process
+from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.ranks import Ranks
+from ooc_graph.types import Shard
+
+Coroutines = tuple[dict[int, Any], Any]
+"""Of a worker's ranks, by shard, and what they share."""
+
+
+@dataclass(frozen=True)
+class MakeRanks:
+    """Makes a worker's coroutines; the ranks it loads stay in the process for other searches.
+
+    ``rank`` and ``start`` are those of `ooc_graph.search.algorithm.Algorithm`.
+    """
+
+    task: SearchTask
+    rank: Callable[[Any, Shard], Any]
+    start: Callable[[SearchTask, Graph, dict[int, Any], Any], Coroutines]
+
+    @contextmanager
+    def __call__(self, shards: Sequence[int]) -> Iterator[Coroutines]:
+        """Coroutines of these shards and what they share."""
+        task, strategy = self.task, cast(Ranks, self.task.strategy)
+        load = partial(self._load, shards)
+        # Those that leave arcs in the store share a budget.
+        apart = strategy.tier == MEMORY
+        with engine_cache.ranks(task.key, shards, load, task.room, apart=apart) as engine:
+            device = process.device(strategy.device)
+            coroutines, shared = self.start(task, engine.graph, engine.searches, device)
+            yield {shard: _timed(coroutine) for shard, coroutine in coroutines.items()}, shared
+
+    def _load(
+        self, shards: Sequence[int], graph: Graph, before: Mapping[int, Any]
+    ) -> dict[int, Any]:
+        """Load the ranks that the worker does not have already."""
+        task, strategy = self.task, cast(Ranks, self.task.strategy)
+        missing = [shard for shard in shards if shard not in before]
+        given = graph, task.kernel, shards, missing, task.reserved, self.rank
+        return {**before, **strategy.load_ranks(*given)}
+
+
+def _timed(coroutine: Any) -> Generator[Any, Any, Any]:
+    """The coroutine; its tree has the seconds from first step to last, and arrays of its own."""
+    start = perf_counter()
+    tree = yield from coroutine
+    return replace(tree.copy(), elapsed_s=perf_counter() - start)

@@ -1,0 +1,44 @@
+"""Where the answer of one search goes: into a store, or to columns in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.answers.scatter import Columns
+from ooc_graph.model import rank_memory
+from ooc_graph.model.task import Written
+from ooc_graph.model.trace import Course
+from ooc_graph.shards.load import Graph
+
+NUMPY, CUPY = "numpy", "cupy"
+"""Where an answer that is not written lies: in host memory, or on the CUDA device."""
+
+
+def measure_dtype(graph: Graph, kernel: str) -> np.dtype[Any]:
+    """Type of levels, or of distances."""
+    if kernel == "bfs":
+        return np.dtype(np.int32)
+    return rank_memory.distance_dtype(graph)
+
+
+def answer_bytes(graph: Graph, kernel: str, arrays: str) -> int:
+    """Host memory of an answer that is not written: vertices, parents, and levels or distances.
+
+    Components have one column besides the vertices. If the answer stays on a device, it is the
+    vertices alone, on their way there.
+    """
+    if arrays == CUPY:
+        return graph.vertices * 8
+    measure = 0 if kernel == "components" else measure_dtype(graph, kernel).itemsize
+    return graph.vertices * (16 + measure)
+
+
+def deliver(columns: Columns, folder: str | None, course: Course) -> Written:
+    """The answer by original id: in a partial store, or as columns if there is none."""
+    if folder is None:
+        return Written(course, columns=columns.in_memory(), attributes=columns.attributes)
+    specs, entries = columns.write(Path(folder))
+    return Written(course, tuple(specs), tuple(entries), attributes=columns.attributes)
