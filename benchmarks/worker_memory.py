@@ -55,7 +55,7 @@ def searched(graph: og.Graph, root: int, limit: str) -> dict[str, Any]:
 
 def bare() -> None:
     """Import what searches need."""
-    from ooc_graph.search import whole as search_whole  # noqa: F401, PLC0415
+    from ooc_graph.search import algorithm as search_algorithm  # noqa: F401, PLC0415
 
 
 def release() -> None:

@@ -12,7 +12,7 @@ NO_VERTEX = 0xFFFFFFFF
 
 
 class PlainSteps:
-    """As `ooc_graph.kernels.cuda.store.bfs_search.DiskBfsSteps`, one row after another."""
+    """As `ooc_graph.kernels.cuda.store.bfs.CudaDiskBfsSteps`, one row after another."""
 
     def __init__(
         self,

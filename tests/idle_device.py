@@ -177,6 +177,8 @@ def stand_in(patch: pytest.MonkeyPatch) -> None:
     uses_cupy = cuda_disk_rows, cuda_disk_bfs, cuda_disk_heads, cuda_disk_sssp, cuda_disk_state
     for module in (*uses_cupy, cuda_staged, cuda_steps):
         patch.setattr(module, "cuda", lambda: CUPY)
+    for module in (cuda_disk_rows, cuda_disk_bfs):
+        patch.setattr(module, "on_device", _copy)
     for module in (cuda_disk_bfs, cuda_disk_heads, cuda_disk_state):
         patch.setattr(module, "Steps", IdleSteps)
     for name in ("bfs", "heads", "sssp"):

@@ -17,7 +17,7 @@ import pytest
 from ooc_graph.kernels.cuda.build import gather as cuda_gather
 from ooc_graph.kernels.cuda.build import store_rows as cuda_store
 from ooc_graph.kernels.cuda.runtime import rows as cuda_held
-from ooc_graph.shards import cuda_build, cuda_edges, cuda_row_source, cuda_runs
+from ooc_graph.shards import cuda_build, cuda_edges, cuda_runs, cuda_sides
 
 NONE = 0xFFFFFFFF
 ROW = np.uint64(32)
@@ -162,8 +162,8 @@ def stand_in(patch: pytest.MonkeyPatch) -> None:
         cuda_store,
         cuda_build,
         cuda_edges,
-        cuda_row_source,
         cuda_runs,
+        cuda_sides,
     ):
         patch.setattr(module, "cuda", lambda: CUPY)
     for module in (cuda_gather, cuda_store):

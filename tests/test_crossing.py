@@ -283,16 +283,16 @@ def columns_from_parts(graph: og.Graph, task: SearchTask, folder: Path) -> dict[
     original_of, vertices = graph.original_of(), graph.original_ids()
     place = {int(vertex): number for number, vertex in enumerate(vertices)}
     bfs = task.kernel == "bfs"
+    name = "level" if bfs else "distance"
     parent = np.full(len(vertices), -1, np.int64)
     measure = np.full(len(vertices), -1, np.int32) if bfs else np.full(len(vertices), np.inf, "f4")
     for shard in range(graph.shards):
         parents = np.load(folder / f"{shard}-parent.npy")
-        values = np.load(folder / f"{shard}-measure.npy")
+        values = np.load(folder / f"{shard}-{name}.npy")
         blocks = range(shard * 1024, graph.rows, graph.shards * 1024)
         owned = [row for first in blocks for row in range(first, min(first + 1024, graph.rows))]
         for row, by, value in zip(owned, parents, values, strict=True):
             if by != np.iinfo(parents.dtype).max:
                 here = place[int(original_of[row])]
                 parent[here], measure[here] = original_of[by], value
-    name = "level" if bfs else "distance"
     return {"vertex": vertices.tobytes(), "parent": parent.tobytes(), name: measure.tobytes()}

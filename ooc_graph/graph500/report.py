@@ -126,7 +126,6 @@ def _record(kernel: str, one: Searched) -> SearchRecord:
         fetched_rows=None if one.moved is None else one.moved.rows,
         reading_s=None if one.moved is None else one.moved.reading_s,
         waited_s=None if one.moved is None else one.moved.waited_s,
-        asked_bytes=one.asked_bytes,
     )
 
 

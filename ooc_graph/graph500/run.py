@@ -73,8 +73,7 @@ class Graph500Options:
 class Searched:
     """What a batch of searches says of one key.
 
-    ``moved`` is what was read of the store, and ``asked_bytes`` what was asked of pinned memory
-    over the bus; None where rows are not there, or that is not counted.
+    ``moved`` is what was read of the store; None if no rows are there.
     """
 
     root: int
@@ -84,7 +83,6 @@ class Searched:
     edges: int
     reached: int
     moved: Moved | None = None
-    asked_bytes: int | None = None
 
 
 def moved_by(found: Sequence[Searched]) -> Moved:

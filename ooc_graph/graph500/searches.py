@@ -36,7 +36,6 @@ from ooc_graph.search.plan import Plan
 from ooc_graph.search.single import result_of, search_by
 from ooc_graph.search.trees import run_search
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cuda.pinned import over_bus
 from ooc_graph.types import IntArray
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
 from ooc_graph.validate.cuda_validator import MOST_VERTICES
@@ -147,8 +146,8 @@ class _Searches:
         self._task = None
         try:
             if task.tier != MEMORY:
-                held, link_bytes_s = call(describe_held, task)
-                run.tiers[kernel] = tier_facts(held, link_bytes_s, found)
+                held = call(describe_held, task)
+                run.tiers[kernel] = tier_facts(held, found)
             if task.device == CUDA and not task.stays_there:
                 # Last: whoever searches from a root again finds much of the graph in the device's
                 # caches.
@@ -255,13 +254,11 @@ def _answers(held: Engine, keys: IntArray, found: list[Searched]) -> Iterator[An
     for key in keys.tolist():
         before = held.moved
         tree, course = run_search(held, key)
-        bus = None if held.pinned is None else over_bus(held.search, course.elapsed_s)
-        asked = None if bus is None else bus.asked_bytes
         moved = None if before is None or held.moved is None else held.moved.since(before)
         reached = tree.parent != np.iinfo(tree.parent.dtype).max
         edges = int(tuples[reached].sum(dtype=np.int64)) // 2
         count = int(np.count_nonzero(reached))
-        found.append(Searched(key, _counted(course), None, 0.0, edges, count, moved, asked))
+        found.append(Searched(key, _counted(course), None, 0.0, edges, count, moved))
         columns = TreeColumns(tree, held.ids).in_memory()
         if held.kernel == "bfs":
             yield BfsAnswer(key, columns[PARENT], columns[LEVEL], vertices)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ooc_graph.graph500.run import BatchTask, Run, Searched, moved_by
-from ooc_graph.kernels.cuda.runtime.bus import link_rate
 from ooc_graph.memory.cpu.plan import describe
 from ooc_graph.memory.cuda.disk import describe_disk
 from ooc_graph.memory.cuda.pinned_plan import describe_device
@@ -15,7 +14,6 @@ from ooc_graph.model.strategy import MEMORY, PINNED
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.on_disk import describe_moved, describe_probe, probe_of
-from ooc_graph.strategies.cuda.pinned import OverBus, describe_bus
 
 DISK = "disk"
 
@@ -29,43 +27,28 @@ def where_rows_are(task: BatchTask) -> str:
     return f"{task.kernel} has its rows {where}; its answers go to host memory{checked}"
 
 
-def describe_held(task: BatchTask) -> tuple[dict[str, Any], float | None]:
+def describe_held(task: BatchTask) -> dict[str, Any]:
     """What searches hold of a graph, by the plan that they really have; runs on the worker.
 
-    Returns
-    -------
-    facts
-        Names and values, JSON-able; nothing where all rows are in the memory that they run in.
-    link_bytes_s
-        Bytes a second that the link to a device carries, where rows are in pinned memory and that
-        was measured.
+    Names and values, JSON-able; nothing if all rows are in the memory that they run in.
     """
     with task.engine() as held:
         if held.pinned is not None:
-            return describe_device(held.pinned), link_rate()
+            return describe_device(held.pinned)
         if held.moved is None:
-            return {}, None
+            return {}
         if not isinstance(held.search, DeviceTierSearch):
-            return describe(held.search.plan), None
+            return describe(held.search.plan)
         unpinned = held.search.unpinned
         said = {"why nothing is pinned": unpinned} if unpinned else {}
-        return {**describe_disk(held.search.plan), **said}, None
+        return {**describe_disk(held.search.plan), **said}
 
 
-def tier_facts(
-    held: dict[str, Any], link_bytes_s: float | None, found: Sequence[Searched]
-) -> dict[str, Any]:
-    """What is held, by `describe_held`, and what searches read elsewhere; names and numbers."""
-    if not held:
-        return {}
-    if held["tier"] == DISK:
+def tier_facts(held: dict[str, Any], found: Sequence[Searched]) -> dict[str, Any]:
+    """What is held, by `describe_held`, and what searches read of the store; names and numbers."""
+    if held and held["tier"] == DISK:
         return {**held, **describe_moved(moved_by(found))}
-    counted = [one for one in found if one.asked_bytes is not None]
-    if not counted:
-        return held
-    asked = sum(one.asked_bytes or 0 for one in counted)
-    elapsed_s = sum(one.course.elapsed_s for one in counted)
-    return {**held, **describe_bus(OverBus(asked, elapsed_s, link_bytes_s))}
+    return held
 
 
 def with_disk(

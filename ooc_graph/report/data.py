@@ -66,9 +66,6 @@ class SearchRecord:
     reading_s, waited_s
         Seconds in which something was read, and in which the search stood still for it; None as
         before, and if not measured.
-    asked_bytes
-        Bytes of rows in pinned host memory that a CUDA device asked for over the bus; None if
-        none are there, or that was not counted.
     """
 
     kernel: str
@@ -82,7 +79,6 @@ class SearchRecord:
     fetched_rows: int | None = None
     reading_s: float | None = None
     waited_s: float | None = None
-    asked_bytes: int | None = None
 
     @property
     def teps(self) -> float | None:
@@ -230,11 +226,6 @@ class ReportData:
     def reads_store(self) -> bool:
         """Whether searches are there whose arcs stayed in the store."""
         return any(search.read_bytes is not None for search in self.searches)
-
-    @property
-    def asks_bus(self) -> bool:
-        """Whether searches are there of which is known what they asked for over the bus."""
-        return any(search.asked_bytes is not None for search in self.searches)
 
     def kernels(self) -> dict[str, list[SearchRecord]]:
         """Searches by kernel, kernels in the order of their first search."""

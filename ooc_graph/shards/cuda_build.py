@@ -52,10 +52,9 @@ from ooc_graph.shards.cuda_edges import (
     HostRead,
     Passed,
 )
-from ooc_graph.shards.cuda_layout import StoreLayout
 from ooc_graph.shards.cuda_plan import DevicePlan, usable_bytes, within_pages
 from ooc_graph.shards.cuda_sides import Sides
-from ooc_graph.shards.cuda_tables import write_tables
+from ooc_graph.shards.cuda_tables import StoreLayout, write_tables
 from ooc_graph.shards.renumber import merge_ids
 from ooc_graph.shards.tables import VertexSpace
 from ooc_graph.shards.tally import Tally, stored_weight_dtype
@@ -84,12 +83,10 @@ def build_into(
     source
         Edges. If it has a method ``generate_into`` (`ooc_graph.edges.kronecker.Kronecker`), the
         device makes them; others are read by threads and copied.
-    options, progress
-        What to build, and who hears of it.
     workforce
         Threads of this process, which read and write, and the limit of host memory.
     device_memory_bytes
-        Device memory to use; None: nearly all that is free. Give it where an allocator of its own
+        Device memory to use; None: nearly all that is free. Give it if an allocator of its own
         (RMM) holds the memory, which then seems to be in use.
 
     Returns
@@ -99,15 +96,13 @@ def build_into(
 
     Raises
     ------
-    DeviceError
-        There is no device.
     UsageError
         Besides what `ooc_graph.shards.build.build` refuses: more than `MOST_ROWS` vertices, 2**32
         tuples at a vertex.
     InputError, MemoryBudgetError
         Nothing is written. Memory that the device refuses has the build begin again within less, as
         long as its edges can be read again; the least that will do is 24 bytes a vertex, and 12
-        (4 where ids have no gaps) with 48 to 80 for each arc of the longest row.
+        (4 if ids have no gaps) with 48 to 80 for each arc of the longest row.
     DiskFullError
         Nothing of this store is kept.
     """
@@ -127,13 +122,7 @@ def build_into(
 
 @dataclass(frozen=True)
 class DeviceBuild(Build):
-    """One build.
-
-    Parameters
-    ----------
-    limit_bytes
-        Device memory.
-    """
+    """One build, within a limit of device memory."""
 
     limit_bytes: int
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
 from ooc_graph.kernels.cuda.runtime.modules import within_memory
 from ooc_graph.kernels.cuda.store.heads import DeviceHeads, DiskBuffers, DiskSide
 from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch, require_columns
-from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.memory.cuda.disk import WINDOW_ROWS
 from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
@@ -22,8 +20,6 @@ from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom, load_side
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import (
     Tiered,
-    arrays_of,
-    columns_of,
     heaviest_of_long,
     require_stored,
     side_names,
@@ -44,13 +40,8 @@ def load_device_sssp(
     The store is read once, in order. Host memory of a side meanwhile is 9 bytes a row, and what is
     staged; 4 bytes a row stay. What the device writes is allocated before its heads: loading takes
     nothing besides.
-
-    Raises
-    ------
-    UsageError
-        Ids have 64 bits, or weights are no float32.
     """
-    stored, order = require_stored(graph, "sssp")
+    _, order = require_stored(graph, "sssp")
     room, share = HostRoom(plan.pins, threads), graph.head_share(first_rows(graph.rows))
     hold, sizes = SsspHold(plan.share.least, plan.share.shift), {"window": window, "look": look}
     sides: list[Tiered] = []
@@ -58,9 +49,9 @@ def load_device_sssp(
     buffers: DiskBuffers | None = None
     with ExitStack() as undo:
         for name in side_names(graph):
-            require_columns(_dtypes(stored, graph, name, order))
             side = load_side(graph, name, order, plan, room, np.uint32, **sizes)
             undo.callback(side.units.close)
+            require_columns(side.rows.dtypes)
             if buffers is None:  # the other side's windows and batches are as large
                 with within_memory("SSSP on this graph"):
                     buffers = DiskBuffers(side.rows, pins=plan.pins)
@@ -73,12 +64,6 @@ def load_device_sssp(
         search = CudaDiskSsspSearch(both[0], both[-1], known, pins=plan.pins, buffers=buffers)
         undo.pop_all()
     return DeviceTierSearch(search, tuple(sides), plan, room)
-
-
-def _dtypes(stored: Stored, graph: Graph, side: str, order: str) -> tuple[np.dtype[Any], ...]:
-    """Types of the columns of one side."""
-    first = (arrays_of(graph, side, order, column)[0] for column in columns_of(order))
-    return tuple(stored.spec(array).dtype for array in first)
 
 
 def _fill(heads: DeviceHeads, side: Tiered, window: int, buffers: DiskBuffers) -> np.float32:

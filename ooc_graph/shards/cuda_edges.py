@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -30,62 +30,28 @@ UNIT_BYTES = 2 * 2 * 24
 ID_BYTES = {True: 4, False: 8}
 """Bytes of an id, by whether the tuples are generated on the device."""
 GENERATED_PASS_BYTES = 0.25
-"""Cost of a pass over a generated tuple as `DeviceEdges.pass_bytes` has it, rounded up: see
-``generation_s`` and ``disk_bytes_per_s`` in ``benchmarks/records/gpu_build.jsonl``."""
+"""Bytes that the disk gives or takes while a tuple is generated, rounded up: see ``generation_s``
+and ``disk_bytes_per_s`` in ``benchmarks/records/gpu_build.jsonl``."""
 MEMORY_PART = 4
 """Arrays in memory are read so many times as fast as files, or faster."""
 
 
 @dataclass
 class Passed:
-    """What the first pass over the blocks found.
+    """What the first pass over the blocks found."""
 
-    Parameters
-    ----------
-    total
-        Tuples, and the range of the weights; self-loops are not counted.
-    read_s
-        Seconds that the source took to give them; of what threads did at the same time, the
-        longest.
-    """
-
-    total: Tally = field(default_factory=Tally)
+    total: Tally = field(default_factory=Tally)  # without self-loops
+    # Seconds that the source took to give them; of what threads did at the same time, the longest.
     read_s: float = 0.0
 
 
-class DeviceEdges(Protocol):
-    """Tuples on the device."""
-
-    block_edges: int
-    """Most edges of a block."""
-    cheap: bool
-    """Whether another pass costs little."""
-
-    @property
-    def pass_bytes(self) -> float:
-        """What another pass costs for a tuple: bytes the disk gives or takes in the same time."""
-
-    def blocks(self, passed: Passed | None = None) -> Generator[DeviceBlock, None, None]:
-        """All tuples; a block is good until the next one is asked for."""
-
-    def forget(self) -> None:
-        """Keep no tuples on the device between passes."""
-
-
 class Generated:
-    """Tuples that the device makes each time anew.
+    """Tuples that the device makes each time anew, with weights if wanted.
 
-    Parameters
-    ----------
-    source
-        Has `ooc_graph.edges.kronecker.Kronecker.generate_into`, and at most 2**32 vertices.
-    weighted
-        Whether blocks carry weights.
-    block_edges
-        Edges of a block.
+    ``source`` has `ooc_graph.edges.kronecker.Kronecker.generate_into`, and at most 2**32 vertices.
     """
 
-    cheap = True
+    cheap = True  # another pass costs little
     pass_bytes = GENERATED_PASS_BYTES
 
     def __init__(self, source: Any, weighted: bool, block_edges: int) -> None:
@@ -120,16 +86,10 @@ class HostRead:
 
     Parameters
     ----------
-    source
-        Edges.
-    workforce
-        Threads of this process.
     first
-        Subtracted from ids, so that they are positions; 0 where ids have gaps.
+        Subtracted from ids, so that they are positions; 0 if ids have gaps.
     weighted
         Whether blocks carry weights.
-    block_edges
-        Edges of a block.
     keep
         Keep on the device what the first pass copied.
     """
@@ -171,7 +131,10 @@ class HostRead:
 
     @property
     def pass_bytes(self) -> float:
-        """What another pass costs for a tuple, nothing where all of them stay on the device."""
+        """What another pass costs for a tuple, nothing if all of them stay on the device.
+
+        In bytes that the disk gives or takes in the same time.
+        """
         if self.cheap:
             return 0.0
         dtype = self._source.weight_dtype if self._weighted else None
@@ -206,6 +169,10 @@ class HostRead:
                 yield begun.popleft().result()
         finally:
             stop_all(self._workforce, begun, [_read_unit.__name__])
+
+
+DeviceEdges = Generated | HostRead
+"""Tuples on the device."""
 
 
 @dataclass(frozen=True)

@@ -38,19 +38,6 @@ _FREE_PART, _RESERVE_BYTES = 20, 256 << 20
 class DevicePlan:
     """Memory of one build on the device.
 
-    Parameters
-    ----------
-    limit_bytes
-        All that it may hold.
-    vertices
-        Vertices of the input.
-    gapped
-        Whether their ids have gaps.
-    edge_bytes
-        Bytes of a tuple in a block.
-    edges
-        Tuples that could stay on the device; None: unknown, or not wanted.
-
     Raises
     ------
     UsageError
@@ -59,11 +46,11 @@ class DevicePlan:
         The vertices alone do not fit.
     """
 
-    limit_bytes: int
-    vertices: int
-    gapped: bool
-    edge_bytes: int
-    edges: int | None = None
+    limit_bytes: int  # all that it may hold
+    vertices: int  # of the input
+    gapped: bool  # their ids have gaps
+    edge_bytes: int  # of a tuple in a block
+    edges: int | None = None  # tuples that could stay on the device; None: unknown, or not wanted
 
     def __post_init__(self) -> None:
         if self.vertices > MOST_ROWS:
@@ -110,7 +97,9 @@ class DevicePlan:
         *,
         kept: bool,
     ) -> int:
-        """Arcs of a range of rows that fit the device.
+        """Arcs of a range of rows that fit the device, at most ``arcs``.
+
+        0 if the ``longest`` row fits only without the tuples that are ``kept`` on the device.
 
         Parameters
         ----------
@@ -118,16 +107,8 @@ class DevicePlan:
             Arcs of a side at most, and of its longest row.
         weight_bytes
             Bytes of a stored weight, 0 without.
-        shards
-            Their number.
         block_edges
             Tuples of a block.
-        kept
-            Whether tuples stay on the device.
-
-        Returns
-        -------
-        At most ``arcs``; 0 if the longest row fits only without the tuples that are kept.
 
         Raises
         ------
@@ -150,11 +131,7 @@ class DevicePlan:
         """Tuples of a sorted run: arcs of both directions are gathered and sorted on the device.
 
         Meanwhile the arcs of the run before are there as well, on their way to the disk, and two
-        blocks. Parameters as of `range_arcs`.
-
-        Returns
-        -------
-        At most `RUN_EDGES`; 0 where not even a block fits.
+        blocks. At most `RUN_EDGES`; 0 if not even a block fits.
         """
         each = 2 * (ARC_BYTES[weight_bytes] + KEY_BYTES + weight_bytes)
         left = self.limit_bytes - self._held_bytes - SHARD_BYTES * shards
@@ -171,15 +148,7 @@ class DevicePlan:
 
 
 def wanted_arcs(arcs: int, *, cheap: bool) -> int:
-    """Arcs of a range where memory is ample.
-
-    Parameters
-    ----------
-    arcs
-        Arcs of a side.
-    cheap
-        Whether another pass over the tuples costs little.
-    """
+    """Arcs of a range if memory is ample, of so many of a side; another pass may be ``cheap``."""
     return min(MOST_ARCS, max(CHEAP_ARCS, arcs // ROUNDS) if cheap else MOST_ARCS)
 
 

@@ -32,28 +32,14 @@ def sorted_runs(
     rows: int,
     most: int,
 ) -> Generator[tuple[int, dict[str, list[Any]]], None, None]:
-    """Sort the arcs of all tuples, ``most`` tuples at a time.
+    """Sort the arcs of all tuples, ``most`` tuples at a time; no block has more.
 
-    Parameters
-    ----------
-    blocks
-        None has more than ``most`` tuples.
-    maker
-        Knows who is which row.
-    sides
-        Which ends of an edge are arcs of a side.
-    rows
-        Rows of a side.
+    ``sides`` say which ends of an edge are arcs of a side, which has so many rows.
 
     Yields
     ------
     Tuples of a run, and for each side its keys in ascending order, rows counted from 0, and words
     or None. Who takes them out of the dict is the only one who has them.
-
-    Raises
-    ------
-    InputError
-        The blocks hold other vertices than were counted.
     """
     gathered, filled = dict[str, Gathered](), 0
     for block in blocks:
@@ -76,14 +62,9 @@ def _sorted(gathered: dict[str, Gathered]) -> dict[str, list[Any]]:
 
 
 class RunWriter:
-    """Threads that copy runs from the device and write them.
+    """Threads that copy runs from the device and write them, each with a pinned buffer.
 
-    Parameters
-    ----------
-    runs
-        Where what is written is noted.
-    budget
-        Of host memory, and how many threads there may be; each has a pinned buffer.
+    What is written is noted in ``runs``.
     """
 
     def __init__(self, runs: RangeRuns, budget: BuildBudget) -> None:
@@ -115,13 +96,7 @@ class RunWriter:
             self._begun.append(self._threads.submit(self._writer.write, part, keys[span], beside))
 
     def finish(self) -> None:
-        """Wait until everything is written, and hold nothing of it any more.
-
-        Raises
-        ------
-        OSError
-            As the file system has it.
-        """
+        """Wait until everything is written, and hold nothing of it any more."""
         while self._begun:
             self._begun.pop(0).result()
 

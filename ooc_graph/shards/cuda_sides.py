@@ -3,41 +3,82 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from ooc_graph.kernels.cuda.build.store_rows import Numbering, RowMaker, ranges_of
+import numpy as np
+
+from ooc_graph.errors import InputError
+from ooc_graph.kernels.cuda.build.gather import CHANGED
+from ooc_graph.kernels.cuda.build.store_rows import Numbering, RowMaker, StoreRows, ranges_of
+from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.layout.commit import Partial
 from ooc_graph.shards.build_options import BuildReport
 from ooc_graph.shards.chunk_sink import ChunkSink
 from ooc_graph.shards.cuda_edges import DeviceEdges
-from ooc_graph.shards.cuda_layout import StoreLayout
 from ooc_graph.shards.cuda_plan import DevicePlan, runs_pay, wanted_arcs
-from ooc_graph.shards.cuda_row_source import PassRows, Range, RowSource, RunRows
 from ooc_graph.shards.cuda_runs import RunWriter, sorted_runs, write_runs
-from ooc_graph.shards.cuda_tables import SideWriter
+from ooc_graph.shards.cuda_tables import SideWriter, StoreLayout
 from ooc_graph.shards.range_runs import KEY_BYTES, RangeRuns, spill_bytes
 from ooc_graph.shards.run_reader import RunReader
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import Progress
 
+Range = tuple[int, int, int]
+"""First row of a range in store order, the one after the last, and its arcs at most."""
+
+
+class PassRows:
+    """Rows of each range by a pass over all tuples; ``sides`` say which ends are arcs."""
+
+    def __init__(
+        self, edges: DeviceEdges, maker: RowMaker, sides: Mapping[str, int], ranges: list[Range]
+    ) -> None:
+        self._edges, self._maker, self._sides, self._ranges = edges, maker, sides, ranges
+
+    def rows(self, side: str, number: int) -> StoreRows:
+        """Rows of a range. Raises as `ooc_graph.kernels.cuda.build.store_rows.RowMaker.rows`."""
+        with closing(self._edges.blocks()) as blocks:
+            return self._maker.rows(blocks, self._sides[side], *self._ranges[number])
+
+
+class RunRows:
+    """Rows of each range from what all runs have of it, in the order of the store, once."""
+
+    def __init__(
+        self, runs: RangeRuns, reader: RunReader, maker: RowMaker, ranges: list[Range]
+    ) -> None:
+        self._runs, self._reader, self._maker, self._ranges = runs, reader, maker, ranges
+
+    def rows(self, side: str, number: int) -> StoreRows:
+        """Rows of a range; if there are more arcs than were counted, that is an `InputError`."""
+        low, high, most = self._ranges[number]
+        return self._maker.made(high - low, self._read(side, number, low, most))
+
+    def _read(self, side: str, number: int, low: int, most: int) -> list[Any]:
+        """Keys, rows counted from ``low``, and words, as the runs follow each other."""
+        cupy, arcs, done = cuda(), self._runs.arcs(side, number), 0
+        if arcs > most:
+            raise InputError(CHANGED)
+        keys = cupy.empty(arcs, np.uint64)
+        words = None if self._runs.word is None else cupy.empty(arcs, self._runs.word)
+        for some, beside in self._reader.pieces(side, number):
+            place = slice(done, done + len(some))
+            keys[place].set(some)
+            if words is not None:
+                words[place].set(beside)
+            done += len(some)
+            # The piece is in ordinary memory, which is gone then.
+            cupy.cuda.get_current_stream().synchronize()
+        keys -= np.uint64(low << 32)
+        return [keys, words]
+
 
 @dataclass(frozen=True)
 class Sides:
-    """Makes and writes the rows of a build.
-
-    Parameters
-    ----------
-    partial, sink
-        The store, and who writes its chunks.
-    workforce, progress, report
-        As of `ooc_graph.shards.build.Build`.
-    layout, plan
-        What the store holds, and what the device may.
-    edges, maker
-        Tuples, and who makes rows of them.
-    """
+    """Makes and writes the rows of a build."""
 
     partial: Partial
     sink: ChunkSink
@@ -50,12 +91,7 @@ class Sides:
     maker: RowMaker
 
     def write(self, numbering: Numbering) -> dict[str, int]:
-        """Write all rows; its ``tuples`` are given up.
-
-        Returns
-        -------
-        Arcs of each side.
-        """
+        """Write all rows; arcs of each side. The ``tuples`` of the numbering are dropped."""
         most, run_edges = self._range_arcs(numbering)
         ranges = ranges_of(numbering, self.maker.starts, most)
         with self._row_source(ranges, run_edges) as source:
@@ -95,7 +131,7 @@ class Sides:
         return run_edges
 
     @contextmanager
-    def _row_source(self, ranges: list[Range], run_edges: int) -> Iterator[RowSource]:
+    def _row_source(self, ranges: list[Range], run_edges: int) -> Iterator[PassRows | RunRows]:
         """Context in which rows are made: of runs if these have tuples, else by passes."""
         layout, maker = self.layout, self.maker
         if not run_edges:
@@ -127,7 +163,7 @@ class Sides:
         self.report.run_bytes = runs.written_bytes
         return runs
 
-    def _write(self, ranges: list[Range], source: RowSource) -> dict[str, int]:
+    def _write(self, ranges: list[Range], source: PassRows | RunRows) -> dict[str, int]:
         """Make and write the rows of all sides; arcs of each."""
         layout, arcs = self.layout, dict[str, int]()
         rows = layout.rows * len(layout.sides)

@@ -1,42 +1,94 @@
-"""Arrays on the device -> arrays of the store, piece by piece."""
+"""What a store of a build on a CUDA device holds; arrays there -> arrays of the store."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cuda.build.store_rows import Numbering, StoreRows
+from ooc_graph.edges.interface import EdgeSource
+from ooc_graph.kernels.cuda.build.store_rows import IN_END, OUT_END, Numbering, StoreRows
 from ooc_graph.layout.names import (
     HUB,
+    IN,
     INTERNAL_OF,
     LIGHT,
     ORIGINAL_OF,
     ORIGINALS,
+    OUT,
     TUPLES,
     internal_dtype,
     rows_path,
 )
+from ooc_graph.shards.attributes import store_attributes
 from ooc_graph.shards.chunk_sink import ChunkSink, Column
 from ooc_graph.shards.compress import Packings
+from ooc_graph.shards.tables import VertexSpace
+from ooc_graph.shards.tally import Tally
 from ooc_graph.types import IntArray
 
 _PIECE = 1 << 21
 _NONE = 0xFFFFFFFF
 
 
+@dataclass(frozen=True)
+class StoreLayout:
+    """Vertices, shards and columns of a store."""
+
+    source: EdgeSource
+    space: VertexSpace
+    total: Tally  # what was counted
+    orders: tuple[str, ...]
+    weight_dtype: np.dtype[Any] | None  # of stored weights
+    starts: IntArray  # int64 (shards + 1,): first row of each shard in store order; and all rows
+    packings: Packings  # how columns are packed
+
+    @property
+    def shards(self) -> int:
+        """Number of virtual shards."""
+        return len(self.starts) - 1
+
+    @property
+    def rows(self) -> int:
+        """Rows of a side."""
+        return int(self.starts[-1])
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of a stored weight, 0 without."""
+        return self.weight_dtype.itemsize if self.weight_dtype else 0
+
+    @property
+    def sides(self) -> dict[str, int]:
+        """Which ends of an edge are arcs of a side."""
+        if self.source.directed:
+            return {OUT: OUT_END, IN: IN_END}
+        return {OUT: OUT_END | IN_END}
+
+    def attributes(self, arcs: dict[str, int], description: dict[str, Any]) -> dict[str, Any]:
+        """Attributes of the store, given the arcs of each side and what the source says."""
+        return store_attributes(
+            self.total,
+            description,
+            directed=self.source.directed,
+            weight_dtype=self.weight_dtype,
+            vertices=self.space.count,
+            rows=self.rows,
+            first_id=None if self.space.originals else self.space.first,
+            arcs=arcs,
+            shards=self.shards,
+            orders=self.orders,
+            compressed=bool(self.packings),
+        )
+
+
 def write_tables(sink: ChunkSink, numbering: Numbering, first: int, originals: Any) -> None:
     """Write who is which internal id, and the tuples of each.
 
-    Parameters
-    ----------
-    numbering
-        Its ``order`` is given up as soon as it is written.
-    first
-        Original id of position 0, where there are no gaps.
-    originals
-        uint64 (vertices,), on the device; None where there are no gaps.
+    The numbering drops its ``order`` as soon as it is written. ``first`` is the original id of
+    position 0 if there are no gaps; else ``originals``, uint64 (vertices,), are on the device.
     """
     original_of = sink.column(ORIGINAL_OF, np.int64)
     for start in range(0, len(numbering.order), _PIECE):
@@ -73,21 +125,7 @@ def _write_internal(column: Column, internal_of: Any, dtype: np.dtype[Any]) -> N
 class SideWriter:
     """Writes the rows of one side, shard after shard, from ranges in store order.
 
-    Parameters
-    ----------
-    sink, side, orders
-        Where to, and what.
-    starts
-        int64 (shards + 1,): first row of each shard in store order, and all rows.
-    weight_dtype
-        Type of the stored weights, or None.
-    packings
-        How columns are packed.
-
-    Attributes
-    ----------
-    arcs
-        Written so far, in one row order.
+    ``starts``, int64 (shards + 1,), are the first row of each shard in store order, and all rows.
     """
 
     def __init__(
@@ -102,7 +140,8 @@ class SideWriter:
         self._packings = packings or {}
         self._sink, self._side, self._orders = sink, side, orders
         self._starts, self._weight_dtype = starts, weight_dtype
-        self._shard, self.arcs = 0, 0
+        self._shard = 0
+        self.arcs = 0  # written so far, in one row order
         self._open()
 
     @property

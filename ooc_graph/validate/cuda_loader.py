@@ -24,13 +24,7 @@ MEASURES = {"uint8": "u8", "int32": "int", "float32": "float", "float64": "doubl
 
 
 def cuda() -> Any:
-    """The module CuPy.
-
-    Raises
-    ------
-    DeviceError
-        It is not installed.
-    """
+    """The module CuPy; `DeviceError` if it is not installed."""
     try:
         import cupy  # noqa: PLC0415
     except ImportError as error:
@@ -74,12 +68,9 @@ def free_bytes() -> int:
 
 @contextmanager
 def within_memory() -> Iterator[None]:
-    """Say in one line that a device is too small for what is allocated inside.
+    """Raise a `MemoryBudgetError` of one line if what is allocated inside does not fit.
 
-    Raises
-    ------
-    MemoryBudgetError
-        Instead of CuPy's own error; what was allocated inside is free again once it is dropped.
+    It is free again once the error is dropped.
     """
     try:
         yield

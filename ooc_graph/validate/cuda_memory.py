@@ -20,14 +20,7 @@ _USUAL: dict[str, np.dtype[Any]] = {"bfs": np.dtype(np.uint8), "sssp": np.dtype(
 def bytes_per_answer(vertices: int, kernel: str, measure: np.dtype[Any] | None = None) -> int:
     """Device memory that a validator holds for one answer.
 
-    Parameters
-    ----------
-    vertices
-        Number of vertices.
-    kernel
-        ``"bfs"`` or ``"sssp"``.
-    measure
-        Type of levels or distances: None for levels below 255, and for float32.
+    ``measure`` is the type of levels or distances: None for levels below 255, and for float32.
     """
     return vertices * (_ID_BYTES + (measure or _USUAL[kernel]).itemsize)
 
@@ -44,8 +37,6 @@ def largest_batch(
 
     Parameters
     ----------
-    vertices, kernel, measure
-        As in `bytes_per_answer`.
     free
         Bytes that are free; None: as many as the current device has.
     beside

@@ -21,24 +21,15 @@ _BLOCKS = 8
 
 @dataclass(frozen=True)
 class Survey:
-    """Rules that need no edges.
+    """Rules that need no edges."""
 
-    Parameters
-    ----------
-    outside, half, step
-        Smallest vertex whose parent is not a vertex, that is reached by one column only, whose
-        measure does not fit its parent's; `NO_VERTEX` for none.
-    reached
-        Vertices that have a parent.
-    flat
-        Those that have their parent's measure.
-    """
-
+    # Smallest vertex whose parent is not a vertex, that is reached by one column only, whose
+    # measure does not fit its parent's; `NO_VERTEX` for none.
     outside: int
     half: int
     step: int
-    reached: int
-    flat: int
+    reached: int  # vertices that have a parent
+    flat: int  # those that have their parent's measure
 
 
 def survey(root: int, parent: Any, measure: Any) -> Survey:

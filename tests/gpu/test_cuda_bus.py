@@ -1,26 +1,21 @@
-"""What searches ask of pinned host memory is counted, and what the link carries is measured."""
+"""What searches ask of pinned host memory is counted."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-import ooc_graph as og
 from ooc_graph.kernels.common.decisions import PULL
 from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
 from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
-from ooc_graph.kernels.cuda.runtime.bus import COPIES, COPY_BYTES, SECTOR_BYTES, link_rate
-from ooc_graph.runtime import engine_cache
-from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.kernels.cuda.runtime.bus import SECTOR_BYTES
 from ooc_graph.types import Shard
 from tests.gpu.asked import bounds, pulled, root_pushed
 from tests.gpu.comparison import CPU, graph, hub_sides, same_sssp
 from tests.gpu.comparison import same_bfs as same
 from tests.gpu.test_cuda_bfs import VARIANTS
 from tests.gpu.test_cuda_tiers import light_sides, sides
-from tests.said import Said
 from tests.strategies import arcs_of
 
 FLOODS = {"FLOOD_ARCS": 500, "FLOOD_ROWS": 1 << 20, "PULL_ABOVE": 0, "PUSH_BELOW": 0}
@@ -140,34 +135,3 @@ def test_sssp_counts_on_graphs_of_all_kinds() -> None:
             asked.append(search.asked_bytes)
         assert asked[0] > 0
         assert asked[2] == 0
-
-
-def test_the_link_is_measured_once() -> None:
-    rate = link_rate()
-    assert rate is not None
-    # The slowest link that anybody puts a device behind, and more than any has.
-    assert 1e9 < rate < 2e12
-    assert COPIES * COPY_BYTES == 256 << 20
-    assert link_rate() == rate
-
-
-@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
-def test_a_search_says_what_went_over_the_bus(
-    kernel: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cuda_pinned, "COUNT_BUS", True)
-    path = tmp_path_factory.mktemp("graphs") / "kronecker.zarr"
-    graph = og.build(og.Kronecker(16), path, rows="both")
-    budget = cuda_memory.cuda_bytes(graph, kernel) - 1
-    said = Said()
-    engine_cache.release()
-    root = int(graph.original_of()[0])
-    search = getattr(og, kernel)
-    found = search(graph, root, device="cuda", device_memory=budget, progress=said)
-    right = search(graph, root, device="cpu")
-    for name in right.names:
-        assert found.read(name).tobytes() == right.read(name).tobytes(), name
-    (line,) = [text for text in said.notes if "pinned host memory" in text]
-    assert "bytes over the bus, " in line
-    assert line.endswith("% of the link's peak")
-    engine_cache.release()

@@ -13,7 +13,6 @@ from ooc_graph.graph500 import energy, on_device
 from ooc_graph.graph500.job import graph500
 from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.report.energy import EnergyMeter
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.test_cuda_disk import refuse_pinning
 from tests.said import Said
 
@@ -89,12 +88,7 @@ def test_every_tier_is_validated_and_reported(
     assert facts["tier"] == tier
     assert facts["device bytes: in all"] <= limits(tier, kernel)["device_memory"]
     assert facts["share of arcs on the device"] < 0.5
-    if tier == "pinned":
-        asked = sum(one["asked_bytes"] for one in mine)
-        assert facts["bytes asked for over the bus"] == asked > 0
-        assert facts["link: bytes a second at most"] > 0
-        assert facts["share of the link's peak"] > 0
-    else:
+    if tier == "disk":
         assert facts["bytes of pinned host memory"] == 0
         assert facts["bytes read of the store"] == sum(one["read_bytes"] for one in mine)
         assert facts["rows fetched"] == sum(one["fetched_rows"] for one in mine) > 0
@@ -160,18 +154,3 @@ def test_a_budget_below_the_least_is_refused_with_it(kernel: str, tmp_path: Path
     """By the searches: the build needs less."""
     with pytest.raises(MemoryBudgetError, match=r"at least [\d,]+ bytes of device"):
         run(tmp_path, Said(), kernel, device_memory="12MiB", host_memory=0)
-
-
-@KERNELS
-def test_what_is_asked_over_the_bus_may_go_uncounted(
-    kernel: str,
-    right: dict[str, list[tuple[Any, ...]]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(cuda_pinned, "COUNT_BUS", False)
-    report = run(tmp_path, Said(), kernel, **limits("pinned", kernel))
-    assert found_by(report) == right[kernel]
-    assert report["tiers"][kernel]["tier"] == "pinned"
-    assert "bytes asked for over the bus" not in report["tiers"][kernel]
-    assert all(one["asked_bytes"] is None for one in report["searches"])

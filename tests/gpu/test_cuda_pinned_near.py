@@ -55,7 +55,6 @@ def test_same_bytes_as_the_cpu(name: str, weights: str) -> None:
     method = search.method
     assert isinstance(method, NearFar)
     assert method._fixed == (NULL, NULL)
-    assert search.asked_bytes is None
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)

@@ -25,9 +25,10 @@ from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Course
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.search import single
+from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.search.execute import execute, key_of, plan_at
 from ooc_graph.search.plan import Plan
-from ooc_graph.search.trees import BFS
+from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.shards import cuda_disk_sssp, device_tiers, load, row_loader
 from ooc_graph.shards import tiers as shard_tiers
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom
@@ -123,13 +124,13 @@ def test_refused_host_memory_goes_to_ranks_where_there_are_some(
 ) -> None:
     tried: list[str] = []
 
-    def carry_out(_: object, task: SearchTask, __: object) -> Written:
+    def carry_out(_: object, __: object, task: SearchTask, ___: object) -> Written:
         tried.append(task.reserved.strategy)
         if not task.reserved.is_of_ranks:
             raise MemoryError
         return Written(Course(0.0, ()), columns={})
 
-    monkeypatch.setattr(single, "_carry_out", carry_out)
+    monkeypatch.setattr(Algorithm, "carry_out", carry_out)
     said, root = Said(), int(graph.original_of()[0])
     whole = cuda_memory.cuda_bytes(graph, "bfs")
     assert rank_memory.ranks_bytes(graph, "bfs", range(2)) < whole
@@ -186,9 +187,7 @@ CPU = CpuDevice(1)
 
 
 class Searching:
-    """A search of the CPU's in the place of a device's, with what notes ask of it."""
-
-    asked_bytes = None
+    """A search of the CPU's in the place of a device's."""
 
     def __init__(self, held: Any) -> None:
         self.run = held.run
@@ -241,7 +240,6 @@ def scarce(monkeypatch: pytest.MonkeyPatch) -> Scarce:
     """Where the host's part of searches on a device allocates."""
     monkeypatch.setitem(process._devices, "cuda", OnCpu())
     monkeypatch.setattr(cuda_modules, "free_unused", lambda: None)
-    monkeypatch.setattr(cuda_pinned, "link_rate", lambda: None)
     monkeypatch.setattr(device_tiers, "CudaDiskBfsSteps", Steps)
     monkeypatch.setattr(device_tiers, "PinnedArray", Pinned)
     monkeypatch.setitem(cuda_disk.LOADERS, "sssp", load_sssp)
@@ -274,7 +272,8 @@ def test_host_memory_refused_at_any_allocation_is_done_without(
         """Notes of a search that ends well."""
         said = Said()
         first = plan_at(place, graph, Request(kernel))
-        written = execute(first, place, said, lambda found: BFS.whole(found.task(root)))
+        of_one = ALGORITHMS[kernel].whole
+        written = execute(first, place, said, lambda found: of_one(found.task(root)))
         assert written.columns is not None
         assert written.columns["parent"].tobytes() == wanted
         return [*said.notes, *written.notes]

@@ -197,7 +197,6 @@ def test_refused_plans_are_followed_by_smaller_ones(
         raise MemoryBudgetError("refused")
 
     monkeypatch.setattr(cuda_pinned, "_made", refuse)
-    monkeypatch.setattr(cuda_pinned, "link_rate", lambda: 1.0)
     with pytest.raises(MemoryBudgetError, match="refused"):
         cuda_pinned.search_within(graph, kernel, 1 << 40, None, None, None, None)  # type: ignore[arg-type]
     sizes = [plan.bytes for plan in tried]

@@ -22,6 +22,7 @@ from ooc_graph.model.trace import Course
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.workplace import planned
 from ooc_graph.search import single
+from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.shards.survey import spread_share
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
@@ -161,13 +162,13 @@ def test_refused_pinning_goes_on_to_ranks(
     )
     tried: list[str] = []
 
-    def carry_out(_: object, task: SearchTask, __: object) -> Written:
+    def carry_out(_: object, __: object, task: SearchTask, ___: object) -> Written:
         tried.append(task.reserved.strategy)
         if not task.reserved.is_of_ranks:
             raise MemoryBudgetError("8 bytes of pinned host memory are refused")
         return Written(Course(0.0, ()), columns={})
 
-    monkeypatch.setattr(single, "_carry_out", carry_out)
+    monkeypatch.setattr(Algorithm, "carry_out", carry_out)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (HOST, HOST))
     monkeypatch.setattr(process, "number_of", lambda _: "0")
     said, root = Said(), int(graph.original_of()[0])

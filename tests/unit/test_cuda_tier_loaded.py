@@ -22,8 +22,8 @@ from ooc_graph.model.task import Written
 from ooc_graph.model.trace import Course
 from ooc_graph.runtime import devices, engine_cache, process
 from ooc_graph.runtime.workplace import planned
+from ooc_graph.search import algorithm as search_algorithm
 from ooc_graph.search import single
-from ooc_graph.search import whole as search_whole
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests import tiered_graphs
@@ -51,7 +51,9 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
 
     def load(_: object, __: object, ___: str, reserved: Reservation) -> object:
         loaded.append(reserved.strategy)
-        return SimpleNamespace(note=None, moved=None, search=None, ids=None, close=lambda: None)
+        search = SimpleNamespace(run=lambda: None)
+        names = dict.fromkeys(("note", "moved", "graph", "ids"))
+        return SimpleNamespace(**names, search=search, close=lambda: None)
 
     def search(pinned_bytes: int | None = None, *, limit_bytes: int = 0) -> list[str]:
         there, said = CudaHere(limit_bytes or HOST, CudaLimits(whole, pinned_bytes)), Said()
@@ -63,8 +65,11 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
     monkeypatch.setattr(cuda_pinned.Pinned, "load", load)
     monkeypatch.setattr(process, "number_of", lambda _: "0")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole, whole))
-    monkeypatch.setattr(search_whole, "run_search", lambda *_: (None, Course(0.0, ())))
-    monkeypatch.setattr(search_whole, "written_of", lambda *_: Written(Course(0.0, ())))
+    monkeypatch.setattr(search_algorithm, "_internal", lambda *_: ())
+    monkeypatch.setattr(search_algorithm, "course_of", lambda *_: Course(0.0, ()))
+    given = Written(Course(0.0, ()))
+    monkeypatch.setattr(search_algorithm.Algorithm, "_arrays_of", lambda *_: ())
+    monkeypatch.setattr(search_algorithm.Algorithm, "_delivered", lambda *_: given)
     engine_cache.release()
     (note,) = search()
     assert note.startswith("device memory was refused: bfs keeps its rows in host memory")
@@ -227,18 +232,3 @@ def test_facts_of_a_graph(directed: og.Graph) -> None:
     )
     assert re.search(rf"and {held.bytes:,} bytes on the device with [\d.]+ % of the arcs", note)
     assert note.endswith("(of each row 9, and hubs)")
-
-
-def test_what_went_over_the_bus_is_said(directed: og.Graph) -> None:
-    plan = BfsPlan(cuda_pinned.facts_of(directed, "bfs"), 0, 2, 10)
-    plain = cuda_pinned.note_of(plan)
-    assert cuda_pinned.over_bus(SimpleNamespace(asked_bytes=None), 1.0) is None
-    unknown = cuda_pinned.OverBus(320_000, 0.5, None)
-    assert unknown.share is None
-    asked = f"{plain}; it asked for 320,000 bytes over the bus"
-    assert cuda_pinned.note_of(plan, unknown) == asked
-    known = cuda_pinned.OverBus(320_000, 0.5, 1_000_000.0)
-    assert known.share == 0.64
-    assert cuda_pinned.note_of(plan, known) == f"{asked}, 64 % of the link's peak"
-    # Of a root without arcs nothing was searched.
-    assert cuda_pinned.OverBus(0, 0.0, 1_000_000.0).share is None

@@ -29,7 +29,7 @@ from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CudaLimits
 from ooc_graph.runtime import building, devices, workplace
 from ooc_graph.runtime.workplace import Here
-from ooc_graph.search import single
+from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.types import Dealing
 from tests.command_line import call
@@ -293,14 +293,14 @@ def test_a_device_that_is_full_when_it_is_used(
 ) -> None:
     """Only ``auto`` goes on, on the CPU, and says why."""
     cupy(total=1 << 30, free=1 << 30)
-    plain = single._carry_out
+    plain = Algorithm.carry_out
 
-    def full(graph: Any, task: Any, place: Any) -> Any:
+    def full(self: Any, graph: Any, task: Any, place: Any) -> Any:
         if task.strategy.device == "cuda":
             raise kind("too full")
-        return plain(graph, task, place)
+        return plain(self, graph, task, place)
 
-    monkeypatch.setattr(single, "_carry_out", full)
+    monkeypatch.setattr(Algorithm, "carry_out", full)
     said = Said()
     assert og.bfs(graph, 1, progress=said).level.tolist() == [0, 1, 2, 3]
     *before, last = said.notes
@@ -316,14 +316,14 @@ def test_host_memory_that_a_device_search_is_refused(
     cupy: Any, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cupy(total=1 << 30, free=1 << 30)
-    plain = single._carry_out
+    plain = Algorithm.carry_out
 
-    def full(graph: Any, task: Any, place: Any) -> Any:
+    def full(self: Any, graph: Any, task: Any, place: Any) -> Any:
         if task.strategy.device == "cuda":
             raise MemoryError
-        return plain(graph, task, place)
+        return plain(self, graph, task, place)
 
-    monkeypatch.setattr(single, "_carry_out", full)
+    monkeypatch.setattr(Algorithm, "carry_out", full)
     said = Said()
     assert og.bfs(graph, 1, progress=said).level.tolist() == [0, 1, 2, 3]
     before, last = said.notes

@@ -330,7 +330,7 @@ def test_refused_device_memory_pins_the_rows(
     assert cuda_disk.may_stay(graph, "sssp") == stays
 
 
-def test_a_search_is_made_by_its_plan(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_is_made_by_its_plan(graph: og.Graph) -> None:
     """And a refusal is not followed by another try: there is nothing that could be left."""
     made: list[Any] = []
 
@@ -341,10 +341,6 @@ def test_a_search_is_made_by_its_plan(graph: og.Graph, monkeypatch: pytest.Monke
                 raise MemoryBudgetError("refused")
             return "search"
 
-    def measured() -> None:
-        raise AssertionError("bytes over the bus are not counted")
-
-    monkeypatch.setattr(cuda_pinned, "link_rate", measured)
     least = cuda_pinned.least_device_bytes(graph, "sssp", named=True)
     given_: Any = (Device(), "shard", "room", "names")
     found, plan = cuda_pinned.search_within(graph, "sssp", 2 * least, *given_)

@@ -167,7 +167,6 @@ class PinnedDevice(Device, Protocol):
         deep: Any,
         *,
         original_of: AnyArray | None = None,
-        count_bus: bool = False,
     ) -> BfsSearch:
         """BFS on rows in pinned memory, of which ``held`` and ``deep`` are on the device too."""
         ...
@@ -180,7 +179,6 @@ class PinnedDevice(Device, Protocol):
         shift: int,
         *,
         original_of: AnyArray | None = None,
-        count_bus: bool = False,
     ) -> SsspSearch:
         """SSSP on rows in pinned memory, of which some arcs are on the device too."""
         ...

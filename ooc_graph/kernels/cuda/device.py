@@ -23,28 +23,17 @@ from ooc_graph.types import AnyArray, Rows, Shard
 
 
 class CudaDevice:
-    """Searches on the device and the stream that are CuPy's current ones.
+    """Searches on the device and the stream that are CuPy's current ones: a `PinnedDevice`.
 
     Made in the process that uses it, and stays there. Connected components it does not have: the
     search refuses them before.
-
-    Raises
-    ------
-    DeviceError
-        CuPy is not installed, or there is no usable device.
     """
 
     def __init__(self) -> None:
         cuda()
 
     def bfs(self, shard: Shard, *, original_of: AnyArray | None = None) -> CudaBfsSearch:
-        """BFS on a whole graph (hub-first rows).
-
-        Parameters
-        ----------
-        original_of
-            Original ids below 2**32 - 1 for parents of answers that stay on the device.
-        """
+        """BFS on a whole graph (hub-first rows); ``original_of`` are ids below 2**32 - 1."""
         require_whole(shard.dealing)
         return CudaBfsSearch(*hub_rows(shard), original_of=original_of, count_arcs=False)
 
@@ -69,25 +58,13 @@ class CudaDevice:
         deep: BfsHold,
         *,
         original_of: AnyArray | None = None,
-        count_bus: bool = False,
     ) -> CudaTierBfsSearch:
-        """BFS on a whole graph whose rows are in pinned host memory.
-
-        Parameters
-        ----------
-        shard
-            Hub-first rows, loaded into ``room``.
-        held, deep
-            What is on the device too: see `CudaTierBfsSearch`.
-        original_of
-            As of `bfs`.
-        count_bus
-            Whether bytes over the bus are counted.
-        """
+        """BFS on hub-first rows of a whole graph, loaded into pinned host memory (``room``)."""
         require_whole(shard.dealing)
         out, into = _seen(hub_rows(shard), room)
-        names: dict[str, Any] = {"original_of": original_of, "count_bus": count_bus}
-        return CudaTierBfsSearch(out, into, held, deep=deep, count_arcs=False, **names)
+        return CudaTierBfsSearch(
+            out, into, held, deep=deep, original_of=original_of, count_arcs=False
+        )
 
     def tier_sssp(
         self,
@@ -97,14 +74,12 @@ class CudaDevice:
         shift: int,
         *,
         original_of: AnyArray | None = None,
-        count_bus: bool = False,
     ) -> CudaTierSsspSearch:
         """As `tier_bfs` for SSSP, of light-first rows; ``least`` and ``shift`` as of `SsspHold`."""
         require_whole(shard.dealing)
         out, into = _seen(light_rows(shard), room)
         held = SsspHold(least, shift)
-        options: dict[str, Any] = {"original_of": original_of, "count_bus": count_bus}
-        return CudaTierSsspSearch(out, into, shard.tuples, held, **options)
+        return CudaTierSsspSearch(out, into, shard.tuples, held, original_of=original_of)
 
     def tier_near(
         self, shard: Shard, room: PinnedRoom, *, original_of: AnyArray | None = None
@@ -123,18 +98,12 @@ class CudaDevice:
         return CudaSsspShared(vertices, dtype)
 
     def apsp(self, shard: Shard, *, threads: int = 1) -> CudaJohnson:
-        """Distances from many sources on a whole graph (light-first rows, weights of any sign).
-
-        Parameters
-        ----------
-        threads
-            Threads of the CPU that copy answers, and find parents.
-        """
+        """Distances from many sources on a whole graph (light-first rows, weights of any sign)."""
         require_whole(shard.dealing)
         return CudaJohnson(*light_rows(shard), threads=threads)
 
     def multi_source_bfs(self, shard: Shard, *, threads: int = 1) -> CudaManyBfs:
-        """Levels from many sources on a whole graph (hub-first rows); ``threads`` as of `apsp`."""
+        """Levels from many sources on a whole graph (hub-first rows)."""
         require_whole(shard.dealing)
         return CudaManyBfs(*hub_rows(shard), threads=threads)
 

@@ -38,24 +38,12 @@ _LISTED_BYTES, _PLACE_BYTES, _ORDER_BYTES = 32, 8, 24
 
 @dataclass(frozen=True)
 class DiskFacts:
-    """What a plan depends on beside the budgets.
+    """What a plan depends on besides the budgets."""
 
-    Parameters
-    ----------
-    kernel
-        ``bfs`` or ``sssp``.
-    device
-        Rows and their lengths; ``longer`` is what columns are made of.
-    shards
-        Of the graph.
-    packed
-        Whether arcs have fewer bits in the store.
-    """
-
-    kernel: str
-    device: DeviceFacts
-    shards: int
-    packed: bool = False
+    kernel: str  # ``bfs`` or ``sssp``
+    device: DeviceFacts  # ``longer`` is what columns are made of
+    shards: int  # of the graph
+    packed: bool = False  # arcs have fewer bits in the store
 
     @property
     def rows(self) -> int:
@@ -68,6 +56,11 @@ class DiskFacts:
         return len(self.device.sides)
 
     @property
+    def longest(self) -> int:
+        """Arcs of the longest row."""
+        return max(int(side.length.max(initial=0)) for side in self.device.sides)
+
+    @property
     def window(self) -> int:
         """Most rows in a window."""
         return min(WINDOW_ROWS, self.rows + 64)
@@ -75,27 +68,15 @@ class DiskFacts:
 
 @dataclass(frozen=True)
 class DiskPlan(ABC):
-    """What is where.
-
-    Parameters
-    ----------
-    facts, device_budget_bytes, host_budget_bytes
-        What it was made for.
-    batch_units
-        Units of neighbours that are fetched at a time.
-    kept_bytes
-        Host memory for units that were read, of each side.
-    pins
-        Whether anything is pinned.
-    """
+    """What is where, within budgets."""
 
     facts: DiskFacts
     device_budget_bytes: int
     host_budget_bytes: int
     _: KW_ONLY
-    batch_units: int = LEAST_BATCH_UNITS
-    kept_bytes: int = 0
-    pins: bool = False
+    batch_units: int = LEAST_BATCH_UNITS  # units of neighbours that are fetched at a time
+    kept_bytes: int = 0  # host memory for units that were read, of each side
+    pins: bool = False  # anything is pinned
 
     columns: ClassVar[int]
     """Columns of the store that are fetched: neighbours, and weights."""

@@ -38,18 +38,12 @@ _BITMAPS = 4  # visited, frontier, found, left
 
 @dataclass(frozen=True)
 class DiskDevicePlan(DiskPlan):
-    """As `DiskPlan`, for BFS: columns, staging, and what answers are copied to are pinned.
+    """As `DiskPlan`, for BFS: columns, staging, and what answers are copied to are pinned."""
 
-    Parameters
-    ----------
-    near, far
-        Columns on the device, and behind them in pinned host memory.
-    near_hub_arcs, far_hub_arcs
-        Room for arcs of out-rows that are held whole, on the device and in pinned memory.
-    """
-
+    # Columns on the device, and behind them in pinned host memory.
     near: int = 0
     far: int = 0
+    # Room for arcs of out-rows that are held whole, on the device and in pinned memory.
     near_hub_arcs: int = 0
     far_hub_arcs: int = 0
 
@@ -140,23 +134,10 @@ def least_disk_plan(facts: DiskFacts) -> DiskDevicePlan:
 def plan_disk_device(
     facts: DiskFacts, device_bytes: int, host_bytes: int, *, may_pin: bool = True
 ) -> DiskDevicePlan:
-    """Plan for a search on a CUDA device with arcs in the store.
+    """Plan for a search on a CUDA device with arcs in the store; raises as `begin_plan`.
 
-    Parameters
-    ----------
-    device_bytes
-        Device memory.
-    host_bytes
-        Host memory. Where it is less than the host does with, down to 0, nothing is pinned, and the
-        plan takes what it must.
-    may_pin
-        Whether host memory can be pinned.
-
-    Raises
-    ------
-    MemoryBudgetError
-        The device's budget is too small, and says the least that would do; or the graph has rows
-        that are longer than the kernels count.
+    If there is less host memory than it must have, down to 0, nothing is pinned, and the plan takes
+    what it must.
     """
     plan, within = begin_plan(least_disk_plan(facts), device_bytes, host_bytes, may_pin=may_pin)
     return with_kept(_with_hubs(_with_columns(plan, within), within), within)

@@ -38,8 +38,8 @@ def begin_plan(
     Raises
     ------
     MemoryBudgetError
-        The device's budget is too small, and says the least that would do; or the graph has rows
-        that are longer than the kernels count.
+        The device's budget is too small (names the least that would do), or the graph has rows that
+        are longer than the kernels count.
     """
     facts = least.facts
     _require_countable(facts)
@@ -78,9 +78,8 @@ def with_kept(plan: Made, host_bytes: int) -> Made:
 
 def _require_countable(facts: DiskFacts) -> None:
     """Refuse rows that are longer than the kernels count."""
-    longest = max((int(side.length.max(initial=0)) for side in facts.device.sides), default=0)
-    if longest >= _LONGEST:
+    if facts.longest >= _LONGEST:
         raise MemoryBudgetError(
-            f"{facts.kernel} with arcs in the store has a row of {longest:,} arcs, and fewer than "
-            f"{_LONGEST:,} can be counted on a CUDA device; use more workers, or --device cpu"
+            f"{facts.kernel} with arcs in the store has a row of {facts.longest:,} arcs, and fewer "
+            f"than {_LONGEST:,} can be counted on a CUDA device; use more workers, or --device cpu"
         )

@@ -33,18 +33,10 @@ _LONG_ROW_BYTES = 28
 
 @dataclass(frozen=True)
 class DiskSsspPlan(DiskPlan):
-    """As `DiskPlan`, for SSSP: heads and staging are pinned.
+    """As `DiskPlan`, for SSSP: heads and staging are pinned."""
 
-    Parameters
-    ----------
-    share
-        Arcs of each row that are within reach.
-    near_arcs
-        Most of them that stand on the device, of each side.
-    """
-
-    share: HeadRule
-    near_arcs: int
+    share: HeadRule  # arcs of each row that are within reach
+    near_arcs: int  # most of them that stand on the device, of each side
 
     columns = 2
     request_bytes = REQUEST_BYTES
@@ -122,7 +114,7 @@ def plan_disk_sssp(
     plan, within = begin_plan(least_disk_sssp(facts), device_bytes, host_bytes, may_pin=may_pin)
     plan = _with_heads(plan, within)
     # What is within reach is not read again.
-    return plan if plan.share.least >= _longest(facts) else with_kept(plan, within)
+    return plan if plan.share.least >= facts.longest else with_kept(plan, within)
 
 
 def _with_heads(plan: DiskSsspPlan, host_bytes: int) -> DiskSsspPlan:
@@ -156,7 +148,3 @@ def _near_arcs(facts: DiskFacts, share: HeadRule, arcs: int) -> int:
 def _most_kept(facts: DiskFacts, share: HeadRule) -> int:
     """Arcs in heads of the side that has most."""
     return max(side.kept(share) for side in facts.device.sides)
-
-
-def _longest(facts: DiskFacts) -> int:
-    return max(int(side.length.max(initial=0)) for side in facts.device.sides)

@@ -44,30 +44,14 @@ _MOST_WORDS, _MOST_ARCS = 1 << 32, 1 << 36
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """What a plan depends on beside the budgets.
+    """What a plan depends on besides the budgets."""
 
-    Parameters
-    ----------
-    rows
-        Of the graph.
-    sides
-        Lengths of rows of out-, and of directed graphs of in-arcs.
-    longer
-        Of in-rows: none from there on has more than 1, 5, 9 … arcs; `COLUMNS` numbers.
-    longer3
-        The same of more than 3 arcs.
-    named
-        Whether parents are named by original ids on the device.
-    near
-        Type of the weights where SSSP goes by near-far; None: it pulls, or this is for BFS.
-    """
-
-    rows: int
-    sides: tuple[Lengths, ...]
-    longer: tuple[int, ...]
-    longer3: int
-    named: bool
-    near: np.dtype[Any] | None = None
+    rows: int  # of the graph
+    sides: tuple[Lengths, ...]  # of rows of out-, and of directed graphs of in-arcs
+    longer: tuple[int, ...]  # (COLUMNS,): no in-row from there on has more than 1, 5, 9 … arcs
+    longer3: int  # the same of more than 3 arcs
+    named: bool  # parents are named by original ids on the device
+    near: np.dtype[Any] | None = None  # of the weights, if SSSP goes by near-far
 
     @property
     def padded(self) -> int:
@@ -82,13 +66,7 @@ class DeviceFacts:
 
 @dataclass(frozen=True)
 class DevicePlan(ABC):
-    """What is on the device.
-
-    Parameters
-    ----------
-    facts, budget_bytes
-        What it was made for.
-    """
+    """What is on the device, within a budget."""
 
     facts: DeviceFacts
     budget_bytes: int
@@ -127,21 +105,11 @@ class DevicePlan(ABC):
 
 @dataclass(frozen=True)
 class BfsPlan(DevicePlan):
-    """As `DevicePlan`, for BFS.
+    """As `DevicePlan`, for BFS."""
 
-    Parameters
-    ----------
-    columns
-        Columns of four neighbours.
-    hub_arcs
-        Room for arcs of hubs, of each side.
-    level_bytes
-        Of a level: 1, or `DEEP_BYTES`.
-    """
-
-    columns: int = 0
-    hub_arcs: int = 0
-    level_bytes: int = 1
+    columns: int = 0  # of four neighbours
+    hub_arcs: int = 0  # room for arcs of hubs, of each side
+    level_bytes: int = 1  # or `DEEP_BYTES`
 
     kernel = "bfs"
     arc_bytes = 4
@@ -181,14 +149,9 @@ class BfsPlan(DevicePlan):
 
 @dataclass(frozen=True)
 class SsspPlan(DevicePlan):
-    """As `DevicePlan`, for SSSP with weights of 32 bits.
+    """As `DevicePlan`, for SSSP with weights of 32 bits."""
 
-    Parameters
-    ----------
-    share
-        Arcs of each row that are held.
-    """
-
+    # Arcs of each row that are held.
     share: HeadRule = HeadRule(LEAST_ARCS)  # noqa: RUF009 (frozen)
 
     kernel = "sssp"
@@ -287,17 +250,12 @@ def plan_device(
 ) -> SearchPlan:
     """Plan for a search with all rows in pinned host memory.
 
-    Parameters
-    ----------
-    budget_bytes, host_bytes
-        Device memory, and host memory that may be pinned.
-    more_host
-        What to do for more of that.
+    ``host_bytes`` may be pinned; ``more_host`` is what to do for more of them.
 
     Raises
     ------
     MemoryBudgetError
-        A budget is too small; says the least that would do. Or the graph is too large for the
+        A budget is too small; names the least that would do. Or the graph is too large for the
         kernels of one rank, whatever the budget.
     """
     _require_countable(kernel, facts)
@@ -377,13 +335,7 @@ def plan_bfs(
 
 
 def rows_within(offsets: Any, arcs: int) -> int:
-    """Rows from the first on that have so many arcs at most.
-
-    Parameters
-    ----------
-    offsets
-        Ascending, (rows + 1,), of NumPy or CuPy.
-    """
+    """Rows from the first on that have so many arcs at most; offsets are of NumPy or CuPy."""
     low, high = 0, len(offsets) - 1
     while low < high:
         middle = (low + high + 1) // 2
@@ -395,13 +347,7 @@ def rows_within(offsets: Any, arcs: int) -> int:
 
 
 def last_longer(lengths: Any, arcs: int) -> int:
-    """The row from which on none has more than so many arcs.
-
-    Parameters
-    ----------
-    lengths
-        Arcs of each row, of NumPy or CuPy, (rows,).
-    """
+    """The row from which on none has more than so many arcs; lengths are of NumPy or CuPy."""
     longer = (lengths > arcs).nonzero()[0]
     return int(longer[-1]) + 1 if len(longer) else 0
 

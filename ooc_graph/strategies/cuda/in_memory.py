@@ -147,15 +147,7 @@ def has_narrow_ids(ids: Ids) -> bool:
 def describe_rows_on_device(
     graph: Graph, kernel: str, resources: Resources, tier: str, needed: int
 ) -> dict[str, Any]:
-    """What a device holds that has rows in its memory, JSON-able.
-
-    Parameters
-    ----------
-    tier
-        Its name.
-    needed
-        Bytes in all.
-    """
+    """What a device holds that has rows in its memory, JSON-able."""
     rows = graph.resident_bytes(ORDER_OF[kernel])
     return {
         "kernel": kernel,
@@ -180,18 +172,8 @@ def require_both(
 ) -> None:
     """Refuse rows on a device that its memory, or that of the host, has no room for.
 
-    Parameters
-    ----------
-    rows
-        Host memory that rows take on their way to the device.
-    needed
-        Device memory.
-    is_least
-        Whether the process is the one that has least host memory.
-
-    Raises
-    ------
-    MemoryBudgetError
+    They need so much device memory, and ``rows`` bytes of host memory on their way there, in this
+    process or (``is_least``) the one that has least.
     """
     host = host_bytes(graph, rows)
     on_host = resources.least_limit_bytes if is_least else resources.process_limit_bytes
@@ -228,13 +210,7 @@ def cuda_bytes(graph: Graph, kernel: str) -> int:
 
 
 def cuda_levels_bytes(graph: Graph, columns: int) -> int:
-    """Device memory that batches of BFS take besides for levels, at most.
-
-    Parameters
-    ----------
-    columns
-        Levels of a source.
-    """
+    """Device memory that batches of BFS take for so many levels of a source, at most."""
     row_bytes = 4 * cuda_many_bfs_plan.answer_pitch(columns)
     answers = 2 * max(PART_BYTES, cuda_many_bfs_plan.LANES * row_bytes)
     return cuda_many_bfs_plan.noted_bytes(graph.rows) + answers + 4 * columns

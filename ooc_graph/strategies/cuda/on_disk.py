@@ -69,8 +69,7 @@ class OnDisk:
             answer_bytes=request.answer_bytes,
             on_device=request.on_device,
         )
-        device_bytes, host_bytes = budgets
-        return self._reserved(request, device_bytes, host_bytes)
+        return self._reserved(request, *budgets)
 
     def after(
         self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
@@ -105,8 +104,13 @@ class OnDisk:
         if not refusal.freed.was_loaded:
             # Loading goes down to the least itself.
             return None
-        device_bytes = smaller_budget(graph, kernel, refused.device_bytes, refused.host_bytes)
-        return replace(refused, device_bytes=device_bytes) if device_bytes else None
+        facts = known_facts(graph, kernel)
+        least = least_plan(facts).device_bytes
+        device_bytes = max(refused.device_bytes, least)
+        needed = plan_within(facts, device_bytes, refused.host_bytes).device_bytes
+        if needed <= least:
+            return None
+        return replace(refused, device_bytes=_less_than(device_bytes, needed, least))
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
         """Bring what the budgets have room for to the device and to host memory."""
@@ -120,7 +124,13 @@ class OnDisk:
         search = load_within(graph, kernel, *budgets, process.threads_here())
 
         def note(moved: Moved, _: float | None) -> str:
-            return note_in_store(search, moved, reserved.device_bytes, reserved.host_bytes)
+            plan, said = search.plan, note_of(search, moved)
+            for wanted, had, of in (
+                (reserved.device_bytes, plan.device_budget_bytes, "of the device's"),
+                (reserved.host_bytes, plan.host_budget_bytes, "of the host's"),
+            ):
+                said = cuda_pinned.with_shortfall(said, wanted, had, of)
+            return said
 
         return Engine(kernel, search, graph, ids, None, note=note)
 
@@ -153,41 +163,44 @@ def budgets_for(
     on_device: bool = False,
     held_as: tuple[str, str] | None = None,
 ) -> tuple[int, int]:
-    """Bytes of device and of host memory; those of the search before where it is still held.
+    """Bytes of device and of host memory; those of the search before if it is still held.
 
     What it holds is no longer free, so that the next would have less.
 
     Parameters
     ----------
-    kernel
-        ``bfs`` or ``sssp``.
     answer_bytes
         Host memory of an answer that is not written.
     on_device
         Whether the answer stays on the device.
     held_as
         Kernel and strategy that a search is held for; None: this one.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Says the least that would do.
     """
     name, strategy = held_as or (kernel, OnDisk.name)
-    room = resources.room(answer_bytes)
+    room, limit = resources.room(answer_bytes), resources.cuda_limits.pinned_bytes
     held = [] if resources.is_limited else engine_cache.reservations(graph, name, CUDA, room)
-    budget_bytes = budget_for(graph, resources, on_device=on_device)
+    on_top = answer_device_bytes(graph) if on_device else 0
+    device_bytes = cuda_pinned.budget_of(resources) - on_top
+    beside = beside_bytes(graph) + answer_bytes
+    free = max(resources.process_limit_bytes - beside, 0)
+    host_bytes = free if limit is None else min(limit, free)
     for one in held:
-        if (one.strategy, one.device_bytes) != (strategy, budget_bytes):
+        if (one.strategy, one.device_bytes) != (strategy, device_bytes):
             continue
-        host_bytes = host_budget(graph, resources, answer_bytes)
-        limit = resources.cuda_limits.pinned_bytes
-        # A limit that was met is met again. Where less was free, or there is none, what is free
+        # A limit that was met is met again. If less was free, or there is no limit, what is free
         # comes and goes, and loading again pays only for much more.
         may_hold = limit is None or one.host_bytes <= limit
         if one.host_bytes == limit or (may_hold and 2 * one.host_bytes >= host_bytes):
             return one.device_bytes, one.host_bytes
-    plan = plan_for(graph, kernel, resources, answer_bytes=answer_bytes, on_device=on_device)
+    facts = known_facts(graph, kernel)
+    needed = least_plan(facts).host_bytes + beside
+    if needed > resources.process_limit_bytes:
+        more = "raise --memory-limit" if resources.is_limited else "that is what is free"
+        raise MemoryBudgetError(
+            f"{kernel} on {facts.rows:,} rows with arcs in the store needs at least {needed:,} "
+            f"bytes of host memory, and {resources.process_limit_bytes:,} may be used; {more}"
+        )
+    plan = plan_within(facts, max(device_bytes, 0), host_bytes)
     return plan.device_budget_bytes, plan.host_budget_bytes
 
 
@@ -225,15 +238,7 @@ def plan_within(
 
 
 def facts_of(graph: Graph, kernel: str) -> DiskFacts:
-    """What a plan for searches of a graph depends on; reads its offsets.
-
-    Raises
-    ------
-    UsageError
-        There is no such search by this kernel.
-    MemoryBudgetError
-        The graph's rows cannot stay outside memory.
-    """
+    """What a plan for searches of a graph depends on; reads its offsets."""
     if kernel not in LOADERS:
         raise UsageError(
             f"{kernel} does not leave arcs in the store on a CUDA device, but {', '.join(LOADERS)} "
@@ -252,31 +257,13 @@ def answer_device_bytes(graph: Graph) -> int:
     return cuda_pinned.answer_device_bytes(graph) + graph.rows * _NAME_BYTES
 
 
-def budget_for(graph: Graph, resources: Resources, *, on_device: bool) -> int:
-    """Device memory that a search may use, beside an answer that stays there."""
-    beside = answer_device_bytes(graph) if on_device else 0
-    return cuda_pinned.budget_of(resources) - beside
-
-
 def least_device_bytes(graph: Graph, kernel: str) -> int:
     """Least device memory of a search with arcs in the store; reads the graph's offsets."""
     return least_plan(known_facts(graph, kernel)).device_bytes
 
 
-def smaller_budget(graph: Graph, kernel: str, device_bytes: int, host_bytes: int) -> int:
-    """Device memory to go on with where a plan's is refused: three quarters, down to the least.
-
-    0 where the plan is the least.
-    """
-    facts = known_facts(graph, kernel)
-    least = least_plan(facts).device_bytes
-    device_bytes = max(device_bytes, least)
-    needed = plan_within(facts, device_bytes, host_bytes).device_bytes
-    return _less_than(device_bytes, needed, least) if needed > least else 0
-
-
 def _less_than(device_bytes: int, needed_bytes: int, least_bytes: int) -> int:
-    """Budget to try after that of a plan was refused."""
+    """Budget to try after that of a plan was refused: three quarters, down to the least."""
     # A plan may be far below its budget, and would be the same with a little less.
     return max(least_bytes, min(device_bytes, needed_bytes) // 4 * 3)
 
@@ -288,67 +275,13 @@ def beside_bytes(graph: Graph) -> int:
     return graph.vertices * table + graph.rows * 8 + pieces
 
 
-def host_budget(graph: Graph, resources: Resources, answer_bytes: int) -> int:
-    """Host memory that a search may use: of the process, or what ``--host-memory`` says."""
-    free = max(resources.process_limit_bytes - beside_bytes(graph) - answer_bytes, 0)
-    limit = resources.cuda_limits.pinned_bytes
-    return free if limit is None else min(limit, free)
-
-
-def plan_for(
-    graph: Graph,
-    kernel: str,
-    resources: Resources,
-    *,
-    answer_bytes: int = 0,
-    on_device: bool = False,
-) -> DiskPlan:
-    """Plan for a process that searches; reads the graph's offsets.
-
-    Parameters
-    ----------
-    answer_bytes
-        Host memory of an answer that is not written.
-    on_device
-        Whether the answer stays on the device.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Says the least that would do.
-    """
-    facts = known_facts(graph, kernel)
-    beside = beside_bytes(graph) + answer_bytes
-    needed = least_plan(facts).host_bytes + beside
-    if needed > resources.process_limit_bytes:
-        more = "raise --memory-limit" if resources.is_limited else "that is what is free"
-        raise MemoryBudgetError(
-            f"{kernel} on {facts.rows:,} rows with arcs in the store needs at least {needed:,} "
-            f"bytes of host memory, and {resources.process_limit_bytes:,} may be used; {more}"
-        )
-    budget = max(budget_for(graph, resources, on_device=on_device), 0)
-    return plan_within(facts, budget, host_budget(graph, resources, answer_bytes))
-
-
 def load_within(
     graph: Graph, kernel: str, device_bytes: int, host_bytes: int, threads: int
 ) -> DeviceTierSearch:
     """A search within budgets of device and host memory; with less of what is refused.
 
-    Without pinned memory it goes on in ordinary memory; where that is refused, with half of it,
-    down to what it must have; and where the device's is, within three quarters, down to the least.
-
-    Parameters
-    ----------
-    threads
-        That touch pages which are pinned.
-
-    Raises
-    ------
-    MemoryBudgetError, MemoryError
-        The least was refused, or is more than the budget.
-    CorruptStoreError
-        Names the chunk.
+    Without pinned memory it goes on in ordinary memory. If that is refused, it does with half of
+    it, and of the device's with three quarters. ``threads`` touch pages which are pinned.
     """
     facts, unpinned = known_facts(graph, kernel), ""
     least = least_plan(facts)
@@ -385,20 +318,3 @@ def note_of(search: DeviceTierSearch, moved: Moved) -> str:
         f"store for {moved.rows:,} rows{cpu_disk.how_read(moved)}"
     )
     return f"{said}; {search.unpinned}" if search.unpinned else said
-
-
-def note_in_store(search: Any, moved: Moved, budget_bytes: int, host_bytes: int) -> str:
-    """What is said of a search on a CUDA device with arcs in the store, and of memory it lacked.
-
-    Parameters
-    ----------
-    search
-        `ooc_graph.shards.device_tiers.DeviceTierSearch`.
-    budget_bytes, host_bytes
-        Of the device's and of the host's memory what was planned.
-    """
-    plan, said = search.plan, note_of(search, moved)
-    said = cuda_pinned.with_shortfall(
-        said, budget_bytes, plan.device_budget_bytes, "of the device's"
-    )
-    return cuda_pinned.with_shortfall(said, host_bytes, plan.host_budget_bytes, "of the host's")

@@ -13,7 +13,6 @@ from ooc_graph.kernels.common.sides import hub_rows
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cuda.pinned.bfs import BfsHold
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.kernels.cuda.runtime.bus import link_rate
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import CHUNK_BYTES, id_dtype
@@ -42,15 +41,11 @@ from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.lengths import count_lengths
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.survey import spread_share
-from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda.cached import cached_on_device, pinned_bytes
 from ooc_graph.strategies.cuda.in_memory import InMemory, cuda_bytes, has_narrow_ids
 from ooc_graph.types import Shard
 
 _KERNELS = "bfs", "sssp"
-COUNT_BUS = True
-"""Whether searches count what they ask of pinned memory. `benchmarks/gpu_tiers.py --count-bus`
-measures what that costs them."""
 # Of a device's memory without a limit: what is left to the driver, and to others.
 LEFT_SHARE = 16
 # Host memory a row beside its arcs: names, offsets, tuples, and the tree by internal id.
@@ -173,9 +168,9 @@ class Pinned:
         names = ids.original_of.astype(np.uint32) if is_narrow else None
         search, plan = search_within(graph, kernel, budget_bytes, device, shard, room, names)
 
-        def note(_: object, elapsed_s: float | None) -> str:
-            said = note_of(plan, None if elapsed_s is None else over_bus(search, elapsed_s))
-            return with_shortfall(said, reserved.device_bytes, plan.budget_bytes, "of the device's")
+        def note(_: object, __: float | None) -> str:
+            had = plan.budget_bytes
+            return with_shortfall(note_of(plan), reserved.device_bytes, had, "of the device's")
 
         return Engine(kernel, search, graph, ids, shard.tuples, is_narrow, plan, note=note)
 
@@ -196,19 +191,12 @@ class Pinned:
 
 
 def free_within(budget_bytes: int, least: int, beside: int, what: str) -> int:
-    """Device memory of a budget that others have left, if the least fits in it.
-
-    Parameters
-    ----------
-    beside
-        Bytes of an answer on the device.
-    what
-        The search and its graph, for errors.
+    """Device memory of a budget that others have left; ``beside`` bytes are for an answer there.
 
     Raises
     ------
     MemoryBudgetError, DeviceBusyError
-        It does not.
+        The least does not fit in it.
     """
     cuda_modules.require_memory(least + beside, what)
     free = cuda_modules.device_bytes()[0]
@@ -276,12 +264,7 @@ def plan_for(
     named
         Whether the answer stays on the device.
     is_held
-        Whether the process has the rows in memory now, which it gives up for those of the plan.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Says the least that would do.
+        Whether the process has the rows in memory now, which it drops for those of the plan.
     """
     host_bytes = resources.process_limit_bytes - _host_bytes(graph) - answer_bytes
     if is_held:
@@ -328,28 +311,14 @@ _facts = Remembered(facts_of)
 def search_within(
     graph: Graph, kernel: str, budget_bytes: int, device: Any, shard: Shard, room: Any, names: Any
 ) -> tuple[Any, DevicePlan]:
-    """A search within a budget of device memory; with less and less where that is refused.
+    """A search within a budget of device memory; with less and less if that is refused.
 
-    Parameters
-    ----------
-    device
-        `ooc_graph.kernels.cuda.device.CudaDevice`.
-    shard, room
-        The rows, loaded into the room.
-    names
-        Original ids, or None.
-
-    Raises
-    ------
-    MemoryBudgetError
-        The least was refused.
+    ``room`` has the rows of the shard, and ``names`` are original ids or None.
     """
     facts = known_facts(graph, kernel, names is not None)
     plan = plan_device(kernel, facts, budget_bytes, 1 << 62)
     # BFS may have to do without the room for levels of four bytes.
     least = type(plan)(facts, 0).bytes
-    if COUNT_BUS and not isinstance(plan, NearPlan):
-        link_rate()  # while there is room for it; it is remembered
     while True:
         try:
             return _made(plan, device, shard, room, names), plan
@@ -366,9 +335,8 @@ def _made(plan: SearchPlan, device: Any, shard: Shard, room: Any, names: Any) ->
         return device.tier_near(shard, room, original_of=names)
     if isinstance(plan, BfsPlan):
         held, deep = (_hold_of(one, shard) for one in (plan, plan.deep))
-        return device.tier_bfs(shard, room, held, deep, original_of=names, count_bus=COUNT_BUS)
-    share = plan.share.least, plan.share.shift
-    return device.tier_sssp(shard, room, *share, original_of=names, count_bus=COUNT_BUS)
+        return device.tier_bfs(shard, room, held, deep, original_of=names)
+    return device.tier_sssp(shard, room, plan.share.least, plan.share.shift, original_of=names)
 
 
 def _hold_of(plan: BfsPlan, shard: Shard) -> BfsHold:
@@ -378,56 +346,11 @@ def _hold_of(plan: BfsPlan, shard: Shard) -> BfsHold:
     )
 
 
-@dataclass(frozen=True)
-class OverBus:
-    """What a search asked of pinned memory.
-
-    Parameters
-    ----------
-    asked_bytes
-        In sectors of 32 bytes; what was asked for twice counts twice.
-    elapsed_s
-        Seconds of the search on the device.
-    link_bytes_s
-        Bytes a second that the link was measured to carry at most; None: not measured.
-    """
-
-    asked_bytes: int
-    elapsed_s: float
-    link_bytes_s: float | None
-
-    @property
-    def share(self) -> float | None:
-        """Of what the link would have carried meanwhile."""
-        if not self.link_bytes_s or self.elapsed_s <= 0:
-            return None
-        return self.asked_bytes / self.elapsed_s / self.link_bytes_s
-
-
-def over_bus(search: Any, elapsed_s: float) -> OverBus | None:
-    """What the last search asked of pinned memory, where that is counted."""
-    asked = search.asked_bytes
-    return None if asked is None else OverBus(asked, elapsed_s, link_rate())
-
-
-def describe_bus(bus: OverBus) -> dict[str, Any]:
-    """What went over the bus, as names and numbers, JSON-able."""
-    return {
-        "bytes asked for over the bus": bus.asked_bytes,
-        "link: bytes a second at most": cpu_disk.rounded(bus.link_bytes_s),
-        "share of the link's peak": cpu_disk.rounded(bus.share),
-    }
-
-
-def note_of(plan: DevicePlan, bus: OverBus | None = None) -> str:
+def note_of(plan: DevicePlan) -> str:
     """What is said of a search with rows in pinned memory."""
     share = 100 * min(1, plan.held_arcs / max(plan.facts.arcs, 1))
-    said = (
+    return (
         f"{plan.kernel} had {plan.pinned_bytes:,} bytes of rows in pinned host memory, and "
         f"{plan.bytes:,} bytes on the device with {share:.1f} % of the arcs "
         f"(of each row {plan.rule})"
     )
-    if bus is None:
-        return said
-    said += f"; it asked for {bus.asked_bytes:,} bytes over the bus"
-    return said if bus.share is None else f"{said}, {100 * bus.share:.0f} % of the link's peak"

@@ -58,18 +58,9 @@ def constants(
 ) -> dict[str, int | str]:
     """What ``bfs.cu`` is compiled with for a device.
 
-    Parameters
-    ----------
-    shared_bytes
-        Shared memory that a block may have.
-    level
-        `BYTE_LEVELS` or `INT_LEVELS`.
-    count_arcs
-        Whether arcs that are looked at bottom-up are counted.
-    trace
-        Whether the time of each level is taken.
-    thin
-        Whether levels may be narrow, as on roads.
+    A block may have so much shared memory, and a level is `BYTE_LEVELS` or `INT_LEVELS`. Arcs that
+    are looked at bottom-up are counted if wanted, and the time of each level is taken with
+    ``trace``. Levels may be narrow, as on roads, with ``thin``.
     """
     room = shared_bytes - _SHARED_RESERVE - _BLOCK // 32 * _ROOM_BYTES - 4 * _ROUGH_WORDS
     words = min(_MOST_HUB_WORDS, room // 4 // 1024 * 1024)
@@ -84,23 +75,15 @@ def constants(
 
 @dataclass(frozen=True)
 class DeviceBfsTree:
-    """Answer of a BFS in device memory; the arrays change with the search's next run.
+    """Answer of a BFS in device memory; the arrays change with the search's next run."""
 
-    Parameters
-    ----------
-    parent
-        uint32 (rows,), by internal id: original ids where the search was given some, else
-        internal ids; all ones where unreached, the root its own.
-    level
-        uint8 (rows,), 255 where unreached, or int32 with -1, as where all rows are short: hops
-        from the root.
-    elapsed_s
-        Seconds on the device, by events, all initialisation included.
-    """
-
+    # uint32 (rows,), by internal id: original ids if the search was given some, else internal ids;
+    # all ones if unreached, the root its own.
     parent: Any
+    # Hops from the root: uint8 (rows,), 255 if unreached; or int32 with -1, always if all rows are
+    # short.
     level: Any
-    elapsed_s: float
+    elapsed_s: float  # on the device, by events, all initialisation included
 
 
 class CudaBfsSearch:
@@ -123,12 +106,8 @@ class CudaBfsSearch:
 
     Raises
     ------
-    DeviceError
-        There is no usable device.
     UsageError
         64-bit ids, or too many vertices for 32 bits.
-    MemoryBudgetError
-        The device's memory is too small.
     """
 
     def __init__(
@@ -208,13 +187,7 @@ class CudaBfsSearch:
         self._course = cuda().zeros((levels, _COURSE.itemsize // 8), np.uint64)
 
     def run(self, root: int) -> BfsTree:
-        """Search from internal id ``root``; the answer in host memory, parents as internal ids.
-
-        Raises
-        ------
-        UsageError
-            ``root`` is no internal id.
-        """
+        """Search from internal id ``root``; the answer in host memory, parents as internal ids."""
         levels, elapsed_s = self._run(root, None)
         level = self._level.get()
         if level.dtype == np.uint8:

@@ -24,19 +24,10 @@ def may_place(rows: int, arcs: int) -> bool:
 class Places:
     """Four arcs of each row, and four more of the longer rows in each of some planes behind.
 
-    Parameters
-    ----------
-    out
-        Rows on the device that may get places (`may_place`).
-
-    Attributes
-    ----------
-    arcs
-        uint32 (places, 4): neighbours, in the upper three bits how many more places their rows
-        have; all ones where there is no arc. 16 bytes a row, and 16 more for each row of a plane.
-    planes
-        uint32 (PLANES,): where each plane begins. Planes are prefixes of the rows, which fall by
-        degree.
+    On the device are the ``arcs``, uint32 (places, 4): neighbours, and in the upper three bits how
+    many more places their rows have; all ones if there is no arc. They take 16 bytes a row, and 16
+    more for each row of a plane. ``planes``, uint32 (PLANES,), is where each plane begins. Planes
+    are prefixes of the rows, which fall by degree.
     """
 
     @classmethod

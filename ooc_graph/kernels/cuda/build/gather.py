@@ -20,19 +20,12 @@ _GIVEN = {"float32": "float", "float64": "double", "int64": "i64"}
 
 @dataclass(frozen=True)
 class DeviceBlock:
-    """Tuples on the device.
+    """Tuples on the device."""
 
-    Parameters
-    ----------
-    source, target
-        uint32 or uint64 (m,): positions of vertices, or original ids where those have gaps.
-    weight
-        float32, float64 or int64 (m,), or None.
-    """
-
+    # uint32 or uint64 (m,): positions of vertices, or original ids if those have gaps.
     source: Any
     target: Any
-    weight: Any = None
+    weight: Any = None  # float32, float64 or int64 (m,), or None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -50,24 +43,13 @@ def or_null(array: Any) -> Any:
 
 @dataclass(frozen=True)
 class Gatherer:
-    """Who is which row, and what weights are stored as.
+    """Who is which row, and what weights are stored as."""
 
-    Parameters
-    ----------
-    internal_of
-        As `ooc_graph.kernels.cuda.build.store_rows.Numbering` has it.
-    originals
-        uint64 (vertices,), ascending, on the device, where blocks name original ids; else None.
-    starts
-        As `ooc_graph.kernels.cuda.build.store_rows.ranges_of` has it.
-    given, stored
-        dtypes of the tuples' weights and of those that are stored (an integer type for int64);
-        None: no light rows.
-    """
-
-    internal_of: Any
-    originals: Any
-    starts: Any
+    internal_of: Any  # as `ooc_graph.kernels.cuda.build.store_rows.Numbering` has it
+    originals: Any  # uint64 (vertices,), ascending, on the device, if blocks name these; else None
+    starts: Any  # as `ooc_graph.kernels.cuda.build.store_rows.ranges_of` has it
+    # Types of the tuples' weights and of those that are stored (an integer type for int64); None:
+    # no light rows.
     given: np.dtype[Any] | None
     stored: np.dtype[Any] | None
 
@@ -89,18 +71,11 @@ class Gatherer:
 
 
 class Gathered:
-    """Arcs of a range of rows, from the blocks that are added, in any order.
+    """Arcs of rows ``low`` to ``high - 1``, from the blocks that are added, in any order.
 
-    Parameters
-    ----------
-    by
-        Who is which row.
-    ends
-        `ooc_graph.kernels.cuda.build.store_rows.OUT_END`, ``IN_END``, or the sum of both.
-    low, high
-        The first row, and the one after the last.
-    arcs
-        Arcs there may be at most: 8 bytes of device memory each, and a word for the weight.
+    ``ends`` is `ooc_graph.kernels.cuda.build.store_rows.OUT_END`, ``IN_END``, or the sum of both.
+    Of ``arcs``, the most there may be, each takes 8 bytes of device memory, and a word for the
+    weight.
     """
 
     def __init__(self, by: Gatherer, ends: int, low: int, high: int, arcs: int) -> None:
@@ -130,12 +105,8 @@ class Gathered:
     def finish(self) -> list[Any]:
         """Keys, uint64, rows counted from ``low``, and words, or None; nothing is held any more.
 
-        In a list, so that who takes them out is the only one who has them.
-
-        Raises
-        ------
-        InputError
-            There are more arcs, or other vertices, than were counted.
+        In a list, so that who takes them out is the only one who has them. If there are more arcs,
+        or other vertices, than were counted, that is an `InputError`.
         """
         taken, strange = (int(number) for number in self._totals.get())
         if strange or taken > self._arcs:

@@ -26,12 +26,10 @@ def generate_into(
     target: Any,
     weight: Any,
 ) -> None:
-    """Fill arrays of the current device with the edges from ``start`` on; does not wait.
+    """Fill arrays of the current device with the edges from number ``start`` on; does not wait.
 
     Parameters
     ----------
-    start
-        Number of the first edge.
     scale
         log2 of the number of vertices, at most 32 for ids of 32 bits.
     seed, powers, scramble
@@ -40,11 +38,6 @@ def generate_into(
         uint32, uint64 or int64 (m,), contiguous, on the device, written.
     weight
         float32 (m,), contiguous, on the device, written; or None.
-
-    Raises
-    ------
-    UsageError
-        Ids of another type, or arrays that are not contiguous.
     """
     cupy = cuda()
     bits = 8 * source.dtype.itemsize

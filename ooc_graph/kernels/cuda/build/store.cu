@@ -15,8 +15,6 @@
 #define WORD u32
 #endif
 
-typedef long long i64;
-
 #define DEAL_BITS 10
 
 // Adding zero makes minus zero plus zero: equal weights get equal words.

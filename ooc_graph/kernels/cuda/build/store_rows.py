@@ -25,13 +25,7 @@ MANY_TUPLES = "a vertex has 2^32 edges or more: build on the CPU (--device cpu)"
 
 
 class TupleCount:
-    """Tuples at every vertex of a dense range.
-
-    Parameters
-    ----------
-    vertices
-        Positions are 0 to ``vertices - 1``; 4 bytes of device memory each.
-    """
+    """Tuples at every vertex of a dense range of positions; 4 bytes of device memory each."""
 
     def __init__(self, vertices: int) -> None:
         cupy = cuda()
@@ -49,12 +43,8 @@ class TupleCount:
     def finish(self) -> tuple[Any, int]:
         """Degrees, uint32 (vertices,), and the number of self-loops.
 
-        Raises
-        ------
-        InputError
-            An end that is no vertex.
-        UsageError
-            2**32 tuples or more at a vertex.
+        Refuses an end that is no vertex (`InputError`), and 2**32 tuples or more at one
+        (`UsageError`).
         """
         loops, strange = (int(number) for number in self._totals.get())
         if strange:
@@ -69,34 +59,19 @@ class TupleCount:
 
 @dataclass
 class Numbering:
-    """Internal ids by falling degree, ties by position; arrays on the device.
+    """Internal ids by falling degree, ties by position; arrays on the device."""
 
-    Parameters
-    ----------
-    order
-        uint32 (rows,): position of each internal id.
-    internal_of
-        uint32 (vertices,): internal id of each position, 2**32 - 1 where it has no arc.
-    tuples
-        uint32 (rows,): tuples at each internal id.
-    arcs, longest
-        Tuples of all rows, and of the row that has most.
-    """
-
-    order: Any
-    internal_of: Any
-    tuples: Any
-    arcs: int
-    longest: int
+    order: Any  # uint32 (rows,): position of each internal id
+    internal_of: Any  # uint32 (vertices,): id of each position, 2**32 - 1 if it has no arc
+    tuples: Any  # uint32 (rows,): tuples at each internal id
+    arcs: int  # tuples of all rows
+    longest: int  # and of the row that has most
 
 
 def number_vertices(held: list[Any]) -> Numbering:
     """Number the vertices; takes 24 bytes a vertex of device memory, degrees included.
 
-    Parameters
-    ----------
-    held
-        The degrees, uint32 (vertices,), on the device or the host; taken out of the list.
+    The degrees, uint32 (vertices,), on the device or the host, are taken out of the list.
     """
     cupy = cuda()
     degree = on_device(held.pop())
@@ -121,16 +96,9 @@ def _run(name: str, count: int, constants: dict[str, int | str], *arguments: Any
 def ranges_of(numbering: Numbering, starts: Any, most: int) -> list[tuple[int, int, int]]:
     """Cut rows in store order into ranges of at most ``most`` arcs, of one row at least.
 
-    Parameters
-    ----------
-    numbering
-        Its ``tuples``, at least as many as arcs of one side, are given up.
-    starts
-        uint32 (shards,), on the device: rows of the shards before each. Shards are a power of two.
-
-    Returns
-    -------
-    First row, row after the last, and arcs of each range at most.
+    ``starts``, uint32 (shards,), on the device, are the rows of the shards before each; shards are
+    a power of two. The tuples of ``numbering``, at least as many as arcs of one side, are dropped.
+    Gives the first row, the row after the last, and the arcs of each range at most.
     """
     cupy, rows = cuda(), len(numbering.tuples)
     if not rows:
@@ -156,19 +124,10 @@ def ranges_of(numbering: Numbering, starts: Any, most: int) -> list[tuple[int, i
 
 @dataclass(frozen=True)
 class StoreRows:
-    """Rows of a range in store order, on the device.
+    """Rows of a range in store order, on the device."""
 
-    Parameters
-    ----------
-    offsets
-        uint64 (rows + 1,), from 0 on.
-    hub, light
-        uint32 (arcs,): neighbours by ascending id; by ascending weight, or None.
-    weights
-        (arcs,) beside ``light``, or None.
-    """
-
-    offsets: Any
+    offsets: Any  # uint64 (rows + 1,), from 0 on
+    # uint32 (arcs,): neighbours by ascending id; by ascending weight, and these, or None.
     hub: Any
     light: Any = None
     weights: Any = None
@@ -181,34 +140,15 @@ class RowMaker(Gatherer):
     def rows(
         self, blocks: Iterator[DeviceBlock], ends: int, low: int, high: int, arcs: int
     ) -> StoreRows:
-        """Rows ``low`` to ``high - 1`` from all blocks.
-
-        Parameters
-        ----------
-        ends
-            `OUT_END`, `IN_END`, or the sum of both.
-        arcs
-            Arcs there may be at most.
-
-        Raises
-        ------
-        InputError
-            The blocks hold more, or other vertices, than were counted.
-        """
+        """Rows ``low`` to ``high - 1`` from all blocks; parameters and errors as of `Gathered`."""
         gathered = self.gather(ends, low, high, arcs)
         gathered.add_all(blocks)
         return self.made(high - low, gathered.finish())
 
     def made(self, rows: int, taken: list[Any]) -> StoreRows:
-        """Rows of arcs.
+        """So many rows of arcs: keys in any order, and words, as `Gathered.finish` gives them.
 
-        Parameters
-        ----------
-        rows
-            Their number.
-        taken
-            Keys, in any order, and words, as `ooc_graph.kernels.cuda.build.gather.Gathered.finish`
-            gives them. In a list, so that nobody else holds on to what sorting has used up.
+        These come in a list, so that nobody else holds on to what sorting has used up.
         """
         if not len(taken[0]):
             return self._none(rows)

@@ -33,22 +33,8 @@ _WHAT = "BFS from many sources"
 class CudaManyBfs:
     """Levels from any number of sources, with the bytes of the CPU.
 
-    Parameters
-    ----------
-    out, into
-        Hub-first rows of out- and in-arcs, in host memory (copied) or on the device (the same
-        object when undirected).
-    threads
-        Threads of the CPU that copy answers.
-
-    Raises
-    ------
-    DeviceError
-        There is no usable device.
-    UsageError
-        Ids of 64 bits.
-    MemoryBudgetError
-        The device's memory is too small.
+    Rows are hub-first, of out- and in-arcs, in host memory (copied) or on the device (the same
+    object when undirected); ``threads`` of the CPU copy answers.
     """
 
     dtype: np.dtype[Any] = np.dtype(np.int32)
@@ -84,13 +70,7 @@ class CudaManyBfs:
         most: int | None = None,
         told: Told | None = None,
     ) -> AnyArray:
-        """Levels of all rows by internal id, as `CpuManyBfs.run` gives them.
-
-        Returns
-        -------
-        ndarray
-            int32 (sources, rows), the largest int32 where a source does not reach.
-        """
+        """Levels of all rows, int32 (sources, rows), by internal id as of `CpuManyBfs.run`."""
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
         self._levels(sources, None, most, INT32_UNREACHED, answer, None, told)

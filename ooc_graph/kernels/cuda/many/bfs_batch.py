@@ -20,21 +20,11 @@ _MOST_BLOCKS = 1 << 16
 
 @dataclass(frozen=True)
 class LevelColumns:
-    """What is asked of every source, on the device.
+    """What is asked of every source, on the device."""
 
-    Parameters
-    ----------
-    row
-        uint32 (columns,): rows of the graph, all ones for columns that nobody reaches.
-    most
-        Largest level that counts as reached; less than 0: none does.
-    far
-        Level of what is not reached.
-    """
-
-    row: Any
-    most: int
-    far: int
+    row: Any  # uint32 (columns,): rows of the graph, all ones for columns that nobody reaches
+    most: int  # largest level that counts as reached; less than 0: none does
+    far: int  # level of what is not reached
 
     @property
     def count(self) -> int:
@@ -44,32 +34,16 @@ class LevelColumns:
 
 @dataclass(frozen=True)
 class Counting:
-    """What is counted instead of levels.
+    """What is counted instead of levels."""
 
-    Parameters
-    ----------
-    wanted
-        uint32 (words,), on the device: bitmap of the rows that count.
-    bins, width
-        Bins of levels, each so wide.
-    tallies
-        int64 (sources, 3 + bins), on the device, zeros; written.
-    """
-
-    wanted: Any
-    bins: int
+    wanted: Any  # uint32 (words,), on the device: bitmap of the rows that count
+    bins: int  # of levels, each so wide
     width: int
-    tallies: Any
+    tallies: Any  # int64 (sources, 3 + bins), on the device, zeros; written
 
 
 class BfsBatches:
-    """Batches of one graph, on CuPy's current device and stream; buffers are kept.
-
-    Parameters
-    ----------
-    out, into
-        Rows on the device (the same object when undirected).
-    """
+    """Batches of one graph with its rows on the device, on CuPy's current stream."""
 
     dtype: np.dtype[Any] = np.dtype(np.int32)
     lanes = plan.LANES
@@ -101,10 +75,7 @@ class BfsBatches:
     ) -> LevelColumns:
         """Columns of these internal ids, -1 for vertices without a row; None: of all rows.
 
-        Parameters
-        ----------
-        most, far
-            As of `LevelColumns`; None: any level counts.
+        Any level counts if ``most`` is None.
         """
         cupy, last = cuda(), INT32_UNREACHED - 1 if most is None else most
         if places is None:
@@ -119,16 +90,10 @@ class BfsBatches:
     def search_into(
         self, out: Any, sources: IntArray, columns: LevelColumns, own: AnyArray | None = None
     ) -> None:
-        """Levels from internal ids as rows of `pitch` levels; does not wait.
+        """Levels from internal ids, int64 (sources,), as rows of `pitch` levels; does not wait.
 
-        Parameters
-        ----------
-        out
-            int32, on the device, with room for all rows.
-        sources
-            int64 (sources,).
-        own
-            Not needed: a source's own level is 0 wherever it has a column.
+        ``out`` is int32, on the device, with room for all rows. A source's ``own`` level is 0 in
+        any column.
         """
         del own
         self._hold_planes()
@@ -146,15 +111,7 @@ class BfsBatches:
             write((blocks_for(columns.count, _MOST_BLOCKS),), (THREADS,), arguments)
 
     def count(self, sources: IntArray, most: int, counting: Counting) -> None:
-        """Tallies of one batch of sources from internal ids; does not wait.
-
-        Parameters
-        ----------
-        sources
-            int64 (sources,), `lanes` of them at most.
-        most
-            Last level that is wanted.
-        """
+        """Tallies of one batch of sources, int64, up to a level; does not wait."""
         self._search(cuda().asarray(sources.astype(np.uint32)), most, None, counting)
 
     def try_out(self, sources: IntArray) -> tuple[float, AnyArray]:

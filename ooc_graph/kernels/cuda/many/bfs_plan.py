@@ -38,32 +38,18 @@ def constants() -> dict[str, int | str]:
 
 @dataclass(frozen=True)
 class Ordered:
-    """Rows with in-arcs by how many they have.
+    """Rows with in-arcs by how many they have."""
 
-    Parameters
-    ----------
-    row
-        uint32 (rows with in-arcs,): those of more than `MIDDLE`, those of more than `SHORT`, and
-        the rest; of NumPy or CuPy, as the offsets were.
-    longer, middle, shorter
-        How many there are of each.
-    """
-
-    row: Any
-    longer: int
-    middle: int
-    shorter: int
+    row: Any  # uint32 (rows with in-arcs,): the longer, the middle, then the shorter ones
+    longer: int  # rows of more than `MIDDLE` in-arcs,
+    middle: int  # of more than `SHORT`,
+    shorter: int  # and all others
 
 
 def ordered_rows(offsets: Any, xp: Any = np) -> Ordered:
-    """Put rows in order, each kind by ascending id.
+    """Put rows in order by their offsets, uint64 (rows + 1,), of NumPy or CuPy, which is ``xp``.
 
-    Parameters
-    ----------
-    offsets
-        uint64 (rows + 1,).
-    xp
-        The module that ``offsets`` is of: NumPy or CuPy.
+    Each kind is by ascending id.
     """
     lengths = offsets[1:] - offsets[:-1]
     kinds = (
@@ -86,13 +72,7 @@ def planes_of(rows: int) -> int:
 
 
 def state_bytes(rows: int, arcs: int) -> int:
-    """Device memory of a batch beside the graph's rows, at most.
-
-    Parameters
-    ----------
-    rows, arcs
-        Of the graph, arcs of its out-rows.
-    """
+    """Device memory of a batch besides the graph's rows, at most; ``arcs`` are out-arcs."""
     # Bitmaps: rows that are touched, and rows that count.
     words = _MAPS * rows * _ROW_WORDS_BYTES + rows // 4
     queues = 2 * queue_room(rows, arcs) * _ITEM_BYTES

@@ -28,37 +28,22 @@ MOST_ARCS = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Core:
-    """A graph as batches search it; CuPy arrays.
+    """A graph as batches search it; CuPy arrays."""
 
-    Parameters
-    ----------
-    rows
-        Rows of the core.
-    tile
-        uint32 (tiles + 1,): first arcs; `SHARED_ROW` where the row has other tiles, too.
-    neighbor, row
-        uint32 (arcs,): both ends of each in-arc of the core.
-    weight
-        (arcs,), of the distances' type.
-    entry_row, entry_add
-        (all rows,): the distance of a row is that of this row of the core, and so much more.
-    start_row, start_add
-        (all rows,): a search from a row begins at this row of the core, at that distance; `NONE`
-        where it leads nowhere.
-    of
-        int64 (rows of the core,): the row that it is among all.
-    """
-
-    rows: int
-    tile: Any
+    rows: int  # of the core
+    tile: Any  # uint32 (tiles + 1,): first arcs; `SHARED_ROW` if the row has other tiles, too
+    # uint32 (arcs,): both ends of each in-arc of the core; its weight is of the distances' type.
     neighbor: Any
     row: Any
     weight: Any
+    # (all rows,): the distance of a row is that of this row of the core, and so much more.
     entry_row: Any
     entry_add: Any
+    # (all rows,): a search from a row begins at this row of the core, at that distance; `NONE` if
+    # it leads nowhere.
     start_row: Any
     start_add: Any
-    of: Any
+    of: Any  # int64 (rows of the core,): the row that it is among all
 
     @property
     def tiles(self) -> int:
@@ -68,14 +53,10 @@ class Core:
 
 @compiled
 def cut_tiles(counts: Any, tile: Any) -> int:
-    """Cut the arcs of consecutive rows into tiles; how many there are.
+    """Cut the arcs of consecutive rows, int64 (rows,), into tiles; how many there are.
 
-    Parameters
-    ----------
-    counts
-        int64 (rows,): arcs of each row.
-    tile
-        uint32, written: first arc of each tile, and the end of the last; room for rows + arcs / 16.
+    ``tile``, uint32 with room for rows + arcs / 16, becomes the first arc of each, and the end of
+    the last.
     """
     tiles, begin, arc = 0, 0, 0
     for row in range(len(counts)):
@@ -113,13 +94,7 @@ def rows_of_arcs(rows: DeviceRows) -> Any:
 
 
 def core_of(into: DeviceRows) -> Core:
-    """The core of a graph given by its in-arcs.
-
-    Raises
-    ------
-    UsageError
-        More than `MOST_ARCS` arcs.
-    """
+    """The core of a graph given by its in-arcs, `MOST_ARCS` at most (else `UsageError`)."""
     cupy, rows = cuda(), into.rows
     if into.arcs > MOST_ARCS:
         raise UsageError(

@@ -7,7 +7,6 @@ lowered in a register, on newer devices by one instruction for sum and minimum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,24 +22,6 @@ SURE_ROWS = 1024
 NEEDED_SHARE = 1 / 16
 """In larger graphs if so many of all pairs have an arc that is needed."""
 _CLOSERS = 256
-
-
-@dataclass(frozen=True)
-class Closed:
-    """Distances of all pairs of the core, on the device.
-
-    Parameters
-    ----------
-    matrix
-        int32 (side, side): how far the row is from the column; `TOP` where there is no path.
-    """
-
-    matrix: Any
-
-    @property
-    def side(self) -> int:
-        """Rows, rounded up to whole squares."""
-        return len(self.matrix)
 
 
 def is_sure(rows: int) -> bool:
@@ -63,12 +44,11 @@ def closed_bytes(rows: int) -> int:
     return (side_of(rows) + PIVOTS) * side_of(rows) * 4
 
 
-def close(core: Core) -> Closed | None:
-    """Close the matrix of a core with integer weights >= 0.
+def close(core: Core) -> Any:
+    """Close the matrix of a core with integer weights >= 0; None if paths may exceed 32 bits.
 
-    Returns
-    -------
-    Closed, or None where paths may be too long for 32 bits.
+    On the device, int32 (side, side), rows rounded up to whole squares: how far the row is from the
+    column; `TOP` if there is no path.
     """
     cupy = cuda()
     side = side_of(core.rows)
@@ -92,4 +72,4 @@ def close(core: Core) -> Closed | None:
         pairs((side // SIDE, side // SIDE), (_CLOSERS,), given, shared_mem=shared)
     if not holds_all(heaviest, core.rows) and may_be_longer(matrix.ravel(), heaviest, SIDE * side):
         return None
-    return Closed(matrix)
+    return matrix

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.cuda.many.bfs_batch import BfsBatches
 from ooc_graph.kernels.cuda.many.pieces import Pieces, staged_bytes
+from ooc_graph.kernels.cuda.many.search import CudaManySearch
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
 from ooc_graph.threads import Threads
@@ -18,42 +20,14 @@ PART_BYTES = 64 << 20
 _HOST = 1  # cudaMemoryTypeHost
 
 
-class ManySearch(Protocol):
-    """Searches from many sources whose answers are rows of columns on the device."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the answers."""
-
-    @property
-    def lanes(self) -> int:
-        """Sources of a batch."""
-
-    def columns(self) -> Any:
-        """Columns of all rows."""
-
-    def pitch(self, columns: Any) -> int:
-        """Elements from one source's answer to the next."""
-
-    def search_into(self, out: Any, sources: IntArray, columns: Any, own: Any = None) -> None:
-        """Search from internal ids into memory with room for rows of `pitch`; does not wait."""
-
-
 class HostAnswers:
     """Copies answers of one search to host memory, part by part.
 
     Page-locked memory is written by the device; other memory by threads, from a page-locked buffer
-    that is allocated once (an ordinary one where the system refuses to lock pages).
-
-    Parameters
-    ----------
-    search
-        Whose answers.
-    threads
-        Threads that copy.
+    that is allocated once (an ordinary one if the system refuses to lock pages).
     """
 
-    def __init__(self, search: ManySearch, threads: int) -> None:
+    def __init__(self, search: CudaManySearch | BfsBatches, threads: int) -> None:
         self._search, self._threads = search, threads
         self._device: list[Any] = []
         self._staged: AnyArray = np.empty(0, np.uint8)
@@ -68,27 +42,24 @@ class HostAnswers:
         told: Told | None = None,
         at: IntArray | None = None,
     ) -> None:
-        """Search from internal ids; distances become rows of ``answer``.
+        """Search from internal ids, int64 (sources,); distances become rows of ``answer``.
 
         Parameters
         ----------
-        sources
-            int64 (sources,).
         answer
             (sources, columns) of the search's dtype, C-contiguous.
         columns
             What is asked of each source, as the search's ``columns`` gives it; None: all rows.
         own
-            uint32 (sources,): column of each source, all ones where it has none; None: its row.
+            uint32 (sources,): column of each source, all ones if it has none; None: its row.
         told
             Hears of every part when it has arrived in ``answer``; the next one is searched then.
         at
-            int64 (sources,): row of ``answer`` of each source, which may have others then that
-            stay as they are; None: they are in order.
+            As of `CudaJohnson.run_columns`.
         """
         if not answer.size or not len(sources):
             return
-        chosen = columns or self._search.columns()
+        chosen: Any = columns or self._search.columns()
         pitch, length = self._search.pitch(chosen), self._sources_at_once(chosen, len(sources))
         if told is not None and told.most:
             length = min(length, told.most)

@@ -34,26 +34,17 @@ from ooc_graph.types import AnyArray, IntArray, Rows
 class CudaJohnson:
     """Distances from any number of sources, over weights of any sign.
 
-    Parameters
-    ----------
-    out, into
-        Light-first rows of out- and in-arcs with weights, in host memory (the same object when
-        undirected).
-    threads
-        Threads of the CPU that copy answers, and find parents.
+    Rows are light-first, of out- and in-arcs with weights, in host memory (the same object when
+    undirected). ``threads`` of the CPU copy answers, and find parents.
 
     Raises
     ------
-    DeviceError
-        There is no usable device.
     NegativeCycleError
         There is a cycle of negative weight.
     InputError
         The longest path might not fit the distances' dtype.
     UsageError
         There are no weights, or ids of 64 bits.
-    MemoryBudgetError
-        The device's memory is too small.
     """
 
     def __init__(self, out: Rows, into: Rows, *, threads: int = 1) -> None:
@@ -112,13 +103,7 @@ class CudaJohnson:
         *,
         lanes: int | None = None,  # noqa: ARG002 (the device has its own)
     ) -> AnyArray:
-        """Search from each of the internal ids ``sources``, int64 (sources,).
-
-        Returns
-        -------
-        ndarray
-            (sources, vertices), ``answer`` where it is given: each row has the bits of the CPU's.
-        """
+        """Search from each of the internal ids ``sources``: each row has the bits of the CPU's."""
         if answer is None:
             answer = np.empty((len(sources), self.search.vertices), self.dtype)
         with within_memory("distances from many sources"):
@@ -174,30 +159,21 @@ class CudaJohnson:
         at: IntArray | None = None,
         told: Told | None = None,
     ) -> AnyArray:
-        """Distances from internal ids to some vertices, in their order.
+        """Distances from internal ids to some vertices, in their order: (sources, columns).
 
         Parameters
         ----------
-        sources
-            int64 (sources,).
         targets
             int64 (columns,): internal ids, -1 for vertices without a row, which nobody reaches.
         own
-            int64 (sources,): column of each source, whose distance is 0; -1 where it has none.
+            int64 (sources,): column of each source, whose distance is 0; -1 if it has none.
         most
             Largest distance that counts as reached; None: any.
-        answer
-            Array (sources, columns) to write to.
         at
-            int64 (sources,): row of ``answer`` of each source, where it has more rows; these stay
-            as they are. None: one after another.
+            int64 (sources,): row of ``answer`` of each source, if it has more rows; these stay as
+            they are. None: one after another.
         told
             Hears of sources when their rows are in ``answer``, before others are searched.
-
-        Returns
-        -------
-        ndarray
-            (sources, columns), ``answer`` where it is given.
         """
         if answer is None:
             answer = np.empty((len(sources), len(targets)), self.dtype)
@@ -212,12 +188,9 @@ class CudaJohnson:
     ) -> AnyArray:
         """Reductions of the searches, made on the device; parameters as of `run_columns`.
 
-        Returns
-        -------
-        ndarray
-            (sources,) of `many.search.part_dtype`: how many columns are ``reached``, the source's
-            own included, the ``largest`` of their distances, and their ``sum``, of integers
-            ``exact``, modulo 2^64. Sums of floats are rounded in an order of the device's own.
+        They are (sources,) of `many.search.part_dtype`: how many columns are ``reached``, the
+        source's own included, the ``largest`` of their distances, and their ``sum``, of integers
+        ``exact``, modulo 2^64. Sums of floats are rounded in an order of the device's own.
         """
         with within_memory("reductions of many sources"):
             self.expect(len(sources))

@@ -28,8 +28,6 @@ static_assert(LANES == WANTED_LANES, "the host plans for so many sources of a ba
 #endif
 #define QUADS 8 // of a warp
 
-typedef long long i64;
-
 struct Side {
     const u64* offsets;
     const u32* neighbors;

@@ -7,7 +7,6 @@
 // WEIGHT: float, double or i64.
 #include "grid.cuh"
 
-typedef long long i64;
 #ifndef WEIGHT
 #define WEIGHT float
 #endif

@@ -24,13 +24,7 @@ _TO_HOST = 2  # cudaMemcpyDeviceToHost
 
 
 def piece_shape(width: int, size: int) -> tuple[int, int]:
-    """Rows and columns of a piece: whole rows, or where one is longer than a piece some of it.
-
-    Parameters
-    ----------
-    width, size
-        Columns of the answer, and bytes of one.
-    """
+    """Rows and columns of a piece: whole rows, or some of a row that is longer than a piece."""
     row_bytes = width * size
     if row_bytes <= PIECE_BYTES:
         return PIECE_BYTES // row_bytes, width
@@ -38,13 +32,7 @@ def piece_shape(width: int, size: int) -> tuple[int, int]:
 
 
 def staged_bytes(sources: int, width: int, size: int) -> int:
-    """Page-locked bytes for so many rows of an answer, `STAGED_BYTES` at most.
-
-    Parameters
-    ----------
-    sources, width, size
-        Rows of the answer, its columns, and bytes of one.
-    """
+    """Page-locked bytes for so many rows of an answer, `STAGED_BYTES` at most."""
     rows, columns = piece_shape(width, size)
     rows = min(rows, sources)
     count = -(-sources // rows) * -(-width // columns)
@@ -54,18 +42,10 @@ def staged_bytes(sources: int, width: int, size: int) -> int:
 class Pieces:
     """Rows of one answer that come from a device: one thread calls this, others copy.
 
-    Parameters
-    ----------
-    answer
-        (rows, columns), C-contiguous.
-    at
-        int64 (sources,): row of each source; None: they are in order.
-    staged
-        uint8 (`staged_bytes`,), page-locked; None: the device writes to ``answer``, which is.
-    copying
-        Stream of the copies.
-    executor
-        Threads that bring staged pieces where they belong.
+    The answer is C-contiguous. Row ``at``, int64 (sources,), is that of each source; None: they are
+    in order. Pieces pass ``staged``, uint8 (`staged_bytes`,), page-locked; None: the device writes
+    to the answer, which is. They are copied by the stream ``copying``, and brought to their places
+    by threads.
     """
 
     def __init__(

@@ -40,14 +40,8 @@ def fit_floats(rows: int, heaviest: float) -> bool:
     """Whether every length to a landmark is a finite float32.
 
     A length that is not would look like that of a row which is not reached, and the span of the
-    others would not bound the way to it.
-
-    Parameters
-    ----------
-    rows
-        Rows of the graph; a way has fewer arcs.
-    heaviest
-        Weight of an arc at most, with what is added to it.
+    others would not bound the way to it. ``heaviest`` is the weight of an arc at most, with what is
+    added to it.
     """
     # Every sum is rounded up, by one unit in the last place at most; so are weight and addition.
     most = np.finfo(np.float32)
@@ -56,15 +50,7 @@ def fit_floats(rows: int, heaviest: float) -> bool:
 
 
 class Pruning:
-    """Looks for arcs that nobody needs, of one graph.
-
-    Parameters
-    ----------
-    out, into
-        Rows on the device (the same object when undirected), weights float32, float64 or int64.
-    is_sorted
-        Whether each row is light-first.
-    """
+    """Looks for arcs that nobody needs, of one graph whose rows are on the device."""
 
     def __init__(self, out: DeviceRows, into: DeviceRows, *, is_sorted: bool) -> None:
         self._out, self._into, self._is_sorted = out, into, is_sorted

@@ -79,22 +79,12 @@ def part_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 @dataclass(frozen=True)
 class Columns:
-    """What is asked of every source, on the device.
+    """What is asked of every source, on the device."""
 
-    Parameters
-    ----------
-    row, add
-        (columns,): where the core has the distance, and what is added to it.
-    potential
-        (columns,), or None.
-    most
-        Largest distance that counts as reached.
-    """
-
-    row: Any
-    add: Any
-    potential: Any
-    most: Any
+    row: Any  # (columns,): of the core
+    add: Any  # (columns,): to the distance of that row
+    potential: Any  # (columns,), or None
+    most: Any  # largest distance that counts as reached
 
     @property
     def count(self) -> int:
@@ -105,15 +95,9 @@ class Columns:
 class CudaManySearch:
     """Searches of one graph from any number of sources, on CuPy's current device and stream.
 
-    Parameters
-    ----------
-    out, into
-        Rows on the device (the same object when undirected); weights float32, float64 or int64,
-        not negative, with sums that fit.
-    is_sorted
-        Whether each row is light-first.
-    potential
-        (rows,) on the device: what the weights were shifted by; distances are given without it.
+    Rows are on the device (the same object when undirected), with weights float32, float64 or
+    int64, not negative, and sums that fit. ``potential`` (rows,), on the device, is what the
+    weights were reweighted by: distances are given without it.
     """
 
     def __init__(
@@ -124,7 +108,7 @@ class CudaManySearch:
         self._core: Core | None = None
         self._is_pruned = False
         self._ways: tuple[Any, Any] | None = None
-        self._closed: cuda_floyd.Closed | None = None
+        self._closed: Any = None  # distances of all pairs, as of `floyd_warshall.close`
         self._is_too_long = False
         self.dtype: np.dtype[Any] = into.weights.dtype
         self._buffers: dict[str, Any] = {}
@@ -150,11 +134,8 @@ class CudaManySearch:
         """Prepare for so many sources in all runs to come.
 
         That is, find all pairs at once, or drop arcs that nobody needs, if it pays.
-
-        Parameters
-        ----------
-        closing
-            How many of them are searched from here, if a matrix of all pairs may be kept; else 0.
+        ``closing`` of them are searched from here, if a matrix of all pairs may be kept; else it is
+        0.
         """
         if sources < PRUNED_FROM or not self._into.arcs or self.is_closed:
             return
@@ -188,12 +169,8 @@ class CudaManySearch:
     ) -> Columns:
         """Columns of these internal ids, -1 for vertices without a row; None: of all rows.
 
-        Parameters
-        ----------
-        most
-            Largest distance that counts as reached; None: any.
-        restored
-            Whether the weights' shift is taken away.
+        ``most`` is the largest distance that counts as reached (None: any), and distances are
+        ``restored`` from the reweighting.
         """
         cupy, core = cuda(), self.core
         limit = unreached(self.dtype)[0] if most is None else self.dtype.type(most)
@@ -216,10 +193,8 @@ class CudaManySearch:
         ----------
         sources
             int64 (sources,).
-        columns
-            What is asked of each; None: all rows.
         own
-            uint32 (sources,): column of each source, `NONE` where it has none; None: its row.
+            uint32 (sources,): column of each source, `NONE` if it has none; None: its row.
 
         Returns
         -------
@@ -278,7 +253,7 @@ class CudaManySearch:
         grid = crews.blocks * crews.crews
         if closed is not None:
             launch = kernel("floyd_answer.cu", "floyd_answers", named, cooperative=True)
-            found = np.uint32(core.rows), closed.matrix, np.uint64(closed.side)
+            found = np.uint32(core.rows), closed, np.uint64(len(closed))
             waits = np.uint32(crews.blocks), buffers["state"], buffers["distances"]
             launch((grid,), (BLOCK,), (*found, *asked, *waits, *parts, np.uint64(pitch), out))
             return

@@ -38,17 +38,10 @@ _NAMED_AT_ONCE = 1 << 19
 
 @dataclass(frozen=True)
 class BfsHold:
-    """What of the rows is on the device too.
+    """What of the rows is on the device too."""
 
-    Parameters
-    ----------
-    columns
-        Columns of four neighbours of in-rows, behind the first neighbour; `MOST_COLUMNS` at most.
-    out_rows, in_rows
-        So many rows of each side, the hubs', are there whole.
-    """
-
-    columns: int
+    columns: int  # of four neighbours of in-rows, behind the first one; `MOST_COLUMNS` at most
+    # So many rows of each side, the hubs', are there whole.
     out_rows: int = 0
     in_rows: int = 0
 
@@ -65,16 +58,9 @@ class CudaTierBfsSearch(CudaBfsSearch):
         What is copied to the device.
     deep
         The same once a search has found more levels than a byte tells: then levels take four bytes
-        a row, and ``held`` is given up for this. None: ``held`` stays.
-    original_of, count_arcs
-        As of `CudaBfsSearch`.
+        a row, and ``held`` is replaced by this. None: ``held`` stays.
     count_bus
         Whether `asked_bytes` is known, which takes a little time.
-
-    Raises
-    ------
-    DeviceError, UsageError, MemoryBudgetError
-        As of `CudaBfsSearch`.
     """
 
     def __init__(
@@ -158,13 +144,7 @@ def _first_rows(rows: DeviceRows, count: int) -> Any:
 
 
 def column_rows(offsets: Any) -> list[int]:
-    """Rows of each column that may be held: none behind them has so many arcs.
-
-    Parameters
-    ----------
-    offsets
-        uint64 (rows + 1,), on the device.
-    """
+    """Rows of each column that may be held: none behind them has so many arcs."""
     cupy, rows = cuda(), len(offsets) - 1
     found = cupy.zeros(MOST_COLUMNS, np.uint32)
     look = kernel("heads.cu", "column_rows")

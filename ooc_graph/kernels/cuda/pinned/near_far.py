@@ -19,28 +19,11 @@ from ooc_graph.kernels.cuda.sssp.sums import Sums, sums_in_place
 class CudaTierNearSearch(CudaSsspSearch):
     """As `CudaSsspSearch`, of rows that the device reads where they are; by near-far alone.
 
-    Integers of 32 bits are summed in 32 as long as that is enough, those of 64 bits in 64 from the
-    start. What it has on the device is `ooc_graph.memory.cuda.pinned_plan.NearPlan`.
-
-    Parameters
-    ----------
-    out, into
-        Light-first rows of out- and in-arcs (the same object when undirected); offsets on the
-        device or in host memory (copied), neighbours and weights as the device's views of pinned
-        host memory, which are not copied.
-    tuples, original_of
-        As of `CudaSsspSearch`.
-
-    Raises
-    ------
-    DeviceError, MemoryBudgetError
-        As of `CudaSsspSearch`.
-    UsageError
-        As of `CudaSsspSearch`; or weights are of none of the types that stores have.
+    Rows are light-first, their offsets on the device or in host memory (copied), neighbours and
+    weights the device's views of pinned host memory, of the types that stores have. Integers of 32
+    bits are summed in 32 as long as that is enough, those of 64 bits in 64 from the start. What it
+    has on the device is `ooc_graph.memory.cuda.pinned_plan.NearPlan`.
     """
-
-    asked_bytes: int | None = None
-    """Near-far does not count what it asks of host memory."""
 
     def _sums_of(self, weights: Any) -> Sums:
         return sums_in_place(weights.dtype)

@@ -33,10 +33,7 @@ COUNTED: dict[str, int | str] = counted_at(72)
 class SsspHold:
     """What of each row is on the device too: ``least`` arcs, and one in ``2**shift`` of its.
 
-    Raises
-    ------
-    UsageError
-        ``least`` is below 1: the last arc held of a row bounds the others from below.
+    At least 1 arc (`UsageError`): the last one held of a row bounds the others from below.
     """
 
     least: int
@@ -56,8 +53,6 @@ class CudaTierSsspSearch(CudaSsspSearch):
         Light-first rows of out- and in-arcs (the same object when undirected); offsets on the
         device or in host memory (copied), neighbours and weights as the device's views of pinned
         host memory. Weights are float32.
-    tuples, original_of
-        As of `CudaSsspSearch`.
     held
         What is copied to the device.
     count_bus
@@ -65,11 +60,8 @@ class CudaTierSsspSearch(CudaSsspSearch):
 
     Raises
     ------
-    DeviceError, MemoryBudgetError
-        As of `CudaSsspSearch`.
     UsageError
-        As of `CudaSsspSearch`; or the weights are of another type: such graphs are searched in
-        other ways, which want all rows on the device.
+        As of `CudaSsspSearch`; or the weights are of another type: such graphs go by near-far.
     """
 
     def __init__(

@@ -24,19 +24,12 @@ from ooc_graph.errors import DeviceError
 
 
 def compiled(nvrtc: Any, text: str, name: str, options: tuple[str, ...]) -> Path:
-    """File with the machine code of a source.
+    """File with the machine code of a source; compiled if it is not kept yet.
 
-    It lies in the user's cache folder, under a hash over the source, the options and the compiler,
-    and may be deleted at any time; where it cannot be kept, each process has its own.
-
-    Parameters
-    ----------
-    nvrtc
-        CuPy's module of that name.
-    text, name
-        The source, its headers in place, and what the compiler's messages call it.
-    options
-        With the architecture.
+    It lies in the user's cache folder, under a hash over the source (its headers in place), the
+    options (with the architecture) and the compiler, and may be deleted at any time. If it cannot
+    be kept, each process has its own. ``nvrtc`` is CuPy's module, and ``name`` what the compiler's
+    messages say.
 
     Raises
     ------

@@ -5,6 +5,7 @@ typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
+typedef long long i64;
 
 #define NONE 0xFFFFFFFFu
 #define FULL 0xFFFFFFFFu

@@ -90,15 +90,7 @@ def cuda() -> Any:
 
 
 def open_device() -> Any:
-    """As `cuda`, with the current device at hand: it takes some of its memory for this process.
-
-    Raises
-    ------
-    DeviceBusyError
-        Another process has the device for itself, or all of its memory.
-    DeviceError
-        As `cuda`, and where the driver refuses the device.
-    """
+    """As `cuda`, with the current device at hand: it takes some of its memory for this process."""
     cupy = cuda()
     runtime = cupy.cuda.runtime
     try:
@@ -195,18 +187,10 @@ def kernel(
     *,
     cooperative: bool = False,
 ) -> Any:
-    """A kernel of a ``.cu`` file for the current device; compiled once a device and constants.
+    """A kernel of a source for the current device; compiled once a device and constants.
 
-    Parameters
-    ----------
-    name
-        File in `SOURCES`.
-    function
-        The kernel, ``extern "C"``.
-    constants
-        What the source defines only where nobody else did.
-    cooperative
-        Whether all blocks of a launch must run at the same time.
+    ``constants`` set what the source defines only if nobody else did. All blocks of a
+    ``cooperative`` launch run at the same time.
     """
     device = cuda().cuda.Device().id
     module = _module(device, name, definitions(constants or {}), cooperative)
@@ -264,14 +248,11 @@ def blocks_for(count: int, most: int = 1 << 30) -> int:
 
 @contextmanager
 def within_memory(what: str) -> Iterator[None]:
-    """Say in one line what did not fit where the device's memory runs out.
+    """Say in one line what did not fit if the device's memory runs out.
 
-    Raises
-    ------
-    MemoryBudgetError
-        Instead of CuPy's own error; what was allocated inside is free again once it is dropped.
-    MemoryError
-        Host memory was refused, for an array of NumPy's.
+    `MemoryBudgetError` takes the place of CuPy's own error; what was allocated inside is free again
+    once that is dropped. An array of NumPy's that is refused host memory raises `MemoryError` as
+    ever.
     """
     cupy = cuda()
     try:

@@ -20,15 +20,10 @@ _PIECE_BYTES = 64 << 20
 
 
 def pinned_buffer(size_bytes: int, *, pooled: bool = True) -> AnyArray:
-    """Host memory that the device copies to at full speed, uint8; ordinary where there is none.
+    """Host memory that the device copies to at full speed, uint8; ordinary if there is none.
 
-    Parameters
-    ----------
-    size_bytes
-        Of the buffer.
-    pooled
-        Whether it is from CuPy's pool, which takes up to twice as much and keeps what is given
-        back; otherwise it is as large as asked for, and gone with the buffer.
+    CuPy's pool takes up to twice as much, and keeps what is given back. Without ``pooled`` the
+    buffer is as large as asked for, and its memory is gone with it.
     """
     cupy = cuda()
     try:
@@ -49,22 +44,9 @@ def free_pinned() -> None:
 class PinnedArray:
     """An array of host memory, one-dimensional, that the current device reads too.
 
-    Pages are huge where the system gives such, and are touched by several threads before they are
-    pinned: pinning is quicker then, and so are random reads, which wait for page tables.
-
-    Parameters
-    ----------
-    count, dtype
-        Elements, and their type.
-    threads
-        That touch the pages.
-
-    Attributes
-    ----------
-    host
-        NumPy's view; zeros at first.
-    device
-        CuPy's view, of the same bytes.
+    ``host`` is NumPy's view, zeros at first, and ``device`` CuPy's view of the same bytes. Pages
+    are huge if the system gives such, and are touched by several threads before they are pinned:
+    pinning is quicker then, and so are random reads, which wait for page tables.
 
     Raises
     ------
@@ -83,13 +65,7 @@ class PinnedArray:
 
 
 class PinnedRoom:
-    """Gives pinned arrays to who fills them in host memory, and then the device's views of them.
-
-    Parameters
-    ----------
-    threads
-        As of `PinnedArray`.
-    """
+    """Gives pinned arrays to be filled in host memory, and then the device's views of them."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads

@@ -26,20 +26,11 @@ _Key = tuple[int, int, int]
 class WholePieces:
     """An allocator for CuPy that gives as much as its limit says, however arrays come and go.
 
-    CuPy's pool cuts a piece that was freed in two where a smaller array finds no other. What is
-    left of it can be of no use to a larger one, nor be given back: a pool with a limit refuses what
+    CuPy's pool cuts a piece that was freed in two if a smaller array finds no other. What is left
+    may be of no use to a larger one, nor go back to the device: a pool with a limit refuses what
     would fit it. Here every array has a piece of its own. What was freed serves arrays of the same
-    size, or goes back to the device, the oldest first, where the limit wants it.
-
-    Parameters
-    ----------
-    limit_bytes
-        Most bytes of the device at any time, with what is kept of what was freed.
-
-    Attributes
-    ----------
-    held_bytes, most_bytes
-        Taken of the device now, and at most.
+    size, or goes back to the device, the oldest first, if the limit wants it. What is kept of it
+    counts within the limit.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -48,16 +39,10 @@ class WholePieces:
         # Arrays are dropped by any thread at any time, also while this one holds the lock.
         self._returned: deque[tuple[_Key, Any]] = deque()
         self._kept: list[tuple[_Key, Any]] = []
-        self.held_bytes = self.most_bytes = 0
+        self.held_bytes = self.most_bytes = 0  # taken of the device now, and at most
 
     def malloc(self, size: int) -> Any:
-        """A ``cupy.cuda.MemoryPointer`` to so many bytes, for the current stream.
-
-        Raises
-        ------
-        cupy.cuda.memory.OutOfMemoryError
-            What is in use leaves fewer of the limit, or the device has no more.
-        """
+        """A ``cupy.cuda.MemoryPointer`` to so many bytes, for the current stream."""
         memory = cuda().cuda
         if not size:
             return memory.MemoryPointer(memory.Memory(0), 0)
@@ -147,19 +132,9 @@ class _Piece:
 def pool_within(limit_bytes: int | None) -> WholePieces | None:
     """An allocator with a limit, which holds for all that is taken of the device.
 
-    An allocator that somebody else has put in place stays (RMM, which may hold all of the device),
-    as does CuPy's pool if it has a limit.
-
-    Parameters
-    ----------
-    limit_bytes
-        None: the allocator that is there.
-
-    Returns
-    -------
-    pool
-        None where the allocator that is there stays. What was freed is the device's again when
-        nobody holds the pool, nor an array of it.
+    None if there is no limit, or the allocator in place stays: one that somebody else has put there
+    (RMM, which may hold all of the device), or CuPy's pool with a limit of its own. What was freed
+    is the device's again when nobody holds the pool, nor an array of it.
     """
     if limit_bytes is None or not is_plain_pool():
         return None

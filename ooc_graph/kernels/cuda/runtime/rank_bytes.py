@@ -10,22 +10,13 @@ import numpy as np
 
 @dataclass(frozen=True)
 class RankBytes:
-    """Device memory beside the rows, at most.
+    """Device memory besides the rows, at most."""
 
-    Parameters
-    ----------
-    vertex
-        For each vertex of the whole graph: what the ranks of a process share, and what one of
-        them takes for a push, or all of them for a merge.
-    state
-        For each row that the process has, as long as it has it.
-    step
-        For each such row, what the largest step takes.
-    """
-
+    # For each vertex of the whole graph: what the ranks of a process share, and what one of them
+    # takes for a push, or all of them for a merge.
     vertex: int
-    state: int
-    step: int
+    state: int  # for each row that the process has, as long as it has it
+    step: int  # for each such row, what the largest step takes
 
 
 def bfs_bytes(ids: np.dtype[Any]) -> RankBytes:

@@ -31,13 +31,7 @@ NULL = np.uint64(0)
 
 @dataclass(frozen=True)
 class DeviceRows:
-    """Rows in the memory of the current device.
-
-    Parameters
-    ----------
-    offsets, neighbors, weights
-        As in `Rows`, CuPy arrays.
-    """
+    """Rows in the memory of the current device: CuPy arrays as in `Rows`."""
 
     offsets: Any
     neighbors: Any
@@ -74,12 +68,9 @@ def on_device(array: AnyArray) -> Any:
 
 
 def hold(rows: Rows, *, weighted: bool, ids: np.dtype[Any] = NARROW) -> DeviceRows:
-    """Rows on the current device; copied if they are in host memory, or begin at an odd address.
+    """Rows on the current device, of ids of this type.
 
-    Parameters
-    ----------
-    ids
-        Type that the neighbours must have.
+    They are copied if they are in host memory, or begin at an odd address.
 
     Raises
     ------
@@ -102,13 +93,7 @@ def hold(rows: Rows, *, weighted: bool, ids: np.dtype[Any] = NARROW) -> DeviceRo
 
 
 def require_rows(rows: int) -> None:
-    """Refuse more rows than are told apart.
-
-    Raises
-    ------
-    UsageError
-        More than `MOST_ROWS`.
-    """
+    """Refuse more than `MOST_ROWS` rows (`UsageError`)."""
     if rows > MOST_ROWS:
         raise UsageError(
             f"{rows:,} rows in one piece; a CUDA device searches {MOST_ROWS:,} at most: use more "
@@ -119,10 +104,8 @@ def require_rows(rows: int) -> None:
 def hold_originals(original_of: AnyArray | None, rows: int) -> Any:
     """Original ids on the current device, uint32 (rows,), or None.
 
-    Raises
-    ------
-    UsageError
-        Another number of them, or ids from 2**32 - 1 on, which 32 bits do not tell from none.
+    Refuses another number of them, and ids from 2**32 - 1 on, which 32 bits do not tell from none
+    (`UsageError`).
     """
     if original_of is None:
         return None
@@ -137,33 +120,20 @@ def hold_originals(original_of: AnyArray | None, rows: int) -> Any:
 
 
 def require_root(root: int, rows: int) -> None:
-    """Refuse a root that is no row.
-
-    Raises
-    ------
-    UsageError
-        It is none.
-    """
+    """Refuse a root that is no row (`UsageError`)."""
     if not 0 <= root < rows:
         raise UsageError(f"internal id {root} is not one of the graph's {rows:,}")
 
 
 @dataclass(frozen=True)
 class Extents:
-    """How far rows of more arcs reach, and how many stretches long rows have.
+    """How far rows of more arcs reach, and how many stretches long rows have."""
 
-    Parameters
-    ----------
-    longer1, longer3, longer5
-        No row from there on has more than 1, 3, 5 arcs.
-    stretches
-        Stretches of arcs behind the first few of each row.
-    """
-
+    # No row from there on has more than 1, 3, 5 arcs.
     longer1: int
     longer3: int
     longer5: int
-    stretches: int
+    stretches: int  # of arcs behind the first few of each row
 
 
 def extents(rows: DeviceRows, lane_arcs: int, stretch: int) -> Extents:

@@ -40,13 +40,6 @@ def scatter(
     -------
     parent, measure
         (vertices,), of the same types; vertices without a row are unreached.
-
-    Raises
-    ------
-    UsageError
-        Arrays of other types or lengths.
-    MemoryBudgetError
-        The device's memory is too small.
     """
     cupy = cuda()
     if parent.dtype != np.uint32 or measure.dtype.name not in _UNREACHED:

@@ -1,4 +1,4 @@
-"""What the ways of an SSSP on a CUDA device share: what they are given, and what they tell."""
+"""What the methods of an SSSP on a CUDA device share: what they are given, and what they answer."""
 
 from __future__ import annotations
 
@@ -18,25 +18,13 @@ _STATE_WORDS = 128
 
 @dataclass(frozen=True)
 class Weighted:
-    """A graph, and how it is searched.
+    """A graph, and how it is searched."""
 
-    Parameters
-    ----------
-    out, into
-        Rows on the device (the same object when undirected); weights as bits.
-    tuples
-        Input tuples at each row, on the device. Rows fall by them.
-    sums
-        Types of lengths and weights.
-    step
-        First step of the bound.
-    """
-
-    out: DeviceRows
-    into: DeviceRows
-    tuples: Any
+    out: DeviceRows  # weights as bits
+    into: DeviceRows  # the same object when undirected
+    tuples: Any  # input tuples at each row, on the device; rows fall by them
     sums: Sums
-    step: float
+    step: float  # the first of the bound
 
     def rows_above(self, tuples: int) -> int:
         """Rows with more tuples than this; they are the first."""
@@ -44,19 +32,10 @@ class Weighted:
 
 
 class Method(ABC):
-    """A way to search: buffers and one launch.
+    """A method to search a graph: buffers and one launch.
 
-    Parameters
-    ----------
-    graph
-        What is searched.
-
-    Attributes
-    ----------
-    parent
-        uint32 (rows,): original ids where the last search was given some, else internal ids.
-    length
-        uint32 or uint64 (rows,): bits of the distances.
+    After a search ``parent``, uint32 (rows,), has original ids if it was given some, else internal
+    ids, and ``length``, uint32 or uint64 (rows,), the bits of the distances.
     """
 
     parent: Any

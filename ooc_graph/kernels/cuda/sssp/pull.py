@@ -105,14 +105,8 @@ class PushPull(Method):
 class Heads:
     """First arcs of all in-rows in columns, and the lightest weight of each out-row.
 
-    Parameters
-    ----------
-    out, into
-        Rows, or five arcs of each at least; offsets of 32 or 64 bits.
-    sums
-        Types of the weights.
-    found
-        Extents of the in-rows, where it is not these that tell them.
+    Rows are whole, or five arcs of each at least, with offsets of 32 or 64 bits. ``found`` are the
+    extents of the in-rows, if these do not have them themselves.
     """
 
     def __init__(

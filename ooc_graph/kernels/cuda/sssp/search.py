@@ -38,35 +38,24 @@ _PHASES = ("push", "pull", "finish", "parents")
 
 @dataclass(frozen=True)
 class DeviceSsspTree:
-    """Answer of an SSSP in device memory; the arrays change with the search's next run.
+    """Answer of an SSSP in device memory; the arrays change with the search's next run."""
 
-    Parameters
-    ----------
-    parent
-        uint32 (rows,), by internal id: original ids where the search was given some, else
-        internal ids; all ones where unreached, the root its own.
-    distance
-        float32, float64 or int64 (rows,), as in `SsspTree`: +inf or `INT64_UNREACHED` where
-        unreached.
-    elapsed_s
-        Seconds on the device, by events, all initialisation included.
-    phase_arcs
-        Arcs examined, as in `SsspTree`.
-    """
-
+    # uint32 (rows,), by internal id: original ids if the search was given some, else internal ids;
+    # all ones if unreached, the root its own.
     parent: Any
+    # float32, float64 or int64 (rows,), as in `SsspTree`: +inf or `INT64_UNREACHED` if unreached.
     distance: Any
-    elapsed_s: float
-    phase_arcs: dict[str, int]
+    elapsed_s: float  # on the device, by events, all initialisation included
+    phase_arcs: dict[str, int]  # examined, as in `SsspTree`
 
 
 class CudaSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
 
-    Takes weights of every type. Lengths of 32 bits are searched by push and pull where that pays,
-    as on the CPU, and all others by near-far, or by one block where that holds the graph. Integers
-    are summed in 32 bits as long as that is enough: the first search that finds a longer distance
-    is repeated with 64 bits, and so are all from then on. Everything happens on the device and the
+    Takes weights of every type. Lengths of 32 bits are searched by push and pull if that pays, as
+    on the CPU, and all others by near-far, or by one block if that holds the graph. Integers are
+    summed in 32 bits as long as that is enough: the first search that finds a longer distance is
+    repeated with 64 bits, and so are all from then on. Everything happens on the device and the
     stream that are CuPy's current ones.
 
     Parameters
@@ -81,12 +70,8 @@ class CudaSsspSearch:
 
     Raises
     ------
-    DeviceError
-        There is no usable device.
     UsageError
         There are no weights, 64-bit ids, or too many vertices for 32 bits.
-    MemoryBudgetError
-        The device's memory is too small.
     """
 
     def __init__(
@@ -153,14 +138,10 @@ class CudaSsspSearch:
 
         Raises
         ------
-        UsageError
-            ``root`` is no internal id.
         InputError
             A shortest distance exceeds the distances' type.
         MemoryBudgetError
             The distances need 64 bits, and the device's memory is too small for that.
-        AssertionError
-            The graph's out- and in-arcs contradict each other.
         """
         tree = self._run(root, None)
         return SsspTree(tree.parent.get(), tree.distance.get(), tree.elapsed_s, tree.phase_arcs)

@@ -21,21 +21,11 @@ IN_PLACE = tuple(np.dtype(name) for name in ("float32", "float64", "int32", "int
 
 @dataclass(frozen=True)
 class Sums:
-    """Types of lengths and weights in a kernel, where both are bits that order like integers.
+    """Types of lengths and weights in a kernel, where both are bits that order like integers."""
 
-    Parameters
-    ----------
-    wide
-        Lengths have 64 bits, not 32.
-    integers
-        They are integers, not the bits of floats.
-    weight
-        uint32 or uint64: the bits of weights.
-    """
-
-    wide: bool
-    integers: bool
-    weight: np.dtype[Any]
+    wide: bool  # lengths have 64 bits, not 32
+    integers: bool  # not the bits of floats
+    weight: np.dtype[Any]  # uint32 or uint64: the bits of weights
 
     @property
     def constants(self) -> dict[str, int | str]:
@@ -87,13 +77,7 @@ class Sums:
 
 
 def require_weights(rows: Rows) -> None:
-    """Refuse rows without weights, or with weights that are no numbers of a known kind.
-
-    Raises
-    ------
-    UsageError
-        They are such.
-    """
+    """Refuse rows without weights, or with weights of an unknown kind (`UsageError`)."""
     found = None if rows.weights is None else rows.weights.dtype
     if found is None or not (found.kind in "iu" or found in (np.float32, np.float64)):
         raise UsageError(
@@ -105,12 +89,8 @@ def require_weights(rows: Rows) -> None:
 def sums_in_place(dtype: np.dtype[Any]) -> Sums:
     """How to sum weights that are searched where they are: their bits are those that they have.
 
-    Integers of 64 bits are summed in 64 even where all of them would fit 32.
-
-    Raises
-    ------
-    UsageError
-        They are none of the types that stores have.
+    Integers of 64 bits are summed in 64 even if all of them would fit 32. Other types than those
+    that stores have are refused (`UsageError`).
     """
     if dtype not in IN_PLACE:
         raise UsageError(

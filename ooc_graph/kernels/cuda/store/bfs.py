@@ -12,7 +12,7 @@ from ooc_graph.kernels.common.bitmap import Words
 from ooc_graph.kernels.common.store.rows import Window
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
-from ooc_graph.kernels.cuda.runtime.rows import require_root, require_rows
+from ooc_graph.kernels.cuda.runtime.rows import on_device, require_root, require_rows
 from ooc_graph.kernels.cuda.runtime.steps import (
     ARCS,
     EXAMINED,
@@ -27,7 +27,6 @@ from ooc_graph.kernels.cuda.store.rows import (
     HeldColumns,
     Requests,
     WholeRows,
-    hold_units,
     padded,
 )
 from ooc_graph.types import AnyArray
@@ -38,29 +37,18 @@ _WHOLE_ARCS = 32  # a thread's
 
 @dataclass(frozen=True)
 class DiskHold:
-    """What of the rows is at hand.
+    """What of the rows is at hand."""
 
-    Parameters
-    ----------
-    near
-        Rows of each column that is on the device.
-    far
-        Columns in pinned host memory, as of `HeldColumns`.
-    near_hubs, far_hubs
-        Out-rows that are held whole: so many on the device, and behind them in pinned memory.
-    hub_arcs
-        Room for the arcs of the latter; None where there are none.
-    """
-
-    near: Sequence[int] = ()
-    far: Sequence[Any] = ()
+    near: Sequence[int] = ()  # rows of each column that is on the device
+    far: Sequence[Any] = ()  # columns in pinned host memory, as of `HeldColumns`
+    # Out-rows that are held whole: so many on the device, and behind them in pinned memory.
     near_hubs: int = 0
     far_hubs: int = 0
-    hub_arcs: PinnedArray | None = None
+    hub_arcs: PinnedArray | None = None  # room for the arcs of the latter, if there are any
 
 
 class CudaDiskBfsSteps:
-    """Steps as `cuda.store.bfs_search.DiskBfsSteps` has them, on the current stream.
+    """The state of a search, and what is at hand of its rows, on the current stream.
 
     All device memory that searches take is allocated here.
 
@@ -73,12 +61,12 @@ class CudaDiskBfsSteps:
     window, units
         Most rows in a window, and most arcs in a batch of units.
 
-    Raises
-    ------
-    MemoryBudgetError
-        The device's memory is too small.
-    UsageError
-        More rows than the device tells apart.
+    Attributes
+    ----------
+    rows
+        Of the graph.
+    at_hand, pushed_at_hand
+        First arcs of each in-row that are at hand; of each out-row that is not held whole.
     """
 
     def __init__(
@@ -109,9 +97,9 @@ class CudaDiskBfsSteps:
         self, out_lengths: AnyArray, into_lengths: AnyArray, window: int, units: int
     ) -> None:
         cupy = cuda()
-        self._into = self._out = _sent(into_lengths)
+        self._into = self._out = on_device(into_lengths.view(np.uint32))
         if out_lengths is not into_lengths:
-            self._out = _sent(out_lengths)
+            self._out = on_device(out_lengths.view(np.uint32))
         self._parent = cupy.empty(self._room, np.uint32)
         self._level = cupy.empty(self._room, np.int32)
         bitmaps = [cupy.zeros(self._room // 32, np.uint32) for _ in range(4)]
@@ -119,8 +107,14 @@ class CudaDiskBfsSteps:
         self._requests, self._steps = Requests(window, units), Steps(SOURCE)
 
     def hold(self, window: Window, begin: int, end: int, units: AnyArray) -> None:
-        """Take first arcs of in-rows that were asked for: called before the first search."""
-        hold_units(self._steps, self._requests, self._held, window, begin, end, units)
+        """Take first arcs of in-rows that were asked for: called before the first search. Waits."""
+        held, asked = self._held, self._requests
+        count = asked.send(window, begin, end, units)
+        given = asked.row, asked.place, asked.asked, asked.units
+        where = np.uint32(held.columns), held.head, held.column
+        threads = int(count) * (held.columns + 1)
+        self._steps.launch("hold_units", threads, count, *given, *where)
+        wait()
 
     def hold_whole(self, window: Window, begin: int, end: int, units: AnyArray) -> None:
         """As `hold`, of out-rows that are held whole, all of their arcs."""
@@ -128,13 +122,7 @@ class CudaDiskBfsSteps:
             rows.take(window, begin, end, units)
 
     def begin(self, root: int) -> None:
-        """Forget the search before; the root is found.
-
-        Raises
-        ------
-        UsageError
-            It is no internal id.
-        """
+        """Forget the search before; the root is found."""
         require_root(root, self.rows)
         tree = self._parent, self._level, self._visited, self._found
         sizes = np.uint32(self.rows), self._words
@@ -231,10 +219,3 @@ def _whole_rows(lengths: AnyArray, held: DiskHold) -> list[WholeRows]:
             found.append(WholeRows(first, lengths[first : first + count], arcs))
         first += count
     return found
-
-
-def _sent(lengths: AnyArray) -> Any:
-    """Lengths on the device; `asarray` would pin as much host memory for it, and keep that."""
-    there = cuda().empty(len(lengths), np.uint32)
-    there.set(lengths.view(np.uint32))
-    return there

@@ -3,7 +3,6 @@
 #include "rank.cuh"
 
 // Parts of a search count here what `rank.cuh` names: LISTED rows found, KEPT rows that go on.
-typedef long long i64;
 
 // Arcs of rows that are held whole which a warp takes at a time.
 #define WHOLE_ARCS 1024u

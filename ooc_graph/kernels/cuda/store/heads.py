@@ -33,23 +33,12 @@ def bitmap_words(rows: int) -> int:
 class DiskBuffers:
     """What is written on the device by loading, and then by searches; allocated once.
 
-    Parameters
-    ----------
-    *sides
-        Rows that are fetched.
-    pins
-        Whether host memory may be pinned for what is copied.
-
-    Attributes
-    ----------
-    distance, parent
-        uint32 (rows,) and (rows + 1,), on the device.
-    staged
-        Room for a batch of units.
+    ``pins`` says whether host memory may be pinned for what is copied.
     """
 
     def __init__(self, *sides: TierRows, pins: bool) -> None:
         rows = len(sides[0].heads.lengths)
+        # On the device.
         self.distance, self.parent = (cuda().empty(count, np.uint32) for count in (rows, rows + 1))
         self.staged = Staged(*sides, pins=pins)
 
@@ -58,8 +47,8 @@ class DeviceHeads:
     """The first arcs of every row, neighbours and weights: room for them, and then they.
 
     The first rows' heads are on the device, as many as are asked for, and those of the other rows
-    in pinned host memory, which the device reads over the bus. On the device are also 4 bytes and
-    a bit a row.
+    in pinned host memory, which the device reads over the bus. On the device are also 4 bytes and a
+    bit a row.
 
     Parameters
     ----------
@@ -77,10 +66,7 @@ class DeviceHeads:
     Raises
     ------
     MemoryBudgetError
-        The device's memory is too small, the system does not pin as much, or there are 2**32 arcs
-        and more.
-    UsageError
-        There are more rows than a device tells apart.
+        Memory is refused, or there are 2**32 arcs and more.
     """
 
     def __init__(
@@ -144,19 +130,8 @@ class DeviceHeads:
     ) -> np.float32:
         """Bring all heads here, in the order of the tier; the largest weight of rows seen whole.
 
-        Parameters
-        ----------
-        rows
-            Of the same side, with limits: what is fetched of each row, its head or more.
-        pins
-            Whether host memory may be pinned for what is copied.
-        buffers
-            What units are staged in; None: as much memory, which is free again.
-
-        Raises
-        ------
-        CorruptStoreError
-            What is fetched is not what was written.
+        Rows are of the same side, with limits: what is fetched of each, its head or more. Without
+        ``buffers`` units are staged in as much memory, which is free again.
         """
         with within_memory("room for what is fetched of the store"):
             staged = Staged(rows, pins=pins) if buffers is None else buffers.staged
@@ -176,15 +151,7 @@ class DeviceHeads:
 
 @dataclass(frozen=True)
 class DiskSide:
-    """Rows of one side: their heads, and how the others are fetched.
-
-    Parameters
-    ----------
-    rows
-        Of what is in host memory, lengths and places are wanted alone.
-    heads
-        Filled.
-    """
+    """Rows of one side, of which host memory has lengths and places; and their heads, filled."""
 
     rows: TierRows
     heads: DeviceHeads

@@ -15,8 +15,8 @@ import numpy as np
 from ooc_graph.kernels.common.store.rows import Window
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
-from ooc_graph.kernels.cuda.runtime.rows import QUAD_ROWS
-from ooc_graph.kernels.cuda.runtime.steps import Steps, wait
+from ooc_graph.kernels.cuda.runtime.rows import QUAD_ROWS, on_device
+from ooc_graph.kernels.cuda.runtime.steps import wait
 from ooc_graph.types import AnyArray
 
 SOURCE = "bfs_disk.cu"
@@ -36,31 +36,20 @@ class HeldColumns:
 
     Parameters
     ----------
-    rows
-        Of the graph.
     near
         Rows of each column in device memory, which is allocated here.
     far
         The columns behind them, uint32 (4 * rows of the column,): the device's views of pinned
         memory, filled with `NO_VERTEX`.
-
-    Attributes
-    ----------
-    head
-        uint32 (padded rows,), on the device.
-    column
-        uint64 (columns,), on the device: addresses.
-    columns, at_hand
-        Columns, and the arcs of a row that head and columns have room for.
     """
 
     def __init__(self, rows: int, near: Sequence[int], far: Sequence[Any]) -> None:
         cupy = cuda()
-        self.head = cupy.full(padded(rows), NO_VERTEX, np.uint32)
+        self.head = cupy.full(padded(rows), NO_VERTEX, np.uint32)  # on the device
         made = [cupy.full(4 * max(count, 1), NO_VERTEX, np.uint32) for count in near]
         self._kept = [*made, *far]
         addresses = [column.data.ptr for column in self._kept]
-        self.column = cupy.asarray(np.array(addresses or [0], np.uint64))
+        self.column = cupy.asarray(np.array(addresses or [0], np.uint64))  # on the device
         self.columns = len(addresses)
         self.at_hand = 1 + 4 * self.columns
 
@@ -68,20 +57,9 @@ class HeldColumns:
 class WholeRows:
     """Some rows that are held whole, one after the other, where the current device reads them.
 
-    Parameters
-    ----------
-    first
-        The first of them.
-    lengths
-        int32 (rows,), in host memory: arcs of each.
-    pinned
-        uint32, of all their arcs, in pinned host memory; None: device memory, which is allocated
-        here.
-
-    Attributes
-    ----------
-    starts, arcs
-        On the device: uint64 (rows + 1,) and uint32.
+    Their lengths are int32, in host memory, and arcs stand in ``pinned`` host memory, uint32 of all
+    of them, or in device memory that is allocated here. On the device are ``starts``, uint64 (rows
+    + 1,), and ``arcs``, uint32.
     """
 
     def __init__(self, first: int, lengths: AnyArray, pinned: PinnedArray | None) -> None:
@@ -89,8 +67,7 @@ class WholeRows:
         self.first, self.rows = first, len(lengths)
         self._starts = np.zeros(self.rows + 1, np.uint64)
         np.cumsum(lengths, dtype=np.uint64, out=self._starts[1:])
-        self.starts = cupy.empty(self.rows + 1, np.uint64)
-        self.starts.set(self._starts)  # `asarray` would pin as much host memory, and keep that
+        self.starts = on_device(self._starts)
         self._pinned = pinned
         count = int(self._starts[-1])
         self.arcs = cupy.empty(count, np.uint32) if pinned is None else pinned.device
@@ -114,12 +91,7 @@ class WholeRows:
 class Requests:
     """Room on the current device for a batch of units, and for what was asked for in it.
 
-    Parameters
-    ----------
-    rows
-        Most requests: rows of a window.
-    arcs
-        Most arcs in a batch of units.
+    There are as many requests at most as rows in a window.
     """
 
     def __init__(self, rows: int, arcs: int) -> None:
@@ -157,21 +129,3 @@ def _send(target: Any, source: AnyArray) -> None:
     runtime, stream = cuda().cuda.runtime, cuda().cuda.get_current_stream().ptr
     ends = target.data.ptr, source.ctypes.data
     runtime.memcpyAsync(*ends, source.nbytes, runtime.memcpyHostToDevice, stream)
-
-
-def hold_units(
-    steps: Steps,
-    requests: Requests,
-    held: HeldColumns,
-    window: Window,
-    begin: int,
-    end: int,
-    units: AnyArray,
-) -> None:
-    """Bring what was asked for, rows from their first arcs on, to its places; waits."""
-    count = requests.send(window, begin, end, units)
-    asked = requests.row, requests.place, requests.asked, requests.units
-    threads = int(count) * (held.columns + 1)
-    where = np.uint32(held.columns), held.head, held.column
-    steps.launch("hold_units", threads, count, *asked, *where)
-    wait()

@@ -33,29 +33,20 @@ _ALL = np.uint32(0)
 class CudaDiskSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
 
-    Beside heads it holds 8 bytes a row on the device, four bitmaps, and a batch of units with its
-    requests. Everything happens on the device and the stream that are CuPy's current ones.
+    In addition to heads it holds 8 bytes a row on the device, four bitmaps, and a batch of units
+    with its requests. Everything happens on the device and the stream that are CuPy's current ones.
 
     Parameters
     ----------
     out, into
         Light-first rows of out- and in-arcs (the same object when undirected), ids of 32 bits and
-        weights of float32.
+        weights of float32; others are refused (`UsageError`).
     known
         What is known of the weights.
     pins
         Whether host memory may be pinned for what is copied: a bit a row, and what a window takes.
     buffers
         Those that the rows were loaded with; None: new ones.
-
-    Raises
-    ------
-    DeviceError
-        There is no usable device.
-    UsageError
-        Ids or weights are of other types.
-    MemoryBudgetError
-        The device's memory is too small.
     """
 
     def __init__(
@@ -82,14 +73,8 @@ class CudaDiskSsspSearch:
 
         Raises
         ------
-        UsageError
-            ``root`` is no internal id.
         InputError
             A shortest distance exceeds the distances' type.
-        CorruptStoreError
-            What is fetched is not what was written.
-        AssertionError
-            The graph's out- and in-arcs contradict each other.
         """
         there: Any = self.run_on_device(root)
         columns = there.parent.get(), there.distance.get()
@@ -113,12 +98,8 @@ class CudaDiskSsspSearch:
     def _push(self, root: int) -> tuple[np.float32, np.float32]:
         """Push along heads, and from the few rows nearest to the root along all of their arcs.
 
-        Returns
-        -------
-        final
-            Distance up to which all are final; `TOP` if all there are are.
-        floor
-            Lower bound of the distances of all but those rows, which the state keeps.
+        Returns the distance up to which all are final (`TOP` if all there are are), and a lower
+        bound of the distances of all but those rows, which the state keeps.
         """
         state, step = self._state, self._known.survey.step
         found = push_rising(state, root, step, self._arcs, stop_for_pull=self._may_pull)
@@ -209,18 +190,7 @@ class CudaDiskSsspSearch:
 
 
 def require_columns(dtypes: tuple[np.dtype[np.generic], ...]) -> None:
-    """Refuse ids and weights that the kernels do not take.
-
-    Parameters
-    ----------
-    dtypes
-        Of neighbours and weights.
-
-    Raises
-    ------
-    UsageError
-        Ids have 64 bits, or weights are no float32.
-    """
+    """Refuse ids of 64 bits, and weights that are no float32 (`UsageError`)."""
     if dtypes[0] != NARROW:
         raise UsageError("SSSP on a CUDA device with arcs in the store takes ids of 32 bits only")
     if dtypes[1] != _FLOAT:

@@ -13,22 +13,10 @@ _NONE = np.uint32(0xFFFFFFFF)
 def find_parents(state: DiskState, root: int, floor: np.float32) -> int:
     """Find the parents of all that is reached, those on plateaus last; arcs examined.
 
-    Parameters
-    ----------
-    state
-        With final distances. The few rows that it keeps are nearer to the root than all others, if
-        they are nearer than ``floor``: whoever finds a parent among them needs no other.
-    root
-        Internal id.
-    floor
-        Lower bound of the distances of all others.
-
-    Raises
-    ------
-    CorruptStoreError
-        What is fetched is not what was written.
-    AssertionError
-        The graph's out- and in-arcs contradict each other.
+    Distances are final. The few rows that the state keeps are nearer to the root than all others,
+    if they are nearer than ``floor``, a lower bound of the others' distances: whoever finds a
+    parent among them needs no other. If the graph's out- and in-arcs contradict each other, that is
+    an `AssertionError`.
     """
     out, into, read = state.out, state.into, (state.distance, state.parent)
     state.parent.fill(_NONE)

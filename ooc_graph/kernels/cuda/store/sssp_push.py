@@ -22,25 +22,14 @@ from ooc_graph.kernels.cuda.store.sssp_state import TOP, DiskState, bits_of
 
 @dataclass(frozen=True)
 class Pushed:
-    """How far pushing went.
+    """How far pushing went."""
 
-    Parameters
-    ----------
-    bound
-        All distances up to it are final in the graph of heads.
-    floor
-        The rows that the state keeps are the nearest to the root; the distance along heads of every
-        other is at least ``floor``. They hold few arcs, beyond their heads too.
-    examined
-        Arcs examined.
-    settled
-        Whether nothing is left to do along heads.
-    """
-
-    bound: np.float32
+    bound: np.float32  # all distances up to it are final in the graph of heads
+    # The rows that the state keeps are the nearest to the root; the distance along heads of every
+    # other is at least this. They hold few arcs, beyond their heads too.
     floor: np.float32
-    examined: int
-    settled: bool
+    examined: int  # arcs
+    settled: bool  # nothing is left to do along heads
 
 
 @dataclass
@@ -69,18 +58,10 @@ class _Inner:
 def push_rising(
     state: DiskState, root: int, step: float, arcs: int, *, stop_for_pull: bool
 ) -> Pushed:
-    """Push from the root along the heads of out-arcs.
+    """Push from the root along the heads of out-arcs, to begin with; all rows have so many arcs.
 
-    Parameters
-    ----------
-    state
-        Begun here.
-    step
-        How far the bound rises at first.
-    arcs
-        Of all rows.
-    stop_for_pull
-        Whether to end once enough is pushed for pulling to be cheaper.
+    The bound rises by ``step`` at first. It ends when nothing is left; or, if it is to
+    ``stop_for_pull``, once enough is pushed for pulling to be cheaper.
     """
     state.begin(root)
     bound = np.float32(0)
@@ -103,14 +84,8 @@ def _push_below(
 ) -> tuple[int, int, int]:
     """Push to the fixed point of all candidates <= ``bound``.
 
-    Parameters
-    ----------
-    below
-        The bound before, to whose fixed point all rows were pushed; None: there was none.
-
-    Returns
-    -------
-    Arcs examined, vertices improved that had been reached before, and those reached now.
+    All rows were pushed to the fixed point of the bound ``below``, if there was one. Returns the
+    arcs examined, the vertices improved that had been reached before, and those reached now.
     """
     totals = np.zeros(3, np.int64)
     begin = np.uint32(0)

@@ -161,18 +161,10 @@ class DiskState:
         return self._bits.view(np.uint64)
 
     def go_on(self, side: DiskSide, name: str, *arguments: Any) -> list[int]:
-        """Fetch arcs of the rows that go on beyond their heads, and scan them.
+        """Fetch arcs of the rows that go on beyond their heads, and scan them by a kernel.
 
-        Parameters
-        ----------
-        side
-            The rows.
-        name, arguments
-            Kernel of `TAIL_SOURCE`, and what it is given behind what was fetched.
-
-        Returns
-        -------
-        What was counted, along heads and here.
+        ``arguments`` are what it is given behind what was fetched. Returns what was counted, along
+        heads and here.
         """
         found = self.counts()
         if not found[KEPT]:

@@ -21,15 +21,8 @@ Launch = Callable[[int, tuple[Any, ...]], None]
 class Staged:
     """Room on the device for a batch of units, and for what is asked of it; allocated once.
 
-    All happens on CuPy's current stream. What goes and comes passes through host memory that is
-    pinned if the system pins it, 21 bytes a row of a window at most.
-
-    Parameters
-    ----------
-    *sides
-        Rows that are scanned, one side at a time.
-    pins
-        Whether memory may be pinned.
+    All happens on CuPy's current stream, for one side at a time. What goes and comes passes through
+    host memory that is pinned if the system pins it, 21 bytes a row of a window at most.
     """
 
     def __init__(self, *sides: TierRows, pins: bool = True) -> None:
@@ -55,18 +48,16 @@ class Staged:
         note: Callable[[Any, int, int, tuple[AnyArray, ...]], None] | None = None,
         look: int | None = None,
     ) -> None:
-        """Fetch and scan arcs of a window's rows, as `TierRows.scan`, by a kernel.
+        """Fetch and scan arcs of a window's rows by a kernel, as `TierRows.scan`.
 
         Parameters
         ----------
-        rows, waiting
-            The side, and how many rows are in its window.
+        waiting
+            How many rows are in the window.
         launch
-            Launches the kernel. A flag tells that the row wants more.
+            Launches the kernel. A flag means that the row wants more.
         note
             Called with window, begin, end and columns in host memory, before these are gone.
-        look
-            As of `TierRows.scan`.
         """
 
         def scan(
