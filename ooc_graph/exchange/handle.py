@@ -78,13 +78,13 @@ def serve(plan: Plan, member: int, make: Make, finish: Finish | None) -> Outcome
 
 def _play(party: Party, make: Make, finish: Finish | None) -> Finished:
     plan = party.plan
-    held = [ranks for _, ranks in plan.party]
-    mine = held[party.member]
+    ranks_of = [ranks for _, ranks in plan.party]
+    mine = ranks_of[party.member]
     with ExitStack() as stack:
         apply: Apply[Any, Any] = map
         if plan.threads > 1:
             apply = stack.enter_context(Threads(plan.threads)).map
-        given = party.trade, held, party.member, *stack.enter_context(make(mine))
+        given = party.trade, ranks_of, party.member, *stack.enter_context(make(mine))
         ranks = stack.enter_context(closing(Ranks(*given, apply=apply)))
         results = ranks.run()
     values = results if finish is None else {r: finish(r, results[r]) for r in sorted(results)}

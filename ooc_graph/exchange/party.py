@@ -76,6 +76,7 @@ class Party:
         self._loop: asyncio.AbstractEventLoop = cast(Any, worker.loop).asyncio_loop
         # From the event loop to the task's thread: what a trade came to.
         self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._work: asyncio.Future[Mapping[int, Sequence[Parcel]]] | None = None
         self._guarding: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
         members = len(plan.party)
@@ -143,7 +144,8 @@ class Party:
             self._guarding = asyncio.ensure_future(self._guard())
 
     def _hand_over(self, work: asyncio.Future[Mapping[int, Sequence[Parcel]]]) -> None:
-        """Give the task's thread what came of a trade."""
+        """Give the task's thread what came of a trade, and keep nothing of it."""
+        self._work = None
         if work.cancelled():
             self._done.put(self._failure or AttemptAbortedError(LOOP_STOPPED))
         else:
@@ -203,11 +205,12 @@ class Party:
                     probe.result()
                     probe, self._quiet_since_s = None, time.monotonic()
                 quiet_s = time.monotonic() - self._quiet_since_s
-                if probe is None and not self._work.done() and quiet_s > SILENCE_S:
+                if probe is None and self._work is not None and quiet_s > SILENCE_S:
                     probe = asyncio.ensure_future(self._probe())
         except Exception as error:  # noqa: BLE001 -- raised in the task's thread
             self._failure = error
-            self._work.cancel()
+            if self._work is not None:
+                self._work.cancel()
         finally:
             if probe is not None:
                 probe.add_done_callback(_look_at_error)

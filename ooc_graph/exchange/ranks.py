@@ -40,36 +40,26 @@ Trade = Callable[[Kind, Callable[[int], Sequence[Part]]], Mapping[int, Sequence[
 class Ranks:
     """Coroutines of one process's ranks, and what they have in common.
 
-    Parameters
-    ----------
-    trade
-        Exchanges with the other processes.
-    held
-        The ranks of every process, ascending.
-    member
-        Which of the processes this one is.
-    coroutines, shared
-        Of this process's ranks.
-    apply
-        ``map``, or an executor's ``map`` to advance ranks in several threads.
+    ``ranks_of`` has the ranks of every process, ascending; ``member`` is this one. ``apply`` is
+    ``map``, or an executor's ``map`` to advance ranks in several threads.
     """
 
     def __init__(
         self,
         trade: Trade,
-        held: Sequence[Sequence[int]],
+        ranks_of: Sequence[Sequence[int]],
         member: int,
         coroutines: Mapping[int, Superstep[Any]],
         shared: Shared,
         *,
         apply: Apply[Any, Any] = map,
     ) -> None:
-        self._trade, self._held, self._member = trade, held, member
+        self._trade, self._ranks_of, self._member = trade, ranks_of, member
         self._shared, self._apply = shared, apply
-        self._mine = held[member]
+        self._mine = ranks_of[member]
         self._coroutines = [coroutines[rank] for rank in self._mine]
-        self._seat_of_rank = seat_of_rank([rank for ranks in held for rank in ranks])
-        ends = np.cumsum([0, *map(len, held)]).tolist()
+        self._seat_of_rank = seat_of_rank([rank for ranks in ranks_of for rank in ranks])
+        ends = np.cumsum([0, *map(len, ranks_of)]).tolist()
         self._seats = list(pairwise(ends))
         self._superstep = 0
 
@@ -110,7 +100,7 @@ class Ranks:
         for member, parcels in mail.items():
             counts, theirs = _open_share(parcels)
             sums.append(counts)
-            payloads.update(zip(self._held[member], theirs, strict=True))
+            payloads.update(zip(self._ranks_of[member], theirs, strict=True))
         world = World(_sum(sums))
         if any(payloads.values()):
             self._shared.merge([payloads[rank] for rank in sorted(payloads)])
@@ -124,7 +114,7 @@ class Ranks:
         )
         inbound = [Inbound([own], counts, self._mine)]
         inbound += [
-            Inbound([p.arrays for p in parcels], parcels[0].header, self._held[member])
+            Inbound([p.arrays for p in parcels], parcels[0].header, self._ranks_of[member])
             for member, parcels in mail.items()
         ]
         return deliver(inbound)

@@ -22,7 +22,7 @@ from ooc_graph.exchange.attempt import Attempt, LostError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Finish, Finished
 from ooc_graph.exchange.interface import ExchangeStats
-from ooc_graph.exchange.placement import place
+from ooc_graph.exchange.placement import deal
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.time_limits import answer_timeout_s, patience_s
 from ooc_graph.exchange.worker_states import WorkerState, describe
@@ -69,8 +69,8 @@ def run(
     Returns
     -------
     list, ExchangeStats
-        Result of each shard (or what ``finish`` returned), and what the last attempt did:
-        bytes over all workers, seconds of the worker that exchanged longest.
+        Result of each shard (or what ``finish`` returned), and what the last attempt did: bytes
+        over all workers, seconds of the worker that exchanged longest.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def run(
             states = describe(cluster.look().values())
             losses.append(f"no worker could work for {wait_s:.0f} s: {states}")
             break
-        placement = place(shards, there, placement)
+        placement = deal(shards, there, placement)
         attempt = Attempt(cluster, run_id, number, placement=placement, threads=threads)
         try:
             return _in_order(attempt.run(make, finish), shards)

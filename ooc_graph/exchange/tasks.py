@@ -104,11 +104,8 @@ class Tasks(Executor):
     def check(self) -> None:
         """Send again what waits for a worker that cannot do it; once in `CHECK_S` seconds at most.
 
-        Raises
-        ------
-        ClusterLostError
-            The client is closed, the scheduler does not answer, or for longer than the patience no
-            worker could do a task; the message names the workers and their states.
+        ClusterLostError if the client is closed, the scheduler does not answer, or for longer than
+        the patience no worker could do a task; the message names the workers and their states.
         """
         if monotonic() - self._checked_s < CHECK_S:
             return

@@ -110,24 +110,12 @@ def engine(key: Key, load: Load, room: Room = FREE) -> Iterator[Engine]:
 def ranks(
     key: Key, shards: Sequence[int], load: LoadRanks, room: Room = FREE, *, apart: bool = True
 ) -> Iterator[RankEngine]:
-    """Exclusive use of a worker's ranks; loads those that are not there.
+    """Exclusive use of a worker's ranks, of its shards; loads those that are not there.
 
-    Unlike `engine` it lets other searches of the process run meanwhile, since ranks wait for those
-    of other workers. A second search by the same ranks loads its own.
-
-    Parameters
-    ----------
-    key
-        What they serve.
-    shards
-        The worker's.
-    load
-        Loads them.
-    room
-        Memory for all engines of the worker together.
-    apart
-        Whether a rank does not depend on the worker's others: those of the same graph that the
-        worker had when shards were dealt otherwise serve again.
+    The room is for all engines of the worker together. Unlike `engine` it lets other searches of
+    the process run meanwhile, since ranks wait for those of other workers. A second search by the
+    same ranks loads its own. Ranks that stand ``apart`` do not depend on the worker's others: those
+    that it had when shards were dealt otherwise serve again.
     """
     wanted = _Kept(key, process.number_of(key.device), _worker_here(), tuple(shards))
     with _lock:

@@ -37,7 +37,7 @@ ROUTED_COPIES, ROUTED_ORDER_BYTES = 4, 20
 """Copies of an entry that is routed: listed, ordered by receiver, as it arrives, put together; and
 what ordering takes."""
 SHARED_COPIES = 3
-"""Copies of an entry that is told everyone: listed, as it arrives, and put together."""
+"""Copies of an entry that is sent to everyone: listed, as it arrives, and put together."""
 
 EVERYONES = "everyone's state, messages"
 

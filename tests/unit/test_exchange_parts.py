@@ -9,7 +9,7 @@ import pytest
 
 from ooc_graph.exchange.interface import Route
 from ooc_graph.exchange.parcel import Kind, Parcel, cut_arrays, cut_rows, join_arrays
-from ooc_graph.exchange.placement import place
+from ooc_graph.exchange.placement import deal
 from ooc_graph.exchange.postbox import Postbox, StaleParcelError
 from ooc_graph.exchange.routing import Inbound, deliver, for_seats, seat_of_rank, sort_by_seat
 from ooc_graph.types import DEAL_BLOCK, owner_of
@@ -123,10 +123,10 @@ def test_seats_of_more_ranks_than_16_bits_count() -> None:
 
 
 def test_placement_keeps_what_survivors_hold() -> None:
-    first = place(8, ["c", "a", "b", "d"], {})
+    first = deal(8, ["c", "a", "b", "d"], {})
     assert first == {"a": (0, 1), "b": (2, 3), "c": (4, 5), "d": (6, 7)}
-    second = place(8, ["a", "c", "d"], first)
+    second = deal(8, ["a", "c", "d"], first)
     assert sorted(rank for ranks in second.values() for rank in ranks) == list(range(8))
     assert all(set(first[w]) <= set(second[w]) for w in second)
     assert sorted(map(len, second.values())) == [2, 3, 3]
-    assert place(2, ["c", "a", "b"], {}) == {"a": (0,), "b": (1,)}
+    assert deal(2, ["c", "a", "b"], {}) == {"a": (0,), "b": (1,)}

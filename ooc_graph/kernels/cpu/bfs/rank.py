@@ -127,7 +127,7 @@ def _pull(
 class CpuBfsRank:
     """BFS steps on the rows of one shard, which are pushed along ``out`` and pulled along ``into``.
 
-    ``never`` is a bitmap of own rows that cannot be claimed: those without in-arcs, and the padding.
+    ``never`` is a bitmap of own rows that cannot be claimed: those without in-arcs, and padding.
     """
 
     def __init__(
